@@ -313,9 +313,9 @@ def proxy_is_not_asked_for_this_machine(place: Place) -> None:
 
 
 _OURS = "the proxy 127.0.0.1"
-_UNKNOWN = ("the name of the proxy no-such-proxy.invalid:", "nothing was fetched")
+_UNKNOWN = ("unknown host name of the proxy no-such-proxy.invalid:", "nothing was fetched")
 _PORTAL = b"<html>Welcome to our network</html>"
-_NO_CONNECTION = "no connection to the proxy 127.0.0.1:9,"
+_NO_CONNECTION = "no connection to the proxy 127.0.0.1:9 ("
 TABLE += [
     Surroundings(f"proxy_{name}", outcome, words, make)
     for name, outcome, words, make in (
@@ -404,7 +404,7 @@ def authorities_are_not_there(place: Place) -> None:
     place.patch.setenv("REQUESTS_CA_BUNDLE", str(place.folder / "nothing"))
 
 
-_UNTRUSTED = ("can't be trusted", "certificate")
+_UNTRUSTED = ("can't prove its identity", "certificate")
 TABLE += [
     Surroundings("certificate_is_good", RIGHT, (), _by("good")),
     Surroundings("certificate_is_its_own", 5, (*_UNTRUSTED, "REQUESTS_CA_BUNDLE"), _by("own")),
@@ -435,7 +435,7 @@ def _at(url: str) -> Make:
 
 
 _UNREACHED = ("no connection", "4 attempts")
-_NO_HOST = ("can't reach no-such-host.invalid: its name is not known", "nothing was fetched")
+_NO_HOST = ("can't reach no-such-host.invalid: unknown host name", "nothing was fetched")
 TABLE += [
     Surroundings("nobody_is_at_that_address_of_ipv6", 5, _UNREACHED, _at("http://[::1]:9/")),
     Surroundings("address_of_ipv6_is_none", 2, ("base URL",), _at("http://[::1/")),

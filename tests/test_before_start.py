@@ -193,7 +193,7 @@ def test_a_site_is_asked_for_sizes_alone(tmp_path: Path, made_tiny: MadeSet, kin
         assert "annotate: boxes of train" not in found
         assert "convert: bundles for train shards" in found
     assert not layout.data_dir.exists()
-    assert [note for note in progress.notes if "hands out no single classes: all 1,000 are fetched" in note]
+    assert [note for note in progress.notes if "offers no single classes: all 1,000 are fetched" in note]
 
 
 def test_a_library_that_lacks_is_told_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -215,7 +215,7 @@ def test_a_site_that_can_not_be_asked(tmp_path: Path) -> None:
     site = HuggingFaceSite("http://127.0.0.1:9/")
     needs = foresee(Layout(tmp_path / "data"), fetching=DownloadOptions(site=site), options=SMALL, progress=progress)
     assert (needs[0].size, needs[0].is_about) == (155_000_000_000, True)
-    assert any("could not be asked for sizes" in note for note in progress.notes)
+    assert any("did not report its sizes" in note for note in progress.notes)
 
 
 # the command line ----------------------------------------------------------------------------------------------

@@ -83,7 +83,8 @@ def test_a_copy_in_an_order_that_is_not_known(other_order: Layout, tmp_path: Pat
     (problem,) = look(layout)
     assert (problem.kind, problem.subject) == (K.DUPLICATE, "train")
     assert problem.detail == (
-        f"{SHARD} and train-00006-of-00008 hold the same records: all but one are copies, and nothing tells which"
+        f"{SHARD} and train-00006-of-00008 hold the same records: "
+        "all except one are copies, but the original is unknown"
     )
     assert "second set" in problem.remedy
 

@@ -268,11 +268,11 @@ def prefix_name(features: dict[str, Feature]) -> None:
         (without(), "Inception", ()),
         (without(*BOXES), "Inception without boxes", ()),
         (without(*BOXES, "image/class/text"), "TPU", ()),
-        (put("image/ID", Int64List((5,))), "Inception", ("image/ID is there too",)),
+        (put("image/ID", Int64List((5,))), "Inception", ("image/ID is extra",)),
         (without("image/colorspace"), "Inception", ("image/colorspace is missing",)),
         (put("image/format", BytesList((b"jpg",))), "Inception", ("image/format is 'jpg', not 'JPEG'",)),
         (put("image/class/text", BytesList((b"?",))), "Inception", ("image/class/text holds other words",)),
-        (prefix_name, "Inception", ("image/filename holds more or less than the name of the file",)),
+        (prefix_name, "Inception", ("image/filename is not the plain file name",)),
     ],
 )
 def test_flavours(

@@ -486,7 +486,7 @@ def _no_right_to_write(server, layout):
     ("act", "status", "words", "never"),
     [
         (_page_as_tar, 4, "ILSVRC2012_img_val.tar is a web page, not an archive", "damaged"),
-        (_many_headers, 5, "more or longer headers than can be read", "connection broke"),
+        (_many_headers, 5, "too many or too long headers", "connection broke"),
         (_no_right_to_write, 4, "cannot write /sys/kernel/imagenet", "'/sys"),
     ],
 )

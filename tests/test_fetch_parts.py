@@ -58,7 +58,7 @@ def test_progress_refills_the_budget(waits: list[float]) -> None:
     patience = _patience(waits, tries=3)
     for mark in (0, 0, 1, 1, 2, 2):
         patience.wait(CutError("cut"), mark)
-    with pytest.raises(NetworkError, match="given up after 3 attempts"):
+    with pytest.raises(NetworkError, match="gave up after 3 attempts"):
         patience.wait(CutError("cut"), 2)
     assert len(waits) == 6
     assert waits[::2] == [0, 0, 0]
@@ -69,7 +69,7 @@ def test_time_without_progress_is_bounded(waits: list[float]) -> None:
     patience = _patience(waits, budget=500)
     patience.wait(CutError("busy", 300))
     patience._since -= 300
-    with pytest.raises(NetworkError, match="given up after 2 attempts"):
+    with pytest.raises(NetworkError, match="gave up after 2 attempts"):
         patience.wait(CutError("busy", 300))
     assert waits == [300]
 
@@ -213,7 +213,7 @@ def test_a_form_is_not_sent_on(server: FaultServer, elsewhere: FaultServer, stat
     server.faults = Faults(statuses=[(status, {"Location": elsewhere.url})])
     with pytest.raises(NetworkError) as caught:
         Session(server.url, 1).post(server.url + "login", {"user": "a", "pass": PASSWORD})
-    assert "sign-in form on to another address" in caught.value.detail
+    assert "sign-in form to another address" in caught.value.detail
     assert elsewhere.seen == []
 
 

@@ -368,7 +368,7 @@ def test_a_copy_that_was_encoded_again_is_refused(
         convert(layout, ENGINE, PLAIN)
     assert name.format(split) in caught.value.what
     assert f"is of {maker}" in caught.value.what
-    assert "23 of train were encoded again" in str(caught.value.detail)
+    assert "23 train images again" in str(caught.value.detail)
     zipped = write_link(copies["zip, stored"], layout.raw_dir)
     convert(layout, ENGINE, PLAIN)
     zipped.unlink()

@@ -84,17 +84,17 @@ BAD = [
     ("a.gz", b"\x1f\x8b\x07\x00" + NOISE, "gzip data"),
     ("a.gz", GOOD["a.tar.gz"][:17], "gzip data"),
     ("a.zip", PARQUET, "a zip archive"),
-    ("a.zip", ZIP[:-1], "cut"),
-    ("a.zip", ZIP[: len(ZIP) // 2], "cut"),
-    ("a.zip", ZIP + b"\0", "cut"),
-    ("a.zip", GOOD["commented.zip"][:-1], "cut"),
+    ("a.zip", ZIP[:-1], "truncated"),
+    ("a.zip", ZIP[: len(ZIP) // 2], "truncated"),
+    ("a.zip", ZIP + b"\0", "truncated"),
+    ("a.zip", GOOD["commented.zip"][:-1], "truncated"),
     ("a.zip", _zip(b"")[-22:], "a zip archive"),
     ("a.parquet", ZIP, "a parquet file"),
-    ("a.parquet", PARQUET[:-1], "cut"),
-    ("a.parquet", PARQUET[: len(PARQUET) // 2], "cut"),
-    ("a.parquet", b"PAR1PAR1", "cut"),
-    ("a.parquet", b"PAR1" + bytes(4) + b"\0\0\0\1PAR1", "cut"),
-    ("a.parquet", b"PAR1" + bytes(4) + b"\0\0\0\0PAR1", "cut"),
+    ("a.parquet", PARQUET[:-1], "truncated"),
+    ("a.parquet", PARQUET[: len(PARQUET) // 2], "truncated"),
+    ("a.parquet", b"PAR1PAR1", "truncated"),
+    ("a.parquet", b"PAR1" + bytes(4) + b"\0\0\0\1PAR1", "truncated"),
+    ("a.parquet", b"PAR1" + bytes(4) + b"\0\0\0\0PAR1", "truncated"),
 ]
 every_good = pytest.mark.parametrize("name", GOOD)
 every_bad = pytest.mark.parametrize(("name", "content", "said"), BAD, ids=lambda value: str(value)[:12])
@@ -126,12 +126,12 @@ def test_what_it_should_be_passes(server: FaultServer, tmp_path: Path, name: str
 @every_bad
 def test_something_else_is_refused(server: FaultServer, name: str, content: bytes, said: str) -> None:
     """An empty file, JSON, text, another kind of file, one that is cut: before it is fetched, and if it was."""
-    kind = r"has something else under the name"
+    kind = r"has a different kind of file under the name"
     with pytest.raises(InputError, match=kind) as caught:
         _look(server, name, content)
     assert said in caught.value.detail
     (server.folder / name).write_bytes(content)
-    with pytest.raises(InputError, match="is something else; it is kept") as caught:
+    with pytest.raises(InputError, match="arrived with the wrong content and is kept") as caught:
         check_look(server.folder / name, name)
     assert said in caught.value.detail
     assert f"rm {server.folder / name}" in str(caught.value.hint)
@@ -144,7 +144,7 @@ def test_a_server_without_parts_is_found_out_at_the_end(
 ) -> None:
     """Where the end can't be asked for beforehand, only the beginning counts then."""
     server.faults = Faults(ignore_range=True)
-    if said == "cut" and len(content) > 65_557:  # else it is all asked for
+    if said == "truncated" and len(content) > 65_557:  # else it is all asked for
         _look(server, name, content)
     else:
         with pytest.raises(InputError):
@@ -180,7 +180,7 @@ def test_what_changes_on_the_way_gets_no_name(
         os.utime(served, ns=(stat.st_mtime_ns, stat.st_mtime_ns))
 
     monkeypatch.setattr("imagenet_prep.stages.download.look_at", look_and_replace)
-    with pytest.raises(InputError, match="is something else; it is kept as"):
+    with pytest.raises(InputError, match="arrived with the wrong content and is kept as"):
         _download(server, layout, "train", check_digest=False)
     assert [path.name for path in existing(layout.own_raw_dir, "*") if path.is_file()] == []
 

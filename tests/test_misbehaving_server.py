@@ -156,7 +156,7 @@ def test_a_length_that_is_known_need_not_be_told(server: ScriptedServer, tmp_pat
     """With a digest, an answer that tells no length is as good as any."""
     server.misbehave(next(row for row in TABLE if row.act.__name__ == "no_length_at_all"))
     session, url, pace = Session(server.url, 10), f"{server.url}a.tar", _pace(10)
-    with pytest.raises(NetworkError, match="doesn't say how long it is"):
+    with pytest.raises(NetworkError, match="doesn't report the size of"):
         inspect(session, url, pace)
     remote = inspect(session, url, pace, size=SIZE)
     fetched = fetch(session, url, tmp_path / "part", Manner(pace=pace), remote=remote, digests={"md5": MD5})

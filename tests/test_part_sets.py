@@ -169,7 +169,7 @@ def test_a_class_that_is_not_there_is_missed(whole: MadeSet, tmp_path: Path) -> 
     path = tmp_path / "two.txt"
     path.write_text(f"{whole.wnids[0]}\nn02102040\n")
     options = ConvertOptions(**SHARDS, classes=str(path), relabel=0)
-    with pytest.raises(IncompleteError, match="not the whole of two") as caught:
+    with pytest.raises(IncompleteError, match="two is incomplete") as caught:
         convert(layout, ENGINE, options)
     detail = "732 of at least 1,464 images, 732 missing; 1 class without any: n02102040"
     assert detail in caught.value.detail
@@ -194,14 +194,14 @@ def test_a_short_class_is_missed(whole: MadeSet, three: Path, tmp_path: Path) ->
     assert "2,195 of at least 2,196 images, 1 missing; 1 class with fewer than 732" in caught.value.detail
     assert "validation" not in caught.value.detail
     next((layout.images_dir("train") / whole.wnids[0]).iterdir()).unlink()  # of no class of the part
-    with pytest.raises(IncompleteError, match="not the whole of three"):
+    with pytest.raises(IncompleteError, match="three is incomplete"):
         convert(layout, ENGINE, _options(three))
 
 
 def test_nothing_of_a_part_is_there(whole: MadeSet, tmp_path: Path) -> None:
     """Where no image of the part lies in the archives, the refusal says so."""
     layout = _layout(tmp_path / "data", whole)
-    with pytest.raises(IncompleteError, match="not the whole of imagewoof"):
+    with pytest.raises(IncompleteError, match="imagewoof is incomplete"):
         convert(layout, ENGINE, ConvertOptions(**SHARDS, classes="imagewoof"))
 
 

@@ -109,7 +109,7 @@ def test_half_a_folder_and_a_whole_zip(made_tiny: MadeSet, tmp_path: Path, monke
         source = find_source(layout, "train")
         assert source is not None
         assert isinstance(source, KaggleZip) is (number + 1 < len(wnids))
-    with pytest.raises(InputError, match=rf"there is {layout.archive_path(ZIP)} too, not read") as caught:
+    with pytest.raises(InputError, match=rf"{layout.archive_path(ZIP)} was not read") as caught:
         convert(layout, ENGINE, ConvertOptions(train_shards=1, validation_shards=1))
     assert f"move {layout.raw_dir / 'train'} away" in caught.value.detail
 
@@ -368,10 +368,10 @@ def test_empty_shards_are_said_to_come(tmp_path: Path, made_tiny: MadeSet) -> No
     progress = Silent()
     foresee(layout, ENGINE, PART.replace(train_shards=1000, validation_shards=128), progress=progress)
     assert [note for note in progress.notes if "will be empty" in note] == [
-        f"train: {counts['train']} images in 1,000 shards: {1000 - counts['train']} of these will be empty "
-        "(--train-shards sets how many there are)",
-        f"validation: {counts['validation']} images in 128 shards: {128 - counts['validation']} of these will be empty "
-        "(--validation-shards sets how many there are)",
+        f"train: {counts['train']} images in 1,000 shards: {1000 - counts['train']} of these will be empty; "
+        "set their number with --train-shards",
+        f"validation: {counts['validation']} images in 128 shards: {128 - counts['validation']} of these will be "
+        "empty; set their number with --validation-shards",
     ]
     progress = Silent()
     foresee(layout, ENGINE, PART.replace(train_shards=counts["train"]), progress=progress)

@@ -597,7 +597,7 @@ def _one_box_less(layout: Layout) -> None:
         (_other_archives, "the train images in .*number is the same, 300, but some have other names or sizes"),
         (_one_image_less, "the train images in .*expected 300 images, got 299"),
         (_image_of_another_size, "the train images in .*number is the same, 300,"),
-        (_no_boxes, "the train boxes .*got 0: .*is not there.*imagenet-prep annotate"),
+        (_no_boxes, "the train boxes .*got 0: .*does not exist.*imagenet-prep annotate"),
         (_one_box_less, "the train boxes .*expected .* boxes, got .* from .*imagenet-prep annotate"),
     ],
 )
@@ -658,7 +658,7 @@ def test_another_zlib_is_named(tmp_path: Path, made_tiny: MadeSet) -> None:
 # what can't be repaired ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("is_ours", "hint"), [(True, "imagenet-prep convert again"), (False, "get sound copies")])
+@pytest.mark.parametrize(("is_ours", "hint"), [(True, "imagenet-prep convert again"), (False, "get intact copies")])
 def test_no_manifest(layout: Layout, is_ours: bool, hint: str) -> None:
     """Without a manifest nothing is touched: a conversion that was stopped goes on with convert."""
     layout.manifest_path.unlink()

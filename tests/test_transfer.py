@@ -411,7 +411,7 @@ def test_a_body_below_the_minimum_speed_is_cut(server: FaultServer, part: Path) 
         run_noted(server, part, pace=replace(PACE, least_speed=100_000, slow_after=0.2, tries=3))
     assert "3 attempts" in caught.value.what
     assert "too slow (" in caught.value.detail
-    assert "what has arrived is kept" in caught.value.hint
+    assert "received data is kept" in caught.value.hint
 
 
 def test_a_body_above_the_minimum_speed_is_not_cut(server: FaultServer, part: Path) -> None:
@@ -427,9 +427,9 @@ def test_a_host_that_is_unknown_for_a_while_is_waited_for() -> None:
     waits: list[float] = []
     patience = Patience("a.tar", Pace(tries=3), waits.append, was_answered=True)
     for _ in range(2):
-        patience.wait(CutError("can't reach nowhere: its name is not known", kind="unknown"))
+        patience.wait(CutError("can't reach nowhere: unknown host name", kind="unknown"))
     with pytest.raises(NetworkError, match="3 attempts"):
-        patience.wait(CutError("can't reach nowhere: its name is not known", kind="unknown"))
+        patience.wait(CutError("can't reach nowhere: unknown host name", kind="unknown"))
     assert len(waits) == 2
 
 
@@ -460,7 +460,7 @@ def test_what_has_arrived_is_spoken_of_only_if_something_has(server: FaultServer
     server.faults = Faults(cut=0, when=lambda start: len(server.gets()) > 0)
     with pytest.raises(NetworkError) as caught:
         run_noted(server, part)
-    assert ("what has arrived is kept" in caught.value.hint) is arrived
+    assert ("received data is kept" in caught.value.hint) is arrived
 
 
 def leave_some(server: FaultServer, part: Path) -> None:
@@ -485,7 +485,7 @@ def test_a_server_that_takes_fewer_connections_gets_fewer(
         server, part, connections=4, pace=replace(PACE, tries=1000)
     )  # none is given up for its failures
     assert part.read_bytes() == CONTENT
-    ended = [text for text in progress.notes if "takes no more than" in text]
+    ended = [text for text in progress.notes if "accepts no more than" in text]
     assert len(ended) == 4 - most
     assert f"no more than {most} connection" in ended[-1]
 

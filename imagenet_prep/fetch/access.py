@@ -1,4 +1,4 @@
-"""Who we are: credentials and tokens, and a session that the server lets in."""
+"""Session access: finds credentials and tokens, and opens a session that the server accepts."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _WORD = re.compile(r"[\x21-\x7e]+")
 
 
 class _Secret:
-    """What stays in this process."""
+    """A secret that can't be pickled, so it stays in this process."""
 
     __slots__ = ()
 
@@ -43,7 +43,7 @@ class _Secret:
 class Credentials(_Secret):
     """A user name and its password, which no repr shows and no other process gets.
 
-    ``origin`` says where they were found, in words.
+    ``origin`` says where they were found, for messages.
     """
 
     username: str
@@ -52,31 +52,31 @@ class Credentials(_Secret):
 
     @property
     def authorization(self) -> str:
-        """The header that says so in a request (RFC 7617)."""
+        """The Authorization header for these credentials (RFC 7617)."""
         return "Basic " + base64.b64encode(f"{self.username}:{self.password}".encode()).decode()
 
 
 @dataclass(frozen=True, slots=True)
 class Token(_Secret):
-    """A secret of one word, which no repr shows and no other process gets; ``where`` it was found may be shown."""
+    """A one-word secret, which no repr shows and no other process gets; ``where`` names its source, for messages."""
 
     value: str = field(repr=False)
     where: str
 
     @property
     def authorization(self) -> str:
-        """The header that says so in a request (RFC 6750, section 2.1)."""
+        """The Authorization header for this token (RFC 6750, section 2.1)."""
         return f"Bearer {self.value}"
 
 
 SignIn: TypeAlias = "Credentials | Callable[[], Credentials | None]"
-"""Credentials, or what finds them, which is called only once a server wants some."""
+"""Credentials, or a function that finds them; it is called only if a server asks for some."""
 
 
 def find_credentials(base_url: str, *, prompt: Callable[[], tuple[str, str]] | None) -> Credentials | None:
-    """Credentials from IMAGENET_USERNAME and IMAGENET_ACCESS_KEY, else netrc, else the prompt; None if none has any.
+    """Find credentials in IMAGENET_USERNAME and IMAGENET_ACCESS_KEY, then netrc, then the prompt; None if none has any.
 
-    ``prompt`` asks a person and returns user name and password; None where there is nobody to ask.
+    ``prompt`` asks a person and returns user name and password; None without a terminal.
 
     Raises:
         UsageError: one of the two variables is set without the other.
@@ -97,40 +97,40 @@ def find_credentials(base_url: str, *, prompt: Callable[[], tuple[str, str]] | N
 
 
 def _from_netrc(base_url: str) -> tuple[str, str] | None:
-    """User name and password for a server from netrc; None if it has none, or can't be read."""
+    """User name and password for a server from netrc; None if netrc has none or can't be read."""
     try:
         return requests.utils.get_netrc_auth(base_url)
-    except UnicodeDecodeError:  # all else that is wrong with one requests passes over
+    except UnicodeDecodeError:  # requests ignores every other fault of a netrc file
         return None
 
 
 def token_in(where: str, text: str | None = None) -> Token | None:
-    """The token in an environment variable or, if its ``text`` is given, in a file; None if that is empty.
+    """The token in an environment variable or, if ``text`` is given, in a file; None if it is empty.
 
     Raises:
-        UsageError: it is no single word, so that no header could hold it; what it is is not shown.
+        UsageError: the value is more than one word, so no header can hold it; the message doesn't show it.
     """
     value = (os.environ.get(where, "") if text is None else text).strip()
     if value and not _WORD.fullmatch(value):
-        raise UsageError(f"{where} holds no token", "expected one word of plain characters", "set it once more")
+        raise UsageError(f"{where} holds no token", "expected one word of plain characters", "set it again")
     return Token(value, where) if value else None
 
 
 def token_in_file(path: Path) -> Token | None:
-    """The token in a file; None if there is none."""
+    """The token in a file; None if the file doesn't exist."""
     return token_in(str(path), secret_text(path))
 
 
 def secret_text(path: Path) -> str:
-    """What a file of secrets holds, "" if there is none.
+    """The text of a file of secrets; "" if the file doesn't exist.
 
     Raises:
-        UsageError: it can't be read, or is none.
+        UsageError: it can't be read, or isn't a plain file.
     """
     try:
         return (find_plain(path, _LONGEST_SECRET) or b"").decode()
     except UnicodeDecodeError:
-        raise UsageError(f"{path} can't be read", "expected a short text", "make it again") from None
+        raise UsageError(f"{path} can't be read", "expected a short text", "write it again") from None
     except InputError as error:
         raise UsageError(error.what, error.detail, error.hint) from None
 
@@ -144,17 +144,17 @@ def open_session(
     pace: Pace | None = None,
     note: Callable[[str], object] = lambda text: None,
 ) -> Session:
-    """A session that may fetch from ``base_url``, found out by asking for the first bytes of the file ``probe``.
+    """Open a session that may fetch from ``base_url``; test it with the first bytes of the file ``probe``.
 
-    Whatever the answer calls for is done: nothing, Basic credentials, or a sign-in form; and again, where that ends.
+    It does whatever the server asks for: nothing, Basic credentials, or a sign-in form; again when the sign-in expires.
 
     Args:
         base_url: the folder of the archives.
         credentials: used only if the server asks.
         cookies: a cookies.txt in Netscape's format, as browsers export it.
         probe: a file name.
-        pace: how patient to be.
-        note: told of each wait.
+        pace: timing and budget of retries.
+        note: called with the text of each wait.
 
     Raises:
         AccessError: credentials are missing or refused.
@@ -176,7 +176,7 @@ def open_session(
 
 @dataclass(frozen=True, slots=True)
 class _Door:
-    """What the server said in place of the file: a status, whether it wants Basic credentials, or a form to fill in."""
+    """The server's answer in place of the file: a status, whether it asks for Basic credentials, or a sign-in form."""
 
     status: int
     wants_basic: bool
@@ -186,7 +186,7 @@ class _Door:
 def _enter(
     session: Session, url: str, find: Callable[[], Credentials | None], cookies: Path | None, pace: Pace
 ) -> None:
-    """Do what the server's answer calls for."""
+    """Sign in the way the server's answer asks for."""
     closed = _ask(session, url, pace)
     if closed is None:
         return
@@ -205,7 +205,7 @@ def _enter(
 
 
 def _ask(session: Session, url: str, pace: Pace) -> _Door | None:
-    """Ask for the first bytes of a file; None if they come."""
+    """Ask for the first bytes of a file; None if they arrive."""
 
     def ask() -> _Door | None:
         with session.get_as_is(url, {"Range": f"bytes=0-{reply.PROBE - 1}"}) as response:
@@ -230,7 +230,7 @@ def _understand(session: Session, response: requests.Response, url: str) -> _Doo
 
 
 def _sign_in(session: Session, form: LoginForm, credentials: Credentials, pace: Pace) -> None:
-    """Send the form, to the server that the user named and nowhere else, and never in a URL."""
+    """Send the form to the server that the user named only, and never in a URL."""
     try:
         at_home = origin(form.action) == session.home
     except ValueError:
@@ -239,7 +239,7 @@ def _sign_in(session: Session, form: LoginForm, credentials: Credentials, pace: 
         raise AccessError(
             "the sign-in form of the server can't be trusted with a password",
             "it goes to another address" if not at_home else "it would put the password into a URL",
-            "sign in with a browser, export its cookies and give them with imagenet-prep download --cookies FILE",
+            "sign in with a browser, export its cookies, then: imagenet-prep download --cookies FILE",
         )
     fields = form.filled(credentials.username, credentials.password)
     Patience("signing in", pace, note=session.note).until(lambda: session.post(form.action, fields).close())
@@ -251,10 +251,10 @@ def _load_cookies(path: Path) -> MozillaCookieJar:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # http.cookiejar reports a bad line as a bug of its own as well
             jar.load(str(path), ignore_discard=True, ignore_expires=True)
-    except Exception:  # noqa: BLE001 - whatever http.cookiejar stumbles over is the file's fault
-        # the original's text quotes the line it could not read, and with it a cookie
+    except Exception:  # noqa: BLE001 - any failure of http.cookiejar is the file's fault
+        # the original message quotes the line it could not read, and a cookie with it
         raise UsageError(
-            f"{path} can't be read as cookies", "expected a cookies.txt in Netscape's format", "export it once more"
+            f"{path} can't be read as cookies", "expected a cookies.txt in Netscape's format", "export it again"
         ) from None
     for cookie in jar:
         if cookie.expires == 0:  # how exporters write "until the browser is closed"
@@ -266,31 +266,31 @@ def _missing(url: str, cookies: Path | None) -> AccessError:
     if cookies is not None:
         return reply.access_error(f"{host_of(url)} did not accept the cookies in {cookies}", "they may have expired")
     return reply.access_error(
-        f"{host_of(url)} wants you to sign in for {reply.name_of(url)}",
+        f"{host_of(url)} requires a sign-in for {reply.name_of(url)}",
         "found no credentials in the environment or netrc",
     )
 
 
 def _refused(url: str, credentials: Credentials, door: _Door) -> AccessError:
     origin = f" ({credentials.origin})" if credentials.origin else ""
-    if door.status == 403 and door.form is None:  # who is not known gets 401, or the form again
+    if door.status == 403 and door.form is None:  # an unknown user gets 401, or the form again
         return reply.RefusedError(
             f"{host_of(url)} gave no access to {reply.name_of(url)}, signed in as {credentials.username!r}{origin}",
             "expected the archive, got HTTP status 403",
-            "ask its owner whether this account may have the file; if a browser gets it, "
-            "imagenet-prep download --cookies FILE may, or fetch it there and move it into raw-data/",
+            "ask the site whether this account has access; if a browser can fetch the file, use "
+            "imagenet-prep download --cookies FILE, or move the browser's copy into raw-data/",
         )
     return reply.RefusedError(
         f"{host_of(url)} refused the credentials of {credentials.username!r}{origin}",
-        "expected a user name and access key it knows",
-        f"check both, and try again (or set IMAGENET_USERNAME and IMAGENET_ACCESS_KEY, "
+        "expected a valid user name and access key",
+        f"check both and try again (or set IMAGENET_USERNAME and IMAGENET_ACCESS_KEY, "
         f"or imagenet-prep download --cookies FILE); without an account sign up at {SIGN_UP_URL}",
     )
 
 
 def _no_way_in(url: str, status: int) -> AccessError:
     is_page = status not in (401, 403)
-    got = "a web page without a sign-in form that can be recognised" if is_page else f"HTTP status {status}"
+    got = "a web page without a recognizable sign-in form" if is_page else f"HTTP status {status}"
     return reply.access_error(
         f"{host_of(url)} gave no access to {reply.name_of(url)}", f"expected the archive, got {got}"
     )

@@ -1,4 +1,4 @@
-"""FrontHasher: the digest of a file that is still arriving, computed behind the bytes that are there without a gap."""
+"""FrontHasher: hashes a file that is still arriving, up to its first gap."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from imagenet_prep.storage.durable import begin_write_out
 from imagenet_prep.tfrecord.crc import crc32c
 
 _CHUNK = 4 << 20
-_BEHIND = 64 << 20  # bytes that the disk is given time for: what lies so far back is on it
-_LOOK = 0.1  # seconds between two looks at whether to stop
+_BEHIND = 64 << 20  # bytes behind the newest write; by then the disk has them
+_LOOK = 0.1  # seconds between two checks whether to stop
 
 
 class _Crc32c:
-    """CRC32C as a digest: what Google's storage tells of files that were put together there."""
+    """CRC32C as a digest: Google's storage gives it for files composed there."""
 
     def __init__(self) -> None:
         self._crc = 0
@@ -34,30 +34,30 @@ class _Crc32c:
 
 
 Hasher = Union[_Crc32c, "hashlib._Hash"]
-"""A digest that is computed bit by bit."""
+"""A digest that is updated chunk by chunk."""
 
 
 def hasher(algorithm: str) -> Hasher:
-    """A digest by its name: crc32c, or one of hashlib's."""
+    """A new hasher by the algorithm's name: crc32c, or one of hashlib's."""
     return _Crc32c() if algorithm == "crc32c" else hashlib.new(algorithm, usedforsecurity=False)
 
 
 @functools.cache
 def fastest(algorithms: tuple[str, ...]) -> str:
-    """Which of some digests this processor computes fastest; found out in a few milliseconds."""
+    """The algorithm that this processor computes fastest; the measurement takes a few milliseconds."""
     content = bytes(256 << 10)
     return min(algorithms, key=lambda name: min(timeit.repeat(lambda: hasher(name).update(content), number=1)))
 
 
 class FrontHasher:
-    """A thread that hashes a partial file from its beginning on, as far as it is there, while the rest arrives.
+    """A thread that hashes a partial file from its start, up to its first gap, while the rest arrives.
 
-    What an earlier run left is read again first. hashlib lets other threads run meanwhile. What was hashed is written
-    out, and leaves memory once it is on the disk: its pages serve the bytes that come, and other programs keep theirs.
+    It reads the bytes of an earlier run again first. hashlib lets other threads run meanwhile. Hashed pages are
+    written out and leave memory, so arriving bytes and other programs can use them.
 
     Args:
         part: the file.
-        algorithms: the digests that are known of it; the fastest one is computed.
+        algorithms: algorithms of the known digests; the fastest one is computed.
     """
 
     def __init__(self, part: PartialFile, algorithms: Iterable[str]) -> None:
@@ -78,7 +78,7 @@ class FrontHasher:
         self._thread.join()
 
     def digest(self, progress: Progress, label: str) -> str:
-        """The digest (hex) of the file, all of which is there now; ``progress`` gets a bar of what is left to hash."""
+        """The digest (hex) of the file, once complete; ``progress`` gets a bar of the bytes left to hash."""
         total, shown = self._part.remote.total, self._done
         progress.begin(label, total, "B", shown)
         try:
@@ -114,7 +114,7 @@ class FrontHasher:
                     self._done += count
 
     def _give_back(self, descriptor: int, count: int) -> None:
-        """Have the next ``count`` bytes written out; as many that were before, and are on the disk, leave memory."""
+        """Write out the next ``count`` bytes; as many earlier bytes, already on the disk, leave memory."""
         for behind in (0, _BEHIND):
             start, stop = max(0, self._done - behind), self._done + count - behind
             if start < stop:

@@ -1,4 +1,4 @@
-"""The sign-in form of a web page: found, and filled in. Pure."""
+"""LoginForm: finds the sign-in form of a web page and fills it in; does no I/O."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ class LoginForm:
     """A form of a page.
 
     Args:
-        action: the absolute URL that it goes to.
+        action: the absolute URL that the form is sent to.
         method: "get" or "post".
-        fields: what it sends as it stands: hidden fields, ticked boxes, its first button.
-        username, password: the names of the two fields to fill in ("" if there is none).
-        passwords: how many passwords it asks for.
-        words: its address, its name and id, what its visible fields and its first button are called.
+        fields: values sent unchanged: hidden fields, ticked boxes, its first button.
+        username, password: the names of the two fields to fill in ("" if absent).
+        passwords: the number of password fields.
+        words: its address, name and id, and the labels of its visible fields and first button.
     """
 
     action: str
@@ -38,25 +38,25 @@ class LoginForm:
     words: list[str] = field(default_factory=list, compare=False)
 
     def filled(self, username: str, password: str) -> dict[str, str]:
-        """All the fields to send."""
+        """All fields to send."""
         given = {self.username: username, self.password: password}
         return {**self.fields, **{name: value for name, value in given.items() if name}}
 
     @property
     def may_sign_in(self) -> bool:
-        """Whether it asks for a name and one password, and speaks of nothing else."""
+        """Whether the form asks for a name and one password, and has no other purpose."""
         asks = self.passwords == 1 and self.password and self.username
         return bool(asks) and not any(map(_OTHERWISE.search, self.words))
 
 
 def find_login_form(page: bytes, url: str) -> LoginForm | None:
-    """The one form of the page that came from ``url`` that is for signing in; None if there is none, or no telling.
+    """Find the one sign-in form of the page at ``url``; None if the page has none, or it is ambiguous.
 
-    It has one password field, and is not one that registers or changes a password. Among several such forms it is the
-    one that speaks of signing in.
+    The form has one password field, and neither registers nor changes a password. If several qualify, it is the one
+    whose words mention signing in.
     """
     parser = _FormParser(url)
-    with contextlib.suppress(Exception):  # what html.parser stumbles over is the page's fault: what came before counts
+    with contextlib.suppress(Exception):  # a page may break html.parser: forms before that point count
         parser.feed(page.decode("utf-8", errors="replace"))
     possible = [form for form in parser.forms if form.may_sign_in]
     chosen = [form for form in possible if any(map(_SIGNING_IN.search, form.words))] or possible
@@ -64,7 +64,7 @@ def find_login_form(page: bytes, url: str) -> LoginForm | None:
 
 
 class _FormParser(HTMLParser):
-    """Collects the forms of a page; their inputs by the rules of HTML's form submission."""
+    """Collects the forms of a page; their inputs follow the rules of HTML's form submission."""
 
     def __init__(self, url: str) -> None:
         super().__init__(convert_charrefs=True)
@@ -72,7 +72,7 @@ class _FormParser(HTMLParser):
         self._url = url
         self._form: LoginForm | None = None
         self._has_button = False
-        self._button: list[str] | None = None  # the text of the first button, while it lasts
+        self._button: list[str] | None = None  # the text of the first button, until it closes
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         values = {name: value or "" for name, value in attrs}
@@ -99,7 +99,7 @@ class _FormParser(HTMLParser):
 
     @staticmethod
     def _naming(is_button: bool) -> tuple[str, str]:
-        """The attributes that tell what a field is for."""
+        """The attributes that say what a field is for."""
         return ("name", "value") if is_button else ("name", "autocomplete")
 
     def _add(self, form: LoginForm, kind: str, values: dict[str, str]) -> None:
@@ -110,7 +110,7 @@ class _FormParser(HTMLParser):
         elif not name or (kind == "submit" and self._has_button):
             return
         elif kind in _NAME_TYPES and not form.username and not form.passwords:
-            form.username = name  # the one before the password; later text fields are something else
+            form.username = name  # the text field before the password; later ones have other uses
         elif kind in ("submit", "hidden", *_NAME_TYPES) or (kind in ("checkbox", "radio") and "checked" in values):
             form.fields[name] = values.get("value", "on" if kind in ("checkbox", "radio") else "")
 
@@ -127,6 +127,6 @@ class _FormParser(HTMLParser):
 
 
 def _plain(words: str) -> str:
-    """Words in lower case, with single spaces where other signs join them: sign_up, Sign-Up, signUp -> sign up."""
+    """Words in lower case, separated by single spaces: sign_up, Sign-Up, signUp -> sign up."""
     spaced = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", words)
     return re.sub(r"[\W_]+", " ", spaced).strip().lower()

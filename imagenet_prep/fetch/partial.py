@@ -1,4 +1,4 @@
-"""PartialFile: a file that arrives in pieces, and the map beside it of the bytes that are there."""
+"""PartialFile: a file that arrives in pieces, and the map file that lists the bytes present."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from imagenet_prep.storage.refusals import space_errors, writing
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 Span = tuple[int, int]
-"""Start and stop (exclusive)."""
+"""Start and stop (exclusive) of a run of bytes."""
 
 
 class Spans:
-    """A set of byte positions, kept as sorted spans that are apart from each other."""
+    """A set of byte positions, kept as sorted, disjoint spans."""
 
     def __init__(self, spans: Iterable[Span] = ()) -> None:
         self._starts: list[int] = []
@@ -39,11 +39,11 @@ class Spans:
         return zip(self._starts, self._stops, strict=True)
 
     def add(self, start: int, stop: int) -> None:
-        """Add the positions from ``start`` to ``stop``; an empty span adds none."""
+        """Add the positions from ``start`` to ``stop``; an empty span adds nothing."""
         if start >= stop:
             return
         first = bisect_left(self._stops, start)  # the first span that touches the new one
-        last = bisect_right(self._starts, stop)  # the first one behind it that does not
+        last = bisect_right(self._starts, stop)  # the first later span that does not
         if first < last:
             start, stop = min(start, self._starts[first]), max(stop, self._stops[last - 1])
         self.size += (stop - start) - sum(self._stops[first:last]) + sum(self._starts[first:last])
@@ -51,30 +51,30 @@ class Spans:
         self._stops[first:last] = [stop]
 
     def gaps(self, total: int) -> list[Span]:
-        """The spans below ``total`` that are missing."""
+        """The missing spans below ``total``."""
         edges = [0, *(edge for span in self for edge in span), total]
         return [(start, stop) for start, stop in zip(edges[::2], edges[1::2], strict=True) if start < stop]
 
     @property
     def front(self) -> int:
-        """How many bytes are there from the beginning on without a gap."""
+        """The number of bytes from the start up to the first gap."""
         return self._stops[0] if self._starts and self._starts[0] == 0 else 0
 
 
 @dataclass(frozen=True, slots=True)
 class Leftover:
-    """What earlier runs left of a file: the version that they fetched, and which of its bytes are there."""
+    """The bytes that earlier runs fetched of a file, and the version that they belong to."""
 
     remote: Remote
     spans: tuple[Span, ...]
 
     @property
     def size(self) -> int:
-        """How many bytes that is."""
+        """The number of bytes fetched."""
         return sum(stop - start for start, stop in self.spans)
 
     def obstacle(self, remote: Remote, *, has_digest: bool) -> str:
-        """Why a transfer of ``remote`` can't continue from here; "" if it can."""
+        """Why a transfer of ``remote`` can't resume from these bytes; "" if it can."""
         if remote.total != self.remote.total:
             return f"the file on the server has another size: {remote.total:,} bytes, it was {self.remote.total:,}"
         if not remote.ranges:
@@ -87,17 +87,17 @@ class Leftover:
 
 
 def state_path(path: Path) -> Path:
-    """Where the map of the partial file ``path`` is kept that is durable, and so are the bytes that it names."""
+    """The path of the durable map of the partial file ``path``; the bytes it names are durable too."""
     return path.with_name(f"{path.name}.json")
 
 
 def written_path(path: Path) -> Path:
-    """Where the map is kept that names all that was written, and counts until the system is started again."""
+    """The path of the map of everything written; it is valid until the next boot."""
     return path.with_name(f"{path.name}.written.json")
 
 
 def boot_id() -> str:
-    """What tells this boot of the system from every other; "" where the system doesn't say."""
+    """An identifier of the current boot; "" if the system gives none."""
     try:
         return _BOOT_ID.read_text(encoding="ascii").strip()
     except (OSError, ValueError):
@@ -105,7 +105,7 @@ def boot_id() -> str:
 
 
 def find_leftover(path: Path) -> Leftover | None:
-    """What earlier runs left in ``path``; None if that is nothing, or can't be believed."""
+    """The bytes that earlier runs left in ``path``; None if there are none, or their map is invalid."""
     try:
         status = path.stat()
     except OSError:
@@ -120,7 +120,7 @@ def find_leftover(path: Path) -> Leftover | None:
 
 
 def _leftover(state: Any, size: int) -> Leftover | None:
-    """What a map says; None if it makes no sense, or names bytes where none can be."""
+    """Read a map; None if it is invalid, or names bytes beyond the file."""
     try:
         remote = Remote(state["url"], state["total"], state["etag"], state["last_modified"])
         spans = [(int(start), int(stop)) for start, stop in state["done"]]
@@ -131,19 +131,19 @@ def _leftover(state: Any, size: int) -> Leftover | None:
 
 
 def _where(status: os.stat_result) -> list[str | int] | None:
-    """This boot of the system, and which file it is: a copy of it is another one."""
+    """The current boot and the file's identity; a copy of the file has another one."""
     boot = boot_id()
     return [boot, status.st_dev, status.st_ino] if boot else None
 
 
 def kept_bytes(path: Path, remote: Remote, *, has_digest: bool = False) -> int:
-    """How many bytes of ``remote`` need not be fetched, since earlier runs left them in ``path``."""
+    """The number of bytes of ``remote`` that earlier runs left in ``path`` and this run can reuse."""
     left = find_leftover(path)
     return left.size if left and not left.obstacle(remote, has_digest=has_digest) else 0
 
 
 def finish(path: Path, final: Path) -> None:
-    """Give the partial file ``path``, complete now, its final name, durably; then forget its maps.
+    """Give the complete partial file ``path`` its final name, durably; then remove its maps.
 
     Raises:
         WriteError: the disk failed; the partial file can't be trusted.
@@ -163,24 +163,24 @@ def finish(path: Path, final: Path) -> None:
 
 
 def forget(path: Path) -> None:
-    """Remove the maps of the partial file ``path``, and what a killed run has begun to write of them."""
+    """Remove the maps of the partial file ``path``, and temporary map files of a killed run."""
     written_path(path).unlink(missing_ok=True)
     state_path(path).unlink(missing_ok=True)
     remove_abandoned(state_path(path))
 
 
 class PartialFile:
-    """A file being fetched, open for writing at any place from any thread.
+    """A file being fetched, which any thread may write to at any position.
 
-    ``save`` makes what has arrived durable, then says so in the map: it never names too much, whatever kills the
-    process or the system. ``note`` says what was written, without making it durable: that counts after a kill.
+    ``save`` makes the received bytes durable before it updates the map, so the map never names a missing byte, even
+    after a crash. ``note`` updates a second map of written bytes, without a sync: it survives a kill.
 
     Args:
-        path: the partial file; made if it isn't there.
-        remote: what it becomes. What an earlier run left is kept if it fits, else thrown away.
-        has_digest: whether a digest will tell in the end if the file is right.
+        path: the partial file; created if missing.
+        remote: the version to fetch. The bytes of an earlier run are kept if they fit, otherwise thrown away.
+        has_digest: whether a digest will decide at the end if the file is correct.
 
-    ``received`` is the number of bytes that have come since it was opened.
+    ``received`` is the number of bytes received since it was opened.
 
     Raises:
         SpaceError: the disk is full.
@@ -213,28 +213,28 @@ class PartialFile:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        with self._writing:  # a descriptor that is closed may soon be that of another file
+        with self._writing:  # a closed descriptor may soon belong to another file
             if self._file is not None:
                 os.close(self._file)
             self._file = None
 
     def reset(self) -> None:
-        """Throw every byte away."""
+        """Throw away every byte."""
         with self._changed, space_errors(self.path):
             forget(self.path)
-            fsync_dir(self.path.parent)  # first the claim goes, then the bytes
+            fsync_dir(self.path.parent)  # the map goes before the bytes
             self._spans, self._saved, self._noted = Spans(), [], []
             os.truncate(self._open_file(), 0)
 
     def write(self, offset: int, data: bytes) -> None:
-        """Put ``data`` at ``offset``. Any number of threads may.
+        """Write ``data`` at ``offset``; any number of threads may call this.
 
         Raises:
             SpaceError: the disk is full.
         """
         view = memoryview(data)
         while view:
-            with self._writing, space_errors(self.path):  # the system takes one writer at a time, and lets others spin
+            with self._writing, space_errors(self.path):  # the system admits one writer at a time; the others spin
                 written = os.pwrite(self._open_file(), view, offset)
             with self._changed:
                 front, size = self._spans.front, self._spans.size
@@ -245,16 +245,16 @@ class PartialFile:
             offset, view = offset + written, view[written:]
 
     def front(self, beyond: int, seconds: float) -> int:
-        """How many bytes are there from the beginning on without a gap, once that is more than ``beyond``.
+        """The number of bytes before the first gap, once it is more than ``beyond``.
 
-        After ``seconds`` it is given as it is.
+        After ``seconds`` it returns the current number.
         """
         with self._changed:
             self._changed.wait_for(lambda: self._spans.front > beyond, seconds)
             return self._spans.front
 
     def note(self) -> None:
-        """Say what was written: that counts after a kill, but not after the end of the system."""
+        """Record the written bytes in the map that survives a kill, but not a crash of the system."""
         where, spans = _where(os.fstat(self._open_file())), self.spans()
         if where is None or self._has_failed or spans == self._noted:
             return
@@ -266,18 +266,18 @@ class PartialFile:
         self._noted = spans
 
     def save(self) -> None:
-        """Make what has arrived durable, then say so.
+        """Make the received bytes durable, then record them in the map.
 
         Raises:
-            SpaceError: the disk is full; what was saved before stands.
-            WriteError: the disk failed; what was saved before stands.
+            SpaceError: the disk is full; the last saved map remains valid.
+            WriteError: the disk failed; the last saved map remains valid.
         """
         spans = self.spans()
         if self._has_failed or spans == self._saved:
             return
         try:
             _fsync(self._open_file(), self.path)
-        except PrepError:  # what was only written is not known to be there, and a later fsync would not say so
+        except PrepError:  # unsynced bytes may be lost, and a later fsync would not report it
             self._has_failed = True
             written_path(self.path).unlink(missing_ok=True)
             raise
@@ -292,18 +292,18 @@ class PartialFile:
         return json.dumps({**version, "done": spans, **more}, indent=2) + "\n"
 
     def spans(self) -> list[Span]:
-        """The spans that have arrived: sorted, apart from each other; start and stop (exclusive)."""
+        """The spans that have arrived, sorted and disjoint; start and stop (exclusive)."""
         with self._changed:
             return list(self._spans)
 
     def gaps(self) -> list[Span]:
-        """The spans that are missing."""
+        """The missing spans."""
         with self._changed:
             return self._spans.gaps(self.remote.total)
 
     @property
     def size(self) -> int:
-        """How many bytes are there."""
+        """The number of bytes present."""
         with self._changed:
             return self._spans.size
 

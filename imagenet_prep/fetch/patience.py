@@ -1,4 +1,4 @@
-"""Patience: how often and how long to retry; waits between attempts, told to the user, and when to give up."""
+"""Patience: decides how often and how long to retry, waits between attempts, and gives up."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ T = TypeVar("T")
 
 @dataclass(eq=False)
 class CutError(Exception):
-    """A request that failed in a way that another attempt may mend.
+    """A failed request that another attempt may fix.
 
     Args:
-        reason: what failed, in words that never hold a URL.
+        reason: the cause, as text that never holds a URL.
         retry_after: the wait in seconds that the server asked for.
-        kind: "unknown": no such host, which before the first answer is final. "refused": the server takes no more
-            requests than it has, perhaps. "slow": bytes came, and too few for that to be called progress.
-        lasting: what it is where it stays after a few attempts.
+        kind: "unknown": the host has no address; final before the first answer. "refused": the server may accept no
+            more connections. "slow": bytes arrived, but too few to count as progress.
+        lasting: the error to raise if it persists after a few attempts.
     """
 
     reason: str
@@ -44,13 +44,13 @@ class Pace:
         tries: failures in a row, without one byte of progress, before giving up.
         budget: the longest time without one byte of progress.
         first_wait: the wait before the third attempt; it doubles from one failure to the next.
-        longest_wait: the cap of that doubling.
-        longest_retry_after: the cap of what a server may ask for in Retry-After.
-        stall: a connection that is silent for this long is cut, and one whose headers take longer.
-        silent: after this long without a byte, another connection that has nothing to do takes a segment over.
-        least_speed: bytes a second; a connection that is slower over ``slow_after`` seconds is cut.
+        longest_wait: the limit of that doubling.
+        longest_retry_after: the longest wait accepted from a Retry-After header.
+        stall: a connection that is silent, or sends no complete headers, for this long is cut.
+        silent: after this long without a byte, an idle connection takes over the segment.
+        least_speed: bytes per second; a connection slower than this over ``slow_after`` seconds is cut.
         save_every: how often progress is made durable.
-        segment: bytes that one request is for where several connections share a file.
+        segment: bytes per request, if several connections share a file.
     """
 
     tries: int = 10
@@ -71,7 +71,7 @@ class Pace:
             self.tries - 1,
             backoff_factor=self.first_wait / 2,
             backoff_max=self.longest_wait,
-            backoff_jitter=self.first_wait / 2,  # many clients must not come back at once
+            backoff_jitter=self.first_wait / 2,  # many clients must not return at once
         )
 
 
@@ -80,12 +80,12 @@ class Patience:
     """A retry budget that refills on progress.
 
     Args:
-        what: what is being tried, for the error.
+        what: the task, for the error.
         pace: waits and budget.
-        pause: waits for some seconds; ``Event.wait`` makes a wait that can be cut short.
-        note: told of each wait: why, which try of how many, how long.
-        kept: how many bytes of it are there.
-        was_answered: whether the server was reached before, so that a name which isn't known now may be known later.
+        pause: waits for some seconds; ``Event.wait`` makes the wait interruptible.
+        note: called with each wait: its reason, the number of the try, the seconds.
+        kept: returns the number of bytes kept so far.
+        was_answered: whether the server answered before, so that an unknown name may be temporary.
     """
 
     what: str
@@ -95,8 +95,8 @@ class Patience:
     kept: Callable[[], int] = lambda: 0
     was_answered: bool = False
     _retry: Retry = field(init=False)
-    _since: float = field(init=False)  # when the last byte came, or the first attempt was made
-    _lasting: int = 0  # how many failures, the last ones, were of the kind that lasts
+    _since: float = field(init=False)  # time of the last byte, or of the first attempt
+    _lasting: int = 0  # the number of latest failures in a row that had a lasting error
     _mark: int = 0
 
     def __post_init__(self) -> None:
@@ -106,7 +106,7 @@ class Patience:
         self._retry, self._since, self._lasting = self.pace.retry(), time.monotonic(), 0
 
     def until(self, attempt: Callable[[], T]) -> T:
-        """What an attempt returns, tried again after each CutError. Raises as ``wait``."""
+        """Call ``attempt`` until it raises no CutError, and return its result. Raises as ``wait``."""
         while True:
             try:
                 return attempt()
@@ -114,11 +114,11 @@ class Patience:
                 self.wait(cut)
 
     def wait(self, cut: CutError, mark: int = 0) -> None:
-        """Wait before the next attempt. ``mark`` is anything that grows with progress, such as bytes received.
+        """Wait before the next attempt. ``mark`` is any number that grows with progress, such as bytes received.
 
         Raises:
             NetworkError: the budget is spent.
-            Exception: ``cut.lasting``, if that has lasted.
+            Exception: ``cut.lasting``, if the failure persists.
         """
         if mark != self._mark and cut.kind != "slow":
             self._refill()
@@ -143,13 +143,13 @@ class Patience:
         return NetworkError(
             f"{self.what}: {cut.reason}",
             "nothing was fetched",
-            "check that name (of --base-url, or of a proxy), and this machine's network",
+            "check the host name in --base-url or the proxy, and this machine's network",
         )
 
     def _given_up(self, cut: CutError, failures: int) -> NetworkError:
         again = "run the same command again"
         return NetworkError(
-            f"{self.what}: given up after {failures} attempts without progress",
+            f"{self.what}: gave up after {failures} attempts without progress",
             f"the last one failed with: {cut.reason}",
-            f"what has arrived is kept: {again} to go on from there" if self.kept() else f"{again} later",
+            f"received data is kept: {again} to resume" if self.kept() else f"{again} later",
         )

@@ -1,4 +1,4 @@
-"""Site: who hands out a copy of ImageNet (Kaggle, Hugging Face): which files, who may have them, what refusals mean."""
+"""Site: a host of an ImageNet copy (Kaggle, Hugging Face), with its files, its login and its access errors."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ _LONGEST_JSON = 1 << 25
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """A file that a site hands out.
+    """A file that a site offers.
 
     Args:
-        filename: what it is called in the raw folder.
-        url: its address at home, which holds no secret. It redirects to one that expires after about an hour.
+        filename: its name in the raw folder.
+        url: its permanent address, which holds no secret. It redirects to one that expires after about an hour.
         size: bytes.
-        digests: those that the site tells (hex), by algorithm.
+        digests: the digests the site publishes (hex), by algorithm.
     """
 
     filename: str
@@ -46,10 +46,10 @@ class Offer:
 
 @dataclass(frozen=True)
 class Site:
-    """Where a copy of ImageNet is handed out.
+    """A site that offers a copy of ImageNet.
 
-    ``base_url`` is its address, ``login`` says who asks. ``key`` is what commands and files call it, ``name`` what
-    people do. ``has_boxes``: its files hold annotations too; ``is_in_order``: its images can only be read in order.
+    ``base_url`` is its address, ``login`` its credentials. ``key`` is its name in commands and files, ``name`` its
+    name for people. ``has_boxes``: its files include annotations; ``is_in_order``: images can only be read in order.
     """
 
     base_url: str
@@ -62,15 +62,15 @@ class Site:
 
     @property
     def about(self) -> int:
-        """Bytes of all its files, about."""
+        """The approximate size of all its files, in bytes."""
         raise NotImplementedError
 
     def for_splits(self, splits: tuple[str, ...]) -> Site:
-        """The site for no more than these splits, if it hands them out apart from each other."""
+        """The site limited to these splits, if it offers them separately."""
         return self
 
     def enter(self, stall: float, note: Callable[[str], object]) -> Session:
-        """A session that says who asks, to the site's own address and nowhere else; ``note`` is told of each wait."""
+        """Open a session that sends the login to the site's own address only; ``note`` is called with each wait."""
         session = Session(self.base_url, stall, note)
         session.authorization = self.login.authorization if self.login else ""
         return session
@@ -78,18 +78,18 @@ class Site:
     def files(self, session: Session, state: Path, pace: Pace, *, is_kept: bool = True) -> tuple[Offer, ...]:
         """All files of the copy.
 
-        ``state`` is where the site finds what a download that continues must know, and keeps it, if ``is_kept``.
+        ``state`` is the file in which the site keeps the facts a resumed download needs, if ``is_kept``.
         """
         raise NotImplementedError
 
     def explain(self, refused: RefusedError) -> AccessError:
-        """What a refusal means there, and what to do."""
+        """Turn a refusal into an error that says what to do on this site."""
         raise NotImplementedError
 
 
 @contextlib.contextmanager
 def explained(site: Site) -> Iterator[None]:
-    """Turn what the server refuses in the block into the site's own words."""
+    """Turn the server's refusals in the block into the site's own error."""
     try:
         yield
     except RefusedError as refused:
@@ -105,12 +105,12 @@ _LENGTHS = {"md5": 16, "crc32c": 4}
 
 
 def find_login() -> Token | Credentials | None:
-    """Who asks: KAGGLE_API_TOKEN (or a file that it names), access_token, KAGGLE_USERNAME and KAGGLE_KEY, kaggle.json.
+    """Find a login: KAGGLE_API_TOKEN (or a file it names), access_token, KAGGLE_USERNAME and KAGGLE_KEY, kaggle.json.
 
-    The files lie in KAGGLE_CONFIG_DIR, else in ~/.kaggle.
+    The files are in KAGGLE_CONFIG_DIR, or in ~/.kaggle without it.
 
     Raises:
-        UsageError: one of them can't be used; what it holds is not shown.
+        UsageError: one of them can't be used; the message doesn't show its content.
     """
     folder = Path(os.environ.get("KAGGLE_CONFIG_DIR") or "~/.kaggle").expanduser()
     given = os.environ.get("KAGGLE_API_TOKEN", "").strip()
@@ -143,8 +143,8 @@ def _from_json(path: Path) -> Credentials | None:
 class KaggleSite(Site):
     """Kaggle: one zip of the competition's data.
 
-    How one says who asks is as Kaggle's own clients have it (https://github.com/Kaggle/kagglehub). The answer is a
-    redirect to a signed address in Google's storage, whose x-goog-hash tells digests
+    Requests sign in as Kaggle's own clients do (https://github.com/Kaggle/kagglehub). The answer is a redirect to a
+    signed address in Google's storage, whose x-goog-hash holds digests
     (https://cloud.google.com/storage/docs/xml-api/reference-headers#xgooghash).
     """
 
@@ -156,11 +156,11 @@ class KaggleSite(Site):
 
     @property
     def about(self) -> int:
-        """Bytes of the zip, about."""
+        """The approximate size of the zip, in bytes."""
         return 167_000_000_000
 
     def files(self, session: Session, state: Path, pace: Pace, *, is_kept: bool = True) -> tuple[Offer, ...]:
-        """The one zip; its digests if the storage behind it tells them."""
+        """The one zip, with its digests if the storage behind it gives them."""
         url = file_url(self.base_url, f"api/v1/competitions/data/download-all/{COMPETITION}")
         remote = inspect(session, url, pace)
 
@@ -174,15 +174,15 @@ class KaggleSite(Site):
         return (Offer(f"{COMPETITION}.zip", url, remote.total, digests),)
 
     def explain(self, refused: RefusedError) -> AccessError:
-        """403 is what Kaggle says until the rules are accepted; 401, to one whom it doesn't know."""
+        """Explain 403, which Kaggle sends until the rules are accepted, and 401, which it sends to unknown users."""
         if self.login is None:
-            detail = "found no KAGGLE_API_TOKEN, no KAGGLE_USERNAME with KAGGLE_KEY, and no file of them in ~/.kaggle"
-            hint = f"make a token at {_KAGGLE_TOKEN_URL}, set KAGGLE_API_TOKEN, and accept the rules at {RULES_URL}"
+            detail = "found no KAGGLE_API_TOKEN, no KAGGLE_USERNAME with KAGGLE_KEY, and no credentials in ~/.kaggle"
+            hint = f"create a token at {_KAGGLE_TOKEN_URL}, set KAGGLE_API_TOKEN, and accept the rules at {RULES_URL}"
             return AccessError(refused.what, detail, hint)
         if refused.status == 403:
-            hint = f"accept the rules at {RULES_URL}, signed in as the user whose token this is; then run it again"
+            hint = f"sign in as the token's user, accept the rules at {RULES_URL}, and run the same command again"
             return AccessError(refused.what, "got HTTP status 403: the rules are not accepted yet", hint)
-        hint = f"make a new token at {_KAGGLE_TOKEN_URL}, and set KAGGLE_API_TOKEN"
+        hint = f"create a new token at {_KAGGLE_TOKEN_URL}, and set KAGGLE_API_TOKEN"
         return AccessError(refused.what, refused.detail, hint)
 
 
@@ -211,10 +211,12 @@ _SHA256 = re.compile(r"(?:sha256:)?([0-9a-f]{64})").fullmatch
 
 
 def find_token() -> Token | None:
-    """HF_TOKEN, HUGGING_FACE_HUB_TOKEN, the file HF_TOKEN_PATH, or token in HF_HOME, which is ~/.cache/huggingface.
+    """Find a token: HF_TOKEN, HUGGING_FACE_HUB_TOKEN, the file HF_TOKEN_PATH, then token in HF_HOME.
+
+    HF_HOME is ~/.cache/huggingface by default.
 
     Raises:
-        UsageError: one of them can't be used; what it holds is not shown.
+        UsageError: one of them can't be used; the message doesn't show its content.
     """
     cache = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
     home = os.environ.get("HF_HOME") or f"{cache}/huggingface"
@@ -226,8 +228,8 @@ def find_token() -> Token | None:
 class HuggingFaceSite(Site):
     """The data set ILSVRC/imagenet-1k of the Hugging Face Hub: its parquet files at one commit.
 
-    The addresses are those of the Hub's API (https://huggingface.co/docs/hub/api). A file's lfs.oid in the list of a
-    commit is its SHA-256. The Hub's test images have no labels, and are never fetched.
+    The addresses follow the Hub's API (https://huggingface.co/docs/hub/api). A file's lfs.oid in the list of a commit
+    is its SHA-256. The Hub's test images have no labels and are never fetched.
     """
 
     base_url: str = "https://huggingface.co/"
@@ -238,15 +240,15 @@ class HuggingFaceSite(Site):
 
     @property
     def about(self) -> int:
-        """Bytes of the files of its splits, about."""
+        """The approximate size of the files of its splits, in bytes."""
         return sum(_ABOUT[split] for split in self.splits)
 
     def for_splits(self, splits: tuple[str, ...]) -> HuggingFaceSite:
-        """The site for these splits alone."""
+        """The site limited to these splits."""
         return dataclasses.replace(self, splits=splits)
 
     def files(self, session: Session, state: Path, pace: Pace, *, is_kept: bool = True) -> tuple[Offer, ...]:
-        """The parquet files of one commit: that of the first time, which is remembered in ``state``, if ``is_kept``."""
+        """The parquet files of one commit; if ``is_kept``, ``state`` keeps the commit of the first run."""
         commit = self._commit(session, state, pace, is_kept)
         offers: dict[str, Offer] = {}
         counts = dict.fromkeys(self.splits, 1)
@@ -260,24 +262,24 @@ class HuggingFaceSite(Site):
         ]
         if set(wanted) != offers.keys():
             raise InputError(
-                f"{DATASET} at the commit {commit[:12]} is another copy than the one known here",
+                f"{DATASET} at the commit {commit[:12]} is not the expected copy",
                 f"expected {number_of(len(wanted), 'parquet file')}, "
                 f"missing: {listed(name for name in wanted if name not in offers) or 'none'}",
-                f"rm {quoted(str(state))} to take the newest commit, or fetch another copy with --source",
+                f"rm {quoted(str(state))} to use the newest commit, or fetch another copy with --source",
             )
         return tuple(offers[name] for name in sorted(offers))
 
     def explain(self, refused: RefusedError) -> AccessError:
-        """401 and 403 are both what the Hub says of a data set that one has to ask for (X-Error-Code: GatedRepo)."""
-        ask = f"ask for access at {ACCESS_URL}"
+        """Explain 401 and 403: the Hub sends both for a data set that requires approval (X-Error-Code: GatedRepo)."""
+        ask = f"request access at {ACCESS_URL}"
         if not isinstance(self.login, Token):
-            detail = "found no token in HF_TOKEN, nor one that huggingface-cli login has saved"
-            return AccessError(refused.what, detail, f"{ask}, make a token at {_HUB_TOKEN_URL}, and set HF_TOKEN")
-        hint = f"{ask}, with the account of the token in {self.login.where}, or make a new token at {_HUB_TOKEN_URL}"
+            detail = "found no token in HF_TOKEN, and none saved by huggingface-cli login"
+            return AccessError(refused.what, detail, f"{ask}, create a token at {_HUB_TOKEN_URL}, and set HF_TOKEN")
+        hint = f"{ask}, with the account of the token in {self.login.where}, or create a new token at {_HUB_TOKEN_URL}"
         return AccessError(refused.what, refused.detail, hint)
 
     def _commit(self, session: Session, state: Path, pace: Pace, is_kept: bool) -> str:
-        """The commit to fetch: other files of the same names may be in the next one."""
+        """The commit to fetch; the next one may have other files under the same names."""
         saved = load_json(state)
         pinned = saved.get("commit") if isinstance(saved, dict) else None
         if isinstance(pinned, str) and _COMMIT(pinned):
@@ -292,7 +294,7 @@ class HuggingFaceSite(Site):
         return commit
 
     def _list(self, session: Session, commit: str, pace: Pace) -> Iterator[dict[str, Any]]:
-        """What the folder data holds at a commit; long lists come in pages."""
+        """The entries of the folder data at a commit; the Hub sends long lists in pages."""
         first = url = file_url(self.base_url, f"api/datasets/{DATASET}/tree/{commit}/data")
         for _ in range(_MOST_PAGES):
             entries, behind = _ask_json(session, url, pace)
@@ -314,10 +316,10 @@ class HuggingFaceSite(Site):
 
 
 def _ask_json(session: Session, url: str, pace: Pace) -> tuple[Any, str]:
-    """A JSON value from a site, and the address of the page behind it ("" if this is the last).
+    """A JSON value from a site, and the address of the next page ("" after the last).
 
     Raises:
-        AccessError, NetworkError: as ``inspect``; it is not JSON.
+        AccessError, NetworkError: as ``inspect``; or the answer is not JSON.
     """
 
     def ask() -> tuple[Any, str]:
@@ -336,7 +338,7 @@ def _ask_json(session: Session, url: str, pace: Pace) -> tuple[Any, str]:
 
 def _strange(url: str, expected: str) -> NetworkError:
     return NetworkError(
-        f"{host_of(url)} gave no usable answer about {DATASET}",
+        f"{host_of(url)} sent no usable answer about {DATASET}",
         f"expected {expected}",
         "check the address given with --base-url, or try later",
     )

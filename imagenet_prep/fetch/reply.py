@@ -1,4 +1,4 @@
-"""What a server's answer means: the file, a web page in its place, a refusal, or trouble that will pass."""
+"""inspect and checks of answers: a server sent the file, a web page, a refusal, or a temporary error."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from imagenet_prep.fetch.patience import CutError, Pace, Patience
 from imagenet_prep.fetch.session import Getter, bare_url, host_of, is_page_type, origin
 from imagenet_prep.text import is_web_page
 
-PROBE = 1024  # bytes: enough to tell an archive from a page
+PROBE = 1024  # bytes: enough to distinguish an archive from a page
 
 _PASSING = (408, 425, 429, 500, 502, 503, 504, 509, *range(520, 528))
-NO_VALIDATOR = "the server gives neither ETag nor date, and no digest is known: nothing tells if parts fit together"
+NO_VALIDATOR = "the server sends neither ETag nor date, and no checksum is known: parts may not fit together"
 
 _BUSY = (429, 503)
 _RETRY = urllib3.Retry(retry_after_max=10**9)
@@ -33,9 +33,9 @@ _CONTENT_RANGE = re.compile(r"bytes (\d{1,18})-(\d{1,18})/(\d{1,18})", re.ASCII)
 
 @dataclass(eq=False)
 class RestartError(Exception):
-    """The server doesn't go on with the very bytes that we hold a part of: that part is worth nothing.
+    """The server can't resume the version we hold a part of, so that part is worthless.
 
-    ``is_about_ranges``: it does not serve parts as it should; one plain request is what any server understands.
+    ``is_about_ranges``: the server does not serve parts correctly; every server understands one plain request.
     """
 
     reason: str
@@ -47,10 +47,10 @@ class Remote:
     """A version of a file on a server.
 
     Args:
-        url: without its query.
+        url: the address without its query.
         total: bytes.
-        etag, last_modified: as the server gave them, None if it did not.
-        ranges: whether it serves parts of the file.
+        etag, last_modified: as the server sent them, None if absent.
+        ranges: whether the server sends parts of the file.
     """
 
     url: str
@@ -61,11 +61,11 @@ class Remote:
 
     @property
     def has_validator(self) -> bool:
-        """Whether the server says something that changes when the file does: a strong ETag, or a date."""
+        """Whether the server sends a value that changes with the file: a strong ETag, or a date."""
         return bool(self._strong_etag or self.last_modified)
 
     def may_join(self, other: Remote, *, has_digest: bool) -> bool:
-        """Whether bytes of the two may be put together: of one version, or without validators if a digest decides."""
+        """Whether bytes of both versions fit together: they are equal, or lack validators and a digest decides."""
         if (self.url, self.total) != (other.url, other.total):
             return False
         if self._strong_etag and other._strong_etag:
@@ -76,23 +76,23 @@ class Remote:
 
     @property
     def _strong_etag(self) -> str | None:
-        """The ETag, unless it is a weak one, which files of other bytes may share (RFC 9110, section 8.8.1)."""
+        """The ETag, unless it is weak: different files may share a weak one (RFC 9110, section 8.8.1)."""
         return self.etag if self.etag and not self.etag.startswith("W/") else None
 
 
 def inspect(session: Getter, url: str, pace: Pace, *, was_seen: bool = False, size: int | None = None) -> Remote:
-    """Ask a server about a file, with a small Range request; nothing is written.
+    """Ask a server about a file with a small Range request; nothing is written.
 
     Args:
-        session: who asks.
-        url: of the file.
+        session: sends the requests.
+        url: the file's address.
         pace: timing and budget of retries.
         was_seen: whether the server had the file a moment ago.
-        size: its bytes, for a server that does not say how many they are, if a digest will tell.
+        size: the known size in bytes, for a server that sends none, if a digest will check the file.
 
     Raises:
-        AccessError: it wants credentials, or sends a web page instead.
-        NetworkError: the file isn't there, or the server can't be reached.
+        AccessError: the server requires credentials, or sends a web page instead.
+        NetworkError: the file doesn't exist, or the server can't be reached.
     """
 
     def ask(span: str | None) -> Remote | None:
@@ -106,7 +106,7 @@ def inspect(session: Getter, url: str, pace: Pace, *, was_seen: bool = False, si
 def _ask(
     session: Getter, url: str, span: str | None, *, was_seen: bool = False, size: int | None = None
 ) -> Remote | None:
-    """One attempt at inspect; None if the answer doesn't tell the length in a way that can be trusted."""
+    """Make one attempt at inspect; None if the answer gives no trustworthy length."""
     with session.get(url, {"Range": span} if span else None) as response:
         if span and says_empty(response):
             return _empty(session, url)
@@ -123,7 +123,7 @@ def _ask(
 
 
 def _empty(session: Getter, url: str) -> Remote:
-    """What a plain request says of a file that a Range request was told to be empty: the same, or it may pass."""
+    """Confirm an empty file with a plain request, since a Range request reported that; CutError if it isn't empty."""
     remote = _ask(session, url, None)
     if remote is None or remote.total:
         raise CutError("HTTP status 416 for a file that is not empty")
@@ -132,14 +132,14 @@ def _empty(session: Getter, url: str) -> Remote:
 
 def _no_length(url: str) -> Remote:
     raise NetworkError(
-        f"{name_of(url)}: {host_of(url)} doesn't say how long it is",
+        f"{host_of(url)} doesn't report the size of {name_of(url)}",
         "expected a Content-Range or a Content-Length",
         "check the address given with --base-url",
     )
 
 
 def remote_of(response: requests.Response, url: str, total: int, ranges: bool) -> Remote:
-    """The version that a response belongs to."""
+    """The file version that a response belongs to."""
     headers = response.headers
     return Remote(bare_url(url), total, headers.get("ETag"), headers.get("Last-Modified"), ranges)
 
@@ -150,7 +150,7 @@ def name_of(url: str) -> str:
 
 
 def content_range(response: requests.Response) -> tuple[int, int, int] | None:
-    """Start, stop (exclusive) and total of a Content-Range, or None if it has none that makes sense."""
+    """Start, stop (exclusive) and total of a Content-Range; None if it is absent or invalid."""
     match = _CONTENT_RANGE.fullmatch(response.headers.get("Content-Range", "").strip())
     if not match:
         return None
@@ -159,11 +159,11 @@ def content_range(response: requests.Response) -> tuple[int, int, int] | None:
 
 
 def read_range(session: Getter, url: str, start: int, stop: int, remote: Remote, pace: Pace) -> bytes:
-    """The bytes from ``start`` to ``stop`` of a file, tried again while that may help; all of it needs no parts.
+    """Read the bytes from ``start`` to ``stop`` of a file, with retries; the whole file requires no Range support.
 
     Raises:
-        AccessError, InputError, NetworkError: the server has another version by now, serves no parts, sends a page or
-            what is encoded, or can't be reached.
+        AccessError, InputError, NetworkError: the file has changed, the server sends no parts, sends a page or an
+            encoded body, or can't be reached.
     """
     if start and not remote.ranges:
         raise no_parts_error(url)
@@ -193,58 +193,58 @@ def no_parts_error(url: str) -> NetworkError:
     """The error for a server that does not answer Range requests."""
     return NetworkError(
         f"{host_of(url)} doesn't serve parts of {name_of(url)}",
-        "expected an answer to a Range request: single classes can't be fetched without",
+        "expected an answer to a Range request, which single classes require",
         "name another server with --base-url, or fetch all classes: leave out --classes",
     )
 
 
 def changed_error(url: str) -> NetworkError:
-    """The error for a file that is replaced while parts of it are fetched."""
+    """The error for a file that was replaced while parts of it were fetched."""
     return NetworkError(
-        f"{name_of(url)} on {host_of(url)} has changed while parts of it were fetched",
+        f"{name_of(url)} on {host_of(url)} changed while parts of it were fetched",
         "expected the same file throughout",
-        "run the same command again: what is whole is kept",
+        "run the same command again: complete files are kept",
     )
 
 
 def refuse_encoding(response: requests.Response, url: str) -> None:
-    """Raise InputError if the bytes of an answer are not those of the file, but encoded."""
+    """Raise InputError if an answer holds encoded bytes instead of the file's own."""
     encoding = response.headers.get("Content-Encoding", "identity").strip().lower()
     if encoding not in ("", "identity"):
         raise InputError(
-            f"{host_of(url)} sends {name_of(url)} encoded, though identity was asked for",
+            f"{host_of(url)} sends {name_of(url)} encoded, but identity was requested",
             f"expected the file as it is, got Content-Encoding: {encoding[:40]!r}",
-            "use another server, or one whose files have a digest that tells what arrived",
+            "use another server with --base-url, or files with a known checksum",
         )
 
 
 def part_total(response: requests.Response, start: int, stop: int) -> int:
-    """The size of the file, of which an answer says to be the part that was asked for, or how that begins.
+    """The size of the file, from an answer with the requested part, or with the start of that part.
 
     Raises:
-        CutError: it is another part; if that stays, RestartError.
+        CutError: the answer has a different part; RestartError if that persists.
     """
     found = content_range(response)
     is_beginning = found and found[0] == start and found[1] < stop and content_length(response) == found[1] - start
     if found is None or (found[:2] != (start, stop) and not is_beginning):
-        raise no_parts("the server sent another part than was asked for")
+        raise no_parts("the server sent a different part than requested")
     return found[2]
 
 
 def no_parts(reason: str) -> CutError:
-    """What an answer means that is not the part that was asked for."""
+    """The error for an answer that is not the requested part."""
     return CutError(reason, lasting=RestartError(reason, is_about_ranges=True))
 
 
 def content_length(response: requests.Response) -> int | None:
-    """The Content-Length, which may be there twice (RFC 9110, section 8.6); None if there is none that makes sense."""
+    """The Content-Length, which may appear twice (RFC 9110, section 8.6); None if it is absent or invalid."""
     values = {value.strip() for value in response.headers.get("Content-Length", "").split(",")}
     (value, *others) = values
     return int(value) if _LENGTH.fullmatch(value) and not others else None
 
 
 def retry_after(value: str | None) -> float:
-    """Seconds to wait by a Retry-After header: a number of seconds or a date; 0 if there is none that makes sense."""
+    """Seconds to wait by a Retry-After header: a number of seconds or a date; 0 if it is absent or invalid."""
     try:
         return _RETRY.parse_retry_after(value or "")
     except (urllib3.exceptions.InvalidHeader, ValueError, TypeError, IndexError, OverflowError):
@@ -252,10 +252,10 @@ def retry_after(value: str | None) -> float:
 
 
 class Body:
-    """The bytes of an answer as they arrive, no slower than the minimum speed of a pace.
+    """The bytes of an answer as they arrive, checked against the minimum speed of a pace.
 
     Args:
-        response: the answer; nothing of its body was read.
+        response: the answer; its body is unread.
         pace: its minimum speed.
     """
 
@@ -263,10 +263,10 @@ class Body:
         self._response = response
         self._pace = pace
         self._count = 0
-        self._waited = 0.0  # seconds, not counting what else was done between two reads
+        self._waited = 0.0  # seconds spent in reads, without the work between them
 
     def read(self, size: int) -> bytes:
-        """What has arrived, at most ``size`` bytes; b"" at the end of the body.
+        """Read the received bytes, at most ``size``; b"" at the end of the body.
 
         Raises:
             CutError: the connection broke, fell silent, or is too slow.
@@ -283,17 +283,17 @@ class Body:
         return data
 
     def head(self, size: int) -> bytes:
-        """The first ``size`` bytes, fewer if the body is shorter or breaks off."""
+        """The first ``size`` bytes; fewer if the body is shorter or breaks off."""
         return _first(self.read, size)
 
     def release(self) -> None:
-        """Let the connection be used again, now that the whole body was read."""
+        """Return the connection for reuse, after the whole body was read."""
         with contextlib.suppress(CutError):
             self.read(1)
 
 
 def read_some(response: requests.Response, size: int) -> bytes:
-    """What has arrived of a body, raw, at most ``size`` bytes; b"" at its end. Raises CutError."""
+    """Read received bytes of a body, raw, at most ``size``; b"" at its end. Raises CutError."""
     try:
         return response.raw.read1(size, decode_content=False) or b""
     except (urllib3.exceptions.HTTPError, OSError, ValueError) as error:
@@ -301,7 +301,7 @@ def read_some(response: requests.Response, size: int) -> bytes:
 
 
 def read_head(response: requests.Response, size: int = PROBE) -> bytes:
-    """The first ``size`` bytes of a body, fewer if it is shorter or breaks off. Raises CutError if not one came."""
+    """The first ``size`` bytes of a body; fewer if it is shorter or breaks off. Raises CutError if none arrived."""
     return _first(lambda count: read_some(response, count), size)
 
 
@@ -313,7 +313,7 @@ def _first(read: Callable[[int], bytes], size: int) -> bytes:
         except CutError:
             if not head:
                 raise
-            break  # what came is worth keeping: the next read fails again
+            break  # keep these bytes: the next read fails again
         if not more:
             break
         head += more
@@ -321,53 +321,53 @@ def _first(read: Callable[[int], bytes], size: int) -> bytes:
 
 
 def is_page(response: requests.Response, head: bytes, *, is_start: bool = True) -> bool:
-    """Whether a response is a web page, by its first bytes; or by its type, unless these are no text."""
+    """Whether a response is a web page, by its first bytes; or by its type, unless those bytes are binary."""
     return (is_start and is_web_page(head)) or (is_page_type(response) and is_text(head))
 
 
 def is_text(head: bytes) -> bool:
-    """Whether the first bytes of a file may be text: no control character is among them that texts lack."""
+    """Whether the first bytes of a file may be text: they hold no control character foreign to texts."""
     return not set(head) & (set(range(32)) - set(b"\t\n\r\f\x1b"))
 
 
 def check_is_no_page(response: requests.Response, head: bytes, url: str, *, is_start: bool = True) -> None:
-    """Raise AccessError if a web page came in place of a file, or of a part of it that is not its start."""
+    """Raise AccessError if a web page arrived in place of a file, or of a later part of it."""
     if is_page(response, head, is_start=is_start):
         raise access_error(
-            f"{host_of(url)} sent a web page in place of {name_of(url)}", "expected an archive; nothing of it was kept"
+            f"{host_of(url)} sent a web page in place of {name_of(url)}", "expected an archive; nothing was kept"
         )
 
 
 def says_empty(response: requests.Response) -> bool:
-    """Whether a range is not there because the file has no bytes at all (RFC 9110, section 15.5.17)."""
+    """Whether a range was refused because the file is empty (RFC 9110, section 15.5.17)."""
     return response.status_code == 416 and response.headers.get("Content-Range", "").strip() == "bytes */0"
 
 
 def check_status(response: requests.Response, url: str, *, name: str = "", was_seen: bool = False) -> None:
-    """Let 200 and 206 pass.
+    """Accept status 200 and 206; raise for every other.
 
     Args:
         response: the answer.
-        url: what was asked for.
-        name: what to call that, if not as in the URL.
-        was_seen: whether the server had the file for us a moment ago. Then what it says now may pass.
+        url: the requested address.
+        name: the file's name in messages, if not the one in the URL.
+        was_seen: whether the server sent us the file a moment ago; if so, a refusal may be temporary.
 
     Raises:
         AccessError: 401 or 403.
-        CutError: trouble that may pass: busy, overloaded, a range that it says isn't there.
+        CutError: a temporary error: busy, overloaded, or a range reported as missing.
         NetworkError: anything else, such as 404.
     """
     status = response.status_code
     if status in (200, 206):
         if response.headers.get("Transfer-Encoding", "chunked").strip().lower() not in ("chunked", "identity"):
-            raise CutError("the answer is encoded for the transfer, in a way that nobody asked for")
+            raise CutError("the answer has a transfer encoding that was not requested")
         return
     wait = retry_after(response.headers.get("Retry-After"))
     if status < 200 or status == 416 or status in _PASSING:
         raise CutError(f"HTTP status {status}", wait, kind="refused" if status in _BUSY else "cut")
     error = _refusal(status, url, name or name_of(url))
-    if origin(response.url) != origin(url):  # it was let through to another server: by an address that has expired
-        raise CutError(f"HTTP status {status} from where the server redirects to", wait, lasting=error)
+    if origin(response.url) != origin(url):  # it redirected to another server, whose signed address has expired
+        raise CutError(f"HTTP status {status} from the server it redirects to", wait, lasting=error)
     if was_seen and status != 401:
         raise CutError(f"HTTP status {status}", wait, kind="refused" if status == 403 else "cut", lasting=error)
     raise error
@@ -378,20 +378,20 @@ def _refusal(status: int, url: str, name: str) -> AccessError | NetworkError:
         what = f"{host_of(url)} refused access to {name}"
         return access_error(what, f"expected the archive, got HTTP status {status}", status)
     return NetworkError(
-        f"{host_of(url)} has no {name} for us",
+        f"{host_of(url)} did not send {name}",
         f"expected the archive, got HTTP status {status}",
         "check the address given with --base-url, or try later",
     )
 
 
 def schemes(header: str) -> list[str]:
-    """The ways to say who one is, in lower case, that a WWW-Authenticate header offers (RFC 9110, section 11.6.1)."""
+    """The authentication schemes, in lower case, in a WWW-Authenticate header (RFC 9110, section 11.6.1)."""
     elements = _QUOTED.sub('""', header).split(",")
     return [found[1].lower() for element in elements if (found := _SCHEME.match(element))]
 
 
 class RefusedError(AccessError):
-    """A server does not give us a file; ``status`` is what it answered, 200 where a page came in its place."""
+    """A server refuses a file; ``status`` is its answer, 200 if it sent a page instead."""
 
     def __init__(self, what: str, detail: str, hint: str, status: int = 200) -> None:
         super().__init__(what, detail, hint)
@@ -399,7 +399,7 @@ class RefusedError(AccessError):
 
 
 def access_error(what: str, detail: str, status: int = 200) -> RefusedError:
-    """The error that says where to sign up for image-net.org, and what to set."""
+    """The error that says where to sign up for image-net.org, and which variables to set."""
     keys = "IMAGENET_USERNAME and IMAGENET_ACCESS_KEY (or imagenet-prep download --cookies FILE)"
     hint = f"sign up at {SIGN_UP_URL}, then set {keys}"
     return RefusedError(what, detail, hint, status)

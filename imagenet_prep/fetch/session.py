@@ -1,4 +1,4 @@
-"""HTTP requests that keep what is secret at home: the one origin that the user named."""
+"""Session: HTTP requests that send secrets only to their home, the one origin that the user named."""
 
 from __future__ import annotations
 
@@ -25,35 +25,35 @@ Origin = tuple[str, str, int]
 
 _MAX_REDIRECTS = 10
 _MAX_CONNECTIONS = 64
-_MAX_ENTRIES = 3  # for one request: others may use a session up before its turn comes
+_MAX_ENTRIES = 3  # per request: other threads may use up a sign-in first
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _PAGE_TYPES = ("text/html", "application/xhtml+xml")
 _HEADERS = {"User-Agent": "imagenet-prep", "Accept": "*/*", "Accept-Encoding": "identity"}
 
 
 class Getter(Protocol):
-    """What files are asked for: a session, or a window of one (window.py)."""
+    """An object that sends requests for files: a session, or a window of one (window.py)."""
 
     @property
     def note(self) -> Callable[[str], object]:
-        """What is told of each wait."""
+        """The function called with the text of each wait."""
         ...
 
     def get(self, url: str, headers: Mapping[str, str] | None = None) -> requests.Response:
-        """The answer to a GET, its body not read yet; raises as Session.get."""
+        """The answer to a GET, its body unread; raises as Session.get."""
         ...
 
 
 class Session:
-    """Requests to one server, its home, and to wherever that redirects.
+    """Requests to one server, its home, and to the servers it redirects to.
 
-    Authorization and cookies go to the home origin (scheme, host and port) only. Requests are tried once: retrying
-    is for the caller, who sees a CutError.
+    Authorization and cookies go to the home origin (scheme, host and port) only. Requests are tried once: the caller
+    retries after a CutError.
 
     Args:
-        base_url: where home is.
+        base_url: the home address.
         stall: seconds of silence after which a connection is cut.
-        note: told of each wait, by any thread.
+        note: called with the text of each wait, by any thread.
 
     Raises:
         UsageError: ``base_url`` isn't an http(s) URL, or has a password in it.
@@ -66,34 +66,34 @@ class Session:
         self._at_home = _plain_session()
         self._abroad = _plain_session()
         self._abroad.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))
-        self.authorization = ""  # the header that goes home, and nowhere else
+        self.authorization = ""  # the header, sent home only
         self._enter: Callable[[], None] | None = None
-        self._entries = 0  # how often it was let in
-        self._worked = 0  # the last entry that got a file
-        self._has_worked = False  # whether any has
-        self._moved: dict[str, str] = {}  # where home redirects to, as long as that serves
+        self._entries = 0  # the number of sign-ins
+        self._worked = 0  # the last sign-in that got a file
+        self._has_worked = False  # whether any did
+        self._moved: dict[str, str] = {}  # redirect targets of home addresses, while they work
         self._door = threading.Lock()
         logging.getLogger("urllib3.connectionpool").addFilter(_hide_queries)
 
     def use_cookies(self, cookies: Iterable[Cookie]) -> None:
-        """Send these cookies home, where they belong there."""
+        """Send these cookies home, if they belong to that host."""
         for cookie in cookies:
             self._at_home.cookies.set_cookie(cookie)
 
     def enter_with(self, enter: Callable[[], None]) -> None:
-        """Call ``enter`` where the server no longer lets us in; it raises AccessError if that is no use."""
+        """Call ``enter`` when the server stops accepting this session; it raises AccessError if that fails."""
         self._enter = enter
 
     def get(self, url: str, headers: Mapping[str, str] | None = None) -> requests.Response:
-        """The answer to a GET, redirects followed, its body not read yet.
+        """The answer to a GET with redirects followed, its body unread.
 
-        Where home refuses what it gave before, or sends a page, it is entered again: once, however many threads notice
-        at the same moment, and then only if something came in between.
+        If home refuses a file it sent before, or sends a page, sign in again. However many threads notice, that happens
+        once, and again only after a file arrived.
 
         Raises:
-            AccessError: entering again failed.
-            CutError: the server could not be reached; a later attempt may.
-            NetworkError: a redirect that must not be followed, or a certificate that can't be trusted.
+            AccessError: signing in again failed.
+            CutError: the server could not be reached; a later attempt may succeed.
+            NetworkError: an unsafe redirect, or a certificate that can't be trusted.
         """
         for _ in range(_MAX_ENTRIES):
             entry = self._entries
@@ -107,16 +107,16 @@ class Session:
         return response
 
     def get_as_is(self, url: str, headers: Mapping[str, str] | None = None) -> requests.Response:
-        """The same, whatever the server says of who we are.
+        """The answer to a GET, even if the server refuses this session.
 
-        Another host that home redirected to is asked again until it no longer serves the file: some sites sign an
-        address for each request, and count them.
+        A host that home redirected to is asked directly until it stops serving the file: some sites sign an address per
+        request, and count them.
         """
         response = self._get_moved(url, headers)
         return self._send("GET", url, headers) if response is None else response
 
     def _get_moved(self, url: str, headers: Mapping[str, str] | None) -> requests.Response | None:
-        """The answer from where ``url`` was redirected to before; None if home must be asked again."""
+        """The answer from the known redirect target of ``url``; None if home must be asked again."""
         address = self._moved.get(url)
         if address is None:
             return None
@@ -133,25 +133,25 @@ class Session:
         return None
 
     def _enter_again(self, entry: int, status: int) -> bool:
-        """Enter again, if nobody did since ``entry``; False if that is no use: that entry has brought nothing.
+        """Sign in again, unless another thread did since ``entry``; False if pointless: that sign-in brought no file.
 
-        A 403 may also mean that the server takes no more connections: then entering fails, and who is in stays in.
+        A 403 may also mean that the server accepts no more connections. Then signing in fails and the session stays.
         """
         with self._door:
             if entry == self._entries and self._worked == entry and self._enter is not None:
-                enter, self._enter = self._enter, None  # where it raises, nobody tries it once more
+                enter, self._enter = self._enter, None  # after a failure no thread tries again
                 try:
                     enter()
                 except AccessError as error:
                     if status != 403 or not self._has_worked:
                         raise
-                    self._enter, self._worked = enter, entry - 1  # the next attempt is made once a file came
+                    self._enter, self._worked = enter, entry - 1  # allow the next attempt after a file arrives
                     raise CutError("HTTP status 403", kind="refused", lasting=error) from None
                 self._enter, self._entries = enter, entry + 1
             return entry != self._entries
 
     def post(self, url: str, fields: Mapping[str, str]) -> requests.Response:
-        """The answer to a form; redirects are followed with GET only, so that no field leaves home. Raises as get."""
+        """The answer to a form; redirects are followed with GET, so no field leaves home. Raises as get."""
         return self._send("POST", url, None, fields)
 
     def _send(
@@ -166,10 +166,10 @@ class Session:
                 return response
             response.close()
             if fields is not None and response.status_code in (307, 308):
-                raise _refused(current, "it would send the sign-in form on to another address")
+                raise _refused(current, "it would send the sign-in form to another address")
             method, fields = "GET", None
             current = redirect_target(url, current, response.headers["Location"])
-        raise _refused(current, f"it is number {_MAX_REDIRECTS + 1} in a row")
+        raise _refused(current, f"it is redirect number {_MAX_REDIRECTS + 1} in a row")
 
     def _request(
         self, method: str, url: str, headers: Mapping[str, str] | None, fields: Mapping[str, str] | None
@@ -200,10 +200,10 @@ class Session:
 
 
 def _within(seconds: float, ask: Callable[[], requests.Response]) -> requests.Response:
-    """What ``ask`` returns, in a thread of its own: headers that trickle keep every timeout of a socket from running.
+    """Call ``ask`` in its own thread: slowly arriving headers defeat every socket timeout.
 
     Raises:
-        TimeoutError: it takes longer.
+        TimeoutError: it runs longer than ``seconds``.
     """
     answer: Future[requests.Response] = Future()
 
@@ -221,12 +221,12 @@ def _within(seconds: float, ask: Callable[[], requests.Response]) -> requests.Re
 
 
 def _no_auth(request: requests.PreparedRequest) -> requests.PreparedRequest:
-    """Add nothing; with no auth at all, requests would look into netrc for each new host by itself."""
+    """Add nothing; without an auth object, requests would look up each new host in netrc."""
     return request
 
 
 class _OneRequest(requests.Session):
-    """Doesn't look where a redirect leads: for that, requests reads all of its body, and fails on a bad address."""
+    """Ignores redirects: requests would read the whole body first, and fail on a bad address."""
 
     def get_redirect_target(self, resp: requests.Response) -> None:
         """Nowhere."""
@@ -242,7 +242,7 @@ def _plain_session() -> requests.Session:
 
 
 def _no_proxy(url: str) -> dict[str, str]:
-    """What keeps requests from asking a proxy for this machine's own loopback, which none can reach."""
+    """The proxies argument that keeps requests for this machine's loopback away from a proxy."""
     host = origin(url)[1]
     return {"no_proxy": host} if host in ("localhost", "::1") or host.startswith("127.") else {}
 
@@ -270,7 +270,7 @@ def origin(url: str) -> Origin:
 
 
 def host_of(url: str) -> str:
-    """The host of a URL, with its port if that is unusual: what may be shown of it anywhere."""
+    """The host of a URL, with its port if unusual; safe to show anywhere."""
     scheme, host, port = origin(url)
     return host if port == _DEFAULT_PORTS.get(scheme) else f"{host}:{port}"
 
@@ -281,21 +281,21 @@ def bare_url(url: str) -> str:
 
 
 def file_url(base_url: str, filename: str) -> str:
-    """The URL of a file in the folder ``base_url``, whose query, if it has one, is kept."""
+    """The URL of a file in the folder ``base_url``; a query of the folder is kept."""
     parts = urlsplit(base_url)
     return urlunsplit((parts.scheme, parts.netloc, f"{parts.path.rstrip('/')}/{filename}", parts.query, ""))
 
 
 def redirect_target(first: str, current: str, location: str) -> str:
-    """Where a redirect from ``current`` leads; ``first`` is the URL that the chain began with.
+    """The target of a redirect from ``current``; ``first`` is the first URL of the chain.
 
-    ``location`` is the header as http.client gives it: its bytes as Latin-1, whatever they are.
+    ``location`` is the header as http.client gives it: its raw bytes decoded as Latin-1.
 
-    Query parameters of ``first`` that the server repeats are dropped when the target is another origin, and so are
-    credentials in the target itself.
+    For another origin, query parameters of ``first`` that the server repeats are dropped. Credentials in the target
+    are always dropped.
 
     Raises:
-        NetworkError: it leads from https to http, or to no web address.
+        NetworkError: the target leads from https to http, or is no web address.
     """
     try:
         target = urljoin(current, location.encode("latin-1").decode())
@@ -332,12 +332,12 @@ def _is_file(response: requests.Response) -> bool:
 
 
 def is_page_type(response: requests.Response) -> bool:
-    """Whether a response calls itself a web page."""
+    """Whether the content type of a response is a web page."""
     return response.headers.get("Content-Type", "").partition(";")[0].strip().lower() in _PAGE_TYPES
 
 
 def _hide_queries(record: logging.LogRecord) -> bool:
-    """A logging filter: urllib3 logs each request with its query, and a query may hold a secret."""
+    """Hide queries in log records: urllib3 logs each request, and its query may hold a secret."""
     if isinstance(record.args, tuple):
         record.args = tuple(
             re.sub(r"\?[^\s\"]*", "?...", value) if isinstance(value, str) else value for value in record.args

@@ -1,4 +1,4 @@
-"""Target: a file that belongs into raw-data: where it goes, what is expected of it, and what it must look like."""
+"""Target: a file for raw-data, with its paths, its expected digests and the check of its format."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from imagenet_prep.text import is_web_page
 
 _CHUNK = 1 << 22
 _NAMES = {"md5": "MD5", "sha256": "SHA-256", "crc32c": "CRC32C"}
-_TAIL = 22 + 0xFFFF  # bytes: a zip's end record and the longest comment behind it
+_TAIL = 22 + 0xFFFF  # bytes: a zip's end record and the longest comment after it
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -35,10 +35,10 @@ class Target:
     """A file of the raw folder.
 
     Args:
-        layout: where everything lives; its ``raw`` is None, since that place is only ever read.
-        filename: what the file is called.
-        size: bytes, None where any size will do.
-        digests: those expected (hex), by algorithm: all of the same bytes, so that one stands for the others.
+        layout: the paths; its ``raw`` is None, since that folder is read-only.
+        filename: the file's name.
+        size: bytes, None if unknown.
+        digests: the expected ones (hex), by algorithm; all describe the same bytes, so any one suffices.
     """
 
     layout: Layout
@@ -48,19 +48,19 @@ class Target:
 
     @property
     def path(self) -> Path:
-        """Where it is once it is whole and checked."""
+        """The path of the complete, checked file."""
         return self.layout.download_path(self)
 
     @property
     def partial(self) -> Path:
-        """Where it arrives."""
+        """The path of the file while it arrives."""
         return self.layout.part_path(self)
 
     def is_there(self) -> bool:
-        """Whether a file of its name is there, which is not known to be another.
+        """Whether a file of this name exists and is not known to be a different one.
 
         Raises:
-            InputError: it is known to be another, by its size or a digest that it had when it was checked.
+            InputError: its size, or the digest recorded at its last check, is wrong.
         """
         if not self.path.exists():
             return False
@@ -72,27 +72,27 @@ class Target:
         return True
 
     def to_come(self, remote: Remote) -> int:
-        """How many of its bytes are still to be fetched."""
+        """The number of bytes still to fetch."""
         return remote.total - kept_bytes(self.partial, remote, has_digest=bool(self.digests))
 
     def check_present(self, progress: Progress) -> None:
-        """Hash the file that is there already, unless that was done before and it was not touched since.
+        """Hash the existing file, unless it was checked before and is unchanged since.
 
         Raises:
-            InputError: it is another.
+            InputError: it is a different file.
         """
         if self.digests and not self._remembered().keys() & self.digests.keys():
             algorithm = fastest(tuple(self.digests))
             self._compare(algorithm, self._digest(algorithm, progress))
             self._remember()
-        forget(self.partial)  # a crash right after the renaming leaves what was said of it behind
+        forget(self.partial)  # a crash right after the rename leaves the maps
         remove_abandoned(local_path(self.layout.checked_path))
 
     def place(self, fetched: Fetched) -> None:
-        """Give what has arrived its name, and remember what it is.
+        """Give the fetched file its final name, and record its digest.
 
         Raises:
-            InputError: it is not what was expected; it is kept under a name that nothing reads.
+            InputError: it is not the expected file; it is kept under a name that no command reads.
             WriteError: the disk failed.
         """
         if not fetched.is_right:
@@ -103,7 +103,7 @@ class Target:
         self._remember(fetched.remote.url)
 
     def _remembered(self) -> dict[str, str]:
-        """The digests that the file had when it was last checked; none if it was touched since."""
+        """The digests recorded at the file's last check; none if it has changed since."""
         return seen_digests(self.layout, self.filename, self.path)
 
     def _remember(self, url: str = "") -> None:
@@ -124,9 +124,9 @@ class Target:
         self.partial.replace(aside)
         forget(self.partial)
         return InputError(
-            f"{self.filename} arrived corrupt; it is kept as {aside}",
+            f"{self.filename} arrived corrupt and is kept as {aside}",
             f"expected {_NAMES[fetched.algorithm]} {self.digests[fetched.algorithm]}, got {fetched.digest}",
-            "delete that file and run the same command again to fetch it again",
+            f"run rm {quoted(str(aside))}, then the same command again",
         )
 
     def _digest(self, algorithm: str, progress: Progress) -> str:
@@ -143,70 +143,70 @@ class Target:
 
     def _stranger(self, detail: str) -> InputError:
         return InputError(
-            f"{self.path} is there, but is not the expected archive",
+            f"{self.path} exists, but is not the expected archive",
             detail,
-            f"move it away (mv {quoted(str(self.path))} ELSEWHERE) and run the same command again to fetch it",
+            f"run mv {quoted(str(self.path))} ELSEWHERE, then the same command again",
         )
 
 
-# where no digest is known --------------------------------------------------------------------------------------------
+# if no digest is known -----------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Appearance:
-    """How files of a kind begin and end.
+    """The format of the first and last bytes of a kind of file.
 
     Args:
-        what: what they are, in words.
-        begins: whether these bytes are the first of such a file of so many bytes.
-        ends: whether these are its last; None where the end tells nothing.
-        fault_of: what is wrong with one that has arrived, "" if nothing is; None where its ends have told all.
+        what: the kind, for messages.
+        starts: tells whether these are the first bytes of such a file of this size.
+        ends: tells whether these are its last bytes; None if the end is arbitrary.
+        fault_of: finds the fault of a received file, "" without one; None if the ends suffice.
     """
 
     what: str
-    begins: Callable[[bytes, int], bool]
+    starts: Callable[[bytes, int], bool]
     ends: Callable[[bytes, int], bool] | None = None
     fault_of: Callable[[Path], str] | None = None
 
     def fault(self, head: bytes, tail: bytes | None, total: int) -> str:
-        """What is wrong with a file of ``total`` bytes, "" if nothing is; ``tail`` is None where it isn't known yet."""
-        if not total or not self.begins(head, total):
+        """The fault of a file of ``total`` bytes, "" without one; ``tail`` is None if unknown so far."""
+        if not total or not self.starts(head, total):
             return f"expected {self.what}, got {_seen(head, total)}"
         if self.ends and tail is not None and not self.ends(tail, total):
-            return f"expected {self.what}, got one that is cut: its {total:,} bytes don't end like one"
+            return f"expected {self.what}, got a truncated one: its {total:,} bytes have no valid end"
         return ""
 
 
 def _is_tar(head: bytes, total: int) -> bool:
-    """POSIX.1-1988 (ustar), GNU and pax archives have this at 257; all consist of blocks of 512 bytes."""
+    """Whether it is a POSIX.1-1988 (ustar), GNU or pax archive: the magic at 257, and blocks of 512 bytes."""
     return head[257:262] == b"ustar" and total % 512 == 0 and total >= 1024
 
 
 def _tar_fault(path: Path) -> str:
-    """Two blocks of zeros end an archive (POSIX.1-2017, ustar Interchange Format)."""
+    """The fault of a tar that two blocks of zeros don't end (POSIX.1-2017, ustar Interchange Format)."""
     with path.open("rb") as file:
         file.seek(-1024, 2)
-        return "expected a tar archive, got one that is cut: no end blocks" if any(file.read()) else ""
+        return "expected a tar archive, got a truncated one: no end blocks" if any(file.read()) else ""
 
 
 def _is_gzip(head: bytes, total: int) -> bool:
-    """RFC 1952, section 2.3: the two bytes, deflate as the method, no flag that is reserved."""
+    """Whether it is gzip (RFC 1952, section 2.3): two magic bytes, deflate, no reserved flag."""
     return head[:3] == b"\x1f\x8b\x08" and len(head) > 3 and head[3] < 0x20 and total >= 18
 
 
 def _gzip_fault(path: Path) -> str:
-    """What is wrong with gzip data, by the CRC-32 and the length at its end; "" if nothing is."""
+    """The fault of gzip data, by the CRC-32 and length at its end; "" without one."""
     try:
         with gzip.open(path) as file:
             while file.read(_CHUNK):
                 pass
     except (EOFError, OSError, zlib.error) as error:
-        return f"expected gzip data, got some that is damaged: {error}"
+        return f"expected gzip data, got damaged data: {error}"
     return ""
 
 
 def _has_end_record(tail: bytes, total: int) -> bool:
-    """APPNOTE.TXT, section 4.3.16: the end record stands last, but for a comment whose length it tells."""
+    """Whether the end record is last, before a comment of the length it gives (APPNOTE.TXT, section 4.3.16)."""
     at = tail.rfind(b"PK\x05\x06")
     while at >= 0:
         if len(tail) - at >= 22 and struct.unpack_from("<H", tail, at + 20)[0] == len(tail) - at - 22:
@@ -216,7 +216,7 @@ def _has_end_record(tail: bytes, total: int) -> bool:
 
 
 def _has_directory(tail: bytes, at: int, before: int) -> bool:
-    """Whether the directory ends at the end record; with ZIP64, its record is where it should be (4.3.15)."""
+    """Whether the directory ends at the end record; with ZIP64, whether its record is in place (4.3.15)."""
     if tail[max(0, at - 20) : at].startswith(b"PK\x06\x07"):
         found = struct.unpack_from("<Q", tail, at - 12)[0] - before
         return 0 <= found < at and tail[found : found + 4] == b"PK\x06\x06"
@@ -225,7 +225,7 @@ def _has_directory(tail: bytes, at: int, before: int) -> bool:
 
 
 def _has_footer(tail: bytes, total: int) -> bool:
-    """Apache Parquet, file format: the length of the metadata (4 bytes), then the magic once more."""
+    """Whether it ends like Apache Parquet: the length of the metadata (4 bytes), then the magic."""
     return tail[-4:] == b"PAR1" and len(tail) >= 8 and 0 < struct.unpack("<I", tail[-8:-4])[0] <= total - 12
 
 
@@ -241,19 +241,19 @@ _LOOKS = {
     ".zip": Appearance("a zip archive", lambda head, total: head[:4] == b"PK\x03\x04", _has_end_record),
     ".parquet": Appearance("a parquet file", lambda head, total: head[:4] == b"PAR1", _has_footer),
 }
-_ANY = Appearance("a file of data", _is_something)
+_ANY = Appearance("a binary file", _is_something)
 
 
 def look_of(name: str) -> Appearance:
-    """How a file of this name must look; of a name that tells nothing, that it is no text."""
+    """The format that a file of this name must have; for an unknown suffix, any binary format."""
     return _LOOKS.get(Path(name).suffix.lower(), _ANY)
 
 
 def look_at(session: Session, url: str, remote: Remote, pace: Pace, name: str) -> None:
-    """Look at the ends of a file on a server that is to be called ``name``, before much of it is fetched.
+    """Check both ends of a file on a server before fetching it; ``name`` is its local name.
 
     Raises:
-        InputError: it does not look like what it should be, or the server encodes it.
+        InputError: the file has the wrong format, or the server encodes it.
         AccessError, NetworkError: as ``inspect``.
     """
     look = look_of(name)
@@ -264,17 +264,17 @@ def look_at(session: Session, url: str, remote: Remote, pace: Pace, name: str) -
     tail = read_range(session, url, start, total, remote, pace) if has_tail else None
     if fault := look.fault(head, tail, total):
         raise InputError(
-            f"{host_of(url)} has something else under the name {name}",
+            f"{host_of(url)} has a different kind of file under the name {name}",
             fault,
             "check the address given with --base-url; nothing was fetched",
         )
 
 
 def check_look(path: Path, name: str) -> None:
-    """Look at both ends of a file that has arrived, and is to be called ``name``.
+    """Check both ends of a file that has arrived; ``name`` is its final name.
 
     Raises:
-        InputError: it does not look like what it should be.
+        InputError: the file has the wrong format.
     """
     with path.open("rb") as file:
         head = file.read(PROBE)
@@ -284,9 +284,9 @@ def check_look(path: Path, name: str) -> None:
         fault = look.fault(head, file.read(), total) or (look.fault_of(path) if look.fault_of else "")
     if fault:
         raise InputError(
-            f"{name} arrived, but is something else; it is kept as {path}",
+            f"{name} arrived with the wrong content and is kept as {path}",
             fault,
-            f"rm {quoted(str(path))}, check the address given with --base-url, and run the same command again",
+            f"check the address given with --base-url, run rm {quoted(str(path))}, then the same command again",
         )
 
 
@@ -297,4 +297,4 @@ def _seen(head: bytes, total: int) -> str:
         return "a web page"
     if is_text(head):
         return "JSON" if head.lstrip()[:1] in (b"{", b"[") else "text"
-    return f"{total:,} bytes that begin with {head[:8].hex(' ')}"
+    return f"{total:,} bytes that start with {head[:8].hex(' ')}"

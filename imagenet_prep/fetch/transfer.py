@@ -1,4 +1,4 @@
-"""fetch: one file over HTTP, every byte once, over any number of runs and connections."""
+"""fetch: one file over HTTP, each byte once, over any number of runs and connections."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from imagenet_prep.fetch.session import Getter, host_of
 from imagenet_prep.model import Progress, Silent
 from imagenet_prep.text import number_of
 
-_CHUNK = 1 << 20  # a quarter of it costs a tenth more of processor time; more of it falls out of the caches
-_TICK = 0.1  # seconds between two looks at a running transfer
-_IDLE = 0.02  # seconds between two looks of a connection for something to do
-_GRACE = 0.5  # seconds that connections get to end after an interrupt: who is silent is not waited for
-_REFUSALS = 3  # in a row: then a connection ends, if others work
+_CHUNK = 1 << 20  # a quarter of it takes a tenth more processor time; a larger one exceeds the caches
+_TICK = 0.1  # seconds between two checks of a running transfer
+_IDLE = 0.02  # seconds between two checks of an idle connection for work
+_GRACE = 0.5  # seconds that connections get to end after an interrupt; silent ones are abandoned
+_REFUSALS = 3  # in a row; then a connection ends, if others work
 
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """A file that is there, whole.
+    """A complete, fetched file.
 
-    ``algorithm`` and ``digest`` (hex) are of the digest that was computed, "" if none is known; ``is_right`` says
-    whether it is the expected one.
+    ``algorithm`` and ``digest`` (hex) are those of the computed digest, "" if none is known. ``is_right`` is whether
+    it matches the expected digest.
     """
 
     remote: reply.Remote
@@ -43,11 +43,11 @@ class Fetched:
 
 @dataclass(frozen=True, slots=True)
 class Manner:
-    """How to fetch.
+    """How to fetch a file.
 
     Args:
-        progress: gets a bar of the bytes, one of what is then left to hash, and a line for each wait.
-        connections: how many segments to fetch at a time.
+        progress: gets a bar of the bytes, then one of the bytes left to hash, and a line per wait.
+        connections: the number of segments to fetch at a time.
         pace: timing and budget of retries.
     """
 
@@ -65,26 +65,26 @@ def fetch(
     remote: reply.Remote | None = None,
     digests: Mapping[str, str] | None = None,
 ) -> Fetched:
-    """Fetch ``url`` into the partial file ``path``, continuing what earlier runs left there.
+    """Fetch ``url`` into the partial file ``path``, and resume from the bytes of earlier runs.
 
     Args:
-        session: who asks.
-        url: the file; where it redirects to may expire, and is then asked for again.
-        path: the partial file; two files beside it say what is there of it.
-        manner: over how many connections, how patiently, and who is told.
-        remote: what ``inspect`` said of the URL, if it was asked already.
+        session: sends the requests.
+        url: the file; its redirect target may expire, and is then requested again.
+        path: the partial file; two map files next to it list the bytes present.
+        manner: the connections, the pace and the progress.
+        remote: the result of ``inspect``, if already known.
         digests: the digests that the file must have (hex), by algorithm; the fastest one is computed.
 
     Raises:
-        AccessError: the server refused, or sent a web page; what is on disk stays as it was.
-        NetworkError: it can't be reached, or does not serve the file in a way that can be put together.
+        AccessError: the server refused, or sent a web page; bytes on disk stay as they were.
+        NetworkError: it can't be reached, or its answers can't be put together.
         SpaceError: the disk is full.
     """
     progress, pace, digests = manner.progress, manner.pace, digests or {}
     for is_last in (False, True):
         remote = remote or reply.inspect(session, url, pace, was_seen=is_last)
         if is_last and reply.inspect(session, url, pace, was_seen=True) != remote:
-            manner = replace(manner, connections=1)  # each answer has a version of its own: one must bring it all
+            manner = replace(manner, connections=1)  # each answer has its own version: one must bring the whole file
         left = find_leftover(path)
         if left and (obstacle := left.obstacle(remote, has_digest=bool(digests))):
             _note_restart(progress, url, obstacle, left.size)
@@ -103,7 +103,7 @@ def fetch(
 
 
 def _fetch_and_hash(transfer: Connections, part: PartialFile, digests: Mapping[str, str], manner: Manner) -> Fetched:
-    """Fetch what is missing, and hash it meanwhile if a digest is known. Raises as ``Connections.run``."""
+    """Fetch the missing bytes, and hash them meanwhile if a digest is known. Raises as ``Connections.run``."""
     if not digests:
         transfer.run(manner.connections, manner.progress)
         return Fetched(part.remote)
@@ -114,22 +114,22 @@ def _fetch_and_hash(transfer: Connections, part: PartialFile, digests: Mapping[s
 
 
 def _note_restart(progress: Progress, url: str, reason: str, size: int) -> None:
-    """Say why bytes are thrown away, while they are still there."""
-    cost = f"; {size:,} bytes that are there are thrown away" if size else ""
+    """Report why bytes are thrown away, while they still exist."""
+    cost = f"; {size:,} bytes already received are thrown away" if size else ""
     progress.note(f"{reply.name_of(url)}: starting over: {reason}{cost}")
 
 
 def _hopeless(url: str, restart: reply.RestartError) -> NetworkError:
     return NetworkError(
-        f"{reply.name_of(url)}: the server doesn't go on where it broke off",
-        f"started over once, then again: {restart}",
+        f"{reply.name_of(url)}: the server can't resume the transfer",
+        f"started over once, then failed again: {restart}",
         "run the same command again later, or name another server with --base-url",
     )
 
 
 @dataclass(eq=False, slots=True)
 class Segment:
-    """What one request is for: its next byte, its end (exclusive), and when bytes last came."""
+    """The range of one request: its next byte, its end (exclusive), and when bytes last arrived."""
 
     position: int
     stop: int
@@ -137,15 +137,15 @@ class Segment:
 
     @property
     def left(self) -> int:
-        """How many bytes are missing."""
+        """The number of missing bytes."""
         return self.stop - self.position
 
 
 class Segments:
-    """The missing bytes of a partial file, taken segment by segment from its beginning on by any number of threads.
+    """The missing bytes of a partial file, which any number of threads take segment by segment, from the start.
 
-    Where nothing is left to take, one that is silent is fetched by a second connection as well: they write the same
-    bytes. With one connection each gap is one segment.
+    If none is left, a second connection also fetches a silent one; both write the same bytes. With one connection,
+    each gap is one segment.
     """
 
     def __init__(self, part: PartialFile, connections: int, pace: Pace) -> None:
@@ -156,11 +156,11 @@ class Segments:
         self._lock = threading.Lock()
 
     def count(self) -> int:
-        """How many segments are missing."""
+        """The number of missing segments."""
         return sum(-(-stop // self._size) - start // self._size for start, stop in self._part.gaps())
 
     def take(self) -> Segment | None:
-        """The next segment; None if there is none to be had now."""
+        """Take the next segment; None if none is free now."""
         with self._lock:
             segment = self._free() or self._silent_one()
             if segment is not None:
@@ -181,18 +181,18 @@ class Segments:
         longest = min(self._taken, key=lambda each: each.heard, default=None)
         if longest is None or not longest.left or time.monotonic() - longest.heard < self._silent:
             return None
-        longest.heard = time.monotonic()  # a third connection waits as long again
+        longest.heard = time.monotonic()  # a third connection must wait as long again
         return Segment(longest.position, longest.stop)
 
     def let_go(self, segment: Segment) -> None:
-        """Be done with a segment; what is missing of it is anyone's."""
+        """Return a segment; any thread may take its missing bytes."""
         with self._lock:
             self._taken.remove(segment)
 
 
 @dataclass(eq=False, slots=True)
 class _Connection:
-    """One of the threads: whether bytes come, and refusals in a row."""
+    """One of the threads: whether it receives bytes, and its refusals in a row."""
 
     patience: Patience
     is_working: bool = False
@@ -200,14 +200,14 @@ class _Connection:
 
 
 class Connections:
-    """A transfer of what is missing of a partial file.
+    """A transfer of the missing bytes of a partial file.
 
     Args:
-        session: who asks.
-        url: what for.
-        part: where it goes.
+        session: sends the requests.
+        url: the file's address.
+        part: the partial file.
         pace: timing and budget of retries.
-        has_digest: whether a digest will tell if the file is right.
+        has_digest: whether a digest will check the file.
     """
 
     def __init__(self, session: Getter, url: str, part: PartialFile, pace: Pace, *, has_digest: bool) -> None:
@@ -225,23 +225,23 @@ class Connections:
         self._all: list[_Connection] = []
 
     def _find_obstacle(self) -> str:
-        """Why a transfer that broke off can't continue, and each byte must come in one request; "" if it can."""
+        """Why an interrupted transfer can't resume, and each byte must arrive in one request; "" if it can."""
         if not self._part.remote.ranges:
             return "the server sends the file only as a whole"
         return "" if self._has_digest or self._part.remote.has_validator else reply.NO_VALIDATOR
 
     def run(self, connections: int, progress: Progress) -> None:
-        """Fetch all that is missing over so many connections; whatever ends this, what has arrived is durable.
+        """Fetch all missing bytes over so many connections; however it ends, received bytes are durable.
 
         Raises:
-            AccessError, NetworkError, SpaceError, WriteError: what ended it.
-            RestartError: nothing can come of what is there.
+            AccessError, NetworkError, SpaceError, WriteError: the error that ended it.
+            RestartError: the received bytes are worthless.
         """
         self._note = progress.note
         self._segments = Segments(self._part, 1 if self._obstacle else connections, self._pace)
         count = min(1 if self._obstacle else connections, self._segments.count())
         self._all = [_Connection(self._patience()) for _ in range(count)]
-        # daemons: one that hangs in a connection attempt must not keep an interrupted process alive
+        # daemons: a thread that hangs in a connection attempt must not keep an interrupted process alive
         threads = [threading.Thread(target=self._work, args=(each,), daemon=True) for each in self._all]
         try:
             self._watch(threads, progress)
@@ -270,7 +270,7 @@ class Connections:
             while threads and not is_whole and not self._stop.is_set():
                 threads[0].join(_TICK)
                 threads = [thread for thread in threads if thread.is_alive()]
-                is_whole = self._part.size >= total  # who is silent, and has nothing left to fetch, is not waited for
+                is_whole = self._part.size >= total  # don't wait for silent threads without work
                 received = self._part.received
                 progress.advance(received - shown)
                 shown = received
@@ -287,17 +287,17 @@ class Connections:
         for thread in threads:
             if thread.ident is not None:
                 thread.join(max(0.0, deadline - time.monotonic()))
-        with contextlib.suppress(PrepError):  # what was saved before stands, and the first error is what counts
+        with contextlib.suppress(PrepError):  # the last saved map remains valid, and the first error counts
             self._part.save()
 
-    # what each thread does ---------------------------------------------------------------------------------------
+    # run by each thread ----------------------------------------------------------------------------------------------
 
     def _work(self, connection: _Connection) -> None:
         try:
             while connection in self._all and not self._stop.is_set() and self._part.size < self._part.remote.total:
                 segment = self._segments.take()
                 if segment is None:
-                    self._stop.wait(_IDLE)  # another one may give a segment back, or fall silent
+                    self._stop.wait(_IDLE)  # another thread may return a segment, or fall silent
                 else:
                     self._fetch(connection, segment)
         except BaseException as error:  # noqa: BLE001 -- it crosses to the main thread, which raises it
@@ -319,18 +319,18 @@ class Connections:
         self._retry(connection, cut)
 
     def _retry(self, connection: _Connection, cut: CutError) -> None:
-        """Wait before the next request; or let this connection end, if others do its work."""
+        """Wait before the next request, or end this connection if others can do its work."""
         connection.refusals += cut.kind == "refused"
         if connection.refusals >= _REFUSALS and self._leave_to(connection, lambda other: other.is_working):
             return
         try:
             connection.patience.wait(cut, self._part.received)
-        except Exception:  # another one may still be heard: the last of them has the last word
+        except Exception:  # another connection may still succeed: only the last one raises
             if not self._leave_to(connection, lambda other: True):
                 raise
 
     def _leave_to(self, connection: _Connection, can: Callable[[_Connection], bool]) -> bool:
-        """End a connection if another one can do its work; say so if that one does already."""
+        """End a connection if another one can do its work; report it if that one already works."""
         with self._lock:
             others = [each for each in self._all if each is not connection]
             if not any(can(each) for each in others):
@@ -338,14 +338,14 @@ class Connections:
             self._all.remove(connection)
         if any(each.is_working for each in others):
             at_a_time = number_of(len(others), "connection")
-            self._note(f"{reply.name_of(self._url)}: {host_of(self._url)} takes no more than {at_a_time} at a time")
+            self._note(f"{reply.name_of(self._url)}: {host_of(self._url)} accepts no more than {at_a_time} at a time")
         return True
 
     def _request(self, connection: _Connection, segment: Segment) -> None:
-        """Fetch the bytes of a segment, as far as the server sends them.
+        """Fetch the bytes of a segment, as many as the server sends.
 
         Raises:
-            CutError: something is missing.
+            CutError: bytes are missing.
         """
         span = {} if self._is_whole(segment) else {"Range": f"bytes={segment.position}-{segment.stop - 1}"}
         with self._session.get(self._url, span) as response:
@@ -365,12 +365,12 @@ class Connections:
         return (segment.position, segment.stop) == (0, self._part.remote.total)
 
     def _check(self, response: requests.Response, body: reply.Body, segment: Segment) -> bytes:
-        """The first bytes of an answer, once it is sure that they are those of the segment.
+        """The first bytes of an answer, once they are known to belong to the segment.
 
         Raises:
-            AccessError: a web page.
-            InputError: it is encoded, and no digest would tell.
-            CutError: anything else; if it stays, RestartError, AccessError or NetworkError.
+            AccessError: the answer is a web page.
+            InputError: it is encoded, and no digest can check it.
+            CutError: any other fault; if it persists, RestartError, AccessError or NetworkError.
         """
         reply.check_status(response, self._url, was_seen=True)
         if not self._has_digest:
@@ -382,7 +382,7 @@ class Connections:
             total = reply.part_total(response, segment.position, segment.stop)
         else:
             if not self._is_whole(segment):
-                raise reply.no_parts("the server sent the whole file where a part was asked for")
+                raise reply.no_parts("the server sent the whole file instead of a part")
             is_told = "Content-Length" in response.headers
             length = reply.content_length(response) if is_told else remote.total
             total = -1 if length is None else length
@@ -392,5 +392,5 @@ class Connections:
             if not (is_alone and self._has_digest):
                 reason = "the file on the server has changed"
                 raise CutError(reason, lasting=reply.RestartError(reason))
-            self._part.remote = found  # nothing of another version is there
+            self._part.remote = found  # no bytes of another version exist
         return head

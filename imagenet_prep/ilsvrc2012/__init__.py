@@ -1,1 +1,1 @@
-"""ILSVRC2012: its facts, where its images lie, how its records are checked, as one data set among others."""
+"""ILSVRC2012: its facts, the copies of its images, and the checks of its records, as one of several data sets."""

@@ -1,9 +1,9 @@
-"""Where annotations lie (BoxFiles: an archive or a folder), and the CSV of the boxes that annotate makes of them.
+"""BoxFiles: the annotations in an archive or a folder; and the CSV of boxes that annotate makes of them.
 
 A line of the CSV is a box, sorted by byte value, as the original's process_bounding_boxes.py printed it:
 ``n00007846_64193.JPEG,0.0060,0.2620,0.7545,0.9940`` is file name, xmin, ymin, xmax, ymax relative to the image. Two
-corners can be equal: the area was looked at before rounding, and of a side above 10,000 pixels four decimals don't tell
-all pixels apart.
+corners can be equal: boxes without area are removed before rounding, and four decimals can't tell apart all pixels of
+a side above 10,000.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ BOX_FOLDERS = {
     facts.TRAIN: ("ILSVRC/Annotations/CLS-LOC/train", "Annotations/CLS-LOC/train"),
     facts.VALIDATION: ("ILSVRC/Annotations/CLS-LOC/val", "Annotations/CLS-LOC/val"),
 }
-"""Where annotations are looked for: Kaggle's tree."""
+"""Folders searched for annotations: Kaggle's tree."""
 
-_STEP = 256  # files after which progress is told
+_STEP = 256  # files between two updates of the progress
 
 File = tuple[str, str, bytes]
 """Folder name, file name without suffix, content of one annotation."""
@@ -45,20 +45,20 @@ File = tuple[str, str, bytes]
 
 @dataclass(frozen=True, slots=True)
 class BoxFiles(ABC):
-    """The annotations of one split, as one kind of copy holds them, in the archive or the folder ``path``: a value."""
+    """The annotations of one split, of one kind, in the archive or folder ``path``; a value."""
 
     path: AnyPath
 
     def identity(self) -> dict[str, Any]:
-        """What tells this input from another, for JSON: of a file its size and time, of a folder those of its files."""
+        """A JSON value that identifies this input: a file's size and time, or those of all files in a folder."""
         status = self.path.stat()
         return {"name": self.path.name, "size": status.st_size, "mtime_ns": status.st_mtime_ns}
 
     def files(self, progress: Progress) -> Iterator[File]:
-        """Every annotation once, its content cut to one byte more than is allowed.
+        """Each annotation once, its content cut to one byte more than the limit.
 
         Raises:
-            InputError: they can't be read, an archive is damaged or unpacks to far too much, or an image has two.
+            InputError: they can't be read, an archive is damaged or unpacks to far too much, or an image repeats.
         """
         seen: set[tuple[str, str]] = set()
         for count, file in enumerate(self._files(progress), 1):
@@ -70,11 +70,11 @@ class BoxFiles(ABC):
 
     @abstractmethod
     def _files(self, progress: Progress) -> Iterator[File]:
-        """Every annotation, in the order that costs least."""
+        """Every annotation, in the fastest order."""
 
 
 def box_files_at(path: AnyPath) -> BoxFiles:
-    """Annotations that someone names: an archive of ``<wnid>/*.xml`` or an unpacked folder of them."""
+    """Annotations at a given path: an archive of ``<wnid>/*.xml`` or an unpacked folder of them."""
     return BoxFolder(path) if path.is_dir() else BoxArchive(path)
 
 
@@ -89,7 +89,7 @@ class BoxFolder(BoxFiles):
         with stream_faults(self.path):
             for path in self._paths():
                 status = path.stat()
-                if not stat.S_ISREG(status.st_mode):  # to read from a pipe could take for ever
+                if not stat.S_ISREG(status.st_mode):  # reading a pipe could block forever
                     raise InputError(f"{path} is not a plain file", "expected an annotation", "remove it")
                 line = f"{path.parent.name}/{path.name} {status.st_size} {status.st_mtime_ns}\n"
                 digest.update(os.fsencode(line))
@@ -105,7 +105,7 @@ class BoxFolder(BoxFiles):
             progress.advance()
 
     def _paths(self) -> Iterator[AnyPath]:
-        """Every *.xml in the folder and in the folders in it, sorted."""
+        """Every *.xml in the folder and its direct subfolders, sorted."""
         with scan(self.path) as entries:
             names = sorted((entry.name, entry.is_dir()) for entry in entries)
         for name, is_folder in names:
@@ -118,7 +118,7 @@ class BoxFolder(BoxFiles):
 
 @dataclass(frozen=True, slots=True)
 class BoxArchive(BoxFiles):
-    """Annotations in a tar, plain or through gzip; read as a stream, never unpacked."""
+    """Annotations in a tar, plain or gzip; read as a stream, never unpacked."""
 
     def _files(self, progress: Progress) -> Iterator[File]:
         archive, size = self.path, self.path.stat().st_size
@@ -133,7 +133,7 @@ class BoxArchive(BoxFiles):
                 folder, _, name = member.decode("utf-8", "surrogateescape").rpartition("/")
                 if name.endswith(".xml"):
                     yield folder.rpartition("/")[2], name[:-4], content
-                if count % _STEP == 0:  # to ask for each file would take a fifth of the time
+                if count % _STEP == 0:  # asking for each file would take a fifth of the time
                     progress.advance(raw.tell() - done)
                     done = raw.tell()
             progress.advance(size - done)
@@ -144,8 +144,8 @@ class BoxArchive(BoxFiles):
 _CORNERS = struct.Struct("4d")
 
 
-class BoxesFault(ValueError):  # noqa: N818 - the data is at fault, no error of the program
-    """A line that is no box; ``line`` counts from 1."""
+class BoxesFault(ValueError):  # noqa: N818 - a fault in data, not in the program
+    """An invalid line; ``line`` counts from 1."""
 
     def __init__(self, line: int, reason: str) -> None:
         super().__init__(line, reason)
@@ -157,7 +157,7 @@ class BoxesFault(ValueError):  # noqa: N818 - the data is at fault, no error of 
 
 
 class BoxTable(Mapping[str, tuple[Box, ...]]):
-    """The boxes of each file name: packed, since as objects half a million would take hundreds of megabytes."""
+    """The boxes of each file name, packed: as objects, half a million would take hundreds of megabytes."""
 
     def __init__(self, packed: dict[str, bytes]) -> None:
         self._packed = packed
@@ -167,7 +167,7 @@ class BoxTable(Mapping[str, tuple[Box, ...]]):
         return tuple(Box(*corners) for corners in _CORNERS.iter_unpack(self._packed[name]))
 
     def __contains__(self, name: object) -> bool:
-        """Whether an image has boxes; without unpacking them."""
+        """Whether an image has boxes; it unpacks none."""
         return name in self._packed
 
     def __iter__(self) -> Iterator[str]:
@@ -175,18 +175,18 @@ class BoxTable(Mapping[str, tuple[Box, ...]]):
         return iter(self._packed)
 
     def __len__(self) -> int:
-        """How many images have boxes."""
+        """The number of images with boxes."""
         return len(self._packed)
 
 
 def parse_boxes(content: bytes) -> BoxTable:
-    """The boxes of each file name, in the order of their lines. Half a million lines take about a second.
+    """Parse the boxes of each file name, in line order. Half a million lines take about a second.
 
     Raises:
-        BoxesFault: a line of another form, a box outside the image or back to front, a last line without an end.
+        BoxesFault: an invalid line, a box outside the image or reversed, or a last line without an end.
     """
     packed: dict[str, bytes] = {}
-    if content and not content.endswith(b"\n"):  # a number may have lost digits
+    if content and not content.endswith(b"\n"):  # the last number may have lost digits
         raise BoxesFault(content.count(b"\n") + 1, "cut: the line has no end")
     for number, line in enumerate(io.BytesIO(content), 1):
         try:
@@ -195,13 +195,13 @@ def parse_boxes(content: bytes) -> BoxTable:
         except ValueError:
             raise BoxesFault(number, f"expected NAME,XMIN,YMIN,XMAX,YMAX, got {_show(line)}") from None
         if not (0 <= xmin <= xmax <= 1 and 0 <= ymin <= ymax <= 1 and name):
-            raise BoxesFault(number, f"expected 0 <= XMIN <= XMAX <= 1 and the same of Y, got {_show(line)}")
+            raise BoxesFault(number, f"expected 0 <= XMIN <= XMAX <= 1 and the same for Y, got {_show(line)}")
         packed[name] = packed.get(name, b"") + _CORNERS.pack(xmin, ymin, xmax, ymax)
     return BoxTable(packed)
 
 
 def encode_boxes(rows: Iterable[tuple[str, Box]]) -> bytes:
-    """The CSV of boxes given as file name and box, in any order."""
+    """The CSV of boxes, given as file name and box in any order."""
     return b"".join(
         sorted(f"{name},{b.xmin:.4f},{b.ymin:.4f},{b.xmax:.4f},{b.ymax:.4f}\n".encode() for name, b in rows)
     )

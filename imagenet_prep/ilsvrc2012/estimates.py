@@ -1,7 +1,7 @@
-"""needs_behind: what the steps behind a download will take of the disk, told before anything is listed, or even there.
+"""needs_behind: estimates the disk space of the steps after a download, before any file is listed, or even fetched.
 
-All copies hold the same images, so the facts tell how much there is, and how many; of a copy that is smaller than the
-official archives (one that was made for a test), its share of them.
+All copies hold the same images, so the facts give their number and size. For a copy smaller than the official
+archives (made for a test), it takes a proportional share.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from imagenet_prep.storage.files import Need
 from imagenet_prep.storage.layout import Layout, parse_shard_name
 
 _BOXES = 50_000_000
-"""Bytes of the boxes of train images as a CSV, about; those of validation images are a sixth of it."""
+"""Approximate bytes of the boxes of train images as a CSV; those of validation images are a sixth of it."""
 
 _BLOCK = 4096
-"""A file takes whole blocks of a disk: half of the last one is lost on average."""
+"""Bytes of a disk block: a file wastes half of its last one on average."""
 
 
 _LEAST_FILES = 14
-"""Of the parquet files of a split there are so many, or more."""
+"""The minimum number of parquet files of a split."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,11 +36,11 @@ class Coming:
     """Images that a download is about to fetch.
 
     Args:
-        splits: those that will come.
-        size: bytes of all that comes, with what has arrived already.
-        by_class: splits of which the wanted classes alone will come.
-        in_order: whether they can only be read in their order.
-        has_boxes: whether there will be annotations, with them or beside them.
+        splits: their splits.
+        size: bytes of all files, including those already received.
+        by_class: splits of which only the wanted classes are fetched.
+        in_order: whether they can only be read in file order.
+        has_boxes: whether annotations are fetched, with them or separately.
     """
 
     splits: Sequence[str] = ()
@@ -52,7 +52,7 @@ class Coming:
 
 @dataclass(frozen=True, slots=True)
 class _Amount:
-    """About how much there is of a split: bytes of its images, and how they are read; ``source`` if they are there."""
+    """The approximate images of a split: their bytes, and how to read them; ``source`` if they are present."""
 
     split: str
     size: int
@@ -61,14 +61,14 @@ class _Amount:
 
     @property
     def images(self) -> int:
-        """How many."""
+        """The number of images."""
         return about_images(self.split, self.size)
 
 
 def needs_behind(layout: Layout, coming: Coming, options: ConvertOptions, *, extract: bool) -> Iterator[Need]:
-    """What the steps behind a download take, of what is there and of what is coming; finished shards are counted off.
+    """Estimate the needs of the steps after a download, for present and incoming images, less finished shards.
 
-    With ``extract``, image folders are made of what is not unpacked: of all classes that are there.
+    With ``extract``, untar makes image folders of everything not unpacked, for all present classes.
     """
     amounts = [amount for split in facts.SPLITS if (amount := _amount(layout, split, coming, options, options.part))]
     for split in facts.SPLITS if extract else ():
@@ -87,29 +87,29 @@ def needs_behind(layout: Layout, coming: Coming, options: ConvertOptions, *, ext
 
 
 def about_images(split: str, size: int) -> int:
-    """How many images there are in so many bytes of a split, by the official archive."""
+    """The number of images in so many bytes of a split, in proportion to the official archive."""
     return facts.IMAGES[split] * size // facts.ARCHIVES[split].about
 
 
 def folders_need(layout: Layout, split: str, *, classes: int, size: int) -> Need:
-    """What class folders take, of images of ``size`` bytes in all."""
+    """The disk space of class folders with images of ``size`` bytes in all."""
     images = about_images(split, size)
     needed = size + images * _BLOCK // 2
     return Need("untar", f"image folders of {split}", layout.images_dir(split), needed, images + classes, is_about=True)
 
 
 def _amount(layout: Layout, split: str, coming: Coming, options: ConvertOptions, part: Part) -> _Amount | None:
-    """About how much there will be of a split, None if nothing: ``part`` of the facts, but no more than is there."""
+    """The approximate amount of a split, None if nothing: ``part`` of the facts, but no more than present."""
     source = None if split in coming.splits else find_source(layout, split)
     if (source is None and split not in coming.splits) or isinstance(source, ConsumedImages):
-        return None  # to go on with what was begun takes nothing that was not asked for then
+        return None  # a resumed conversion requires no more than its first run checked
     whole = facts.ARCHIVES[split].about * len(part.labels) // facts.CLASSES
     size = min(whole, source.size if source else coming.size)
     return _Amount(split, size, source.is_in_order if source else coming.in_order, source)
 
 
 def _folders(layout: Layout, amount: _Amount, part: Part) -> Need:
-    """A class that has its folder is taken as whole."""
+    """The space for missing class folders; an existing folder counts as complete."""
     folder, classes = layout.images_dir(amount.split), len(part.labels)
     there = sum((folder / wnid).is_dir() for wnid in part.labels) if folder.is_dir() else 0
     left = classes - there
@@ -117,7 +117,7 @@ def _folders(layout: Layout, amount: _Amount, part: Part) -> Need:
 
 
 def _shards(layout: Layout, amount: _Amount, options: ConvertOptions) -> list[Need]:
-    """A shard under its name is taken for done."""
+    """The space for missing shards; a shard with its final name counts as finished."""
     count = options.shards(amount.split)
     names = ((parse_shard_name(name), size) for name, size in layout.find_shards((amount.split,)).items())
     there = [size for parsed, size in names if parsed and parsed[2] == count]

@@ -1,4 +1,4 @@
-"""The facts of the data set: archives, totals, and the label tables that ship with the package."""
+"""The facts of the data set: archives, totals, and the label tables in the package."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-_TABLES = Path(__file__).with_name("data")  # importlib.resources would cost a tenth of a second at every start
+_TABLES = Path(__file__).with_name("data")  # importlib.resources would add a tenth of a second to every start
 
 NAME = "ILSVRC2012"
 TRAIN = "train"
@@ -19,7 +19,7 @@ SHARDS = {TRAIN: 1024, VALIDATION: 128}
 CLASSES = 1000
 
 FEWEST = {TRAIN: 732, VALIDATION: 50}
-"""Images of the smallest class; in validation all are alike."""
+"""Images of the smallest train class; all validation classes have the same number."""
 
 PUBLISHED_SIZES = {
     "train-00000-of-01024": 143_009_929,
@@ -41,9 +41,9 @@ BOXES = 615_299
 
 @dataclass(frozen=True, slots=True)
 class OfficialArchive:
-    """One official archive. ``size`` is in bytes, None where only an estimate is published (then ``about``).
+    """One official archive. ``size`` is in bytes, None if only an estimate is published (then ``about``).
 
-    ``sha256`` is "" where none is known.
+    ``sha256`` is "" if unknown.
     """
 
     key: str
@@ -82,13 +82,13 @@ ARCHIVES: dict[str, OfficialArchive] = {
         ),
     )
 }
-"""By the name ``download --only`` takes. Sizes and MD5 sums: image-net.org, as listed by torchvision and TFDS."""
+"""By the name that ``download --only`` accepts. Sizes and MD5 sums: image-net.org, by way of torchvision and TFDS."""
 
 DEFAULT_ARCHIVES = ("train", "validation", "boxes")
 
 
 def class_list(name: str) -> Path:
-    """Where the list of a part's classes lies that ships with the package."""
+    """The path of a part's class list in the package."""
     return _TABLES / f"{name}.txt"
 
 
@@ -126,7 +126,7 @@ def validation_wnids() -> tuple[str, ...]:
 
 @functools.cache
 def devkit_ids() -> dict[str, int]:
-    """The id, 1 to 1000, that ILSVRC2012_devkit_t12 gives each wnid: another order than that of the labels."""
+    """The id, 1 to 1000, of each wnid in ILSVRC2012_devkit_t12; its order differs from that of the labels."""
     return {wnid: number for number, wnid in enumerate(_read_table("imagenet_2012_devkit_synsets.txt").split(), 1)}
 
 
@@ -151,7 +151,7 @@ def train_wnid(filename: str) -> str | None:
 
 
 def class_of(filename: str, split: str) -> str | None:
-    """The wnid of the class that an image of this official name has; None for any other name."""
+    """The wnid of the class of an image with this official name; None for any other name."""
     if split == TRAIN:
         return train_wnid(filename)
     number = validation_number(filename)
@@ -164,9 +164,9 @@ def is_wnid(name: str) -> bool:
 
 
 def words_of(wnid: str | None, filename: str) -> str:
-    """The words of a class, by its wnid or by the name of one of its images; "" if neither tells."""
+    """The words of a class, by its wnid or the name of one of its images; "" if neither is known."""
     name = filename.rpartition("/")[2]
-    name += "" if "." in name else ".JPEG"  # some makers leave it out
+    name += "" if "." in name else ".JPEG"  # some makers omit the suffix
     number = validation_number(name)
     known = wnid or (validation_wnids()[number - 1] if number else train_wnid(name))
     return texts().get(known or "", "")

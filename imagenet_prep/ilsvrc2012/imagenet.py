@@ -1,4 +1,4 @@
-"""ILSVRC2012 as one data set among others: what is planned, checked and shown of it."""
+"""ImageNet: the data set ILSVRC2012, with its plans, its checks and its descriptions."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ class ImageNet(KnownSet):
     """ILSVRC2012, or a part of it.
 
     Args:
-        manifest: that of the shards that were made of it, if there is one.
-        part: the classes that these shards are of.
-        begun: how many images a part's conversion set out to make, by split.
+        manifest: the manifest of its shards, if there is one.
+        part: the classes of these shards.
+        planned: the number of images that a part's unfinished conversion plans, by split.
     """
 
     manifest: Manifest | None = None
     part: Part = WHOLE
-    begun: Mapping[str, int] = field(default_factory=dict)
+    planned: Mapping[str, int] = field(default_factory=dict)
 
     splits = facts.SPLITS
     options = ConvertOptions()
@@ -58,10 +58,10 @@ class ImageNet(KnownSet):
 
     @classmethod
     def made(cls, layout: Layout, manifest: Manifest | None) -> ImageNet:
-        """That of finished shards: by their manifest, before there is one by what their conversion began with.
+        """The data set of shards: from their manifest, or without one from the state of their conversion.
 
         Raises:
-            InputError: the manifest has classes or labels that can't be.
+            InputError: the manifest has impossible classes or labels.
         """
         if manifest is not None:
             return cls(manifest, recorded_part(manifest.dataset.name, manifest.dataset.classes))
@@ -73,13 +73,13 @@ class ImageNet(KnownSet):
 
     @property
     def name(self) -> str:
-        """ILSVRC2012, or what the part is called."""
+        """ILSVRC2012, or the part's name."""
         return self.part.name
 
-    # what is made of it ----------------------------------------------------------------------------------------
+    # plans -----------------------------------------------------------------------------------------------------
 
     def prepare(self) -> None:
-        """Nothing is to be written before its shards."""
+        """Write nothing: no file must exist before its shards."""
 
     def ask(self, layout: Layout, options: ConvertOptions) -> Asked | None:
         """The copies that are there, their boxes, and the settings; None, too, where a split is missing."""
@@ -89,18 +89,18 @@ class ImageNet(KnownSet):
         return ask(layout, options, sources) if len(sources) == len(facts.SPLITS) else None
 
     def plan(self, layout: Layout, engine: Engine, options: ConvertOptions, progress: Progress) -> PlannedSet:
-        """Every split that is there, indexed and cut into plans; the errors are those of Dataset."""
+        """Index every split that is present, and cut it into plans; raises as Dataset."""
         from imagenet_prep.ilsvrc2012.planning import plan
 
         return plan(layout, engine, options, progress)
 
     def refuse_without_source(self) -> None:
-        """Nothing: only the raw data of the splits that have wrong shards is needed."""
+        """Require nothing: only the raw data of splits with wrong shards is needed."""
 
     def plan_again(
         self, layout: Layout, engine: Engine, manifest: Manifest, splits: Collection[str], progress: Progress
     ) -> tuple[ConvertOptions, list[PlannedSplit]]:
-        """Some splits as the manifest says; see planning.plan_again."""
+        """Plan some splits as the manifest records them; see planning.plan_again."""
         from imagenet_prep.ilsvrc2012.planning import plan_again
 
         return plan_again(layout, engine, manifest, splits, progress)
@@ -139,24 +139,24 @@ class ImageNet(KnownSet):
             return command("annotate", layout.data_dir, Layout(layout.data_dir, layout.raw).elsewhere())
         plan = load_plan(layout)
         settings: Settings = plan.options if plan else ()
-        if self.manifest is not None and not (plan and self.part.recorded):  # of a file it knows no more than the name
+        if self.manifest is not None and not (plan and self.part.recorded):  # it records a file's name, not its path
             with suppress(InputError):
                 settings = options_from(self.manifest).chosen()
         return command("convert", layout.data_dir, (*layout.elsewhere(plan.raw_dir if plan else None), *settings))
 
-    # what its shards must be -----------------------------------------------------------------------------------
+    # expectations for its shards ------------------------------------------------------------------------------
 
     @property
     def images(self) -> Mapping[str, int]:
-        """How many images each split should have: by the manifest, if there is one."""
+        """The expected number of images of each split, from the manifest if there is one."""
         if self.manifest is None:
-            return {split: self.part.images(split, self.begun.get(split, 0)) for split in facts.SPLITS}
+            return {split: self.part.images(split, self.planned.get(split, 0)) for split in facts.SPLITS}
         totals = self.manifest.totals
         return {split: totals[split].images if split in totals else 0 for split in facts.SPLITS}
 
     @property
     def is_part(self) -> bool:
-        """Whether the manifest records less than the whole: by the facts, not by what it says that it expects."""
+        """Whether the manifest records less than the whole, by the facts; its own expectation doesn't count."""
         if self.manifest is None:
             return False
         return {split: (total.images, total.classes) for split, total in self.manifest.totals.items()} != {
@@ -165,11 +165,11 @@ class ImageNet(KnownSet):
 
     @property
     def published(self) -> Mapping[str, Published]:
-        """What is known of each split as a whole; of a part's train images, that they are what a whole copy had."""
+        """The known figures of each split; for a part, train images are counted in a complete copy."""
         if self.part.is_whole:
             return PUBLISHED
         totals = self.manifest.totals if self.manifest else {}
-        counted = {**self.begun, **{split: total.expected for split, total in totals.items()}}
+        counted = {**self.planned, **{split: total.expected for split, total in totals.items()}}
         return {
             split: Published(
                 self.part.images(split, counted.get(split, 0)), len(self.part.labels), facts.SHARDS[split], None
@@ -178,19 +178,19 @@ class ImageNet(KnownSet):
         }
 
     def refuse_unfinished(self, layout: Layout, damage: str) -> None:
-        """Nothing: without a manifest, the facts tell what shards must be."""
+        """Require nothing: without a manifest, the facts describe the shards."""
 
     def notes(self, inventory: Inventory, *, is_part: bool) -> Iterator[str]:
-        """What the shards are compared with, and which of them have a size that was published."""
+        """Describe the reference for these shards, and how many have a published size."""
         name = self.part.name
         if self.part.recorded:
             yield f"{name}: {self.part.words}"
         if inventory.manifest is None:
-            what = "a part of it, whatever is there" if is_part else "a whole"
+            what = "a part" if is_part else "a whole"
             if inventory.is_unfinished:
                 yield "each shard is compared with the journal of the conversion"
             elif inventory.infos:
-                yield "no manifest that could be used; each shard is compared with the journal of the conversion"
+                yield "no usable manifest; each shard is compared with the journal of the conversion"
             else:
                 yield f"no manifest; compared with {name} as {what}"
         elif is_part:
@@ -203,13 +203,13 @@ class ImageNet(KnownSet):
             yield f"{equal} of {number_of(len(known), 'shard has', 'shards have')} the size of those published in 2018"
 
     def examiner(self, foreign: Sequence[AnyPath], *, decode: bool) -> ImageNetExaminer:
-        """What compares each record with the facts, and with the flavour of its maker."""
+        """The examiner that compares each record with the facts, and with its maker's flavour."""
         from imagenet_prep.ilsvrc2012.record_check import INCEPTION, ImageNetExaminer, recognise
 
         return ImageNetExaminer(recognise(foreign) if foreign else INCEPTION, decode, self.part)
 
     def check_set(self, inventory: Inventory, checked: Checked, examiner: Examiner, *, is_part: bool) -> SetFindings:
-        """Whether every image is there once, in its order, and every class; see KnownSet."""
+        """Check that every image occurs once, in order, and every class has one; see KnownSet."""
         from imagenet_prep.ilsvrc2012.set_check import check_set
 
         return check_set(inventory, checked, examiner, is_part=is_part)

@@ -1,6 +1,6 @@
-"""The images as image-net.org has them: OfficialTar, its archives; ClassTars, the tars in that of train; ImageFolders.
+"""OfficialTar, ClassTars and ImageFolders: the archives of image-net.org, the tars inside them, and class folders.
 
-Each is read in place: a class at a time, in parallel.
+Each is read in place: one class at a time, in parallel.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from imagenet_prep.storage.location import AnyPath
 from imagenet_prep.text import number_of
 
 TarTask = tuple[AnyPath, str, int, int | None]
-"""An archive, the wnid of a class ("" for any), from which byte, to which (None: its end)."""
+"""An archive, the wnid of a class ("" for any), the start byte and the end byte (None: the archive's end)."""
 
 
 # tars ----------------------------------------------------------------------------------------------------------
@@ -32,21 +32,21 @@ TarTask = tuple[AnyPath, str, int, int | None]
 
 @dataclass(frozen=True, slots=True)
 class OfficialTar(ImageSource):
-    """The archive of a split: of train a tar of a tar a class, of validation all images in no order."""
+    """The archive of a split: train is a tar with a tar per class, validation has all images in no order."""
 
     @classmethod
     def find(cls, layout: Layout, split: str) -> OfficialTar | None:
-        """In the raw folder, or in DATA_DIR's own."""
+        """The archive in the raw folder, or in DATA_DIR's own."""
         path = layout.archive_path(facts.ARCHIVES[split])
         return cls(path, split) if path.is_file() else None
 
     @property
     def md5(self) -> str:
-        """The one that image-net.org publishes."""
+        """The archive's published facts."""
         return facts.ARCHIVES[self.split].md5
 
     def catalog(self, engine: Engine, progress: Progress) -> Catalog:
-        """All images: a task for each class's tar within the train archive, one for all of validation."""
+        """All images: one task per class tar within the train archive, one for all of validation."""
         catalog = finished(in_order(engine, ArchiveIndex(self.split), self._tasks()), self.split)
         row = catalog.names.first_twice()
         if row is not None:
@@ -62,16 +62,16 @@ class OfficialTar(ImageSource):
 
 @dataclass(frozen=True, slots=True)
 class ClassTars(ImageSource):
-    """The train images as a folder of ``<wnid>.tar``: of all classes, as the official archive unpacks, or of some.
+    """The train images as a folder of ``<wnid>.tar``: all classes, as the official archive unpacks, or some.
 
-    No digest of any is published: every image is looked at closely.
+    No digest of a class tar is published, so every image is checked closely.
     """
 
     split: str = facts.TRAIN
 
     @classmethod
     def find(cls, layout: Layout, split: str) -> ClassTars | None:
-        """The first of the folders with class tars that is no folder of class folders, too."""
+        """The first folder with class tars that has no class folders."""
         if split != facts.TRAIN:
             return None
         own = layout.class_tars_dir(facts.ARCHIVES[split])
@@ -80,7 +80,7 @@ class ClassTars(ImageSource):
 
     @property
     def words(self) -> str:
-        """How many there are."""
+        """The number of class tars."""
         return number_of(len(self.wnids()), "class tar")
 
     @property
@@ -89,7 +89,7 @@ class ClassTars(ImageSource):
         return sum(self.tar(wnid).stat().st_size for wnid in self.wnids())
 
     def wnids(self) -> list[str]:
-        """The classes that are there."""
+        """The classes present."""
         try:
             names = set(names_in(self.path))
         except (FileNotFoundError, NotADirectoryError):
@@ -97,25 +97,25 @@ class ClassTars(ImageSource):
         return [wnid for wnid in facts.synsets() if f"{wnid}.tar" in names]
 
     def tar(self, wnid: str) -> AnyPath:
-        """Where the tar of a class is, or would be."""
+        """The path of the tar of a class, present or not."""
         return self.path / f"{wnid}.tar"
 
     def catalog(self, engine: Engine, progress: Progress) -> Catalog:
-        """All images: a task a class."""
+        """All images: one task per class."""
         tasks = ((self.tar(wnid), wnid, 0, None) for wnid in self.wnids())
         return refuse_twice_in(self.path, finished(in_order(engine, ArchiveIndex(self.split), tasks), self.split))
 
 
 def class_tars_in(layout: Layout) -> ClassTars:
-    """Those in DATA_DIR itself, where download puts them."""
+    """The class tars in DATA_DIR itself, where download puts them."""
     return ClassTars(layout.class_tars_dir(facts.ARCHIVES[facts.TRAIN]))
 
 
 def class_tars(view: NamedSlices, wanted: Collection[str] = ()) -> dict[str, tuple[int, int]]:
-    """Offset and length of each class's tar, by wnid, in the train archive: no further than all ``wanted`` are found.
+    """Offset and length of each class's tar, by wnid, in the train archive; it stops once all ``wanted`` are found.
 
     Raises:
-        InputError: a member is no tar of one of the 1000 classes, or a class is there twice; or it is damaged.
+        InputError: a member is no tar of one of the 1000 classes, a class repeats, or the archive is damaged.
     """
     found: dict[str, tuple[int, int]] = {}
     left = set(wanted)
@@ -134,12 +134,12 @@ def class_tars(view: NamedSlices, wanted: Collection[str] = ()) -> dict[str, tup
 
 @dataclass(frozen=True, slots=True)
 class ArchiveIndex:
-    """Indexes one tar of a split: that of a class, by itself or within the train archive, or all of validation."""
+    """Indexes one tar of a split: a class tar, separate or within the train archive, or all of validation."""
 
     split: str
 
     def __call__(self, task: TarTask) -> Catalog:
-        """The images of a tar, sorted; raises InputError if it is damaged, or holds others."""
+        """The images of a tar, sorted; raises InputError if it is damaged, or holds other files."""
         archive, wnid, start, stop = task
         found = CatalogBuilder(Archive(archive))
         inside = f"{wnid}.tar" if stop is not None else ""
@@ -159,25 +159,25 @@ FOLDERS = {
     facts.TRAIN: ("train", "ILSVRC/Data/CLS-LOC/train", "Data/CLS-LOC/train"),
     facts.VALIDATION: ("validation", "val", "ILSVRC/Data/CLS-LOC/val", "Data/CLS-LOC/val"),
 }
-"""Where images are looked for: what untar, torchvision's ImageFolder and the scripts of 2016 have; Kaggle's tree."""
+"""Folders searched for images: those of untar, torchvision's ImageFolder and the scripts of 2016; Kaggle's tree."""
 
 
 @dataclass(frozen=True, slots=True)
 class ImageFolders(ImageSource):
-    """A folder with a folder a class, or with all images of the split (Kaggle's val/)."""
+    """A folder with a folder per class, or with all images of the split (Kaggle's val/)."""
 
     is_unpacked: ClassVar[bool] = True
 
     @classmethod
     def find(cls, layout: Layout, split: str) -> ImageFolders | None:
-        """The first of the folders that is there, but for one that untar has begun and not finished."""
+        """The first of the folders that exists, except one that untar has started and not finished."""
         found = cls.find_begun(layout, split)
         is_begun = (layout.raw_partial_dir / split).is_dir()
         return None if found and is_begun and found.path == layout.images_dir(split) else found
 
     @classmethod
     def find_begun(cls, layout: Layout, split: str) -> ImageFolders | None:
-        """That one, too: it is what is left where the copy that it came from has gone."""
+        """A folder that untar has not finished counts too: its archive may be gone."""
         folders = (layout.raw_dir / name for name in FOLDERS[split])
         return next((cls(folder, split) for folder in folders if folder.is_dir()), None)
 
@@ -188,11 +188,11 @@ class ImageFolders(ImageSource):
 
     @property
     def size(self) -> int:
-        """Bytes of all files in it, and in its folders of classes."""
+        """Bytes of all files in it and in its class folders."""
         return sum(map(_size_of, (self.path / wnid for wnid in ("", *_class_folders(self.path)))))
 
     def catalog(self, engine: Engine, progress: Progress) -> Catalog:
-        """All images: a task a class folder, and one for images that lie in the folder itself."""
+        """All images: one task per class folder, and one for images in the folder itself."""
         tasks = ("", *_class_folders(self.path))
         return refuse_twice_in(
             self.path, finished(in_order(engine, _FolderScan(self.path, self.split), tasks), self.split)
@@ -205,7 +205,7 @@ def _class_folders(folder: AnyPath) -> Iterator[str]:
             try:
                 if facts.is_wnid(entry.name) and entry.is_dir():
                     yield entry.name
-            except OSError as error:  # a link to itself
+            except OSError as error:  # such as a link to itself
                 raise InputError(f"{entry.path} can't be read", error.strerror or str(error)) from error
 
 
@@ -216,7 +216,7 @@ def _size_of(folder: AnyPath) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _FolderScan:
-    """Lists the images of one class folder (or of the flat folder); other files are left alone."""
+    """Lists the images of one class folder, or of the flat folder; other files are ignored."""
 
     folder: AnyPath
     split: str
@@ -224,7 +224,7 @@ class _FolderScan:
     def __call__(self, wnid: str) -> Catalog:
         try:
             return self._scan(wnid)
-        except OSError as error:  # no right to read it, a link to nowhere
+        except OSError as error:  # no read permission, or a dangling link
             raise InputError(f"{error.filename} can't be read", error.strerror or str(error)) from error
 
     def _scan(self, wnid: str) -> Catalog:

@@ -1,7 +1,7 @@
-"""The canonical order of a split's images, which follows from their names alone, and the shards that depart from it.
+"""The canonical order of a split's images, computed from their names alone, and the shards that deviate from it.
 
-Where nearly all shards are in that order, one that isn't shows what became of it: exchanged, overwritten by another, or
-a record lost, doubled or swapped. That works on shards from anywhere, without a manifest.
+If nearly all shards follow that order, a deviating shard shows its fault: it was exchanged or overwritten, or a record
+was lost, repeated or swapped. This works on shards from anywhere, without a manifest.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from imagenet_prep.model import Problem, ProblemKind
 
 @dataclass(frozen=True, slots=True)
 class Ordering:
-    """How the shards of a split are ordered.
+    """The order of a split's shards.
 
-    ``planned`` holds the names of each shard in canonical order, joined by NUL. ``is_canonical`` says whether all
+    ``planned`` holds the names of each shard in canonical order, joined by NUL. ``is_canonical`` tells whether all
     shards have theirs, ``is_mostly`` whether half of them do.
     """
 
@@ -35,14 +35,12 @@ class Ordering:
 
 
 def examine_order(split: str, shards: Sequence[str], reports: Sequence[ShardReport], part: Part) -> Ordering | None:
-    """Hold the shards of a split that were read to their end against the canonical order; None if it can't be known.
+    """Compare the fully read shards of a split with the canonical order; None if that is unknown.
 
-    The order is that of the official validation images of a part, or of the train images that are there: if one of
-    these is missing, all others are elsewhere.
+    The order covers the official validation images of a part, or the train images present: if one of them is missing,
+    all others move.
     """
-    names = _listing(
-        split, reports, part, is_complete=len(reports) == len(shards)
-    )  # each once, though a record is doubled
+    names = _listing(split, reports, part, is_complete=len(reports) == len(shards))  # a repeated record counts once
     if not names or not shards:
         return None
     picked = order.shuffled(len(names), order.SEED)
@@ -56,7 +54,7 @@ def examine_order(split: str, shards: Sequence[str], reports: Sequence[ShardRepo
 
 
 def _listing(split: str, reports: Sequence[ShardReport], part: Part, *, is_complete: bool) -> list[bytes]:
-    """Every name of the split in the order of the original's listing; nothing if they can't all be known."""
+    """Every name of the split in the order of the original's listing; empty if not all are known."""
     found = list({name for report in reports for name in report.filenames})
     if split == facts.TRAIN:
         return sorted(found) if is_complete and all(found) else []
@@ -68,7 +66,7 @@ def _listing(split: str, reports: Sequence[ShardReport], part: Part, *, is_compl
 
 
 def check_order(ordering: Ordering, reports: Sequence[ShardReport]) -> Iterator[tuple[Problem, tuple[str, ...]]]:
-    """What became of the few shards that are not in the order of all others; with each, the images lost from it."""
+    """Find the fault of each of the few deviating shards, and the images it lost."""
     if not ordering.is_mostly:
         return
     owners = {names: shard for shard, names in ordering.planned.items() if names}
@@ -99,7 +97,7 @@ def _check_records(
 
 
 def _stray(name: bytes, shard: str, ordering: Ordering) -> Finding | None:
-    """What to say of a record that belongs to another shard."""
+    """The finding about a record that belongs to another shard."""
     for home, names in ordering.planned.items():
         if home != shard and name in names.split(b"\0"):
             where = f"record {names.split(bytes(1)).index(name)} of {home}"
@@ -110,24 +108,24 @@ def _stray(name: bytes, shard: str, ordering: Ordering) -> Finding | None:
 
 # shards that hold the same records -----------------------------------------------------------------------------
 #
-# A shard in the canonical order shows that it is in its own place by its names alone: the order of 2016 says which of
-# its images comes first, second, ... in the sorted listing. That takes no other shard, and so it works though the
-# images that a copy overwrote are not known any more.
+# The names in a shard prove its place in the canonical order: the order of 2016 fixes the position of each of its
+# images in the sorted listing. No other shard is required, so this works even if the images that a copy overwrote are
+# no longer known.
 
-REMEDY_COPIES = "get sound copies of these shards, or a second set to compare them with"
+REMEDY_COPIES = "get intact copies of these shards, or a second set to compare them with"
 
 FEW = 8
-"""Fewer records than these can be in the canonical order by chance."""
+"""The minimum number of records whose canonical order can't be chance."""
 
 MANY = 8
-"""Of more copies in a part it is not tried out how many images there were: each try costs a second."""
+"""The maximum number of copies in a part for which the total is guessed: each try takes a second."""
 
 
 @dataclass(frozen=True, slots=True)
 class Copies:
-    """What was found of shards that hold the same records.
+    """Shards that hold the same records.
 
-    ``shards`` are all of them, those in their own place too; ``overwritten`` the ones known to be copies.
+    ``shards`` are all of them, including those in their own place; ``overwritten`` are the known copies.
     """
 
     problems: tuple[Problem, ...]
@@ -136,7 +134,7 @@ class Copies:
 
 
 def find_copies(split: str, shards: Sequence[str], reports: Sequence[ShardReport]) -> Copies:
-    """Shards of a split that hold the same records, the copies named where the canonical order tells them."""
+    """Find shards of a split with the same records; the canonical order identifies copies, if it can."""
     same: defaultdict[str, list[ShardReport]] = defaultdict(list)
     for report in reports:
         if report.is_whole and report.records:
@@ -164,15 +162,15 @@ def find_copies(split: str, shards: Sequence[str], reports: Sequence[ShardReport
 
 
 def _in_place(split: str, shards: Sequence[str], reports: Sequence[ShardReport], copies: int) -> set[str]:
-    """The shards that are in their own place, if most are: if not, the order is another one and tells nothing.
+    """The shards in their own place, if most are; otherwise the order is a different one and proves nothing.
 
-    How many images there were is known of a whole; of a part, but for what copies are longer or shorter by.
+    The total is known for the whole data set; for a part, it varies with the lengths of copies.
     """
     found = sum(report.records for report in reports)
     counts = set(range(found - copies, found + copies + 1)) if copies <= MANY else set()
     if 2 * found > facts.IMAGES[split]:
         counts.add(facts.IMAGES[split])
-    listed = {  # what the original's listing was sorted by, of each record: the class, then the name
+    listed = {  # the sort key of the original's listing, per record: the class, then the name
         report.name: [(facts.class_of(name.decode(), split) or "", name) for name in report.filenames]
         for report in reports
         if report.records >= FEW
@@ -190,11 +188,11 @@ def _in_place(split: str, shards: Sequence[str], reports: Sequence[ShardReport],
 
 
 def _ranks(values: Sequence[Any]) -> list[int]:
-    """The numbers of the values from the least to the greatest."""
+    """The indices that sort the values."""
     return sorted(range(len(values)), key=values.__getitem__)
 
 
 def _same(split: str, names: Sequence[str]) -> Problem:
     listed = " and ".join((", ".join(names[:-1]), names[-1]))
-    detail = f"{listed} hold the same records: all but one are copies, and nothing tells which"
+    detail = f"{listed} hold the same records: all except one are copies, but the original is unknown"
     return Problem(ProblemKind.DUPLICATE, split, detail, REMEDY_COPIES)

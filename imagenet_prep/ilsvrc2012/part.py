@@ -1,4 +1,4 @@
-"""Part, classes of ILSVRC2012 with their labels: all of them, a list that ships with the package, or a file's."""
+"""Part: classes of ILSVRC2012 with their labels, from a list in the package or a file, or all of them."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from imagenet_prep.storage.files import kind_of, read_plain
 from imagenet_prep.storage.location import refuse_url
 
 LISTS = ("imagenette", "imagewoof", "imagenet-100")
-"""Those that ship with the package; where they come from: data/README.md."""
+"""Class lists in the package; data/README.md gives their sources."""
 
 _LARGEST = 1 << 20
-_SHOWN = 4  # faults beside the first
+_SHOWN = 4  # further faults shown
 _LONGEST = 40
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Classes of ILSVRC2012, and the label that records of each get.
+    """Classes of ILSVRC2012, and the label of each in records.
 
     Args:
-        name: of the set that they make: ILSVRC2012 itself if it is all of them.
+        name: the name of the data set: ILSVRC2012 itself for all classes.
         labels: by wnid, in the order of sorted wnids: the official ones, or counted from 0 or 1.
-        said: what follows ``--classes`` to name it: a list or a path; "" for all classes.
+        said: the argument of ``--classes`` that selects it: a list or a path; "" for all classes.
     """
 
     name: str
@@ -36,30 +36,30 @@ class Part:
 
     @property
     def is_whole(self) -> bool:
-        """Whether these are all classes."""
+        """Whether it contains all classes."""
         return len(self.labels) == facts.CLASSES
 
     @property
     def first(self) -> int | None:
-        """What the labels count from; None if they are the official ones."""
+        """The first label; None for official labels."""
         return None if self.labels == _labelled(self.labels, None) else min(self.labels.values())
 
     @property
     def recorded(self) -> Mapping[str, int]:
-        """The labels, where they have to be on record: none for ILSVRC2012 as it is."""
+        """The labels to record in the manifest: none for ILSVRC2012 with official labels."""
         return {} if self == WHOLE else self.labels
 
     @property
     def words(self) -> str:
-        """What a person has to know of it."""
+        """A description for users."""
         count = f"{len(self.labels):,} of the {facts.CLASSES:,} classes of {facts.NAME}"
         if self.first is None:
             return f"{count}, with their official labels"
-        least = " (0 is a class here, and no background)" if self.first == 0 else ""
+        least = " (0 is a class here, not a background)" if self.first == 0 else ""
         return f"{count}, labelled {self.first} to {max(self.labels.values()):,}{least}"
 
     def numbers(self) -> tuple[int, ...] | None:
-        """The label to write for each of the official ones from 1 on; None: those themselves."""
+        """Maps official labels, from 1, to the labels to write; None keeps the official ones."""
         return None if self.first is None else tuple(self.labels.get(wnid, 0) for wnid in facts.synsets())
 
     def rows(self) -> frozenset[int]:
@@ -67,9 +67,9 @@ class Part:
         return frozenset(facts.labels()[wnid] for wnid in self.labels)
 
     def images(self, split: str, counted: int) -> int:
-        """How many images a split of these classes has, where ``counted`` is what a whole copy was found to have.
+        """The number of images of these classes in a split; ``counted`` is the count of a complete copy.
 
-        Of some classes that is all there is to know of train, beside that none has fewer than 732.
+        For some classes, ``counted`` is the only exact figure for train; every class has at least 732.
         """
         if self.is_whole:
             return facts.IMAGES[split]
@@ -77,23 +77,23 @@ class Part:
         return least if split == facts.VALIDATION else max(counted, least)
 
     def validation_filenames(self) -> tuple[str, ...]:
-        """The names of their validation images, by number: 50 a class."""
+        """The names of their validation images, by number: 50 per class."""
         wnids = enumerate(facts.validation_wnids(), 1)
         return tuple(facts.validation_filename(number) for number, wnid in wnids if wnid in self.labels)
 
 
 def find_part(said: str | None = None, first: int | None = None) -> Part:
-    """The classes that are meant by ``said``, a list of ours or a file; None: all of them.
+    """Find the classes that ``said`` names, a list in the package or a file; None: all classes.
 
-    A file has a wnid a line; what follows it, blank lines, and comments after "#" are passed over. The part has the
-    name of the file, without its suffix.
+    A file has one wnid per line. Words after it, blank lines, and comments after "#" are skipped. The part is named
+    after the file, without its suffix.
 
     Args:
-        said: a name in LISTS goes before a file that is called the same.
-        first: labels count from it, in the order of sorted wnids; None: they are the official ones.
+        said: a name in LISTS wins over a file of the same name.
+        first: the first label, in the order of sorted wnids; None: official labels.
 
     Raises:
-        UsageError: it is neither; or a line of the file is no class. The error names every line.
+        UsageError: it is neither, or lines of the file name no class. The error names every such line.
         InputError: the file can't be read.
     """
     if said is None:
@@ -104,16 +104,16 @@ def find_part(said: str | None = None, first: int | None = None) -> Part:
     path = Path(said)
     if not said or kind_of(path) == "nothing":
         lists = ", ".join(LISTS)
-        raise UsageError(f"no list and no file of classes is called {said!r}", f"expected {lists}, or a file of wnids")
+        raise UsageError(f"unknown class list or file {said!r}", f"expected {lists}, or a file of wnids")
     wnids = _read(path.name, path, read_plain(path, _LARGEST))
     return _part(_name_of(path, wnids), wnids, first, str(path.absolute()))
 
 
 def recorded_part(name: str, labels: Mapping[str, int]) -> Part:
-    """The part of that name with these labels, as a manifest has them; of a file no more than the name is known.
+    """The part of that name with these labels, as a manifest records them; a file's path is unknown.
 
     Raises:
-        InputError: no part has such labels.
+        InputError: no part can have such labels.
     """
     if not labels:
         return WHOLE
@@ -141,7 +141,7 @@ def _shipped(name: str) -> set[str]:
 
 
 def _name_of(path: Path, wnids: set[str]) -> str:
-    """The name of a file's classes: that of the list that has the same ones, else its own."""
+    """The name for a file's classes: that of the list with the same classes, or the file's own."""
     known = {facts.NAME: set(facts.synsets()), **{name: _shipped(name) for name in LISTS}}
     for name, theirs in known.items():
         if wnids == theirs:
@@ -150,8 +150,8 @@ def _name_of(path: Path, wnids: set[str]) -> str:
     if name in known:
         raise UsageError(
             f"{path} has other classes than {name}",
-            f"expected those {len(known[name]):,}, got {len(wnids):,}",
-            "give the file another name",
+            f"expected its {len(known[name]):,} classes, got {len(wnids):,}",
+            "rename the file",
         )
     return name
 
@@ -160,7 +160,7 @@ def _name_of(path: Path, wnids: set[str]) -> str:
 
 
 def _read(name: str, path: Path, content: bytes) -> set[str]:
-    """The wnids of a file's lines; raises UsageError with every fault."""
+    """The wnids in a file's lines; raises UsageError with every fault."""
     lines: dict[str, int] = {}
     faults = []
     for number, line in enumerate(content.removeprefix(b"\xef\xbb\xbf").split(b"\n"), 1):
@@ -194,7 +194,7 @@ def _fault(word: str, lines: Mapping[str, int]) -> str:
         return f"{word if len(word) <= _LONGEST else word[:_LONGEST] + '...'!r} is not a wnid"
     if word not in facts.labels():
         return f"{word} is not one of the 1000 classes"
-    return f"{word} is in line {lines[word]} already" if word in lines else ""
+    return f"{word} is already in line {lines[word]}" if word in lines else ""
 
 
 WHOLE = find_part()

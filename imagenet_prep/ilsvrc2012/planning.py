@@ -1,4 +1,4 @@
-"""plan: the images of ILSVRC2012 that are there -> splits cut into the shards to make."""
+"""plan: cuts the splits of ILSVRC2012 that are present into the shards to make."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ from imagenet_prep.text import number_of
 
 
 def plan(layout: Layout, engine: Engine, options: ConvertOptions, progress: Progress) -> PlannedSet:
-    """Every split that is there, indexed and cut into plans; the errors are those of Dataset."""
+    """Index every split that is present, and cut it into plans; raises as Dataset."""
     check_options(options)
     found = find_sources(layout)
     for split in facts.SPLITS:
@@ -63,7 +63,7 @@ def plan(layout: Layout, engine: Engine, options: ConvertOptions, progress: Prog
     for split, catalog in catalogs.items():
         count = options.shards(split)
         if count > (most := order.most_shards(len(catalog))):
-            what = f"{number_of(count, f'{split} shard')} of {number_of(len(catalog), 'image')}"
+            what = f"can't cut {number_of(len(catalog), 'image')} into {number_of(count, f'{split} shard')}"
             raise UsageError(what, f"expected at most {most:,}")
         if count > len(catalog):
             notes.append(_empty_shards(split, len(catalog), count))
@@ -113,13 +113,13 @@ def _seen(source: ImageSource, boxes: AnyPath | None) -> list[str]:
 def plan_again(
     layout: Layout, engine: Engine, manifest: Manifest, splits: Collection[str], progress: Progress
 ) -> tuple[ConvertOptions, list[PlannedSplit]]:
-    """Some splits as the manifest says, complete or not: for shards whose digests are known.
+    """Plan some splits as the manifest records them, complete or not: for shards with known digests.
 
-    Their digests prove the images, so ``check`` is "header".
+    The digests prove the images, so ``check`` is "header".
 
     Raises:
-        InputError: there are no images of a split, or an archive or the boxes file is corrupt or not that of then;
-            or the manifest can't be understood.
+        InputError: a split has no images, an archive or the boxes file is corrupt or has changed, or the manifest
+            is invalid.
     """
     options = options_from(manifest)
     check_options(options)
@@ -161,10 +161,10 @@ def _kept(layout: Layout, options: ConvertOptions, splits: Collection[str]) -> l
 
 
 def _empty_shards(split: str, images: int, shards: int) -> str:
-    """What is to be known where there are fewer images than shards."""
+    """The note for a split with fewer images than shards."""
     there = f"{split}: {number_of(images, 'image')} in {number_of(shards, 'shard')}"
     option = "--train-shards" if split == facts.TRAIN else "--validation-shards"
-    return f"{there}: {shards - images:,} of these will be empty ({option} sets how many there are)"
+    return f"{there}: {shards - images:,} of these will be empty; set their number with {option}"
 
 
 def _read(source: ImageSource, engine: Engine, progress: Progress, part: Part) -> Catalog:
@@ -177,7 +177,7 @@ def _read(source: ImageSource, engine: Engine, progress: Progress, part: Part) -
 
 
 def _check_files(sources: Mapping[str, ImageSource], options: ConvertOptions) -> list[str]:
-    """Whether all files of a copy are there: asked before any of them is read."""
+    """Check that all files of a copy are present, before any is read."""
     lacking = [f"{split} lacks {source.missing}" for split, source in sources.items() if source.missing]
     return _told(lacking, "files", options)
 
@@ -185,7 +185,7 @@ def _check_files(sources: Mapping[str, ImageSource], options: ConvertOptions) ->
 def _check_complete(
     layout: Layout, sources: Mapping[str, ImageSource], catalogs: Mapping[str, Catalog], options: ConvertOptions
 ) -> list[str]:
-    """Whether all images are there; where some are not, the copies that were not read are named too."""
+    """Check that all images are present; if not, the message also names copies that were not read."""
     missing = {split: missing_text(catalogs.get(split), split, options.part) for split in facts.SPLITS}
     lacking = {split: text for split, text in missing.items() if text}
     others = [text for split in lacking if split in sources for text in _others(layout, sources[split])]
@@ -195,31 +195,31 @@ def _check_complete(
 
 
 def _others(layout: Layout, source: ImageSource) -> list[str]:
-    """The other copies of a split, in words."""
+    """The other copies of a split, for messages."""
     others = [copy.path for copy in find_copies(layout, source.split) if copy.path != source.path]
-    return [f"there is {path} too, not read: to use it, move {source.path} away" for path in others]
+    return [f"{path} was not read: to use it, move {source.path} away" for path in others]
 
 
 def _part_of(catalog: Catalog | None, split: str, part: Part) -> str:
-    """How much of a split there is; which classes lack what, a conversion without leave for it says."""
+    """Describe how much of a split is present; without permission, convert lists the incomplete classes."""
     counts = catalog.count_by_label() if catalog else {}
     images = f"{sum(counts.values()):,} of {expected_images(catalog, split, part):,} {split} images"
     return f"a part of {part.name}: {images}, {len(counts):,} of {number_of(len(part.labels), 'class', 'classes')}"
 
 
 def _told(lacking: Sequence[str], what: str, options: ConvertOptions) -> list[str]:
-    """What to say of a set that lacks something, if it may."""
+    """Notes on an incomplete set, if it is allowed; else raise InputError."""
     if lacking and not options.allow_incomplete:
         raise IncompleteError(
-            f"this is not the whole of {options.part.name}",
+            f"{options.part.name} is incomplete",
             " | ".join(lacking),
-            f"get the missing {what}, or convert what is there with --allow-incomplete",
+            f"get the missing {what}, or run the same command with --allow-incomplete",
         )
     return [f"a part of {options.part.name}: {text}" for text in lacking]
 
 
 def _attach_boxes(catalog: Catalog, layout: Layout, options: ConvertOptions) -> list[str]:
-    """Give the images their boxes; say so if there are none to give."""
+    """Give the images their boxes; return a note if there are none."""
     if catalog.split == facts.VALIDATION and not options.validation_boxes:
         return []
     path = find_boxes_csv(layout, catalog.split)
@@ -230,16 +230,16 @@ def _attach_boxes(catalog: Catalog, layout: Layout, options: ConvertOptions) -> 
 
 
 def _refuse_missing_boxes(split: str, layout: Layout, options: ConvertOptions) -> None:
-    """Raise InputError if validation images are to have boxes, and there are none to give."""
+    """Raise InputError if validation images require boxes, and there are none."""
     if split == facts.TRAIN or not options.validation_boxes or find_boxes_csv(layout, split) is not None:
         return
     hint = f"make it: {command('annotate', layout.data_dir, (('validation_boxes', True),))}"
-    raise InputError(_no_boxes(split, layout), "expected it: validation_boxes asks for them", hint)
+    raise InputError(_no_boxes(split, layout), "expected it, since validation_boxes is set", hint)
 
 
 def _no_boxes(split: str, layout: Layout) -> str:
     path = layout.boxes_csv if split == facts.TRAIN else layout.validation_boxes_csv
-    return f"no boxes for {split}: {path} is not there"
+    return f"no boxes for {split}: {path} does not exist"
 
 
 def _read_boxes(path: AnyPath, layout: Layout) -> BoxTable:
@@ -264,7 +264,7 @@ def _recorder(source: ImageSource, layout: Layout, options: ConvertOptions) -> I
 
 
 def _depth(source: ImageSource, layout: Layout, options: ConvertOptions) -> Check:
-    """How closely to look at images: "auto" trusts a file whose published digest was checked."""
+    """The check of images: "auto" trusts a file whose published digest was verified."""
     if options.check != "auto":
         return options.check
     was_seen = isinstance(source, ConsumedImages) or checked_md5(layout, source.path) == source.md5
@@ -278,7 +278,8 @@ def _refuse_other_boxes(catalog: Catalog, layout: Layout, manifest: Manifest) ->
         return
     path = find_boxes_csv(layout, catalog.split)
     raise InputError(
-        f"the {catalog.split} boxes are not those that the shards were made with",
-        f"expected {expected} boxes, got {found}" + (f" from {path}" if path else f": {layout.boxes_csv} is not there"),
+        f"the {catalog.split} boxes differ from those in the shards",
+        f"expected {expected} boxes, got {found}"
+        + (f" from {path}" if path else f": {layout.boxes_csv} does not exist"),
         f"make their file again: {command('annotate', layout.data_dir)}",
     )

@@ -1,4 +1,4 @@
-"""The images as Kaggle and Hugging Face hand them out: KaggleZip, both splits in one file; HubFiles, parquet files."""
+"""KaggleZip, both splits in one zip, and HubFiles, parquet files: the copies of Kaggle and Hugging Face."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from imagenet_prep.text import number_of, size_text
 
 # Kaggle's zip -------------------------------------------------------------------------------------------------
 #
-# Images and annotations in one tree: ``ILSVRC/Data/CLS-LOC/train/<wnid>/``, ``.../val/``, and the same below
-# ``ILSVRC/Annotations``. Test images have no labels and are left alone. The API gives it at
+# Images and annotations share one tree: ``ILSVRC/Data/CLS-LOC/train/<wnid>/``, ``.../val/``, and the same below
+# ``ILSVRC/Annotations``. Test images have no labels and are skipped. The API serves the zip at
 # ``competitions/data/download-all``.
 
 
 @dataclass(frozen=True, slots=True)
 class KaggleFile:
-    """A file of Kaggle's: its name is all that tells it."""
+    """A file of Kaggle's, known by its name only."""
 
     filename: str
 
@@ -48,7 +48,7 @@ _in_tree = re.compile(rb"(?:\./)?(?:ILSVRC/)?(Data|Annotations)/CLS-LOC/(?:(trai
 
 
 class _Place(NamedTuple):
-    """What a folder of the tree holds: annotations or images, of which split; and its own name."""
+    """The content of a folder of the tree: annotations or images, their split, and the folder's name."""
 
     is_annotation: bool
     split: str
@@ -57,7 +57,7 @@ class _Place(NamedTuple):
 
 @functools.lru_cache(maxsize=1 << 14)
 def _place(folder: bytes) -> _Place | None:
-    """What a folder of the tree holds; None if it is neither images nor annotations of the two splits."""
+    """The content of a folder of the tree; None if it has neither images nor annotations of the two splits."""
     match = _in_tree(folder)
     if match is None:
         return None
@@ -70,18 +70,18 @@ class KaggleZip(ImageSource):
 
     @classmethod
     def find(cls, layout: Layout, split: str) -> KaggleZip | None:
-        """In the raw folder, or in DATA_DIR's own."""
+        """The zip in the raw folder, or in DATA_DIR's own."""
         path = layout.archive_path(ZIP)
         return cls(local_path(path), split) if path.is_file() else None
 
     @property
     def words(self) -> str:
-        """What to call it."""
+        """Its name for messages."""
         return "Kaggle's zip"
 
     @property
     def damage(self) -> str:
-        """What its end says if it is not whole."""
+        """The fault that its end shows, if it is incomplete or damaged."""
         with contextlib.suppress(InputError), FileSlices(local_path(self.path)) as view:
             try:
                 check_end(view)
@@ -91,16 +91,16 @@ class KaggleZip(ImageSource):
         return ""
 
     def catalog(self, engine: Engine, progress: Progress) -> Catalog:
-        """All images, by the zip's central directory alone."""
+        """All images, from the zip's central directory."""
         path = local_path(self.path)
         with FileSlices(path) as view:
             stamp = view.stamp
         return refuse_twice_in(path, finished([_images_of(path, stamp)[self.split]], self.split))
 
 
-@functools.lru_cache(maxsize=1)  # both splits ask for it, and after annotate convert; it takes up to minutes
+@functools.lru_cache(maxsize=1)  # both splits, annotate and convert need it; it can take minutes
 def _images_of(path: Path, stamp: tuple[int, int, int]) -> dict[str, Catalog]:
-    """The images of both splits in a zip that has this stamp."""
+    """The images of both splits in a zip with this stamp."""
     found = {split: CatalogBuilder(Zip(path)) for split in facts.SPLITS}
     with FileSlices(path) as view:
         for name, address, length in walk_zip(view, _HINT):
@@ -139,9 +139,9 @@ class BoxesInZip(BoxFiles):
 
 # Hugging Face's parquet files ---------------------------------------------------------------------------------
 #
-# As https://huggingface.co/datasets/ILSVRC/imagenet-1k has it: ``data/train-00000-of-00294.parquet`` and so on, labels
-# from 0, images in no order under names that end with the wnid; no boxes. Also as the huggingface_hub library caches it
-# (https://huggingface.co/docs/huggingface_hub/guides/manage-cache): links in ``snapshots/<commit>/``.
+# The layout of https://huggingface.co/datasets/ILSVRC/imagenet-1k: ``data/train-00000-of-00294.parquet`` and so on.
+# Labels count from 0; image names end with the wnid, in no order; there are no boxes. The huggingface_hub cache is read
+# too (https://huggingface.co/docs/huggingface_hub/guides/manage-cache): links in ``snapshots/<commit>/``.
 
 _CACHED = "datasets--ILSVRC--imagenet-1k"
 _NAME = re.compile(r"(.+?)_(n[0-9]{8})\.JPEG").fullmatch
@@ -155,7 +155,7 @@ _EXAMPLES = {
 
 @dataclass(frozen=True, slots=True)
 class HubFiles(ImageSource):
-    """The files of a split that are there, and how many there should be; never empty."""
+    """The present files of a split, and the complete number of files; never empty."""
 
     paths: tuple[Path, ...]
     count: int
@@ -163,36 +163,36 @@ class HubFiles(ImageSource):
 
     @classmethod
     def find(cls, layout: Layout, split: str) -> HubFiles | None:
-        """Those of the folder that lacks the fewest."""
+        """The files of the most complete folder."""
         found = (each for folder in hub_folders(layout) for each in _hub_files(folder, split))
         return min(found, key=lambda each: len(each.lacking), default=None)
 
     @property
     def size(self) -> int:
-        """Bytes of the files that are there."""
+        """Bytes of the present files."""
         return sum(path.stat().st_size for path in self.paths)
 
     @property
     def words(self) -> str:
-        """What they are."""
+        """A description of the files."""
         return f"{len(self.paths):,} of {number_of(self.count, 'file')} of Hugging Face"
 
     @property
     def lacking(self) -> list[str]:
-        """The names of the files that are not there."""
+        """The names of the missing files."""
         there = {path.name for path in self.paths}
         names = (f"{self.split}-{number:05d}-of-{self.count:05d}.parquet" for number in range(self.count))
         return [name for name in names if name not in there]
 
     @property
     def missing(self) -> str:
-        """The same in words."""
+        """The missing files, for messages."""
         names = self.lacking
         more = f" and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else ""
         return ", ".join(names[:_SHOWN]) + more
 
     def catalog(self, engine: Engine, progress: Progress) -> Catalog:
-        """All images, a task a file: each is read to its end, since nothing else tells the lengths of images."""
+        """All images, one task per file: each is read to its end, since only that gives the lengths of images."""
         check_pyarrow()
         progress.begin(f"listing the {self.split} files", len(self.paths), "files")
         parts = []
@@ -204,7 +204,7 @@ class HubFiles(ImageSource):
 
 
 def hub_folders(layout: Layout) -> Iterator[AnyPath]:
-    """Where the files may lie: the raw folder, folders as they are downloaded, and snapshots of the cache."""
+    """Folders that may hold the files: the raw folder, downloaded folders, and snapshots of the cache."""
     for top in ("", "imagenet-1k", "ILSVRC/imagenet-1k"):
         yield layout.raw_dir / top / "data"
         yield layout.raw_dir / top
@@ -214,7 +214,7 @@ def hub_folders(layout: Layout) -> Iterator[AnyPath]:
 
 
 def _hub_files(folder: AnyPath, split: str) -> Iterator[HubFiles]:
-    """The files of a folder, by how many there should be: another export has another number."""
+    """The files of a folder, by their complete number: another export has another number."""
     by_count: dict[int, list[Path]] = {}
     for path in sorted(map(local_path, folder.glob(f"{split}-*.parquet"))):
         named = _FILE(path.name)
@@ -247,6 +247,6 @@ class _HubListing:
 
 
 def official_name(name: str) -> tuple[str, str]:
-    """``n01440764_10026.JPEG`` and ``n01440764`` of a name ``n01440764_10026_n01440764.JPEG``; "" of any other."""
+    """``n01440764_10026.JPEG`` and ``n01440764`` for a name ``n01440764_10026_n01440764.JPEG``; "" for any other."""
     found = _NAME(name)
     return (f"{found[1]}.JPEG", found[2]) if found else ("", "")

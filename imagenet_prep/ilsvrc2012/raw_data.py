@@ -1,4 +1,4 @@
-"""What lies in the raw folder: the copy that has a split, its boxes, and how far the stages before convert are."""
+"""find_source: the copy in the raw folder that holds a split, its boxes, and the state of the stages before convert."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ from imagenet_prep.text import listed, number_of
 
 @dataclass(frozen=True, slots=True)
 class ConsumedImages(ImageSource):
-    """A split on record; ``path`` is where its first file lay."""
+    """A split known from its records; ``path`` is where its first file was."""
 
     consumption: Consumption
 
     @classmethod
     def find(cls, layout: Layout, split: str) -> ConsumedImages | None:
-        """What is on record of a split."""
+        """The record of a split."""
         if layout.raw_dir.resolve() != layout.own_raw_dir.resolve():
             return None
         found = Consumption.find(layout, split)
@@ -44,30 +44,32 @@ class ConsumedImages(ImageSource):
 
     @property
     def size(self) -> int:
-        """Bytes that the files had."""
+        """The recorded size of the files."""
         return sum(each.size for each in self.consumption.files)
 
     @property
     def words(self) -> str:
-        """Where its images are."""
+        """The place of its images."""
         whose = f"the {self.split} shards"
         return (
-            f"{whose} alone: {self.path.name} was consumed" if self.consumption.is_over else f"{whose} or on their way"
+            f"{whose} only: {self.path.name} was consumed"
+            if self.consumption.is_over
+            else f"{whose} and files not yet consumed"
         )
 
     @property
     def md5(self) -> str:
-        """The published one, if its file was seen to have that before it was consumed."""
+        """The published MD5, if its file was verified before it was consumed."""
         published = facts.ARCHIVES[self.split].md5
         return published if self.consumption.files[0].digests.get("md5") == published else ""
 
     def catalog(self, engine: Engine, progress: Progress) -> Catalog:
-        """All images as they were listed; none can be read."""
+        """All images as recorded; none can be read."""
         return finished([self.consumption.catalog()], self.split)
 
 
 COPIES: tuple[type[ImageSource], ...] = (OfficialTar, ClassTars, ImageFolders, KaggleZip, HubFiles)
-"""First found first taken, each split on its own; last of all come folders that untar has begun."""
+"""In order of preference, per split; folders that untar has not finished are last."""
 
 ENCODED_AGAIN = {
     "TensorFlow Datasets": ("imagenet2012-{}.tfrecord-*", "imagenet2012/*/imagenet2012-{}.tfrecord-*"),
@@ -75,16 +77,16 @@ ENCODED_AGAIN = {
 }
 """Copies that can't give the same bytes, by their makers: patterns of their files below the raw folder.
 
-Of TFDS see ``_fix_image`` in its imagenet2012_dataset_builder.py; of timm
+For TFDS see ``_fix_image`` in its imagenet2012_dataset_builder.py; for timm see
 https://huggingface.co/datasets/timm/imagenet-1k-wds.
 """
 
 
 def find_source(layout: Layout, split: str) -> ImageSource | None:
-    """Where the images of a split are, or None.
+    """Find the images of a split; None if there are none.
 
-    Raw data that is being consumed goes before any copy, what is known of one that was consumed comes last. A copy that
-    lacks classes is taken where there is no other.
+    Raw data that is being consumed wins over any copy; the record of a consumed copy is last. A copy without some
+    classes is used only if there is no other.
     """
     consumed = ConsumedImages.find(layout, split)
     if consumed is not None and not consumed.consumption.is_over:
@@ -100,25 +102,25 @@ def find_copies(layout: Layout, split: str) -> list[ImageSource]:
 
 
 def _lacks_classes(copy: ImageSource) -> bool:
-    """Whether the names of its folders or tars show that a copy has fewer classes than the data set."""
+    """Whether the names of a copy's folders or tars show fewer classes than the data set has."""
     if isinstance(copy, ClassTars):
         return len(copy.wnids()) < facts.CLASSES
     return isinstance(copy, ImageFolders) and copy.split == facts.TRAIN and _count_classes(copy.path) < facts.CLASSES
 
 
 def has_images(layout: Layout, split: str, part: Part) -> bool:
-    """Whether a copy holds a split of these classes, as far as names alone tell: of class tars there may be some."""
+    """Whether a copy holds a split of these classes, by names alone; class tars may be incomplete."""
     source = find_source(layout, split)
     return source is not None and (not isinstance(source, ClassTars) or part.labels.keys() <= set(source.wnids()))
 
 
 def find_packed(layout: Layout, split: str) -> ImageSource | None:
-    """Where the images of a split lie that are no files of their own yet, or None."""
+    """Find the images of a split that are in archives; None if there are none."""
     return next((found for copy in COPIES if not copy.is_unpacked and (found := copy.find(layout, split))), None)
 
 
 def find_annotations(layout: Layout, split: str) -> BoxFiles | None:
-    """Where the annotations of a split lie, or None: not always where its images do."""
+    """Find the annotations of a split, which may be apart from its images; None if there are none."""
     archive = layout.archive_path(facts.ARCHIVES[BOX_ARCHIVES[split]])
     if archive.is_file():
         return BoxArchive(archive)
@@ -130,20 +132,20 @@ def find_annotations(layout: Layout, split: str) -> BoxFiles | None:
 
 
 def find_boxes_csv(layout: Layout, split: str) -> AnyPath | None:
-    """The boxes of a split: what annotate made here, else what lies in the raw folder; None if there are none."""
+    """The boxes of a split: those that annotate made, or those in the raw folder; None if there are none."""
     own = layout.boxes_csv if split == facts.TRAIN else layout.validation_boxes_csv
     return next((path for path in (own, layout.raw_dir / own.name) if path.is_file()), None)
 
 
 def checked_md5(layout: Layout, archive: AnyPath) -> str:
-    """The MD5 that an archive was compared with, if the file was not touched since; else ""."""
+    """The verified MD5 of an archive, if the file is unchanged since; else ""."""
     return seen_digests(layout, archive.name, archive).get("md5", "")
 
 
-# where there is nothing ----------------------------------------------------------------------------------------
+# without images ------------------------------------------------------------------------------------------------
 
 _IMAGES = (".jpeg", ".jpg", ".png", ".tif", ".tiff")
-_LOOKED_AT = 50  # names of a folder, to see what it holds
+_LOOKED_AT = 50  # names of a folder to look at
 _UNFINISHED = (".part", ".partial", ".crdownload", ".download", ".aria2", ".tmp")
 
 _BEGINNINGS = {
@@ -151,11 +153,11 @@ _BEGINNINGS = {
     facts.VALIDATION: re.compile(rb"ILSVRC2012_val_[0-9]{8}\.JPEG\0"),
 }
 _ZIP_BEGINNING = re.compile(rb"PK\x03\x04.{26}ILSVRC/", re.DOTALL)
-"""How the official archives and Kaggle's zip begin, whatever their names."""
+"""The first bytes of the official archives and Kaggle's zip, whatever their names."""
 
 
 def find_astray(layout: Layout, key: str) -> tuple[AnyPath, AnyPath] | None:
-    """An archive in DATA_DIR itself, or one under another name; and the path where it would be found. None if none is.
+    """Find an archive in DATA_DIR itself, or under another name, and its correct path; None if there is none.
 
     Call it for a split or boxes that no copy has.
     """
@@ -182,13 +184,13 @@ def _head(path: AnyPath) -> bytes:
 
 
 def move_command(source: AnyPath, target: AnyPath) -> str:
-    """The command line that gives an archive the path where it is found."""
+    """The command that moves an archive to its correct path."""
     move = command_line(["mv", "--", str(source), str(target)])
     return move if target.parent.is_dir() else f"{command_line(['mkdir', '-p', str(target.parent)])} && {move}"
 
 
 def refuse_astray(layout: Layout, key: str) -> None:
-    """Raise InputError if an archive that is missing is in DATA_DIR itself or has another name."""
+    """Raise InputError if a missing archive is in DATA_DIR itself or has another name."""
     found = find_astray(layout, key)
     if found is not None:
         source, target = found
@@ -200,22 +202,21 @@ def refuse_astray(layout: Layout, key: str) -> None:
 
 
 def refuse_encoded_again(layout: Layout, split: str) -> None:
-    """Raise InputError if the raw folder holds a split in a copy that can't do; ask it where there is no other."""
+    """Raise InputError if the raw folder holds a split only in an unusable copy; call it if there is no other copy."""
     for maker, patterns in ENCODED_AGAIN.items():
         found = (path for pattern in patterns for path in sorted(layout.raw_dir.glob(pattern.format(split))))
         path = next(found, None)
         if path is not None:
             raise InputError(
-                f"{path} is of {maker}: that copy can't give the same records",
-                "expected images as they were published; in that copy 23 of train were encoded again, "
-                "22 that are CMYK and one that is a PNG",
+                f"{path} is the copy of {maker}, which can't give the same records",
+                "expected the published images; that copy encoded 23 train images again: 22 CMYK images and one PNG",
                 "get the archives of image-net.org, Kaggle's zip or Hugging Face's parquet files, "
                 "and name their folder with --raw",
             )
 
 
 def refuse_empty(source: ImageSource, part: Part) -> None:
-    """Raise InputError for a copy without one image: its shards would be empty."""
+    """Raise InputError for a copy without any image: its shards would be empty."""
     names = _names(source.path) if source.path.is_dir() else []
     raise InputError(
         f"{source.path} holds no {source.split} image of {part.name}",
@@ -225,7 +226,7 @@ def refuse_empty(source: ImageSource, part: Part) -> None:
 
 
 def nothing_found(layout: Layout) -> InputError:
-    """The error for a DATA_DIR without images of ImageNet; a conversion that was begun knows where its images lay."""
+    """The error for a DATA_DIR without images of ImageNet; an unfinished conversion names their former place."""
     there, names = _what_lies_there(layout)
     expected = "expected the archives of image-net.org, folders train/ and val/, or a copy of Kaggle or Hugging Face"
     plan, own = load_plan(layout), own_images(layout)
@@ -240,7 +241,7 @@ def nothing_found(layout: Layout) -> InputError:
 
 
 def own_images(layout: Layout) -> AnyPath | None:
-    """Where images lie that are none of ImageNet's, in folders or beside one another: somebody's own data set."""
+    """Find images that are not ImageNet's, in folders or in one place: a data set of the user's own."""
     there, names = _what_lies_there(layout)
     if not any(_holds_images(there / name) for name in names[:_LOOKED_AT]):
         return None
@@ -248,20 +249,20 @@ def own_images(layout: Layout) -> AnyPath | None:
 
 
 def _what_lies_there(layout: Layout) -> tuple[AnyPath, list[str]]:
-    """The raw folder and the names in it; if there are none, DATA_DIR and those."""
+    """The raw folder and its names; if it is empty, DATA_DIR and its names."""
     raw, data = _names(layout.raw_dir), _names(layout.data_dir)
     return (layout.data_dir, data) if data and not raw else (layout.raw_dir, raw)
 
 
 def _names(folder: AnyPath) -> list[str]:
-    """What lies in a folder, but for what we keep there; nothing if there is none."""
+    """The names in a folder, except our own files; empty if it doesn't exist."""
     with suppress(OSError):
         return sorted(name for name in names_in(folder) if name != STATE_NAME and not name.startswith("."))
     return []
 
 
 def _holds_images(path: AnyPath) -> bool:
-    """Whether it is an image, or a folder of images, by their names."""
+    """Whether it is an image, or a folder of images, by names."""
     if path.suffix.lower() in _IMAGES:
         return True
     with suppress(OSError), scan(path) as entries:
@@ -269,11 +270,11 @@ def _holds_images(path: AnyPath) -> bool:
     return False
 
 
-# how far the stages before convert have come -------------------------------------------------------------------
+# state of the stages before convert ----------------------------------------------------------------------------
 
 
 def stages_before(layout: Layout, classes: Mapping[str, int]) -> tuple[StageStatus, ...]:
-    """Download, untar, annotate: told by names and sizes alone; of ``classes`` by split there are to be folders."""
+    """The state of download, untar and annotate, by names and sizes; ``classes`` gives the folders per split."""
     return _download(layout), _untar(layout, classes), _annotate(layout)
 
 
@@ -284,20 +285,20 @@ def _download(layout: Layout) -> StageStatus:
     begun = _count(layout.raw_partial_dir, ".tar.part") + _count(layout.raw_partial_dir, ".gz.part")
     details = [f"{len(present)} of {len(archives)} archives, {checked} of them checked"]
     if begun:
-        details[0] += f", {begun} begun"
+        details[0] += f", {begun} started"
     sources = [source for split in facts.SPLITS if (source := find_source(layout, split))]
     copies = [source.words for source in sources if not isinstance(source, OfficialTar)]
     damage = next((source.damage for source in sources if source.damage), "")
     if copies:
         details.append(f"images in {' and '.join(dict.fromkeys(copies))}{damage}")
     if copies and not (present or begun):
-        del details[0]  # who has another copy needs none of them
+        del details[0]  # another copy requires none of the archives
     found = len(sources) + bool(find_annotations(layout, facts.TRAIN))
     return StageStatus("download", "partly" if damage else _state(found, len(archives), begun > 0), "; ".join(details))
 
 
 def fetched_from(layout: Layout) -> Settings:
-    """The option for the folder that archives were fetched from, if that is not the official one."""
+    """The option for the folder that archives were fetched from, if it is not the official one."""
     checked = load_json(layout.checked_path)
     for archive in facts.ARCHIVES.values():
         part = layout.raw_partial_dir / f"{archive.filename}.part.json"

@@ -1,10 +1,10 @@
-"""ImageNetExaminer: a record beside the tables of ILSVRC2012, its own image, and what its maker promises (Flavour).
+"""ImageNetExaminer: checks a record against the tables of ILSVRC2012, its own image, and its maker's Flavour.
 
-Records of all makers are Examples whose features begin with "image/" and whose labels count from 1.
+Records of all makers are Examples whose feature names start with "image/" and whose labels count from 1.
 
-- Inception: ``build_imagenet_data.py`` (tensorflow/models, 2016), slim's copy of it, and the record sets that NVIDIA's
-  and Intel's model collections have their users make with it.
-- Inception without boxes: several rewrites of that script, and what most readers of its records take.
+- Inception: ``build_imagenet_data.py`` (tensorflow/models, 2016), slim's copy of it, and the record sets made with it
+  for NVIDIA's and Intel's model collections.
+- Inception without boxes: several rewrites of that script; most readers of its records use only these features.
 - TPU: ``imagenet_to_gcs.py`` (tensorflow/tpu, 2017): no words and no boxes.
 """
 
@@ -38,19 +38,19 @@ from imagenet_prep.tfrecord.inception_reader import (
 V = TypeVar("V")
 
 SAMPLES = 16
-"""So many shards, spread over a set, are asked for their first record."""
+"""The number of shards, spread over a set, whose first records decide its flavour."""
 
 
 @dataclass(frozen=True, slots=True)
 class Flavour:
-    """What a maker's records hold.
+    """The features in one maker's records.
 
     Args:
-        name: of the maker.
-        traits: the features that each record has and the constants in them; a constant that is None is not promised.
+        name: the maker's name.
+        traits: the features of each record and their constants; a constant of None may vary.
         has_own_words: image/class/text holds other words than those of 2016.
         has_own_names: image/filename holds a path, or a name without its suffix.
-        differences: in what such records depart from what that maker promises; empty for the maker's own.
+        differences: deviations from the maker's own records; empty without any.
     """
 
     name: str
@@ -68,9 +68,9 @@ FLAVOURS = (INCEPTION, WITHOUT_BOXES, TPU)
 
 
 def recognise(paths: Sequence[AnyPath]) -> Flavour:
-    """The flavour of shards, told by the first records of some of them: a known one, or the nearest and how it differs.
+    """The flavour of shards, from the first records of some: a known one, or the nearest with its differences.
 
-    What can't be read is passed over: it is found when every record is looked at.
+    Unreadable records are skipped: the check of every record finds them.
     """
     step = max(1, len(paths) // SAMPLES)
     samples = [record for path in paths[::step] for record in _first_record(path)]
@@ -107,7 +107,7 @@ def _first_record(path: AnyPath) -> Iterator[ImageRecord]:
 
 
 def _shared(values: Iterable[V | None]) -> V | None:
-    """The one value that all have, or None."""
+    """The one value that all share, or None."""
     every = set(values)
     return every.pop() if len(every) == 1 else None
 
@@ -116,7 +116,7 @@ def _differences(nearest: Flavour, traits: Traits, *, own_words: bool, own_names
     for name in sorted(nearest.traits.features - traits.features):
         yield f"{name} is missing"
     for name in sorted(traits.features - nearest.traits.features):
-        yield f"{name} is there too"
+        yield f"{name} is extra"
     for name in ("colorspace", "channels", "format"):
         expected, got = getattr(nearest.traits, name), getattr(traits, name)
         if f"image/{name}" in traits.features and got != expected:
@@ -124,7 +124,7 @@ def _differences(nearest: Flavour, traits: Traits, *, own_words: bool, own_names
     if own_words:
         yield "image/class/text holds other words"
     if own_names:
-        yield "image/filename holds more or less than the name of the file"
+        yield "image/filename is not the plain file name"
 
 
 # records ------------------------------------------------------------------------------------------------------
@@ -138,9 +138,9 @@ _KINDS = {
 
 @dataclass(frozen=True, slots=True)
 class ImageNetExaminer:
-    """Compares records with ``part``, the classes and labels they should have, and with their ``flavour``.
+    """Compares records with their ``flavour``, and with the classes and labels of ``part``.
 
-    ``decode``: decodes every image too.
+    With ``decode``, it decodes every image too.
     """
 
     flavour: Flavour = INCEPTION
@@ -158,7 +158,7 @@ class ImageNetExaminer:
         return Seen(name, record.label, len(record.boxes), findings)
 
     def _check(self, record: ImageRecord, split: str) -> Iterator[Finding]:
-        """Everything that is wrong with a well-formed record of ``split``."""
+        """All faults of a well-formed record of ``split``."""
         if record.traits is not self.flavour.traits:
             yield from check_traits(record, self.flavour)
         yield from check_class(record, split, self.flavour, self.part)
@@ -168,12 +168,12 @@ class ImageNetExaminer:
         yield from check_jpeg(record.encoded, sides, decode=self.decode, most=3)
 
     def recorded(self, name: str) -> str:
-        """The name itself."""
+        """The file name, unchanged."""
         return name
 
 
 def check_traits(record: ImageRecord, flavour: Flavour) -> Iterator[Finding]:
-    """Every feature is there that the maker promises, with the constants that it promises."""
+    """Check that every promised feature exists and has the promised constants."""
     promised, traits = flavour.traits, record.traits
     for name in sorted(promised.features - traits.features):
         yield Finding(ProblemKind.BAD_FIELD, f"{name} is missing")
@@ -187,7 +187,7 @@ def check_traits(record: ImageRecord, flavour: Flavour) -> Iterator[Finding]:
 
 
 def check_class(record: ImageRecord, split: str, flavour: Flavour, part: Part) -> Iterator[Finding]:
-    """File name, label, wnid and words belong together; the class that the file name tells is the true one."""
+    """Check that file name, label, wnid and words agree; the file name gives the true class."""
     name = plain_name(record.filename) if flavour.has_own_names else record.filename
     true = facts.class_of(name, split)
     if true == record.wnid and _is_class(record, None if flavour.has_own_words else record.text, part):
@@ -223,7 +223,7 @@ def _check_label(record: ImageRecord, true: str | None, flavour: Flavour, part: 
 
 
 def _way(got: int, wnid: str, label: int) -> ProblemKind:
-    """In which of the well-known ways a label is wrong, if it is one of them."""
+    """The well-known mistake that explains a wrong label, if any does."""
     if got == label - 1:
         return ProblemKind.ZERO_BASED_LABELS
     return ProblemKind.DEVKIT_LABELS if got == facts.devkit_ids()[wnid] else ProblemKind.WRONG_LABEL
@@ -233,13 +233,13 @@ def _way(got: int, wnid: str, label: int) -> ProblemKind:
 
 
 def check_boxes(record: ImageRecord, part: Part) -> Iterator[Finding]:
-    """Every box lies within the image and carries the image's label."""
+    """Check that every box is inside the image and has the image's label."""
     for number, box in enumerate(record.boxes):
         if not _is_sound(box):
             corners = f"x {box.xmin:g} to {box.xmax:g}, y {box.ymin:g} to {box.ymax:g}"
             yield _wrong(ProblemKind.BAD_BOX, f"box {number}", "0 <= min <= max <= 1", corners)
     if record.box_labels.count(record.label) != len(record.box_labels):
-        right = {record.label, part.labels.get(record.wnid or "")}  # these differ where the record's is wrong
+        right = {record.label, part.labels.get(record.wnid or "")}  # two labels, if the record's is wrong
         for number, label in enumerate(record.box_labels):
             if label not in right:
                 yield _wrong(ProblemKind.BAD_BOX, f"label of box {number}", str(record.label), str(label))

@@ -1,4 +1,4 @@
-"""RemoteClasses: the tars of some classes, found within the train archive on a server and fetched one by one."""
+"""RemoteClasses: finds the tars of some classes inside the train archive on a server, and fetches each."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 import requests
 
 from imagenet_prep.errors import InputError
+from imagenet_prep.escaping import quoted
 from imagenet_prep.fetch.partial import Span, finish, forget, kept_bytes
 from imagenet_prep.fetch.patience import CutError, Pace
 from imagenet_prep.fetch.reply import Remote, changed_error, content_range, name_of, no_parts_error, read_range
@@ -23,14 +24,14 @@ from imagenet_prep.storage.location import local_path
 
 
 class Window:
-    """Answers requests for a file by a range of another one: what is asked for and what comes is moved by its start.
+    """Presents a range of a remote file as a file of its own; requests and answers are shifted by the range's start.
 
-    So ``fetch`` gets the range like any file, over several connections and runs. Its URL is only a name then.
+    ``fetch`` can then fetch the range like any file, over several connections and runs. Its URL is only a name.
 
     Args:
-        session: who asks.
-        url: of the file that the range is of.
-        total: its bytes.
+        session: sends the requests.
+        url: the remote file.
+        total: the remote file's size in bytes.
         span: the range.
     """
 
@@ -42,14 +43,14 @@ class Window:
         self._start, self._stop = span
 
     def remote(self, whole: Remote, url: str) -> Remote:
-        """The version of the range, called ``url``, of this version of the file."""
+        """The version of the range, called ``url``, in this version of the file."""
         return Remote(url, self._stop - self._start, whole.etag, whole.last_modified)
 
     def get(self, url: str, headers: Mapping[str, str] | None = None) -> requests.Response:
-        """The answer for a part of the range, or for all of it, as if the range were a file.
+        """The answer for a part of the range, or all of it, as if the range were a file.
 
         Raises:
-            CutError: the server sent something else.
+            CutError: the server sent different bytes.
         """
         asked = (headers or {}).get("Range", "bytes=0-").removeprefix("bytes=").partition("-")
         start = self._start + int(asked[0])
@@ -57,9 +58,7 @@ class Window:
         response = self._session.get(self._url, {**(headers or {}), "Range": f"bytes={start}-{stop - 1}"})
         if response.status_code == 200:
             response.close()
-            raise CutError(
-                "the server sent the whole file where a part was asked for", lasting=no_parts_error(self._url)
-            )
+            raise CutError("the server sent the whole file instead of a part", lasting=no_parts_error(self._url))
         found = content_range(response) if response.status_code == 206 else None
         if found is not None:
             if found[2] != self._total:
@@ -71,15 +70,15 @@ class Window:
 
 
 class RemoteSlices:
-    """A file on a server as read-only bytes, each slice one request: for a header here and there.
+    """A file on a server as read-only bytes, for reading headers; each slice is one request.
 
     Args:
-        session: who asks; requests that follow each other go over one connection.
-        url: of the file.
-        remote: the version of it: bytes of another one are refused.
+        session: sends the requests; consecutive ones share a connection.
+        url: the file's address.
+        remote: the file's version; bytes of another version are refused.
         pace: timing and budget of retries.
 
-    A slice raises NetworkError if the server can't be reached, serves no parts, or has another file by now.
+    A slice raises NetworkError if the server can't be reached, sends no parts, or has replaced the file.
     """
 
     def __init__(self, session: Getter, url: str, remote: Remote, pace: Pace) -> None:
@@ -98,17 +97,17 @@ class RemoteSlices:
 
 @dataclass(frozen=True, slots=True)
 class _ClassFile:
-    """What paths are made of."""
+    """The file's name, so that paths can be formed."""
 
     filename: str
 
 
 @dataclass(frozen=True, slots=True)
 class RemoteClasses:
-    """Where classes lie in the train archive on a server: offset and end of each one's tar, by wnid.
+    """The classes in the train archive on a server: offset and end of each one's tar, by wnid.
 
-    No digest of a class is known. Instead, the headers on the way to it are checked, and those within it when it has
-    arrived; convert decodes each image.
+    No digest of a class is known. Instead, the headers before it are checked, and its own headers after it arrives;
+    convert decodes each image.
     """
 
     session: Session
@@ -119,11 +118,11 @@ class RemoteClasses:
 
     @classmethod
     def find(cls, session: Session, url: str, remote: Remote, wanted: Collection[str], manner: Manner) -> RemoteClasses:
-        """Walk the headers of the archive, each by a request of its own, until all that is wanted is found.
+        """Walk the headers of the archive, one request each, until every wanted class is found.
 
         Raises:
             InputError: the archive is damaged, or lacks a class.
-            NetworkError: the server can't be reached, or does not serve parts of a file.
+            NetworkError: the server can't be reached, or sends no parts of a file.
         """
         manner.progress.note(f"looking for {len(wanted):,} classes in {remote.url.rpartition('/')[2]}")
         view = RemoteSlices(session, url, remote, manner.pace)
@@ -140,20 +139,20 @@ class RemoteClasses:
 
     @property
     def size(self) -> int:
-        """Bytes of all of them."""
+        """Bytes of all class tars."""
         return sum(stop - start for start, stop in self.spans.values())
 
     def bytes_to_come(self, layout: Layout) -> int:
-        """Those that are still to be fetched."""
+        """Bytes still to fetch."""
         kept = (kept_bytes(layout.part_path(_file(wnid)), self._remote_of(wnid)) for wnid in self.spans)
         return self.size - sum(kept)
 
     def fetch(self, layout: Layout, places: ClassTars) -> None:
-        """Put each where it belongs, whole and looked at.
+        """Fetch each class tar, check it, and give it its final name.
 
         Raises:
-            InputError: a class arrived damaged; it is kept aside.
-            AccessError, NetworkError, SpaceError: as their names say; what has arrived is kept.
+            InputError: a class arrived damaged; it is set aside.
+            AccessError, NetworkError, SpaceError: the download failed; received bytes are kept.
         """
         make_folder(local_path(places.path))
         for wnid in self.spans:
@@ -169,7 +168,7 @@ class RemoteClasses:
         return self._window(wnid).remote(self.remote, f"{self.remote.url}/{_file(wnid).filename}")
 
     def _check(self, layout: Layout, wnid: str) -> None:
-        """Walk the headers of a class that has arrived."""
+        """Check a received class tar by its headers."""
         partial = layout.part_path(_file(wnid))
         try:
             found = len(ArchiveIndex("train")((partial, wnid, 0, None)))
@@ -182,9 +181,9 @@ class RemoteClasses:
         partial.replace(aside)
         forget(partial)
         raise InputError(
-            f"{wnid}.tar arrived damaged; it is kept as {aside}",
+            f"{wnid}.tar arrived damaged and is kept as {aside}",
             fault,
-            "delete that file and run the same command again to fetch it again",
+            f"run rm {quoted(str(aside))}, then the same command again",
         )
 
 

@@ -1,4 +1,4 @@
-"""check_set, what only the reports of all shards of ILSVRC2012 show: every image once, in its order, every class."""
+"""check_set: finds the faults that only all shards of ILSVRC2012 show: lost or repeated images, order, classes."""
 
 from __future__ import annotations
 
@@ -20,30 +20,30 @@ from imagenet_prep.text import listed, number_of
 
 LABEL_PATTERNS = {
     ProblemKind.ZERO_BASED_LABELS: (
-        "labels count from 0: {} of {} records have the label of their class less one",
+        "labels count from 0: {} of {} records have their class's label minus 1",
         "add 1 to image/class/label when reading, or make the set again with labels from 1",
     ),
     ProblemKind.DEVKIT_LABELS: (
         "labels are the devkit's ids: {} of {} records have the id of ILSVRC2012_devkit_t12 in place of the label",
-        "translate them by data/imagenet_2012_devkit_synsets.txt, or make the set again",
+        "translate them with imagenet_2012_devkit_synsets.txt, or make the set again",
     ),
 }
-"""What to say of labels that are wrong in a well-known way, and what to do."""
+"""The message and the remedy for labels that are wrong in a well-known way."""
 
 EXPLAINED = {ProblemKind.EXTRA_RECORD, ProblemKind.EXCHANGED_SHARD, ProblemKind.OTHER_CONVERSION}
-"""Findings in a shard that explain why its images are there twice."""
+"""Findings in a shard that explain repeated images."""
 
 TWICE = {ProblemKind.EXTRA_RECORD, ProblemKind.EXCHANGED_SHARD, ProblemKind.DUPLICATE}
-"""Findings by the order of all shards that do."""
+"""Findings by the order of all shards that explain them."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Split:
-    """What is there of a split: names of its shards, what was found in them, the labels that some record has.
+    """The state of a split: the names of its shards, their findings, and all labels in their records.
 
     Args:
-        ordering: None if it can't be known; not asked for where ``is_proven``.
-        is_proven: the shards hold the very records that convert wrote: no name is twice then, and the order is kept.
+        ordering: the order of its shards; None if unknown, and not computed if ``is_proven``.
+        is_proven: the shards hold exactly the records that convert wrote: no name repeats, and the order is right.
     """
 
     name: str
@@ -56,7 +56,7 @@ class _Split:
 
     @property
     def shards(self) -> Sequence[str]:
-        """The names of all shards that there should be, as far as anything tells."""
+        """The names of all expected shards, as far as known."""
         return self.inventory.of(self.name)
 
     @property
@@ -66,17 +66,17 @@ class _Split:
 
     @property
     def missing_classes(self) -> list[str]:
-        """The wnids of which there is no image, going by the labels that there are."""
+        """The wnids without an image, by the labels found."""
         return [wnid for wnid, label in self.part.labels.items() if label not in self.labels]
 
     @property
     def has_labels(self) -> bool:
-        """Whether labels tell classes: not if they are wrong in a well-known way."""
+        """Whether labels identify classes; not if they are wrong in a well-known way."""
         return not any(LABEL_PATTERNS.keys() & report.counts.keys() for report in self.reports)
 
 
 def check_set(inventory: Inventory, checked: Checked, examiner: Examiner, *, is_part: bool) -> SetFindings:
-    """Whether every image is there once, in its order, and every class; see KnownSet."""
+    """Check that every image occurs once, in order, and every class has one; see KnownSet."""
     assert isinstance(examiner, ImageNetExaminer)
     splits = [_take(inventory, checked, examiner.part, split) for split in facts.SPLITS]
     problems: list[Problem] = []
@@ -109,7 +109,7 @@ def _take(inventory: Inventory, checked: Checked, part: Part, split: str) -> _Sp
 
 
 def _order(splits: Sequence[_Split]) -> str:
-    """Whether the images are in the canonical order, as far as it can be known: by names, or as convert made it."""
+    """The order of the images, as far as known: by names, or as convert made it."""
     known: list[bool | None] = []
     for split in splits:
         manifest = split.inventory.manifest
@@ -124,7 +124,7 @@ def _order(splits: Sequence[_Split]) -> str:
 
 
 def _check_split(split: _Split, *, is_part: bool) -> list[Problem]:
-    """Every shard's own problems in order, and what only shows across the shards of a split."""
+    """Each shard's own problems in order, then those that only show across the shards of a split."""
     own = [problem for report in split.reports for problem in report.problems]
     manifest, reports = split.inventory.manifest, split.reports
     if not split.is_proven:
@@ -136,29 +136,29 @@ def _check_split(split: _Split, *, is_part: bool) -> list[Problem]:
             own += check_totals(split.name, reports, len(split.labels), manifest)
         return own
     if split.inventory.infos:
-        return own  # a conversion that is under way, or whose manifest is damaged: the journal knows all there is
+        return own  # the conversion is unfinished, or its manifest damaged: only the journal knows the shards
     return own + list(_check_facts(split, is_part=is_part))
 
 
 def _check_classes(split: _Split) -> Iterator[Problem]:
-    """Every class of a part whose shards could all be read has an image, unless its images may have been set aside."""
+    """Check that each class of a part has an image, if all shards could be read and no image may be set aside."""
     manifest = split.inventory.manifest
     if split.has_labels and manifest is not None and not manifest.has_set_aside and split.is_all_read:
         yield from _classes_problem(split, split.missing_classes)
 
 
 def _class_notes(split: _Split, *, is_part: bool) -> Iterator[str]:
-    """Which classes a part lacks, if it is nearly all of them; how another tool's shards are cut."""
+    """Describe the few classes that a part lacks, and how another tool's shards are cut."""
     lacking, reports = split.missing_classes, split.reports
     if is_part and 0 < len(lacking) <= 5:
         yield f"{split.name}: no image of {', '.join(f'{wnid} ({facts.texts()[wnid]})' for wnid in lacking)}"
     if split.inventory.manifest is None and reports and not split.inventory.is_unfinished:
         edges = order.bounds(sum(report.records for report in reports), len(reports))
         if [stop - start for start, stop in pairwise(edges)] != [report.records for report in reports]:
-            yield f"{split.name}: the records per shard are not those of the original's partition"
+            yield f"{split.name}: the records per shard differ from the original's partition"
 
 
-# a split of which nothing is recorded ---------------------------------------------------------------------------
+# a split without a record of it ---------------------------------------------------------------------------------
 
 
 def _check_facts(split: _Split, *, is_part: bool) -> Iterator[Problem]:
@@ -182,7 +182,7 @@ def _check_facts(split: _Split, *, is_part: bool) -> Iterator[Problem]:
 
 
 def _check_unique(reports: Sequence[ShardReport], explained: Collection[str] = ()) -> list[Problem]:
-    """Every file name once in a split; shards of which it is known already what they hold twice are left out."""
+    """Check that every file name occurs once in a split; shards already known to repeat images are left out."""
     reports = [each for each in reports if not EXPLAINED & each.counts.keys() and each.name not in explained]
     every = b"\0".join(report.names for report in reports).split(b"\0")
     every.sort()
@@ -203,7 +203,7 @@ def _check_unique(reports: Sequence[ShardReport], explained: Collection[str] = (
 
 
 def _duplicate(report: ShardReport, number: int, other: ShardReport, first: int) -> Finding:
-    """What to say of a record whose image is in another one too: that may be the very same record."""
+    """The finding about an image in two records, which may be the same record."""
     where = f"record {first} of {other.name}"
     is_same = other is report and report.identity(number) == report.identity(first)
     detail = f"it repeats record {first}" if is_same else f"this image is also {where}"
@@ -211,10 +211,10 @@ def _duplicate(report: ShardReport, number: int, other: ShardReport, first: int)
 
 
 def _check_complete(split: _Split, named: set[str]) -> Iterator[Problem]:
-    """As many images as ILSVRC2012 has.
+    """Check that there are as many images as in ILSVRC2012.
 
-    What shards hold that are missing or can't be read to their end is taken as theirs by the original's partition.
-    ``named`` are images whose loss has been found already.
+    For shards that are missing or unreadable, the original's partition gives the count. ``named`` are images whose
+    loss is already reported.
     """
     whole = {report.name: report for report in split.reports if report.is_whole}
     broken = [shard for shard in split.shards if shard not in whole]
@@ -234,7 +234,7 @@ def _check_complete(split: _Split, named: set[str]) -> Iterator[Problem]:
 
 
 def _lost(split: _Split, whole: Mapping[str, ShardReport], broken: Sequence[str]) -> set[str]:
-    """The names of lost images, where they can be known: of validation, unless they may be in shards not read."""
+    """The names of lost images, if known: those of validation, unless they may be in unread shards."""
     ordering = split.ordering
     if split.name != facts.VALIDATION or (broken and not (ordering and ordering.is_mostly)):
         return set()
@@ -251,7 +251,7 @@ def _missing_images(split: str, missing: int, names: Sequence[str], records: int
     if names:
         what += ": " + listed(names, 5)
     image = names[0] if len(names) == 1 else ""
-    remedy = "get the missing shards, or make the set again; if a part is meant, verify with --allow-incomplete"
+    remedy = "get the missing shards, or make the set again; for a part of the data set, verify with --allow-incomplete"
     return Problem(
         ProblemKind.MISSING_IMAGE,
         split,
@@ -265,7 +265,7 @@ def _missing_images(split: str, missing: int, names: Sequence[str], records: int
 
 
 def _classes_problem(split: _Split, wnids: Sequence[str]) -> Iterator[Problem]:
-    """The problem that no image of these classes is there, if there are any."""
+    """The problem of classes without an image, if there are any."""
     if wnids:
         shown = listed(f"{wnid} ({facts.texts()[wnid]})" for wnid in wnids)
         what = number_of(len(wnids), "class has", "classes have")
@@ -273,7 +273,7 @@ def _classes_problem(split: _Split, wnids: Sequence[str]) -> Iterator[Problem]:
             ProblemKind.MISSING_CLASS,
             split.name,
             f"{what} no image: {shown}",
-            "make the set again from all classes; if a part is meant, verify with --allow-incomplete",
+            "make the set again from all classes; for a part of the data set, verify with --allow-incomplete",
             expected=str(len(split.part.labels)),
             got=str(len(split.part.labels) - len(wnids)),
             count=len(wnids),
@@ -284,9 +284,9 @@ def _classes_problem(split: _Split, wnids: Sequence[str]) -> Iterator[Problem]:
 
 
 def _name_label_patterns(split: _Split, problems: Sequence[Problem]) -> list[Problem]:
-    """The problems, labels that are wrong in one way throughout the split being one of them.
+    """Merge labels that are wrong in one way throughout the split into one problem.
 
-    Where only a few records seem to be wrong in such a way, that is chance: they have wrong labels and no more.
+    If only a few records match such a pattern, that is chance: each keeps its own problem.
     """
     records = sum(report.records for report in split.reports)
     wrong = {kind: sum(report.counts.get(kind, 0) for report in split.reports) for kind in LABEL_PATTERNS}
@@ -297,7 +297,7 @@ def _name_label_patterns(split: _Split, problems: Sequence[Problem]) -> list[Pro
             continue
         is_chance = problem.kind in LABEL_PATTERNS
         kept.append(dataclasses.replace(problem, kind=ProblemKind.WRONG_LABEL) if is_chance else problem)
-    count = sum(wrong.values())  # of a class or two a label is wrong in both ways
+    count = sum(wrong.values())  # a label of one or two classes is wrong in both ways
     said = [(kind, *LABEL_PATTERNS[kind]) for kind in named]
     return [
         Problem(kind, split.name, what.format(f"{count:,}", f"{records:,}"), remedy, count=count)

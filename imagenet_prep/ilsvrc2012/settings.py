@@ -1,4 +1,4 @@
-"""ConvertOptions: how ILSVRC2012 is converted, as the command line, a recipe, or a manifest has it."""
+"""ConvertOptions: the settings of an ILSVRC2012 conversion, from the command line, a recipe or a manifest."""
 
 from __future__ import annotations
 
@@ -20,35 +20,35 @@ from imagenet_prep.state.manifest import Manifest, not_understood
 from imagenet_prep.storage.layout import MAX_SHARDS, parse_shard_name
 
 FORMAT_VERSION = 1
-"""Goes into every fingerprint: raised when the bytes of a record change."""
+"""Part of every fingerprint: it is raised when the bytes of a record change."""
 
 SHIPPED = Path(__file__).with_name("imagenet.yaml")
-"""The recipe of the defaults."""
+"""The recipe with the default settings."""
 
 SHARD_COUNTS = {split: f"{split}_shards" for split in facts.SPLITS}
-"""The setting that says how many shards a split gets."""
+"""The setting for the number of shards per split."""
 
 _BOTH = ("run", "convert")
 
 
 class ConvertOptions(MakingOptions, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How to convert; the defaults make the record set of 2016.
+    """Settings of a conversion; the defaults make the record set of 2016.
 
-    Each setting says what it is for: imagenet-prep convert --help, and docs/recipes/imagenet.md. ``recorded`` is no
-    setting: the classes with their labels, where they are known otherwise than by ``classes`` and ``relabel``.
+    imagenet-prep convert --help and docs/recipes/imagenet.md describe each. ``recorded`` is no setting: it holds
+    classes with their labels that don't come from ``classes`` and ``relabel``.
     """
 
     classes: Annotated[
         str | None,
         about(
-            f"These classes alone: a file of wnids, or {', '.join(LISTS)}.",
+            f"Only these classes: a file of wnids, or {', '.join(LISTS)}.",
             options=("run", "convert", "download"),
         ),
     ] = None
     relabel: Annotated[
         Literal[0, 1] | None,
         about(
-            "Count labels from 0 or 1, in the order of sorted wnids; else the official labels.",
+            "Count labels from 0 or 1, in the order of sorted wnids. Default: official labels.",
             options=_BOTH,
             is_rare=True,
         ),
@@ -58,11 +58,11 @@ class ConvertOptions(MakingOptions, frozen=True, kw_only=True, forbid_unknown_fi
         facts.VALIDATION
     ]
     validation_boxes: Annotated[
-        bool, about("Validation images get boxes too (the original never did that).", decides="set")
+        bool, about("Give validation images boxes too (the original never did).", decides="set")
     ] = False
-    allow_incomplete: Annotated[bool, about("Convert what is there, and record that it is a part.", options=_BOTH)] = (
-        False
-    )
+    allow_incomplete: Annotated[
+        bool, about("Convert an incomplete data set, and record that it is a part.", options=_BOTH)
+    ] = False
     recorded: Part | None = None
 
     @functools.cached_property
@@ -71,26 +71,26 @@ class ConvertOptions(MakingOptions, frozen=True, kw_only=True, forbid_unknown_fi
         return self.recorded or find_part(self.classes, self.relabel)
 
     def shards(self, split: str) -> int:
-        """How many shards a split gets."""
+        """The number of shards of a split."""
         return self.train_shards if split == facts.TRAIN else self.validation_shards
 
     def fingerprinted(self) -> dict[str, Any]:
-        """The settings that decide the bytes of a shard besides its items."""
+        """The settings, other than the items, that decide the bytes of a shard."""
         labels = {} if self.part.first is None else {"labels": dict(self.part.labels)}
         return {"format": FORMAT_VERSION, **self.deciding("records"), **labels}
 
     def settings(self) -> dict[str, Any]:
-        """What the manifest records: labels stand where it describes the data set."""
+        """The settings in the manifest; labels are recorded with the data set instead."""
         return {"format": FORMAT_VERSION, **self.deciding("records", "set")}
 
     def chosen(self) -> Settings:
-        """See CommonSettings; a file of classes by its absolute path."""
+        """See CommonSettings; a file of classes is named by its absolute path."""
         named = self.replace(classes=self.part.said or None, relabel=self.part.first, recorded=None)
         return super(ConvertOptions, named).chosen()
 
 
 def check_options(options: ConvertOptions) -> None:
-    """Raise UsageError if a number can't be, or classes can't."""
+    """Raise UsageError for an impossible number, or impossible classes."""
     part = options.part
     for split in facts.SPLITS:
         if not 1 <= options.shards(split) <= MAX_SHARDS:
@@ -104,18 +104,18 @@ def check_options(options: ConvertOptions) -> None:
 
 
 def options_from(manifest: Manifest) -> ConvertOptions:
-    """The options of the conversion that a manifest records: the same ones make the same bytes again.
+    """The options of the conversion that a manifest records: with them, convert makes the same bytes again.
 
-    What decides no bytes has its default. ``skip_bad`` is set if images were set aside, ``allow_incomplete`` if images
-    of ILSVRC2012 were missing.
+    Settings that don't affect the bytes have their defaults. ``skip_bad`` is set if images were set aside,
+    ``allow_incomplete`` if images of ILSVRC2012 were missing.
 
     Raises:
-        InputError: the settings can't be understood, or records had another form then.
+        InputError: the settings are invalid, or the records have an older format.
     """
     settings = dict(manifest.settings)
     if (version := settings.pop("format", None)) != FORMAT_VERSION:
         raise InputError(
-            f"these shards were made by imagenet-prep {manifest.version}, whose records have another form",
+            f"these shards were made by imagenet-prep {manifest.version}, whose record format differs",
             f"expected format {FORMAT_VERSION}, got {version!r}",
             "use that version, or make the set again with imagenet-prep convert --overwrite",
         )

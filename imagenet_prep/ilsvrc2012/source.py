@@ -1,4 +1,4 @@
-"""ImageSource, where the images of one split lie: what each kind of copy gives, and what all kinds share."""
+"""ImageSource: the images of one split in one kind of copy, and the checks that all kinds share."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import AnyPath
 from imagenet_prep.text import listed, number_of
 
-_LONGEST = 100  # bytes of a name; a tar's own limit without extensions
+_LONGEST = 100  # bytes in a name; a tar's own limit without extensions
 
 
 @dataclass(frozen=True, slots=True)
 class ImageSource(ABC):
-    """The images of one split, as one kind of copy holds them: a value. Each kind is a class.
+    """The images of one split in one kind of copy; a value, with a class per kind.
 
     Args:
-        path: the file or the folder that they lie in; of several files the first one.
+        path: the file or folder that holds them; the first of several files.
         split: ``train`` or ``validation``.
     """
 
@@ -32,58 +32,55 @@ class ImageSource(ABC):
     split: str
 
     is_unpacked: ClassVar[bool] = False
-    """Whether the images are files of their own, so that untar has nothing to do."""
+    """Whether each image is its own file, so that untar has nothing to do."""
 
     is_in_order: ClassVar[bool] = False
-    """Whether its images can only be read in the order in which they lie in its files."""
+    """Whether its images can only be read in file order."""
 
     @classmethod
     @abstractmethod
     def find(cls, layout: Layout, split: str) -> ImageSource | None:
-        """What the raw folder holds of a split in such a copy."""
+        """Find a split in the raw folder in this kind of copy."""
 
     @abstractmethod
     def catalog(self, engine: Engine, progress: Progress) -> Catalog:
-        """All images as ``finished`` gives them: official names, true labels, lengths of the image files themselves.
+        """All images, as ``finished`` returns them: official names, true labels, lengths of the image files.
 
         Raises:
-            InputError: it is damaged, or holds what can't be of this data set.
+            InputError: the copy is damaged, or holds images foreign to the data set.
         """
 
     @property
     def words(self) -> str:
-        """What to call it, such as "the folder train"."""
+        """Its name for messages, such as "the folder train"."""
         return self.path.name
 
     @property
     def size(self) -> int:
-        """Bytes of all its files that are there; of images that are files of their own, those of the images."""
+        """Bytes of its present files; if each image is its own file, of the images."""
         return self.path.stat().st_size
 
     @property
     def md5(self) -> str:
-        """The published MD5 (hex) of ``path``: images of a file that was compared with it need no closer look.
-
-        "" where none is known.
-        """
+        """The published MD5 (hex) of ``path``, "" if unknown; with a verified MD5, images are checked less closely."""
         return ""
 
     @property
     def missing(self) -> str:
-        """Which of its files are not there, in words; "" if all are."""
+        """The names of its missing files, for messages; "" if none is missing."""
         return ""
 
     @property
     def damage(self) -> str:
-        """What shows at once to be wrong with it, in words to stand after its name; "" if nothing does."""
+        """A fault that is quickly found, as text to append to its name; "" without one."""
         return ""
 
 
-# what listing a copy takes, whatever its kind ------------------------------------------------------------------
+# shared by all kinds of copies ---------------------------------------------------------------------------------
 
 
 def label_of(name: bytes, split: str, wnid: str) -> int | None:
-    """The label of an image by its official name, or None if it isn't one of ``wnid``; of validation, "" is any."""
+    """The label of an image by its official name; None if its class isn't ``wnid`` ("" in validation: any)."""
     if split == facts.TRAIN:
         is_ours = name.startswith(wnid.encode() + b"_") and name.endswith(b".JPEG") and name[10:-5].isdigit()
         return facts.labels().get(wnid) if is_ours and len(name) <= _LONGEST else None
@@ -92,13 +89,13 @@ def label_of(name: bytes, split: str, wnid: str) -> int | None:
 
 
 def refuse_misplaced(folder: str, name: str, split: str) -> None:
-    """Raise InputError for an image of the data set in another class's folder: the sorting went wrong, never guess."""
+    """Raise InputError for an image in the wrong class folder: its true class must not be guessed."""
     wnid, found = facts.class_of(name, split), folder.rpartition("/")[2]
     if wnid in facts.labels() and facts.is_wnid(found):
         raise InputError(
-            f"{folder}/{name} lies in the wrong class folder",
+            f"{folder}/{name} is in the wrong class folder",
             f"expected it in {wnid}, found it in {found}",
-            "move it there, or let imagenet-prep untar DATA_DIR sort the images",
+            "move it there, or run imagenet-prep untar DATA_DIR to sort the images",
         )
 
 
@@ -111,7 +108,7 @@ def finished(parts: Iterable[Catalog], split: str) -> Catalog:
 
 
 def refuse_twice_in(path: AnyPath, catalog: Catalog) -> Catalog:
-    """The catalog, if every image is there once; else raise InputError that names the places."""
+    """The catalog, if each image occurs once; else raise InputError with both places."""
     row = catalog.names.first_twice()
     if row is not None:
         places = f"{catalog.place(row)} and {catalog.place(row + 1)}"
@@ -123,7 +120,7 @@ def refuse_twice_in(path: AnyPath, catalog: Catalog) -> Catalog:
 
 
 def expected_images(catalog: Catalog | None, split: str, part: Part) -> int:
-    """How many images there should be of a split; of train classes no more is known than that none has few."""
+    """The expected number of images of a split; for some train classes, only a minimum is known."""
     if part.is_whole:
         return facts.IMAGES[split]
     counts = catalog.count_by_label() if catalog and split == facts.TRAIN else {}
@@ -131,7 +128,7 @@ def expected_images(catalog: Catalog | None, split: str, part: Part) -> int:
 
 
 def missing_text(catalog: Catalog | None, split: str, part: Part = WHOLE) -> str | None:
-    """What a split lacks against ILSVRC2012, or a part of it, in words, or None if it is whole."""
+    """A description of the images that a split of the part lacks; None if it is complete."""
     expected, floor = expected_images(catalog, split, part), facts.FEWEST[split]
     counts = catalog.count_by_label() if catalog else {}
     got = sum(counts.values())

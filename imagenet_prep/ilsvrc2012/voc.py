@@ -1,13 +1,12 @@
-"""ImageNet's annotation XML (PASCAL VOC's form) -> boxes, by the rules of the original process_bounding_boxes.py.
+"""parse_annotation: ImageNet's annotation XML (PASCAL VOC's form) -> boxes, by the rules of the original script.
 
-Half a million files, nearly all of one shape, so a file of just that shape is read by a pattern. Every other file goes
-to expat, which takes several times as long and gives the same answer.
+There are half a million files, nearly all of one shape, so a pattern reads a file of that shape. expat reads every
+other file; it takes several times as long and gives the same answer.
 
-expat is called directly: it is three times as fast as ElementTree, and it leaves what to refuse to us. No document type
-declaration gets as far as the parser, and entities can only be declared in one, so there is nothing to expand (what the
-defusedxml package would see to).
+expat is called directly: it is three times as fast as ElementTree, and lets us decide what to refuse. No document type
+declaration reaches the parser. Entities can only be declared in one, so none can expand (the purpose of defusedxml).
 
-docs/record-format.md, "Boxes", lists the rules, and where they differ from the original's on purpose.
+docs/record-format.md, "Boxes", lists the rules of process_bounding_boxes.py, and our deviations from them.
 """
 
 from __future__ import annotations
@@ -23,32 +22,32 @@ from xml.parsers import expat
 from imagenet_prep.model import Box
 
 LARGEST = 1 << 20
-"""Bytes in the largest annotation that is read; real ones have about a thousand."""
+"""The maximum bytes in an annotation; real ones have about a thousand."""
 
 DEPTH = 20
-"""Elements within elements; real annotations have four."""
+"""The maximum depth of elements; real annotations have four."""
 
 DIGITS = 15
-"""Of a number, at most: up to there, whole numbers and their quotients as floats are in the same order."""
+"""The maximum digits of a number: up to there, whole numbers and their quotients as floats sort alike."""
 
 _CORNERS = ("xmin", "ymin", "xmax", "ymax")
 _TAGS = ("width", "height", "name", *_CORNERS)
 
 
-class AnnotationFault(ValueError):  # noqa: N818 - the data is at fault, no error of the program
-    """An annotation that can't be used; its text says why."""
+class AnnotationFault(ValueError):  # noqa: N818 - a fault in data, not in the program
+    """An annotation that can't be used; its text is the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Annotation:
-    """What one file says.
+    """The content of one file.
 
     Args:
-        label: its first ``<name>`` as it stands there: a wnid, or words such as "Scottish_deerhound", or what is no
-            wnid for the blanks around it; empty if there is none.
+        label: its first ``<name>``, unchanged: a wnid, words such as "Scottish_deerhound", or a wnid with blanks
+            around it; empty if there is none.
         boxes: in the file's order, relative to the image; the CSV rounds them.
-        no_area: boxes left out because nothing of them is within the image.
-        ended_early: whether an xmin of exactly -1 ended the list, as it did in the original.
+        no_area: the number of boxes left out, with no area inside the image.
+        ended_early: whether an xmin of exactly -1 ended the list, as in the original.
     """
 
     label: str
@@ -58,10 +57,10 @@ class Annotation:
 
 
 def parse_annotation(content: bytes) -> Annotation:
-    """The boxes of one annotation file.
+    """Parse the boxes of one annotation file.
 
-    Corners are integers relative to the ``<size>`` that the annotator saw: divided by it, put in order, cut to 0..1. A
-    box without area is left out.
+    Corners are integers relative to the ``<size>`` that the annotator saw: divided by it, put in order, cut to 0..1.
+    Boxes without area are left out.
 
     Raises:
         AnnotationFault: not an annotation: no XML, a DOCTYPE, too large or too deep, no size, text for a number.
@@ -80,7 +79,7 @@ def parse_annotation(content: bytes) -> Annotation:
 
 
 def _scale(x1: int, y1: int, x2: int, y2: int, width: int, height: int) -> Box | None:
-    if 0 <= x1 < x2 <= width and 0 <= y1 < y2 <= height:  # nearly all of them
+    if 0 <= x1 < x2 <= width and 0 <= y1 < y2 <= height:  # true for nearly all
         left, top, right, bottom = x1 / width, y1 / height, x2 / width, y2 / height
     else:
         left, right = sorted((_place(x1, width), _place(x2, width)))
@@ -95,9 +94,9 @@ def _place(pixel: int, side: int) -> float:
 
 
 class _Said(NamedTuple):
-    """What a file says, in pixels: ``rows`` are xmin, ymin, xmax, ymax of its boxes, as they stand there.
+    """The content of a file in pixels: ``rows`` are xmin, ymin, xmax, ymax of its boxes, unchanged.
 
-    No row behind one whose xmin is -1 counts, nor do the other corners of that one.
+    A row whose xmin is -1 ends the list; its other corners don't count.
     """
 
     width: int
@@ -108,12 +107,12 @@ class _Said(NamedTuple):
 
 # the usual shape -----------------------------------------------------------------------------------------------
 
-_WORDS = rb"[A-Za-z0-9_.% -]*"  # nothing that XML reads as anything but itself
+_WORDS = rb"[A-Za-z0-9_.% -]*"  # characters without a special meaning in XML
 _INTEGER = rb"-?[0-9]{1,8}"
 
 
 def _pattern(shape: bytes) -> re.Pattern[bytes]:
-    """A pattern of tags, with blanks or none where ``shape`` has some."""
+    """A pattern of tags, with optional blanks at each blank of ``shape``."""
     return re.compile(re.sub(rb"\s+", rb"[ \\t\\r\\n]*", shape) % {b"words": _WORDS, b"int": _INTEGER})
 
 
@@ -130,12 +129,12 @@ _END = rb"</annotation> "
 
 @functools.cache
 def _patterns() -> list[re.Pattern[bytes]]:
-    """A file of one box, nine in ten; and the head, an object and the end of any: made when the first file is read."""
+    """Patterns of a file of one box (nine in ten), and of the head, an object and the end; compiled on first use."""
     return list(map(_pattern, (_HEAD + _OBJECT + _END, _HEAD, _OBJECT, _END)))
 
 
 def _read_usual(content: bytes) -> _Said | None:
-    """What a file of the usual shape says; None of any other, which may be as good."""
+    """The content of a file of the usual shape; None for any other, which may be valid too."""
     of_one_box, usual_head, usual_object, usual_end = _patterns()
     if found := of_one_box.fullmatch(content):
         width, height, label, x1, y1, x2, y2 = found.groups()
@@ -170,7 +169,7 @@ def _read_any(content: bytes) -> _Said:
 
 
 def _parse_rows(values: dict[str, list[str]]) -> Iterator[tuple[int, int, int, int]]:
-    """As the original took them: the xmin of each number with the others of that number, -1 where there is none."""
+    """Rows as the original read them: the nth xmin with the nth of the others, -1 for a missing one."""
     texts = zip_longest(*(values[tag] for tag in _CORNERS), fillvalue="-1")
     for xmin_text, *others in islice(texts, len(values["xmin"])):
         xmin = _parse_integer(xmin_text, "xmin")
@@ -198,15 +197,15 @@ def _parse_integer(text: str, tag: str) -> int:
 
 
 class _Reader:
-    """Collects the text of the elements that matter, by tag, in the order in which they begin.
+    """Collects the text of the elements that matter, by tag, in the order of their start tags.
 
-    An element's text is that before its first child, as ElementTree has it.
+    An element's text ends at its first child, as in ElementTree.
     """
 
     def __init__(self) -> None:
         self.values: dict[str, list[str]] = {tag: [] for tag in _TAGS}
         self._depth = 0
-        self._texts: list[str] | None = None  # text that comes now belongs to the last one
+        self._texts: list[str] | None = None  # text that follows belongs to its last entry
 
     def start(self, tag: str, attributes: dict[str, str]) -> None:
         self._depth += 1
@@ -226,15 +225,15 @@ class _Reader:
 
 
 _DOCTYPES = tuple("<!DOCTYPE".encode(encoding) for encoding in ("ascii", "utf-16-le", "utf-16-be"))
-"""As every encoding writes it that expat takes: each one else is a superset of ASCII, or refused."""
+"""A DOCTYPE in every encoding that expat accepts: the others are supersets of ASCII, or refused."""
 
 
 def _read_elements(content: bytes) -> dict[str, list[str]]:
-    # Looked for in the bytes: after a handler has raised, expat would still go on and expand.
+    # Searched in the bytes: after a handler has raised, expat would still continue and expand.
     if any(word in content for word in _DOCTYPES):
         raise AnnotationFault("a document type declaration, which annotations don't have")
     reader = _Reader()
-    parser = expat.ParserCreate(namespace_separator="}")  # a tag of another namespace is another tag
+    parser = expat.ParserCreate(namespace_separator="}")  # a tag in a namespace is a different tag
     parser.buffer_text = True
     parser.CharacterDataHandler = reader.data
     parser.StartElementHandler = reader.start
@@ -243,6 +242,6 @@ def _read_elements(content: bytes) -> dict[str, list[str]]:
         parser.Parse(content, True)
     except AnnotationFault:
         raise
-    except (expat.ExpatError, ValueError, LookupError) as error:  # the latter two: a codec that isn't one for text
+    except (expat.ExpatError, ValueError, LookupError) as error:  # the last two: not a text codec
         raise AnnotationFault(f"not well-formed XML: {error}") from error
     return reader.values

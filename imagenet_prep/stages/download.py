@@ -1,4 +1,4 @@
-"""download: the official archives, or a copy that a site hands out; fetched, checked, and put under their names."""
+"""download: fetches the official archives, or a site's copy, checks them, and gives them their final names."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from imagenet_prep.text import listed, number_of, size_text
 
 @dataclass(frozen=True, slots=True)
 class DownloadSummary:
-    """What a download did: file names, and the bytes of the files fetched."""
+    """The result of a download: file names, and the bytes fetched."""
 
     fetched: tuple[str, ...]
     present: tuple[str, ...]
@@ -39,14 +39,14 @@ class DownloadSummary:
 
 @dataclass(frozen=True, slots=True)
 class Incoming:
-    """What a download is about to fetch: a file, or some of one kind.
+    """A file, or several of one kind, that a download is about to fetch.
 
     Args:
-        name: what it is called.
-        size: bytes of all of it.
-        to_come: those that have not arrived yet.
-        files: how many files it is.
-        is_about: whether the sizes are an estimate.
+        name: its name.
+        size: all its bytes.
+        to_come: the bytes still to fetch.
+        files: the number of files.
+        is_about: whether the sizes are estimates.
     """
 
     name: str
@@ -56,22 +56,22 @@ class Incoming:
     is_about: bool = False
 
     def need(self, layout: Layout) -> Need:
-        """What it takes of the disk."""
+        """The disk space it requires."""
         return Need("download", self.name, layout.own_raw_dir, self.to_come, self.files, self.is_about)
 
 
 @dataclass(frozen=True, slots=True)
 class DownloadOptions:
-    """How to download.
+    """Settings of a download.
 
     Args:
-        site: who hands out a copy, for ``run``; None: the official archives.
+        site: the site whose copy ``run`` fetches; None: the official archives.
         base_url: the folder to fetch the archives from.
-        credentials: used if the server asks for them; or what finds them then.
+        credentials: used if the server asks for them; or a function that finds them then.
         cookies: a cookies.txt from a browser.
-        connections: how many pieces of a file to fetch at a time.
-        check_digest: hold size and MD5 against the official ones; otherwise the server's word is taken for both.
-        digests: the MD5, by key, of archives that are other than the official ones; their size is the server's word.
+        connections: the number of pieces of a file to fetch at a time.
+        check_digest: compare size and MD5 with the official ones; otherwise trust the server's.
+        digests: the MD5, by key, of archives other than the official ones; the server gives their size.
         pace: timing and budget of retries.
     """
 
@@ -85,14 +85,14 @@ class DownloadOptions:
     pace: Pace = field(default_factory=Pace)
 
     def manner(self, progress: Progress | None) -> Manner:
-        """How each file is fetched. Raises UsageError for no connection at all."""
+        """How to fetch each file. Raises UsageError for fewer than 1 connection."""
         if self.connections < 1:
-            raise UsageError(f"{self.connections} connections", "expected at least 1")
+            raise UsageError(f"can't fetch over {self.connections} connections", "expected at least 1")
         return Manner(progress or Silent(), self.connections, self.pace)
 
 
 Before = Callable[[Sequence[Incoming]], None]
-"""Is told what a download is about to fetch, before it does; an error that it raises ends it."""
+"""Called with the files that a download is about to fetch; an error that it raises ends the download."""
 
 
 def pending(
@@ -103,11 +103,11 @@ def pending(
     digests: Mapping[str, str] | None = None,
     part: Part = WHOLE,
 ) -> list[OfficialArchive]:
-    """The archives that a download with these settings would ask a server for; finding out costs nothing.
+    """The archives that a download with these settings would request from a server; nothing is fetched.
 
     Raises:
-        InputError: a file is there that is known not to be the archive, by its size or the MD5 it had when checked.
-        UsageError: ``only`` names an archive that isn't known.
+        InputError: an existing file is a different one, by its size or the MD5 recorded at its last check.
+        UsageError: ``only`` names an unknown archive.
     """
     targets = _targets(layout, only, check_digest, digests or {})
     is_in_part = _pick_train(targets, part) is not None
@@ -124,23 +124,23 @@ def download(
     before: Before | None = None,
     progress: Progress | None = None,
 ) -> DownloadSummary:
-    """Put the archives named in ``only`` into raw-data, each whole and checked; those already there are kept.
+    """Fetch the archives named in ``only`` into raw-data, each complete and checked; existing ones are kept.
 
-    Of the train archive, if it isn't there, only the tars of the classes of a ``part`` are fetched.
+    If the train archive is missing, only the class tars of a ``part`` are fetched in its place.
 
     Args:
-        layout: where to.
-        options: where from, and how.
+        layout: the paths.
+        options: where to fetch from, and how.
         only: keys of facts.ARCHIVES.
-        part: the classes of whose train images the tars are fetched, where it is not all of them.
-        before: decides whether what comes fits on the disk; None: only what comes must fit.
-        progress: gets a bar for each transfer and each hashing, in bytes.
+        part: the classes to fetch train images of, if not all.
+        before: checks that the incoming files fit on the disk; None: compare their size with the free space.
+        progress: gets a bar per transfer and per hashing, in bytes.
 
     Raises:
         AccessError: credentials are missing or refused.
-        BusyError: another run holds DATA_DIR.
-        InputError: a file has not the expected size or digest.
-        NetworkError: the server can't be reached, or stays in trouble.
+        BusyError: another run is working in DATA_DIR.
+        InputError: a file has the wrong size or digest.
+        NetworkError: the server can't be reached, or keeps failing.
         SpaceError: the disk is full, or would be.
         UsageError: an archive, the URL or the cookie file can't be used.
     """
@@ -181,13 +181,13 @@ def _open_session(options: DownloadOptions, probe: str, manner: Manner) -> Sessi
 
 
 def _pick_train(targets: dict[str, Target], part: Part) -> Target | None:
-    """The train archive, taken from the targets, where single classes are to come in its place."""
+    """Remove the train archive from the targets, if its class tars are to be fetched in its place."""
     is_meant = not part.is_whole and facts.TRAIN in targets and not targets[facts.TRAIN].path.exists()
     return targets.pop(facts.TRAIN) if is_meant else None
 
 
 def _missing_classes(layout: Layout, part: Part) -> list[str]:
-    """The classes whose tars are not there."""
+    """The classes without a tar."""
     there = class_tars_in(layout).wnids()
     return [wnid for wnid in part.labels if wnid not in there]
 
@@ -195,7 +195,7 @@ def _missing_classes(layout: Layout, part: Part) -> list[str]:
 def _with_classes(
     done: DownloadSummary, part: Part, wnids: Sequence[str], classes: RemoteClasses | None
 ) -> DownloadSummary:
-    """A summary that has the tars of classes, too."""
+    """The summary, with the tars of classes added."""
     there = [wnid for wnid in part.labels if wnid not in wnids]
     fetched, present = ((_tars(each),) if each else () for each in (wnids, there))
     size = done.size + (classes.size if classes else 0)
@@ -203,7 +203,7 @@ def _with_classes(
 
 
 def _incoming_classes(classes: RemoteClasses | None, layout: Layout) -> list[Incoming]:
-    """The tars of classes together, if there are any to come."""
+    """The missing class tars, as one entry, if there are any."""
     if classes is None:
         return []
     name = _tars(tuple(classes.spans))
@@ -223,20 +223,20 @@ def download_copy(
     before: Before | None = None,
     progress: Progress | None = None,
 ) -> DownloadSummary:
-    """Put the files of the copy that ``site`` hands out into raw-data, each whole and checked; those there are kept.
+    """Fetch the copy that ``site`` offers into raw-data, each file complete and checked; existing ones are kept.
 
-    Where the site tells no digest of a file, it must at least look like what it should be.
+    If the site gives no digest of a file, only its format is checked.
 
     Args:
-        layout: where to.
-        site: where from, and who asks.
-        options: how many connections, and how patient they are.
-        part: the classes that are wanted: it is said that all come.
-        before: as of ``download``.
-        progress: gets a bar for each file, which is numbered where there are several.
+        layout: the paths.
+        site: the site, with its login.
+        options: the connections and the pace.
+        part: the wanted classes: a note explains that all are fetched.
+        before: as in ``download``.
+        progress: gets a bar per file, numbered if there are several.
 
     Raises:
-        AccessError: there are no credentials, or they don't suffice; it says what does.
+        AccessError: credentials are missing or insufficient; its hint names the remedy.
         BusyError, InputError, NetworkError, SpaceError, UsageError: as ``download``.
     """
     layout.refuse_urls()
@@ -269,9 +269,9 @@ def download_copy(
 def foresee(
     layout: Layout, *, only: Sequence[str] = facts.DEFAULT_ARCHIVES, part: Part = WHOLE, check_digest: bool = True
 ) -> tuple[Incoming, ...]:
-    """What ``download`` would fetch with these settings, by the sizes that are published: no server is asked.
+    """The files that ``download`` would fetch with these settings, by published sizes; no server is asked.
 
-    Of classes, and of archives whose size is not published or not compared, they are estimates.
+    Sizes are estimates for classes, and for archives whose size is unpublished or not compared.
 
     Raises:
         InputError, UsageError: as ``pending``.
@@ -294,9 +294,9 @@ def foresee(
 def foresee_copy(
     layout: Layout, site: Site, *, progress: Progress | None = None, pace: Pace | None = None
 ) -> tuple[Incoming, ...]:
-    """What ``download_copy`` would fetch: the site is asked for the names and sizes of its files, and for no more.
+    """The files that ``download_copy`` would fetch: the site is asked for their names and sizes only.
 
-    If it can't be reached that is said, and the sizes are estimates.
+    If it can't be reached, a note says so, and the sizes are estimates.
 
     Raises:
         AccessError, InputError, UsageError: as ``download_copy``.
@@ -308,7 +308,7 @@ def foresee_copy(
             session = site.enter(pace.stall, progress.note)
             offers = site.files(session, layout.copy_path(site.key), pace, is_kept=False)
     except NetworkError as error:
-        progress.note(f"{site.name} could not be asked for sizes, which are estimates now: {error.what}")
+        progress.note(f"{site.name} did not report its sizes, so they are estimates: {error.what}")
         return (Incoming(f"the files of {site.name}", site.about, site.about, is_about=True),)
     targets = {Target(layout, offer.filename, offer.size, offer.digests): offer for offer in offers}
     missing = {target: offer for target, offer in targets.items() if not target.is_there()}
@@ -321,8 +321,8 @@ def foresee_copy(
 def _targets(layout: Layout, only: Sequence[str], check_digest: bool, digests: Mapping[str, str]) -> dict[str, Target]:
     unknown = [key for key in only if key not in ARCHIVES]
     if unknown:
-        raise UsageError(f"no archive is called {unknown[0]!r}", f"expected some of {', '.join(ARCHIVES)}")
-    layout = dataclasses.replace(layout, raw=None)  # that place is only ever read
+        raise UsageError(f"unknown archive {unknown[0]!r}", f"expected some of {', '.join(ARCHIVES)}")
+    layout = dataclasses.replace(layout, raw=None)  # that folder is read-only
     return {key: _target(layout, ARCHIVES[key], check_digest, digests.get(key)) for key in only}
 
 
@@ -341,19 +341,19 @@ def _summary(targets: Iterable[Target], missing: Collection[Target], size: int) 
 
 
 def _fetch(session: Session, url: str, target: Target, manner: Manner, remote: Remote | None = None) -> None:
-    """Fetch one file, check it, and give it its name."""
+    """Fetch one file, check it, and give it its final name."""
     remote = remote or _inspect(session, url, target, manner.pace)
     target.place(fetch(session, url, target.partial, manner, remote=remote, digests=target.digests))
 
 
 def _inspect(session: Session, url: str, target: Target, pace: Pace, *, was_seen: bool = False) -> Remote:
-    """What the server has, once it is sure that it is what is expected, as far as can be told now."""
+    """Ask the server about the file, and check as early as possible that it is the expected one."""
     remote = inspect(session, url, pace, was_seen=was_seen, size=target.size if target.digests else None)
     if target.size not in (None, remote.total):
         raise InputError(
-            f"{host_of(url)} has another {target.filename}",
+            f"{host_of(url)} has a different {target.filename}",
             f"expected {target.size:,} bytes, the server's has {remote.total:,}",
-            "check the address given with --base-url; nothing of it was fetched",
+            "check the address given with --base-url; nothing was fetched",
         )
     if not target.digests:
         look_at(session, url, remote, pace, target.filename)
@@ -362,7 +362,7 @@ def _inspect(session: Session, url: str, target: Target, pace: Pace, *, was_seen
 
 @dataclass(frozen=True, slots=True)
 class _NumberedBars:
-    """A Progress whose bars say which of several files they are about: 3 of 308."""
+    """A Progress whose bars number the files: 3 of 308."""
 
     progress: Progress
     number: int
@@ -383,13 +383,13 @@ class _NumberedBars:
 
 
 def all_come(site: Site, part: Part) -> str:
-    """What is to be known beforehand by whoever wants a part of a copy."""
+    """The note for a user who wants a part of a copy."""
     classes = number_of(len(part.labels), "class", "classes")
-    return f"{site.name} hands out no single classes: all 1,000 are fetched, for the {classes} of {part.name}"
+    return f"{site.name} offers no single classes: all 1,000 are fetched for the {classes} of {part.name}"
 
 
 def _announce(incoming: Sequence[Incoming], layout: Layout, before: Before | None, progress: Progress) -> None:
-    """Say what comes and what is free, if it fits; or let ``before`` do so."""
+    """Report the incoming size and the free space, if it fits; or call ``before`` instead."""
     if before is not None:
         before(incoming)
         return
@@ -405,7 +405,7 @@ def _incoming(target: Target, remote: Remote) -> Incoming:
 
 
 def _all_of(site: Site, missing: Mapping[Target, Offer]) -> Incoming:
-    """The files of a copy together: there may be hundreds."""
+    """The files of a copy as one entry: there may be hundreds."""
     each = [_incoming(target, Remote(bare_url(offer.url), offer.size, None, None)) for target, offer in missing.items()]
     name = each[0].name if len(each) == 1 else f"{number_of(len(each), 'file')} of {site.name}"
     return Incoming(name, sum(one.size for one in each), sum(one.to_come for one in each), len(each))
