@@ -426,7 +426,7 @@ def test_an_archive_that_inflates_without_end_is_capped(
     write_archive(layout, packed)
     error = refused(layout)
     assert error.exit_code == 4
-    assert "beyond the limit" in error.detail
+    assert "exceeds the limit" in error.detail
 
 
 def test_the_limits_leave_room_for_the_real_archives() -> None:

@@ -109,7 +109,7 @@ INPUTS = {
     "a manifest that leads out": ("manifest_file: out.txt\n", "out.txt, line 2: ../x leads out of the data", ""),
     "an absolute manifest": ("manifest_file: absolute.txt\n", "absolute.txt, line 1: /etc/passwd leads out", "--raw"),
     "a manifest of what is gone": ("manifest_file: gone-line.txt\n", "gone-line.txt, line 3: ", "1.npx is not there"),
-    "a manifest with a line twice": ("manifest_file: twice.txt\n", "twice.txt, line 2", "is in line 1"),
+    "a manifest with a line twice": ("manifest_file: twice.txt\n", "twice.txt, line 2", "is already in line 1"),
     "an empty manifest": ("manifest_file: empty.txt\n", "empty.txt names no file", ""),
     "no labels": (FILES + "labels: gone.csv\n", "line 2: ", "gone.csv is not there"),
     "labels without a colon": (FILES + "labels: bad.txt\n", "bad.txt, line 2: expected path:label", ""),

@@ -130,7 +130,7 @@ def _flipped(path: Path, other: Path) -> None:
     ("damage", "said"),
     [
         (_cut, "is damaged at byte"),
-        (_exchanged, "holds a member that is not of this data set"),
+        (_exchanged, "holds a member foreign to this data set"),
         (_flipped, "wrong header checksum"),
     ],
 )

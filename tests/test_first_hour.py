@@ -325,14 +325,14 @@ def test_demo_leaves_a_folder_alone_that_holds_something(tmp_path: Path) -> None
     (tmp_path / "thesis.txt").write_text("mine")
     result = prep("demo", tmp_path)
     assert result.returncode == 2
-    assert error_lines(result)[0] == f"error: {tmp_path} holds something already"
+    assert error_lines(result)[0] == f"error: {tmp_path} holds other files"
     assert os.listdir(tmp_path) == ["thesis.txt"]
     small = ("demo", tmp_path / "new", "--classes", 2, "--per-class", 2)
     first, again = prep(*small), prep(*small)
     assert [first.returncode, again.returncode] == [0, 0]
     assert "making" in first.stderr
     assert "making" not in again.stderr
-    assert "of an earlier run are there" in again.stderr
+    assert "of an earlier run are kept" in again.stderr
     for done in (first, again):
         assert done.stderr.splitlines()[0].startswith("Some images and annotations of the demo are odd")
         assert len((done.stdout + done.stderr).splitlines()) <= 25

@@ -259,7 +259,7 @@ def test_a_zip_that_is_not_whole_is_not_done(copies: dict[str, Path], tmp_path: 
         with pytest.raises(InputError) as caught:
             stage(layout, ENGINE)
         if change == "cut":
-            assert caught.value.what.endswith(f"challenge.zip is not complete: it has {size}")
+            assert caught.value.what.endswith(f"challenge.zip is incomplete: it has {size}")
             assert caught.value.detail == "expected a zip that ends with its central directory"
         assert caught.value.hint.endswith("imagenet-prep download DATA_DIR --source kaggle")
 
@@ -269,7 +269,7 @@ def test_what_no_command_fetches_is_not_said_to_be(files: Tree, tmp_path: Path) 
     write_zip(tmp_path / "raw-data", {name: each for name, each in files.items() if "Annotations" not in name})
     with pytest.raises(InputError) as caught:
         annotate(Layout(tmp_path), ENGINE)
-    assert caught.value.hint == "get a whole copy of it"
+    assert caught.value.hint == "get an intact copy of it"
 
 
 def test_what_changed_since_it_was_listed_is_listed_again(made: MadeSet, files: Tree, tmp_path: Path) -> None:

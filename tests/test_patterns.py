@@ -50,7 +50,7 @@ def signs_match(pattern: str, name: str) -> bool:
 def test_a_pattern_matches_what_it_means(pattern: str, name: str) -> None:
     """The expression of a pattern finds the same names as a search through all ways to read it."""
     if any("**" in part and part != "**" for part in pattern.split("/")):
-        with pytest.raises(ValueError, match="stand alone"):
+        with pytest.raises(ValueError, match="be alone"):
             compile_pattern(pattern)
         return
     found = compile_pattern(pattern).fullmatch(name) is not None
@@ -108,5 +108,5 @@ def test_brackets_hold_nothing_special(pattern: str) -> None:
 def test_a_range_that_runs_backwards_is_refused() -> None:
     """[z-a] is not a pattern, and is said so."""
     for pattern in ("[z-a]", "[a--]", "[!b-a]"):
-        with pytest.raises(ValueError, match="runs backwards"):
+        with pytest.raises(ValueError, match="reversed range"):
             compile_pattern(pattern)

@@ -283,10 +283,10 @@ class Endless:
 def test_stream_is_capped() -> None:
     """A stream longer than the limit is a fault as soon as that shows, whether in a member or after the end."""
     endless = Endless()
-    with pytest.raises(TarFault, match="beyond the limit"):
+    with pytest.raises(TarFault, match="exceeds the limit"):
         list(stream_members(endless, limit=1 << 20))
     assert endless.given <= 1 << 20
-    with pytest.raises(TarFault, match="beyond the limit"):
+    with pytest.raises(TarFault, match="exceeds the limit"):
         list(stream_members(io.BytesIO(header() + bytes(3 << 20)), limit=1 << 20))
 
 

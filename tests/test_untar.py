@@ -262,7 +262,7 @@ def test_a_nul_in_a_name_is_refused(layout: Layout, tmp_path: Path) -> None:
     info = member(FIRST)
     info.pax_headers = {"path": f"{FIRST}\0/../evil"}
     write_train(layout, pack([(info, b"")], tarfile.PAX_FORMAT))
-    assert "not of this data set" in refused(layout).what
+    assert "foreign to this data set" in refused(layout).what
     assert not layout.images_dir(TRAIN).exists()
 
 

@@ -1,1 +1,1 @@
-"""A small ImageNet of its own making, and the local server that hands it out."""
+"""A small generated ImageNet, and the local server that serves it."""

@@ -1,7 +1,7 @@
-"""Bounding box annotations with every quirk of the real ones, and the boxes that must come out of them.
+"""annotation and samples: bounding box annotations with every quirk of the real ones, and the boxes expected of them.
 
-The files have the form of ILSVRC2012_bbox_train_v2.tar.gz (Pascal VOC). What must come out is known from how each
-file is made and not from reading it, so that it can prove a reader right.
+The files have the form of ILSVRC2012_bbox_train_v2.tar.gz (Pascal VOC). The expected boxes come from how each file is
+made, not from reading it, so they can test a reader.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Corners = tuple[int, int, int, int]
 
 
 class Quirk(str, enum.Enum):
-    """What is odd about an annotation."""
+    """The quirk of an annotation."""
 
     NONE = "none"
     PERCENT_NAME = "percent-name"
@@ -39,23 +39,23 @@ class Quirk(str, enum.Enum):
 
 QUIRKS = tuple(quirk for quirk in Quirk if quirk is not Quirk.NONE)
 PAIRED = (Quirk.FIRST_NAME, Quirk.OTHER_CLASS, Quirk.MINUS_ONE)
-"""Those that take two boxes or more."""
+"""Quirks that require two boxes or more."""
 
 BAD_QUIRKS = frozenset((Quirk.ZERO_SIZE, Quirk.NO_SIZE, Quirk.BROKEN))
-"""Those that make a file a Problem."""
+"""Quirks that make a file a Problem."""
 
 
 @dataclass(frozen=True, slots=True)
 class MadeAnnotation:
-    """One annotation file and the truth about it.
+    """One annotation file and its expected result.
 
     Args:
         name: the image's name without ".JPEG" and the file's without ".xml".
         wnid: the image's class.
-        quirk: what is odd about it.
+        quirk: its quirk.
         xml: the file's bytes.
         lines: the lines, without newline, that it must add to the boxes CSV.
-        skipped: how many of its boxes must be left out (those after a box whose xmin is -1 don't exist).
+        skipped: the number of boxes to leave out (boxes after an xmin of -1 don't exist).
     """
 
     name: str
@@ -79,7 +79,7 @@ def annotation(
     seed: int = 1,
     boxes: tuple[Corners, ...] = (),
 ) -> MadeAnnotation:
-    """An annotation for the image ``name`` of ``size`` pixels, 4 or more either way: ``boxes``, or one to three."""
+    """Make an annotation for the image ``name`` of ``size`` pixels, at least 4 each way: ``boxes``, or one to three."""
     boxes = boxes or _random_boxes(random.Random(f"boxes {seed} {name}"), size, quirk)
     draft = _CHANGES[quirk](_Draft(name, wnid, size, size, (wnid,) * len(boxes), boxes, boxes))
     xml = _xml(draft)
@@ -89,18 +89,18 @@ def annotation(
 
 
 def boxes_csv(annotations: Iterable[MadeAnnotation]) -> bytes:
-    """The whole CSV that must come out, its lines sorted by byte value."""
+    """The whole expected CSV, its lines sorted by byte value."""
     return b"".join(sorted(f"{line}\n".encode() for each in annotations for line in each.lines))
 
 
-# how a file comes about: a plain draft, a quirk, the text --------------------------------------------------------
+# how a file is made: a plain draft, a quirk, the text -------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class _Draft:
-    """What is to be written; ``stated`` is the size that it says.
+    """The values to write; ``stated`` is the size in the file.
 
-    ``kept`` are the boxes that must come out, in pixels of the real size.
+    ``kept`` are the expected boxes, in pixels of the real size.
     """
 
     filename: str
@@ -152,20 +152,20 @@ def _add(parent: Element, **texts: object) -> None:
 
 
 def _other_size(draft: _Draft) -> _Draft:
-    """The annotator was shown the image twice as large."""
+    """The annotator saw the image twice as large."""
     boxes = tuple((2 * xmin, 2 * ymin, 2 * xmax, 2 * ymax) for xmin, ymin, xmax, ymax in draft.boxes)
     return replace(draft, stated=(2 * draft.size[0], 2 * draft.size[1]), boxes=boxes)
 
 
 def _beyond(draft: _Draft) -> _Draft:
-    """The first box goes over all four edges; clamped, it is the whole image."""
+    """The first box exceeds all four edges; clamped, it is the whole image."""
     width, height = draft.size
     stretched = ((-7, -3, width + 40, height + 25), *draft.boxes[1:])
     return replace(draft, boxes=stretched, kept=((0, 0, width, height), *draft.kept[1:]))
 
 
 def _no_area(draft: _Draft) -> _Draft:
-    """A box of no width, and one that lies outside of the image and so has none once it is clamped."""
+    """A box without width, and one outside of the image, which has no area after clamping."""
     width, height = draft.size
     empty = ((width // 2, 1, width // 2, height - 1), (width + 3, 1, width + 30, height - 1))
     return replace(draft, names=(draft.wnid, draft.wnid, *draft.names), boxes=(*empty, *draft.boxes), skipped=2)
@@ -178,18 +178,18 @@ def _breed_name(draft: _Draft) -> _Draft:
 
 
 def _other_class(draft: _Draft) -> _Draft:
-    """The first name is of another class: every box goes, also the one that is named right."""
+    """The first name is another class: every box goes, including one with the right name."""
     names = (_another(draft.wnid), *draft.names[1:])
     return replace(draft, names=names, kept=(), skipped=len(draft.boxes))
 
 
 def _first_name(draft: _Draft) -> _Draft:
-    """The first name is right: every box stays, also the one that is named otherwise."""
+    """The first name is right: every box stays, including one with another name."""
     return replace(draft, names=(draft.wnid, *(_another(draft.wnid) for _ in draft.names[1:])))
 
 
 def _minus_one(draft: _Draft) -> _Draft:
-    """The second box starts at -1: it and all after it are not seen."""
+    """The second box starts at -1: it and all later ones are ignored."""
     first, *others = draft.boxes
     boxes = (first, (-1, *others[0][1:]), *others)
     return replace(draft, names=(draft.wnid, *draft.names), boxes=boxes, kept=(first,))

@@ -1,4 +1,4 @@
-"""The official archives, filled with images of our own making: same names, same shape, true labels."""
+"""make: the official archives filled with generated images, with the same names, the same shape and true labels."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ _NOTHING: tuple[Corners, ...] = ()
 
 @dataclass(frozen=True, slots=True)
 class MadeImage:
-    """The truth about one image: width, height and ``boxes`` in pixels as stored (EXIF rotation not applied).
+    """The expected facts of one image: width, height and ``boxes`` in pixels as stored, without EXIF rotation.
 
-    A tiny image has no boxes: nothing is to be seen in it.
+    A tiny image has no boxes: it shows nothing.
     """
 
     filename: str
@@ -63,14 +63,14 @@ class MadeImage:
 
 @dataclass(frozen=True, slots=True)
 class MadeSet:
-    """What was made, and the truth about it.
+    """The generated archives, and the expected facts of their images.
 
     Args:
-        archives: where each archive is, by its key in facts.ARCHIVES.
+        archives: the path of each archive, by its key in facts.ARCHIVES.
         md5: its MD5 (hex), by the same key.
         images: every image, train and validation, by file name.
-        annotations: what the archive of train boxes holds, in its order.
-        validation_annotations: what the archive of validation boxes holds.
+        annotations: the annotations in the archive of train boxes, in its order.
+        validation_annotations: those in the archive of validation boxes.
     """
 
     archives: dict[str, Path]
@@ -90,7 +90,7 @@ class MadeSet:
 
     @property
     def boxes_csv(self) -> bytes:
-        """The CSV that annotate must write for the train boxes."""
+        """The expected CSV of the train boxes."""
         return boxes_csv(self.annotations)
 
 
@@ -105,19 +105,19 @@ def make(
 ) -> MadeSet:
     """Write the four archives (train, validation, and the boxes of both) into ``raw_dir``.
 
-    The same arguments give the same bytes. Every kind of odd image and every quirk of the annotations is among them
-    as long as there are images enough: from about 20 train and 3 validation images on.
+    The same arguments give the same bytes. From about 20 train and 3 validation images, they include every kind of odd
+    image and every quirk of the annotations.
 
     Args:
-        raw_dir: the folder for the archives; made if it isn't there.
-        classes: how many of the 1000 classes, spread evenly over them.
-        per_class: train images in each class.
+        raw_dir: the folder for the archives; created if missing.
+        classes: the number of classes, spread evenly over the 1000.
+        per_class: train images per class.
         validation: validation images, of those classes; a class has 50, so at most 50 times ``classes`` are made.
-        tiny: images of 16x16 pixels in place of photographs.
-        progress: where to report.
+        tiny: make images of 16x16 pixels instead of photographs.
+        progress: gets the images made.
 
     Raises:
-        UsageError: there are no such numbers of classes or images.
+        UsageError: a number of classes or images is impossible.
     """
     _check(classes, per_class, validation)
     wnids = tuple(synsets()[index * CLASSES // classes] for index in range(classes))
@@ -138,13 +138,13 @@ def _check(classes: int, per_class: int, validation: int) -> None:
         ("validation", validation, 0, 50_000),
     ):
         if not low <= value <= high:
-            what = f"cannot make an ImageNet with {name} = {value}"
+            what = f"can't make an ImageNet with {name} = {value}"
             raise UsageError(what, f"expected {low} to {high:,}, got {value:,}", "choose a number in that range")
 
 
 @dataclass(frozen=True, slots=True)
 class _Writer:
-    """Makes one image after the other and remembers the truth about each."""
+    """Makes images in turn and records the expected facts of each."""
 
     raw_dir: Path
     rng: random.Random
@@ -156,7 +156,7 @@ class _Writer:
         return self.raw_dir / ARCHIVES[key].filename
 
     def write_train(self, wnids: tuple[str, ...], per_class: int) -> None:
-        """A tar of one tar a class: classes in sorted order as in the real one, images in none."""
+        """Write a tar of one tar per class: classes sorted as in the real one, images unsorted."""
         kinds = iter(self._kinds(TRAIN, len(wnids) * per_class))
         with tarfile.open(self.path("train"), "w", format=tarfile.GNU_FORMAT) as outer:
             for wnid in wnids:
@@ -167,7 +167,7 @@ class _Writer:
                 _add(outer, f"{wnid}.tar", inner_bytes.getvalue())
 
     def write_validation(self, wnids: tuple[str, ...], count: int) -> None:
-        """A flat tar of official names whose true class is among ``wnids``, in no order."""
+        """Write a flat, unsorted tar of official names whose true class is among ``wnids``."""
         chosen = set(wnids)
         numbers = [number for number, wnid in enumerate(validation_wnids(), 1) if wnid in chosen]
         picked = self._unsorted(numbers, min(count, len(numbers)))
@@ -187,7 +187,7 @@ class _Writer:
         return MadeSet(archives, md5, self.images, train, validation)
 
     def _annotations(self) -> tuple[MadeAnnotation, ...]:
-        """One for each of most train images, in class order; every quirk on one of them."""
+        """Make annotations for most train images, in class order; each quirk appears once."""
         train = [image for image in self.images.values() if image.split == TRAIN]
         annotated = self.rng.sample(train, math.ceil(0.85 * len(train)))
         dogs = [index for index, image in enumerate(annotated) if image.label in DOGS]
@@ -199,20 +199,20 @@ class _Writer:
         return tuple(sorted(made, key=lambda each: each.wnid))
 
     def _annotation(self, image: MadeImage, quirk: Quirk = Quirk.NONE) -> MadeAnnotation:
-        """That of an image; its boxes are made up where the quirk takes two and only one thing is to be seen."""
+        """Make an image's annotation; its boxes are invented if the quirk requires two and it has fewer."""
         boxes = _NOTHING if quirk in PAIRED and len(image.boxes) < 2 else image.boxes
         name = Path(image.filename).stem
         return annotation(name, image.wnid, (image.width, image.height), quirk, boxes=boxes)
 
     def _kinds(self, split: str, count: int) -> list[Kind]:
-        """The kind of each of ``count`` images: the odd ones somewhere among the rest."""
+        """The kind of each of ``count`` images, with the odd ones in random places."""
         others = (Kind.GREY if index % 40 == 39 else Kind.RGB for index in range(count))
         kinds = [*ODD_KINDS[split], *others][:count]
         self.rng.shuffle(kinds)
         return kinds
 
     def _unsorted(self, numbers: Sequence[int], count: int) -> list[int]:
-        """So many of ``numbers``, in an order that isn't the sorted one."""
+        """A sample of ``numbers``, never in sorted order."""
         picked = self.rng.sample(numbers, count)
         return picked[::-1] if picked == sorted(picked) else picked
 

@@ -1,6 +1,6 @@
-"""Pictures for the demo, with the sizes and the entropy of photographs, and the odd file formats among them.
+"""photograph: pictures with the sizes and the entropy of photographs, and odd file formats among them.
 
-Each shows things of one class in a field, on the water or in a room. ``shapes.json`` says what they look like.
+Each shows things of one class in a field, on the water or in a room. ``shapes.json`` describes their looks.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ Colour = tuple[int, int, int]
 TINY_SIZE: Size = (16, 16)
 
 _PATTERNS = ("plain", "stripes", "dots", "checks", "rings")
-_SMALLEST = 24  # pixels: a smaller thing can't be told from another
+_SMALLEST = 24  # pixels: smaller things all look alike
 _PALE = (236, 234, 224)
 
 _ORIENTATION = 0x0112  # the EXIF tag
-# A TIFF header and a directory that promises twelve entries, of which not one is there.
+# A TIFF header and a directory that promises twelve entries and has none.
 _CORRUPT_EXIF = b"Exif\0\0MM\0*\0\0\0\x08\0\x0c\x01\x0f\0\x02"
 
 
 class Kind(str, enum.Enum):
-    """What an image file is; all but RGB are rare."""
+    """The format of an image file; all except RGB are rare."""
 
     RGB = "rgb"
     GREY = "grey"
@@ -51,19 +51,19 @@ class Kind(str, enum.Enum):
 
 
 def photograph_size(seed: int) -> Size:
-    """The width and height of photograph ``seed`` in pixels: those of ILSVRC2012, about as often as there."""
+    """The width and height of photograph ``seed`` in pixels, with the frequencies of ILSVRC2012."""
     *sides, weights = zip(*shapes()["sizes"], strict=True)
     width, height = random.Random(f"size {seed}").choices([*zip(*sides, strict=True)], weights)[0]
     return width, height
 
 
 def photograph(seed: int, size: Size) -> Image.Image:
-    """An RGB image of some class; the same for the same arguments."""
+    """Draw an RGB image of a class; the same arguments give the same image."""
     return scene(seed, size, synsets()[seed % len(synsets())])[0]
 
 
 def encode(image: Image.Image, kind: Kind, quality: int = 90) -> bytes:
-    """An RGB image as the bytes of a file of that kind."""
+    """Encode an RGB image as the bytes of a file of that kind."""
     if kind is Kind.YCCK:
         return _encode_ycck(image, quality)
     if kind is Kind.PNG:
@@ -85,13 +85,13 @@ def photograph_quality(seed: int) -> int:
 
 
 def photograph_bytes(seed: int, kind: Kind = Kind.RGB) -> tuple[bytes, Size]:
-    """A whole photograph file and its width and height."""
+    """Make a whole photograph file; return its width and height too."""
     size = photograph_size(seed)
     return encode(photograph(seed, size), kind, photograph_quality(seed)), size
 
 
 def tiny(seed: int, kind: Kind = Kind.RGB) -> bytes:
-    """A real image of 16x16 pixels in some hundred bytes, for tests that want many."""
+    """Make a real image of 16x16 pixels in a few hundred bytes, for tests that require many."""
     rng = random.Random(f"tiny {seed}")
     image = Image.frombytes("RGB", (2, 2), rng.randbytes(12)).resize(TINY_SIZE, Image.Resampling.BICUBIC)
     if kind is Kind.RGB:
@@ -99,17 +99,17 @@ def tiny(seed: int, kind: Kind = Kind.RGB) -> bytes:
     return encode(image, kind, 75)
 
 
-# what things look like -------------------------------------------------------------------------------------------
+# looks of things -------------------------------------------------------------------------------------------------
 
 
 @functools.cache
 def shapes() -> dict[str, Any]:
-    """What ``shapes.json`` holds: how kinds of things and places are drawn, and which class is of which kind.
+    """The content of ``shapes.json``: how kinds of things and places are drawn, and the kind of each class.
 
-    A shape has its proportions, its place and its marks: an ellipse by two corners, a polygon by its points, or a line
-    by its points and its width, in a square of 100, and the tone of its colour. ``animals`` has the last label of each
-    kind, ``things`` those that people make, in turn, ``fruit`` the first label of what can be eaten. ``named`` has hue
-    and saturation of classes whose names tell.
+    A shape has proportions, a place, marks, and the tone of its colour. A mark is an ellipse by two corners, a polygon
+    by its points, or a line by its points and width, in a square of 100. ``animals`` has the last label of each kind,
+    ``things`` the kinds of man-made things in turn, ``fruit`` the first label of edible things. ``named`` has hue and
+    saturation of classes whose names imply them.
     """
     table: dict[str, Any] = json.loads(Path(__file__).with_name("shapes.json").read_text(encoding="utf-8"))
     return table
@@ -117,7 +117,7 @@ def shapes() -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Motif:
-    """How the things of one class look, whatever picture they are in."""
+    """The look of the things of one class, in every picture."""
 
     kind: str
     pattern: str
@@ -125,7 +125,7 @@ class Motif:
 
 
 def motif_of(wnid: str) -> Motif:
-    """How the things of a class look: the same wherever it is asked."""
+    """Compute the look of a class; the result is always the same."""
     table, label, words, rng = shapes(), labels()[wnid], texts()[wnid].lower(), random.Random(f"look {wnid}")
     things = table["things"]
     made = "fruit" if label >= table["fruit"] else things[(label - 401) // 50 % len(things)]
@@ -152,8 +152,8 @@ def _rgb(red: float, green: float, blue: float) -> Colour:
 
 
 def draw_thing(motif: Motif, size: Size) -> tuple[Image.Image, Image.Image]:
-    """A thing as an RGB image of its own, lit from above, and the mask that tells where it is."""
-    large = size[0] * 2, size[1] * 2  # twice as large, so that its edges are soft in the end
+    """Draw a thing as its own RGB image, lit from above, with the mask of its shape."""
+    large = size[0] * 2, size[1] * 2  # drawn twice as large, for soft edges
     paint, alpha, body = Image.new("RGB", large), Image.new("L", large), Image.new("L", large)
     for kind, tone, numbers in shapes()["shapes"][motif.kind]["marks"]:
         for image, colour in ((paint, motif.colours[tone]), (alpha, 255), (body, 255 * (tone == "body"))):
@@ -177,7 +177,7 @@ def _stroke(draw: ImageDraw.ImageDraw, kind: str, numbers: Sequence[float], size
 
 
 def _pattern(pattern: str, size: Size) -> Image.Image:
-    """A mask that tells where the darker of two colours is."""
+    """A mask of the places with the darker of two colours."""
     step = max(8, max(size) // 9)
     y, x = np.mgrid[: size[1], : size[0]]
     masks: dict[str, Callable[[], Any]] = {
@@ -190,13 +190,13 @@ def _pattern(pattern: str, size: Size) -> Image.Image:
     return Image.fromarray(np.where(masks[pattern](), 190, 0).astype(np.uint8))
 
 
-# a picture -------------------------------------------------------------------------------------------------------
+# pictures --------------------------------------------------------------------------------------------------------
 
 
 def scene(seed: int, size: Size, wnid: str) -> tuple[Image.Image, tuple[Corners, ...]]:
-    """An RGB image of one to three things of a class, and the box of each in pixels: xmin, ymin, xmax, ymax.
+    """Draw one to three things of a class; return the image and each box in pixels: xmin, ymin, xmax, ymax.
 
-    The same for the same arguments.
+    The same arguments give the same image.
     """
     rng = random.Random(f"scene {seed} {size} {wnid}")
     motif = motif_of(wnid)
@@ -205,14 +205,14 @@ def scene(seed: int, size: Size, wnid: str) -> tuple[Image.Image, tuple[Corners,
     image = _background(rng, size, place, horizon)
     things = rng.choice((1, 1, 1, 2, 3))
     boxes = [_put(rng, image, motif, horizon, ((number + 0.5) / things, things)) for number in range(things)]
-    image = image.filter(ImageFilter.BoxBlur(size[0] / 450))  # as soft as a lens makes it
+    image = image.filter(ImageFilter.BoxBlur(size[0] / 450))  # as soft as a lens
     coarse = _noise(rng, (size[0] // 2, size[1] // 2)).resize(size, Image.Resampling.BILINEAR)
     grain = ImageChops.overlay(image, Image.blend(_noise(rng, size).convert("RGB"), coarse.convert("RGB"), 0.4))
     return Image.blend(image, grain, rng.uniform(0.2, 0.42)), tuple(boxes)
 
 
 def _put(rng: random.Random, image: Image.Image, motif: Motif, horizon: float, among: tuple[float, int]) -> Corners:
-    """Draw one thing; ``among`` has the middle of its place, as a share of the width, and how many things there are."""
+    """Draw one thing; ``among`` has the centre of its place, as a share of the width, and the number of things."""
     shape, (width, height), (middle, things) = shapes()["shapes"][motif.kind], image.size, among
     share = rng.uniform(0.8, 1.0) * (0.72 if things == 1 else 0.5 - 0.06 * things)
     share *= min(width / shape["width"], height / shape["height"])
@@ -232,7 +232,7 @@ def _put(rng: random.Random, image: Image.Image, motif: Motif, horizon: float, a
 
 
 def _background(rng: random.Random, size: Size, place: dict[str, Any], horizon: float) -> Image.Image:
-    """Sky or a wall, hills one behind the other, and ground whose grain is coarser in front."""
+    """Draw sky or a wall, overlapping hills, and ground with a coarser grain in front."""
     width, height = size
     sky, hill, near = ([rng.randint(*each) for each in place[name]] for name in ("sky", "hill", "ground"))
     image = _gradient(size, sky, _PALE)
@@ -266,12 +266,12 @@ def _gradient(size: Size, above: Sequence[int], below: Sequence[int]) -> Image.I
 
 
 def _noise(rng: random.Random, size: Size) -> Image.Image:
-    """A grey image of chance alone."""
+    """A grey image of random noise."""
     width, height = max(1, size[0]), max(1, size[1])
     return Image.frombytes("L", (width, height), rng.randbytes(width * height))
 
 
-# how the odd ones are written ----------------------------------------------------------------------------------
+# odd file formats ----------------------------------------------------------------------------------------------
 
 
 def _save(image: Image.Image, options: dict[str, Any]) -> bytes:
@@ -281,7 +281,7 @@ def _save(image: Image.Image, options: dict[str, Any]) -> bytes:
 
 
 def _cmyk(image: Image.Image) -> Image.Image:
-    """The image in four inks, half of the grey part in black, as a printer's separation has it."""
+    """Convert to four inks, with half of the grey part in black, as in a printer's separation."""
     inks = ImageChops.invert(image).split()
     grey = ImageChops.darker(ImageChops.darker(inks[0], inks[1]), inks[2])
     black = grey.point([value // 2 for value in range(256)])
@@ -289,11 +289,11 @@ def _cmyk(image: Image.Image) -> Image.Image:
 
 
 def _encode_ycck(image: Image.Image, quality: int) -> bytes:
-    """A YCCK JPEG, which Pillow can read but not write by itself.
+    """Encode a YCCK JPEG, which Pillow can read but not write by itself.
 
-    libjpeg's YCCK is YCbCr of the three colour inks, and black unchanged. Those four planes are written as if they
-    were CMYK, without subsampling, and the transform flag of the Adobe marker then says 2 (YCCK) in place of 0.
-    Pillow inverts what it writes as CMYK, as Photoshop does; black is meant so, the other three are inverted first.
+    libjpeg's YCCK is YCbCr of the three colour inks, and black unchanged. So the four planes are written as CMYK,
+    without subsampling, and the transform flag of the Adobe marker is then set from 0 to 2 (YCCK). Pillow inverts CMYK
+    when it writes, as Photoshop does. That is right for black; the other three are inverted first.
     """
     *inks, black = _cmyk(image).split()
     planes = ImageChops.invert(Image.merge("RGB", inks).convert("YCbCr")).split()

@@ -1,4 +1,4 @@
-"""The whole way on a small ImageNet of our own making, served on this machine, without an account."""
+"""run_demo: every stage on a small generated ImageNet, served on this machine, without an account."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})", re.ASCII)
 
 @contextlib.contextmanager
 def serve(folder: Path, username: str, password: str) -> Iterator[str]:
-    """Serve the files right in ``folder`` behind Basic credentials for as long as the block runs.
+    """Serve the files directly in ``folder`` behind Basic credentials while the block runs.
 
     Yields:
         The base URL, ending in "/".
@@ -42,7 +42,7 @@ def serve(folder: Path, username: str, password: str) -> Iterator[str]:
 
 
 class FileServer(ThreadingHTTPServer):
-    """A server of one folder, on 127.0.0.1 and a free port, that prints nothing."""
+    """A silent server of one folder, on 127.0.0.1 and a free port."""
 
     daemon_threads = True
 
@@ -57,12 +57,12 @@ class FileServer(ThreadingHTTPServer):
         return f"http://127.0.0.1:{self.server_port}/"
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Say nothing: a client that goes away in the middle is an everyday thing here."""
+        """Ignore errors: clients often disconnect halfway here."""
 
 
 @contextlib.contextmanager
 def run_server(server: FileServer) -> Iterator[str]:
-    """Run a server in a thread for as long as the block runs, and yield its URL."""
+    """Run a server in a thread while the block runs, and yield its URL."""
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
     thread.start()
     try:
@@ -74,11 +74,11 @@ def run_server(server: FileServer) -> Iterator[str]:
 
 
 class FileHandler(BaseHTTPRequestHandler):
-    """HEAD and GET of whole files and of single byte ranges (RFC 9110, section 14)."""
+    """Serves HEAD and GET of whole files and of single byte ranges (RFC 9110, section 14)."""
 
     protocol_version = "HTTP/1.1"
     timeout = 60
-    disable_nagle_algorithm = True  # a small body would wait 40 ms for its headers to be acknowledged
+    disable_nagle_algorithm = True  # otherwise a small body waits 40 ms for the acknowledgement of its headers
     server: FileServer
 
     def do_GET(self) -> None:
@@ -100,21 +100,21 @@ class FileHandler(BaseHTTPRequestHandler):
             self.send_file(path)
 
     def is_welcome(self) -> bool:
-        """Whether the request carries the right credentials."""
+        """Whether the request has the right credentials."""
         given = self.headers.get("Authorization", "")
         return secrets.compare_digest(given.encode(), self.server.authorization.encode())
 
     def find_file(self) -> Path | None:
-        """The file asked for, if it is one right in the folder."""
+        """The requested file, if it is directly in the folder."""
         name = unquote(urlsplit(self.path).path).removeprefix("/")
         path = self.server.folder / name
         is_plain = name not in ("", ".", "..") and "/" not in name and "\0" not in name
         return path if is_plain and path.is_file() else None
 
     def send_file(self, path: Path) -> None:
-        """Send a file or the part of it that is asked for."""
+        """Send a file or the requested part of it."""
         with path.open("rb") as file:
-            stat = os.fstat(file.fileno())  # of the very file that is sent, even if it is replaced meanwhile
+            stat = os.fstat(file.fileno())  # of the open file, which may be replaced meanwhile
             size = stat.st_size
             headers = {
                 "Accept-Ranges": "bytes",
@@ -133,7 +133,7 @@ class FileHandler(BaseHTTPRequestHandler):
                 self.send_part(file, *span, HTTPStatus.PARTIAL_CONTENT, headers)
 
     def asked_range(self, size: int, headers: dict[str, str]) -> tuple[int, int] | None:
-        """Start and stop of the range asked for, None if it is the whole file; start >= stop: it isn't there."""
+        """Start and stop of the requested range, None for the whole file; start >= stop: beyond the end."""
         condition = self.headers.get("If-Range")
         if condition is not None and condition not in (headers["ETag"], headers["Last-Modified"]):
             return None
@@ -167,9 +167,9 @@ class FileHandler(BaseHTTPRequestHandler):
 
 
 def parse_range(header: str | None, size: int) -> tuple[int, int] | None:
-    """Start and stop of a single range of a file of ``size`` bytes; None if there is none, or none to heed.
+    """Parse a single range of a file of ``size`` bytes; None if it is absent, or to be ignored.
 
-    A range that lies beyond the end comes out empty: start >= stop.
+    A range beyond the end becomes empty: start >= stop.
     """
     match = _RANGE.fullmatch((header or "").strip())
     if not match or match[1] == match[2] == "":
@@ -181,10 +181,10 @@ def parse_range(header: str | None, size: int) -> tuple[int, int] | None:
 
 
 TRAIN_SHARDS, VALIDATION_SHARDS = 8, 2
-"""A thousandth of the real thing's images would leave most of its 1152 shards empty."""
+"""The defaults would make most of the 1152 shards empty: the demo has far fewer images."""
 
 MANY = 2000
-"""So many train images take long enough to show the progress of every stage."""
+"""Enough train images to show the progress of every stage."""
 
 USERNAME = "demo"
 
@@ -194,19 +194,19 @@ _OTHER = "choose another folder"
 def run_demo(
     data_dir: Path, engine: Engine, *, classes: int = 20, per_class: int = 12, progress: Progress | None = None
 ) -> RunSummary:
-    """Make archives under the official names, serve them on 127.0.0.1 behind credentials, run every stage on them.
+    """Make archives with the official names, serve them on 127.0.0.1 behind credentials, and run every stage on them.
 
-    The stages are the same code as for the real ImageNet, which is told apart by its URL and its digests only.
+    The code of the stages is the same as for the real ImageNet; only the URL and the digests differ.
 
     Args:
-        data_dir: the DATA_DIR to fill; run again on the same folder, it finds everything done.
-        engine: where work runs.
-        classes: how many of the 1000 classes.
-        per_class: train images a class; a quarter of all train images again are validation images.
-        progress: where to report.
+        data_dir: the DATA_DIR to fill; a second run on the same folder finds everything done.
+        engine: runs the work.
+        classes: the number of classes, of 1000.
+        per_class: train images per class; there are a quarter as many validation images.
+        progress: gets the progress of each stage.
 
     Raises:
-        UsageError: the folder holds something that no demo made, or one of other numbers.
+        UsageError: the folder holds other files, or a demo with other numbers.
     """
     progress, layout = progress or Silent(), Layout(data_dir)
     layout.refuse_urls()
@@ -216,7 +216,7 @@ def run_demo(
     progress.note("Some images and annotations of the demo are odd or damaged on purpose, as in the real archives.")
     of_stages = Silent() if classes * per_class < MANY else progress
     if layout.demo_path.exists() and not missing_archives(layout):
-        progress.note("the archives of an earlier run are there: they are not made and fetched again")
+        progress.note("the archives of an earlier run are kept")
         return run(layout, engine, extract=True, options=options, progress=of_stages)
     save_json(layout.demo_path, wanted)
     with tempfile.TemporaryDirectory(prefix="imagenet-prep-") as folder:
@@ -233,11 +233,11 @@ def run_demo(
 
 
 def _refuse_other(layout: Layout, wanted: Mapping[str, int]) -> None:
-    """Raise UsageError if the folder holds anything but a demo of the same numbers."""
+    """Raise UsageError if the folder holds anything except a demo with the same numbers."""
     folder, known = layout.data_dir, load_json(layout.demo_path)
     if known is None and folder.is_dir() and any(folder.iterdir()):
-        expected = "expected a new or empty folder, or one of the demo"
-        raise UsageError(f"{folder} holds something already", expected, _OTHER)
+        expected = "expected a new or empty folder, or an earlier demo"
+        raise UsageError(f"{folder} holds other files", expected, _OTHER)
     if isinstance(known, dict) and known != wanted and layout.raw_dir.exists():
         numbers = f"{known.get('classes')} classes of {known.get('per_class')} images"
-        raise UsageError(f"{folder} holds a demo of {numbers}", "expected to make the same again", _OTHER)
+        raise UsageError(f"{folder} holds a demo of {numbers}", "expected the same numbers", _OTHER)

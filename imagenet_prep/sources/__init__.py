@@ -1,1 +1,1 @@
-"""Where the images come from: archives read in place, or image folders."""
+"""Sources of images: archives read in place, and image folders."""

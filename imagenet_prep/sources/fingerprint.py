@@ -1,7 +1,7 @@
-"""Fingerprints: rows of a Catalog and the settings that decide bytes -> a digest of all that decides a shard's bytes.
+"""Fingerprints: rows of a Catalog and settings -> a digest of everything that decides a shard's bytes.
 
-That is the ordered items (name, label, words, boxes, length, columns), and the canonical form of the settings. Where
-the items lie, and since when, makes no difference.
+That is the ordered items (name, label, words, boxes, length, columns), and the canonical form of the settings. The
+place and age of the items make no difference.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ import numpy as np
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.names import Rows
 
-_NARROW = 1 << 16  # labels below it take 16 bits in a digest of names and sizes
+_NARROW = 1 << 16  # smaller labels take 16 bits in a digest of names and sizes
 
 
 class Fingerprints:
-    """Gives fingerprints of rows of a table: each a SHA-256 of one column after the other, numbers little-endian."""
+    """Computes fingerprints of rows of a table: each a SHA-256 of one column after the other, numbers little-endian."""
 
     def __init__(self, catalog: Catalog, settings: str) -> None:
         self._catalog, self._settings = catalog, settings
@@ -48,12 +48,12 @@ class Fingerprints:
 
 
 def fingerprint(catalog: Catalog, rows: Rows, settings: str) -> str:
-    """The fingerprint of these rows alone."""
+    """The fingerprint of these rows only."""
     return Fingerprints(catalog, settings).of(rows)
 
 
 def names_and_sizes(catalog: Catalog) -> str:
-    """A digest (hex) of the names, lengths and labels of all rows, in the order in which they were listed."""
+    """A digest (hex) of the names, lengths and labels of all rows, in listing order."""
     digest = hashlib.sha256(catalog.names.blob.data)
     digest.update(catalog.lengths.astype("<u8").tobytes())
     digest.update(catalog.labels.astype("<u2" if catalog.labels.max(initial=0) < _NARROW else "<u4").tobytes())

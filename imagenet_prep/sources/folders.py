@@ -1,4 +1,4 @@
-"""Folder, a container, and what lies below it: all files, those of a pattern, or those that a text names."""
+"""Folder, a container of image files, and its listings: all files, those of a pattern, or those named in a text."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ from imagenet_prep.storage.refusals import unreadable
 from imagenet_prep.storage.store import FolderEntry, changed
 
 HIDDEN, EMPTY, MACOSX = "hidden", "empty folders", "__MACOSX"
-"""What is passed over in a folder; macOS puts the last into every archive, for its own use."""
+"""Reasons to skip a file or folder; macOS adds the last to every archive, for its own use."""
 
 
 @dataclass(frozen=True, slots=True)
 class Folder(Container):
-    """A folder, an image a file: the container of all that lies below it."""
+    """A folder with one image per file: the container of all files below it."""
 
     reading: ClassVar[Reading] = "alone"
 
     def place(self, row: Row) -> str:
-        """Where a row lies, in words."""
+        """The place of a row, for messages."""
         return str(self.path / row.name)
 
     def open(self) -> Callable[[Row], Buffer]:
-        """What reads rows."""
+        """The function that reads rows."""
         return self._read
 
     def _read(self, row: Row) -> bytes:
@@ -54,10 +54,10 @@ class Folder(Container):
 
 
 def list_folder(base: AnyPath, engine: Engine) -> tuple[Catalog, Remarks]:
-    """Every file below ``base``, but for those whose own name or folder begins with a dot.
+    """List every file below ``base``, except those whose own name or folder starts with a dot.
 
-    What it passes over is counted. A folder that can't be read, a link to one, and a name that can't be written are
-    ``obstacles`` of the remarks: whoever takes the files raises them all together.
+    Skipped entries are counted. An unreadable folder, a link to a folder, and an invalid name are ``obstacles`` of the
+    remarks: the caller that uses the files raises them together.
 
     Raises:
         InputError: ``base`` itself is not a folder.
@@ -66,11 +66,11 @@ def list_folder(base: AnyPath, engine: Engine) -> tuple[Catalog, Remarks]:
 
 
 def list_matching(base: AnyPath, pattern: str, engine: Engine) -> tuple[Catalog, Remarks]:
-    """Every file below ``base`` whose path from there matches ``pattern``.
+    """List every file below ``base`` whose path from there matches ``pattern``.
 
     Raises:
-        InputError: what list_folder has for obstacles.
-        ValueError: the pattern is none.
+        InputError: one of the obstacles of list_folder.
+        ValueError: the pattern is invalid.
     """
     found, remarks = _list(_Walk(base, folder_of(pattern), compile_pattern(pattern), depth_of(pattern)), engine)
     if remarks.obstacles:
@@ -83,8 +83,8 @@ def _list(walk: _Walk, engine: Engine) -> tuple[Catalog, Remarks]:
     files, remarks = top.rows.listed(), [top.remarks]
 
     def parts() -> Iterator[Catalog]:
-        """The files of the top between those of the folders, as their names are sorted."""
-        row, step = 0, max(1, len(folders) // (16 * engine.workers))  # small folders take less than to send a task
+        """The files of the top folder, merged with those of its subfolders by name."""
+        row, step = 0, max(1, len(folders) // (16 * engine.workers))  # small folders are faster than a task
         groups = [folders[start : start + step] for start in range(0, len(folders), step)]
         found = itertools.chain.from_iterable(in_order(engine, walk, groups))
         for folder, (rows, said) in zip(folders, found, strict=True):
@@ -100,7 +100,7 @@ def _list(walk: _Walk, engine: Engine) -> tuple[Catalog, Remarks]:
 
 @dataclass(slots=True)
 class _Found:
-    """What was found so far."""
+    """The rows and remarks so far."""
 
     rows: CatalogBuilder
     remarks: Remarks
@@ -108,9 +108,9 @@ class _Found:
 
 @dataclass(frozen=True, slots=True)
 class _Walk:
-    """Lists folders below ``base``, with all below them.
+    """Lists folders below ``base``, with everything below them.
 
-    ``begin`` is where the search starts; ``accept`` what a path must match, ``depth`` how many folders deep it can lie.
+    ``begin`` is the folder to search; ``accept`` is the pattern of a path, ``depth`` the maximum depth of a match.
     """
 
     base: AnyPath
@@ -119,7 +119,7 @@ class _Walk:
     depth: int | None
 
     def start(self) -> tuple[_Found, list[str]]:
-        """The files of the folder where the search starts, and the folders in it."""
+        """The files and the subfolders of the folder to search."""
         folder = self.base / self.begin
         if not folder.is_dir():
             what = "is not a folder" if folder.exists() else "is not there"
@@ -131,7 +131,7 @@ class _Walk:
         return found, folders
 
     def __call__(self, folders: Sequence[str]) -> list[tuple[Catalog, Remarks]]:
-        """The files below each of some folders, in the order of the bytes of their names."""
+        """The files below each of some folders, sorted by the bytes of their names."""
         return [self._below(folder) for folder in folders]
 
     def _below(self, folder: str) -> tuple[Catalog, Remarks]:
@@ -147,7 +147,7 @@ class _Walk:
         return _Found(CatalogBuilder(Folder(self.base)), Remarks())
 
     def _entries(self, folder: str, found: _Found) -> Iterator[tuple[str, FolderEntry]]:
-        """What a folder holds and the search takes; what is passed over, and what is in the way, goes to ``found``."""
+        """The accepted entries of a folder; skipped entries and obstacles are added to ``found``."""
         if self.depth is not None and folder and folder.count("/") + 1 > self.depth:
             return
         try:
@@ -174,18 +174,18 @@ class _Walk:
         return True
 
     def _is_folder(self, name: str, entry: FolderEntry, found: _Found) -> bool:
-        """Whether it is a folder to look into; anything else is taken at once, or is in the way."""
+        """Whether the search enters an entry; other entries are accepted now, or are obstacles."""
         if entry.is_dir(follow_symlinks=False):
             return True
         try:
             if entry.is_symlink() and entry.is_dir():
                 raise InputError(
                     f"{entry.path} is a link to another folder",
-                    "expected a folder: links of folders may lead out of the data, or in circles",
-                    "put the folder in its place, or name it in the recipe",
+                    "expected a folder: links may lead out of the data, or in circles",
+                    "replace the link with the folder, or name the folder in the recipe",
                 )
             self._take(found, name, entry)
-        except OSError as error:  # a link to nowhere, or to itself
+        except OSError as error:  # a dangling or circular link
             found.remarks.obstacles.append(InputError(f"{entry.path} can't be read", error.strerror or str(error)))
         except InputError as error:
             found.remarks.obstacles.append(error)
@@ -206,16 +206,16 @@ class _Walk:
 
 
 def _in_path_order(entry: FolderEntry) -> bytes:
-    """What sorts the entries of a folder as the paths of all files in and below it."""
+    """A key that sorts the entries of a folder like the paths of all files in and below it."""
     return os.fsencode(f"{entry.name}/" if entry.is_dir(follow_symlinks=False) else entry.name)
 
 
-_CHUNK = 4096  # names a task
+_CHUNK = 4096  # names per task
 
 
 @dataclass(frozen=True, slots=True)
 class FileList:
-    """What a manifest says: a path within the data and the line it stands in, a file."""
+    """The content of a manifest: one path within the data per file, and its line number."""
 
     path: AnyPath
     names: list[str]
@@ -223,10 +223,10 @@ class FileList:
 
 
 def read_file_list(path: AnyPath, base: Path) -> FileList:
-    """The names in a manifest, relative to ``base``; absolute ones must lie in it. Blank lines are passed over.
+    """Read the names in a manifest, relative to ``base``; absolute ones must be below it. Blank lines are skipped.
 
     Raises:
-        InputError: it can't be read, or a line leads out of ``base`` or stands there twice.
+        InputError: it can't be read, or a line leads out of ``base`` or repeats a path.
     """
     names: list[str] = []
     lines = array("Q")
@@ -247,7 +247,7 @@ def _twice(path: AnyPath, names: Sequence[str], lines: Sequence[int]) -> InputEr
     first: dict[str, int] = {}
     row = next(row for row, name in enumerate(names) if first.setdefault(name, row) < row)
     before = lines[first[names[row]]]
-    return InputError(f"{path}, line {lines[row]}: {names[row]} is in line {before} already", "expected it once")
+    return InputError(f"{path}, line {lines[row]}: {names[row]} is already in line {before}", "expected it once")
 
 
 def _read_text(path: AnyPath) -> str:
@@ -268,7 +268,7 @@ def _within(entry: str, base: Path, path: AnyPath, line: int) -> str:
         raise InputError(
             f"{path}, line {line}: {entry} leads out of the data",
             f"expected a path below {base}",
-            "name the folder that holds all files with --raw, or DATAPATH in the environment",
+            "pass the folder that holds all files with --raw, or in DATAPATH",
         )
     return name
 
@@ -277,7 +277,7 @@ def look_up(files: FileList, base: AnyPath, engine: Engine) -> tuple[Catalog, Re
     """The files of a manifest, in its order.
 
     Raises:
-        InputError: one is not there; the error names its line.
+        InputError: a file does not exist; the error names its line.
     """
     starts = range(0, len(files.names), _CHUNK)
     found = in_order(engine, _LookUp(base), (files.names[start : start + _CHUNK] for start in starts))
@@ -289,8 +289,8 @@ def look_up(files: FileList, base: AnyPath, engine: Engine) -> tuple[Catalog, Re
             more = f" (and {len(missing) - 1} more near it)" if len(missing) > 1 else ""
             raise InputError(
                 f"{files.path}, line {files.lines[start + row]}: {base / files.names[start + row]} {reason}{more}",
-                "expected every file that a manifest names to be there",
-                "take the line out, or remove the manifest to have it made again",
+                "expected every file in the manifest to exist",
+                "remove the line, or remove the manifest to make it again",
             )
         parts.append(rows)
         said.append(remarks)
@@ -298,25 +298,25 @@ def look_up(files: FileList, base: AnyPath, engine: Engine) -> tuple[Catalog, Re
 
 
 def pick_listed(files: FileList, listing: Catalog) -> list[int]:
-    """The rows of a listing that a manifest names, in its order.
+    """The rows of a listing that a manifest names, in manifest order.
 
     Raises:
-        InputError: one is not there; the error names its line.
+        InputError: a file is not listed; the error names its line.
     """
     rows = {name: row for row, name in enumerate(listing.names)}
     for name, line in zip(files.names, files.lines, strict=True):
         if name not in rows:
             raise InputError(
                 f"{files.path}, line {line}: {name} is not among the files of the source",
-                "expected every file that a manifest names to be there",
-                "take the line out, or look at the source of the recipe",
+                "expected every file in the manifest to exist",
+                "remove the line, or check the source in the recipe",
             )
     return [rows[name] for name in files.names]
 
 
 @dataclass(frozen=True, slots=True)
 class _LookUp:
-    """Looks up names: what was found, remarks, and the place of each missing name with the reason."""
+    """Looks up names: rows, remarks, and the index of each missing name with the reason."""
 
     base: AnyPath
 

@@ -1,4 +1,4 @@
-"""Names, the file names of a table's rows: one blob of UTF-8 and where each begins. As objects they fill the memory."""
+"""Names: the file names of a table's rows, as one blob of UTF-8 with start offsets; objects would fill the memory."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 Column: TypeAlias = NDArray[Any]
-"""A value a row."""
+"""One value per row."""
 
 Rows: TypeAlias = Sequence[int] | Column
-"""Numbers of rows: a range, or any others."""
+"""Row numbers: a range, or any others."""
 
 CHUNK = 1 << 16
-"""Rows that are looked at together."""
+"""The number of rows handled together."""
 
-_ENDING = 5  # bytes of the longest ending that is asked for
+_ENDING = 5  # bytes of the longest suffix tested
 _WORD = 8
 
 
@@ -30,14 +30,14 @@ def chunks(count: int) -> Iterator[range]:
 
 
 def places_of(rows: Rows) -> Any:
-    """Rows as an index of a column: of a range that of a view."""
+    """Rows as an index of a column; a range gives a view."""
     if isinstance(rows, range) and rows.step == 1:
         return slice(rows.start, rows.stop)
     return np.asarray(rows) if len(rows) else np.zeros(0, np.int64)
 
 
 def edges_of(lengths: Column) -> Column:
-    """Where pieces of these lengths begin, one behind the other, and the last one ends."""
+    """Start offsets of consecutive pieces of these lengths, and the end of the last."""
     most = int(lengths.sum(dtype=np.int64))
     edges = np.zeros(len(lengths) + 1, np.int32 if most < 1 << 31 else np.int64)
     np.cumsum(lengths, out=edges[1:])
@@ -46,14 +46,14 @@ def edges_of(lengths: Column) -> Column:
 
 @dataclass(slots=True, eq=False)
 class Names(Sequence[str]):
-    """Names by row: ``blob`` holds their bytes (uint8), that of ``row`` from ``starts[row]`` to ``starts[row + 1]``."""
+    """Names by row: ``blob`` holds their bytes (uint8), row ``row`` from ``starts[row]`` to ``starts[row + 1]``."""
 
     blob: Column = field(default_factory=lambda: np.zeros(0, np.uint8))
     starts: Column = field(default_factory=lambda: np.zeros(1, np.int64))
 
     @classmethod
     def take(cls, texts: Iterable[str]) -> Names:
-        """The names that texts are."""
+        """Names from texts."""
         encoded = [text.encode() for text in texts]
         blob = np.frombuffer(bytearray().join(encoded), np.uint8)
         return cls(blob, edges_of(np.fromiter(map(len, encoded), np.int64, len(encoded))))
@@ -69,31 +69,31 @@ class Names(Sequence[str]):
             yield from self._texts(rows)
 
     def encoded(self, row: int) -> bytes:
-        """A name in UTF-8."""
+        """The UTF-8 bytes of a name."""
         row = row + len(self) if row < 0 else row
         start, stop = self.starts.item(row), self.starts.item(row + 1)
         found: bytes = self.blob[start:stop].tobytes()
         return found
 
     def slices(self, rows: range) -> list[bytes]:
-        """The names of neighbours in UTF-8."""
+        """The UTF-8 bytes of consecutive names."""
         joined, edges = self._joined(rows)
         return [joined[start:stop] for start, stop in pairwise(edges)]
 
     def _texts(self, rows: range) -> list[str]:
         joined, edges = self._joined(rows)
-        if joined.isascii():  # one decoding in place of many
+        if joined.isascii():  # decode once, not per name
             text = joined.decode("ascii")
             return [text[start:stop] for start, stop in pairwise(edges)]
         return [joined[start:stop].decode() for start, stop in pairwise(edges)]
 
     def _joined(self, rows: range) -> tuple[bytes, list[int]]:
-        """The bytes of neighbours, and where each begins in them, and the last one ends."""
+        """The bytes of consecutive names, their start offsets, and the end of the last."""
         edges = self.starts[rows.start : rows.stop + 1]
         return self.blob[edges[0] : edges[-1]].tobytes(), (edges - edges[0]).tolist()
 
     def picked(self, rows: Rows) -> Names:
-        """Those of ``rows``, in that order; of a range they share their memory."""
+        """The names of ``rows``, in that order; a range shares their memory."""
         if isinstance(rows, range) and rows.step == 1:
             starts = self.starts[rows.start : rows.stop + 1]
             return Names(self.blob[starts[0] : starts[-1]], starts - starts[0]) if len(rows) else Names()
@@ -108,34 +108,34 @@ class Names(Sequence[str]):
             blob[start:stop] = self.blob[np.repeat(shifts, lengths[where]) + np.arange(start, stop)]
         return Names(blob, edges)
 
-    # what is asked of them -------------------------------------------------------------------------------------
+    # queries ---------------------------------------------------------------------------------------------------
 
     def repeated(self) -> Iterator[int]:
-        """The rows whose name the next row has too."""
+        """The rows whose name equals that of the next row."""
         for rows in chunks(len(self)):
             found = self.slices(range(rows.start, min(rows.stop + 1, len(self))))
             yield from (row for row, (name, following) in enumerate(pairwise(found), rows.start) if name == following)
 
     def first_twice(self) -> int | None:
-        """The first row whose name the next row has too."""
+        """The first row whose name equals that of the next row."""
         return next(self.repeated(), None)
 
     def find(self, name: bytes, start: int = 0) -> int:
-        """Where a name is or would be from row ``start`` on; names are in the order of their bytes."""
+        """The row of a name, present or not, from row ``start`` on; names are sorted by their bytes."""
         return bisect_left(range(len(self)), name, start, key=self.encoded)
 
     def below(self, lead: str) -> range:
-        """The rows whose names begin with ``lead``, a folder and a slash; names are in the order of their bytes."""
+        """The rows whose names start with ``lead``, a folder and a slash; names are sorted by their bytes."""
         start = self.find(lead.encode())
         return range(start, self.find(f"{lead[:-1]}0".encode(), start))
 
     def folders(self, rows: Rows, lead: str) -> Iterator[tuple[range, str | None, int]]:
-        """Places that follow each other among the rows and lie in one folder behind ``lead``; all names begin with it.
+        """Runs of consecutive rows that share a folder after ``lead``, with which all names start.
 
-        With them the folder, None for a single one that lies in none, and the most slashes that one of the names has.
+        Each run has its folder (None for a single name in no folder) and the maximum number of slashes in a name.
         """
         behind = len(lead.encode())
-        start, folder, most = 0, b"", 0  # of the run that is being read
+        start, folder, most = 0, b"", 0  # of the current run
         for block in chunks(len(rows)):
             part = rows[block.start : block.stop]
             names = self.slices(part) if isinstance(part, range) and part.step == 1 else self._any(part)
@@ -154,14 +154,14 @@ class Names(Sequence[str]):
         return found.slices(range(len(found)))
 
     def holding(self, words: Sequence[bytes]) -> Iterator[str]:
-        """Those near which one of these words stands, in letters of any case; all that hold one are among them."""
+        """Candidate rows for names with one of these words, in any case; every real match is included."""
         for rows in chunks(len(self)):
             joined = self._joined(rows)[0].lower()
-            if any(all(letter in joined for letter in word) and word in joined for word in words):  # letters are quick
+            if any(all(letter in joined for letter in word) and word in joined for word in words):  # letters are fast
                 yield from self._texts(rows)
 
     def chosen(self, accept: Callable[[str], bool]) -> Column:
-        """For each whether ``accept`` takes it, which looks at no more than its last 5 bytes."""
+        """Whether ``accept`` accepts each name; it sees only the last 5 bytes."""
         found = np.zeros(len(self), np.bool_)
         for rows, tails in self._tails():
             kinds, which = np.unique(tails, return_inverse=True)
@@ -169,14 +169,14 @@ class Names(Sequence[str]):
         return found
 
     def endings(self) -> set[str]:
-        """The last 5 bytes that there are."""
+        """The distinct last 5 bytes."""
         found: set[int] = set()
         for _, tails in self._tails():
-            found.update((int(tails[0]), *np.unique(tails[tails != tails[0]]).tolist()))  # most often all are the same
+            found.update((int(tails[0]), *np.unique(tails[tails != tails[0]]).tolist()))  # usually all are equal
         return set(map(_text, found))
 
     def _tails(self) -> Iterator[tuple[range, Column]]:
-        """The last 5 bytes of each as a number; zeros before those of a shorter name."""
+        """The last 5 bytes of each name as a number; shorter names are padded with leading zeros."""
         for rows in chunks(len(self)):
             edges = self.starts[rows.start : rows.stop + 1].astype(np.int64)
             places = edges[1:, None] - np.arange(_ENDING, 0, -1)

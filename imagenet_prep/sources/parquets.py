@@ -1,9 +1,9 @@
-"""ParquetImages, a container: images as Hugging Face's datasets keep them, a row each of a parquet file.
+"""ParquetImages, a container: images as Hugging Face's datasets keep them, one per row of a parquet file.
 
 Column ``image`` is a struct of ``bytes`` and ``path``, ``label`` a number
 (https://huggingface.co/docs/datasets/image_load, "Image" in https://huggingface.co/docs/datasets/about_dataset_features).
-A row group is compressed as a whole, most often as one page: no row can be read without all that is before it in its
-group. So rows are read in their order, a few at a time; out of order each costs its group.
+A row group is compressed as a whole, usually as one page: to read a row, all earlier rows of its group must be decoded.
+So rows are read in file order, a few at a time; any other order decodes the group again per row.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ if TYPE_CHECKING:
     from pyarrow.parquet import ParquetFile
 
 BATCH = 64
-"""Rows that are decoded at a time."""
+"""The number of rows decoded at a time."""
 
-_BUFFER = 1 << 20  # bytes asked of a file at a time
-_REMEDY = "get a sound copy of it"
+_BUFFER = 1 << 20  # bytes per read of a file
+_REMEDY = "get an intact copy of it"
 _COLUMNS = "a column image of bytes and path, and a column label of whole numbers"
 
 
 class ImageRow(NamedTuple):
-    """What a row tells but for its image: where it is in its file, counted from 0, and how many bytes its image has."""
+    """A row without its image: its number in the file, from 0, and the length of its image in bytes."""
 
     number: int
     path: str
@@ -46,16 +46,16 @@ class ImageRow(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ParquetImages(Container):
-    """A parquet file, an image a row: a Row's ``offset`` is the number of the row in the file, from 0."""
+    """A parquet file with one image per row: a Row's ``offset`` is the row's number in the file, from 0."""
 
     reading: ClassVar[Reading] = "in order"
 
     def place(self, row: Row) -> str:
-        """Where a row lies, in words."""
+        """The place of a row, for messages."""
         return f"{self.path.name}, row {row.offset:,}"
 
     def open(self) -> Callable[[Row], Buffer]:
-        """What reads rows, each for little if they come in the order of the file."""
+        """The function that reads rows; it is fast in file order."""
         return _Rows(local_path(self.path)).read
 
 
@@ -63,17 +63,17 @@ def check_pyarrow() -> None:
     """Raise UsageError if the library that reads parquet files is not installed."""
     if importlib.util.find_spec("pyarrow") is None:
         raise UsageError(
-            "parquet files are read by pyarrow, not installed here",
-            "expected the library of the extra that is called parquet",
+            "pyarrow, which reads parquet files, is not installed",
+            "expected the extra parquet",
             "pip install 'imagenet-prep[parquet]'    (with make: make imagenet EXTRAS=parquet ...)",
         )
 
 
 def iter_rows(path: Path) -> Iterator[ImageRow]:
-    """All rows of a file in order, without their images; those are read to know their lengths, a few at a time.
+    """List all rows of a file in order, without their images, which are only read for their lengths.
 
     Raises:
-        InputError: the file is damaged, or holds something else.
+        InputError: the file is damaged, or has other columns.
     """
     with contextlib.closing(_open(path)) as file:
         import pyarrow.compute as pc
@@ -88,7 +88,7 @@ def iter_rows(path: Path) -> Iterator[ImageRow]:
                 raise _without_image(
                     path, first, zip(content.is_valid(), names.is_valid(), label.is_valid(), strict=True)
                 )
-            with _faults(path, first):  # a path that is no UTF-8
+            with _faults(path, first):  # a path may be invalid UTF-8
                 values = names.to_pylist(), label.to_pylist(), pc.binary_length(content).to_pylist()
             yield from map(ImageRow, itertools.count(first), *values)
             first += len(batch)
@@ -97,7 +97,7 @@ def iter_rows(path: Path) -> Iterator[ImageRow]:
 
 
 class _Rows:
-    """Reads images by their row, for several threads too; a row after the last one goes on from there."""
+    """Reads images by their row, for several threads too; the next row continues where the last one ended."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -107,7 +107,7 @@ class _Rows:
         self._starts = [0, *itertools.accumulate(counts)]
         self._lock = threading.Lock()
         self._decoded: Any = ()  # the images of the rows from _first on
-        self._first = self._stop = 0  # _stop: the end of the group that is being read
+        self._first = self._stop = 0  # _stop: the end of the current group
         self._batches: Iterator[Any] = iter(())
 
     def read(self, row: Row) -> Buffer:
@@ -122,7 +122,7 @@ class _Rows:
             content = self._decoded[row.offset - self._first].as_buffer()
         if content is None or content.size != row.length:
             raise self._changed(row, "null" if content is None else f"{content.size:,}")
-        return memoryview(content).cast("B")  # pyarrow says that they are signed
+        return memoryview(content).cast("B")  # pyarrow declares them signed
 
     def _begin(self, group: int) -> None:
         self._first, self._stop, self._decoded = self._starts[group], self._starts[group + 1], ()
@@ -130,7 +130,7 @@ class _Rows:
 
     def _decode(self) -> None:
         self._first += len(self._decoded)
-        self._decoded = ()  # what is there is let go before there is more
+        self._decoded = ()  # free the memory first
         batch = next(self._batches, None)
         if batch is None:
             raise _damaged(self._path, self._first, "its row group ends before its last row")
@@ -145,10 +145,10 @@ class _Rows:
 
 
 def _open(path: Path) -> ParquetFile:
-    """A file whose columns are those of images.
+    """Open a file and check that it has the columns of images.
 
     Raises:
-        InputError: it can't be read, is no sound parquet file, or holds something else.
+        InputError: it can't be read, is damaged or no parquet file, or has other columns.
     """
     check_pyarrow()
     from pyarrow.parquet import ParquetFile
@@ -178,7 +178,7 @@ def _holds_images(schema: Iterable[Any]) -> bool:
 
 
 def _batches(path: Path, file: ParquetFile, first: int, group: int, *columns: str) -> Iterator[Any]:
-    """The rows of a group, which begins at row ``first``; without threads: the process may fork later."""
+    """The rows of a group, whose first is ``first``; without threads, since the process may fork later."""
     found = file.iter_batches(batch_size=BATCH, row_groups=[group], columns=columns, use_threads=False)
     while True:
         with _faults(path, first):
@@ -191,7 +191,7 @@ def _batches(path: Path, file: ParquetFile, first: int, group: int, *columns: st
 
 @contextlib.contextmanager
 def _faults(path: Path, row: int) -> Iterator[None]:
-    """Turn what is said of a file, read up to ``row``, into the error that names it."""
+    """Turn pyarrow's errors about a file, read up to ``row``, into the error that names it."""
     from pyarrow import ArrowException
 
     try:
@@ -208,7 +208,7 @@ def _damaged(path: Path, row: int, reason: str) -> InputError:
 
 
 def _without_image(path: Path, first: int, rows: Iterable[Iterable[Any]]) -> InputError:
-    """The error for the first row that lacks something; ``rows`` tell what each has."""
+    """The error for the first incomplete row; ``rows`` give the values of each."""
     lacking = next(number for number, row in enumerate(rows, first) if not all(part.as_py() for part in row))
     return InputError(
         f"{path} lacks the bytes, the path or the label of an image, in row {lacking:,}",

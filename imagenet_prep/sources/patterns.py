@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 MAX_LENGTH = 4096
-"""Characters of the longest pattern: no path of Linux is longer."""
+"""The maximum length of a pattern: no path of Linux is longer."""
 
 _FOLDERS = r"(?:[^/.][^/]*/)*"
 _LITERAL = r"\[([*?[])\]"
@@ -15,24 +15,24 @@ _VISIBLE = r"[^/.][^/]*"
 
 
 def is_pattern(text: str) -> bool:
-    """Whether a text holds one of the characters that make it a pattern."""
+    """Whether a text contains a pattern character."""
     return any(sign in text for sign in "*?[")
 
 
 def literal(text: str) -> str:
-    """The pattern that a text matches and nothing else does."""
+    """The pattern that matches exactly this text."""
     return re.sub(r"[*?\[]", r"[\g<0>]", text)
 
 
 def split_pattern(pattern: str) -> tuple[str, str]:
-    """The folders before the first pattern character, and the rest: ``a/b/*.png`` is ``a/b`` and ``*.png``."""
+    """Split a pattern before its first pattern character: ``a/b/*.png`` is ``a/b`` and ``*.png``."""
     parts = pattern.split("/")
     fixed = next((i for i, part in enumerate(parts) if is_pattern(part)), len(parts) - 1)
     return "/".join(parts[:fixed]) or ("/" if pattern.startswith("/") else ""), "/".join(parts[fixed:])
 
 
 def folder_of(pattern: str) -> str:
-    """The folder that every match lies in; with ``literal`` parts of the pattern, which ``split_pattern`` stops at."""
+    """The folder that contains every match, with literal parts such as ``[*]``, where ``split_pattern`` stops."""
     folders = []
     for part in pattern.split("/")[:-1]:
         if is_pattern(re.sub(_LITERAL, "", part)):
@@ -42,29 +42,29 @@ def folder_of(pattern: str) -> str:
 
 
 def depth_of(pattern: str) -> int | None:
-    """How many folders deep a match can lie; None for any."""
+    """The maximum folder depth of a match; None for any."""
     return None if "**" in pattern else pattern.count("/")
 
 
 def compile_pattern(pattern: str) -> re.Pattern[str]:
-    """The expression whose full match a path must be. Names that begin with a dot match only where the pattern does.
+    """Compile a pattern that a path must match in full. Names that start with a dot match only an explicit dot.
 
-    It never goes back to an earlier ``*`` or ``**``: what stands between two of them is taken where it occurs first,
-    which leaves the most to what follows. So the time for a name grows with its length, not with the ways to read it.
+    It never backtracks to an earlier ``*`` or ``**``: the text between two of them matches at its first occurrence,
+    which leaves the most for the rest. So the time for a name grows with its length only.
 
     Raises:
-        ValueError: a ``**`` that is not a whole part, a bracket that is not closed, a range that runs backwards, or
-            a pattern longer than any path.
+        ValueError: a ``**`` that is not a whole part, an unclosed bracket, a reversed range, or a pattern longer than
+            any path.
     """
     if len(pattern) > MAX_LENGTH:
         raise ValueError(f"longer than any path: {MAX_LENGTH:,} characters at most")
     numbers = itertools.count()  # of the groups of the expression
-    runs: list[list[str]] = [[]]  # parts that follow each other, between one ** and the next
+    runs: list[list[str]] = [[]]  # consecutive parts, between one ** and the next
     for part in pattern.split("/"):
         if part == "**":
             runs.append([])
         elif "**" in part:
-            raise ValueError("** must stand alone between slashes")
+            raise ValueError("** must be alone between slashes")
         else:
             runs[-1].append(_part(part, numbers))
     first, *others = (["/".join(run)] if run else [] for run in runs)
@@ -72,7 +72,7 @@ def compile_pattern(pattern: str) -> re.Pattern[str]:
 
 
 def _joined(first: list[str], others: list[list[str]], numbers: Iterator[int]) -> str:
-    """The expression of runs with a ``**`` before each but the first; a run is one expression, or none."""
+    """The expression of runs with a ``**`` before each except the first; a run is one expression, or empty."""
     expression = "".join(f"{run}/" if others else run for run in first)
     for run in others[:-1]:
         expression += _once(f"{_FOLDERS}?{run[0]}/", numbers) if run else ""
@@ -82,13 +82,13 @@ def _joined(first: list[str], others: list[list[str]], numbers: Iterator[int]) -
 
 
 def _once(expression: str, numbers: Iterator[int]) -> str:
-    """What matches as ``expression`` does at first, and is not tried again: (?>...) came with Python 3.11."""
+    """An atomic group: the first match of ``expression``, never retried; (?>...) came with Python 3.11."""
     name = f"_{next(numbers)}"
     return f"(?=(?P<{name}>{expression}))(?P={name})"
 
 
 def _part(part: str, numbers: Iterator[int]) -> str:
-    """The expression of the signs between two slashes."""
+    """The expression of the characters between two slashes."""
     first, *others = _between_stars(part)
     expression = ("" if part.startswith(".") else r"(?!\.)") + first
     for run in others[:-1]:
@@ -99,7 +99,7 @@ def _part(part: str, numbers: Iterator[int]) -> str:
 
 
 def _between_stars(part: str) -> list[str]:
-    """The expressions of what stands before, between and after the stars of a part."""
+    """The expressions of the text before, between and after the stars of a part."""
     runs, position = [""], 0
     while position < len(part):
         sign = part[position]
@@ -111,7 +111,7 @@ def _between_stars(part: str) -> list[str]:
         elif sign == "[":
             end = part.find("]", position + 1 + part.startswith(("!", "^"), position))
             if end < 0:
-                raise ValueError("a [ that is not closed")
+                raise ValueError("an unclosed [")
             runs[-1] += _one_of(part[position:end])
             position = end + 1
         else:
@@ -127,7 +127,7 @@ def _one_of(inside: str) -> str:
         low, high = inside[position], inside[position + 2 : position + 3]
         if high and inside[position + 1] == "-":
             if high < low:
-                raise ValueError("a range in [...] that runs backwards")
+                raise ValueError("a reversed range in [...]")
             expression += f"{re.escape(low)}-{re.escape(high)}"
             position += 3
         else:

@@ -1,4 +1,4 @@
-"""Rows of a catalog -> their bytes in turn, those of an object store fetched ahead; or files of their own."""
+"""read_in_turn: rows of a catalog -> their bytes in order, prefetched from an object store; or files of their own."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
 
 _AT_ONCE = 8
-_TOGETHER = 32  # rows that are asked for in one call, of an archive ten at a time
+_TOGETHER = 32  # rows per request; for archives, ten requests at a time
 _BATCHES = 4
-_HELD = 32 << 20  # bytes of rows that were asked for and not taken yet
+_HELD = 32 << 20  # bytes of rows requested and not yet used
 
 
 def read_in_turn(catalog: Catalog, reader: Reader) -> Iterator[Buffer]:
     """The bytes of each row, in order.
 
     Raises:
-        InputError: those of a row are not there any more.
-        NetworkError, AccessError: as their names say.
+        InputError: the bytes of a row are gone or have changed.
+        NetworkError, AccessError: the object store can't be reached, or refuses.
     """
     if any(local_or_none(container.path) is None for container in catalog.containers):
         return _fetched(catalog, range(len(catalog)), reader)
@@ -61,7 +61,7 @@ def _fetched(catalog: Catalog, rows: Sequence[int], reader: Reader) -> Iterator[
 
 
 def _batches(catalog: Catalog, rows: Sequence[int]) -> Iterator[list[int]]:
-    """The rows in turn, as many at a time as are asked for together."""
+    """The rows in order, in batches that are requested together."""
     batch: list[int] = []
     size = 0
     for row in rows:
@@ -76,7 +76,7 @@ def _batches(catalog: Catalog, rows: Sequence[int]) -> Iterator[list[int]]:
 
 
 def _ask(catalog: Catalog, batch: Sequence[int], reader: Reader, pool: ThreadPoolExecutor) -> Iterator[Buffer]:
-    """The bytes of each row of a batch: those of one archive in one call, those of a file of its own in another."""
+    """The bytes of each row of a batch: one call for rows of an archive, another for separate files."""
     groups: dict[Container | int, list[int]] = {}
     for row in batch:
         container = catalog.container(row)
@@ -96,13 +96,13 @@ def _read(catalog: Catalog, group: Sequence[int], reader: Reader) -> list[Buffer
 
 
 def write_rows(catalog: Catalog, rows: Iterable[int], folder_of: Callable[[int], Path]) -> Iterator[int]:
-    """Write the bytes of each row to a new file of its name in the folder that it goes to, and say which one that was.
+    """Write the bytes of each row to a new file of its name in its target folder, and yield each row that is done.
 
-    Names must be safe to be made a path of. Each container is asked for rows by rising offset. Slices of an archive are
-    copied within the kernel where it can.
+    Names must be safe as paths. Each container is asked for rows by rising offset. The kernel copies slices of an
+    archive if it can.
 
     Raises:
-        InputError: a row can't be read, or its container was written to since it was listed.
+        InputError: a row can't be read, or its container has changed since the listing.
         OSError: a file can't be written.
     """
     ids = catalog.container_ids
@@ -126,7 +126,7 @@ def write_rows(catalog: Catalog, rows: Iterable[int], folder_of: Callable[[int],
 
 
 def _writer(catalog: Catalog, number: int, stack: contextlib.ExitStack) -> Callable[[int, int], None]:
-    """What writes a row of a container to an open file."""
+    """The function that writes a row of a container to an open file."""
     container = catalog.containers[number]
     if container.is_sliced:
         view = stack.enter_context(FileSlices(local_path(container.path)))
@@ -136,12 +136,12 @@ def _writer(catalog: Catalog, number: int, stack: contextlib.ExitStack) -> Calla
 
 
 def refuse_changed(path: AnyPath, is_the_same: bool) -> None:
-    """Raise InputError unless a file is the one that was listed."""
+    """Raise InputError unless a file is the listed one."""
     if not is_the_same:
         raise InputError(
             f"{path} changed while it was read",
-            "another file took its place, or something wrote to it",
-            "run the same command again once nothing does",
+            "it was replaced or written to",
+            "run the same command again once nothing writes to it",
         )
 
 

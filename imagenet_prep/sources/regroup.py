@@ -1,10 +1,10 @@
-"""The sequential plan: one pass over an archive in its own order, each image copied to the bundle of its shard.
+"""regroup, the sequential plan: a single read of an archive in its own order copies each image to its shard's bundle.
 
-Shards hold images in shuffled order. Where a seek is dear (a spinning disk, a network file system) and the page cache
-can't hold the archive, fetching them one by one would crawl. So the archive is read once from front to back, images
-are collected for their shards up to a memory bound, then appended to a bundle a shard; the shards are made from the
-bundles, each small enough to be read whole. Costs one more copy of the data, written and read in large pieces; with a
-Consumption the pass goes on after a crash, and may give the archive's space back meanwhile (``consumption``).
+Shards hold images in shuffled order. If seeks are expensive (a spinning disk, a network file system) and the page cache
+can't hold the archive, fetching images one by one would crawl. So the archive is read once from start to end. Images
+are collected per shard up to a memory limit, then appended to the shard's bundle. A bundle is small enough to be read
+whole when its shard is made. The price is one more copy of the data, in large reads and writes. With a Consumption,
+the pass resumes after a crash, and can free the archive's space meanwhile (``consumption``).
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ from imagenet_prep.storage.refusals import space_errors, writing
 from imagenet_prep.storage.store import changed
 
 CHUNK = 16 << 20
-"""Bytes asked of the archive at a time."""
+"""Bytes per read of the archive."""
 
 _CRC = struct.Struct("<I")
 
 
 @dataclass(frozen=True, slots=True)
 class Bundle(Container):
-    """The images of one shard, each with its CRC-32 behind it: there may be no other copy of them any more."""
+    """The images of one shard, each followed by its CRC-32: there may be no other copy of them."""
 
     def open(self) -> Callable[[Row], Buffer]:
-        """What reads rows: parts of the bundle's map, once they agree with their CRC."""
+        """The function that reads rows: parts of the bundle's map, after their CRC is checked."""
         content = map_file(local_path(self.path))
 
         def read(row: Row) -> Buffer:
@@ -66,23 +66,23 @@ def regroup(
     progress: Progress,
     keeper: Consumption | None = None,
 ) -> Catalog:
-    """Copy the images of ``shards`` (name, rows) from their archives to ``folder``/name, and say where they are now.
+    """Copy the images of ``shards`` (name, rows) from their archives to ``folder``/name, and return their new places.
 
     Args:
-        catalog: a split that lies in archives.
-        shards: which rows each shard needs.
-        folder: where the bundles go.
-        memory: how many bytes to hold before writing them out.
-        progress: told of bytes read.
-        keeper: makes what was copied last, and goes on where an earlier pass with the same ``shards`` stopped. After
-            one that came to its end ``shards`` may be some of those.
+        catalog: a split whose images are in archives.
+        shards: the rows that each shard requires.
+        folder: the folder for the bundles.
+        memory: bytes to hold before writing them out.
+        progress: gets the bytes read.
+        keeper: makes copied images durable, and resumes an earlier pass with the same ``shards``. After a finished
+            pass, ``shards`` may be some of them.
 
     Returns:
-        A catalog of the same rows, those of ``shards`` at their new place.
+        A catalog of the same rows, with ``shards`` at their new place.
 
     Raises:
-        InputError: an archive is shorter than it was, or a bundle than it must be.
-        SpaceError: no space left for the bundles.
+        InputError: an archive is shorter than before, or a bundle than expected.
+        SpaceError: no space is left for the bundles.
     """
     bundle_of = np.full(len(catalog), -1, np.int32)
     for number, (_, rows) in enumerate(shards):
@@ -118,7 +118,7 @@ def _copy(
     progress: Progress,
     keeper: Consumption | None,
 ) -> None:
-    """The pass: the images of ``wanted`` from ``start`` on, in their order, each to its bundle."""
+    """Run the pass: copy the images of ``wanted`` from ``start`` on, in their order, each to its bundle."""
     total, done = (catalog.size(rows) for rows in (wanted, wanted[:start]))
     progress.begin(f"reading {_named(catalog, wanted)} in order", total, "B", done)
     with bundles:
@@ -133,16 +133,16 @@ def _copy(
 
 
 def _place_of(catalog: Catalog, wanted: Sequence[int], position: int) -> tuple[int, int] | None:
-    """Container and offset of a row of the pass; None behind the last one."""
+    """Container and offset of a row of the pass; None after the last one."""
     row = wanted[position] if position < len(wanted) else None
     return None if row is None else (int(catalog.container_ids[row]), int(catalog.offsets[row]))
 
 
 def _take_up(paths: Sequence[Path], sizes: Sequence[int]) -> None:
-    """Cut bundles to what is known to be durable in them.
+    """Cut bundles to their durable length.
 
     Raises:
-        InputError: one is shorter: it is not what the pass has written.
+        InputError: one is shorter, so the pass did not write it.
     """
     for path, size in zip(paths, sizes, strict=True):
         found = path.stat().st_size if path.exists() else 0
@@ -155,21 +155,21 @@ def _take_up(paths: Sequence[Path], sizes: Sequence[int]) -> None:
 
 def _damaged(path: AnyPath, detail: str) -> InputError:
     return InputError(
-        f"{path} is damaged, and what it is to hold may be nowhere else any more",
+        f"{path} is damaged, and its images may exist nowhere else",
         detail,
         f"get the raw data again with imagenet-prep download; move {path.parent.parent} away first",
     )
 
 
 def _named(catalog: Catalog, wanted: Sequence[int]) -> str:
-    """What is read: the archive, or the first of several."""
+    """The name of the archive, or of the first of several, for messages."""
     found = sorted({catalog.container_ids[row] for row in wanted})
     more = f" and {len(found) - 1:,} more" if len(found) > 1 else ""
     return f"{catalog.containers[found[0]].path.name}{more}" if found else "nothing"
 
 
 def _read_in_order(catalog: Catalog, wanted: Sequence[int]) -> Iterator[tuple[int, Buffer]]:
-    """Each wanted row with its bytes, one archive after the other, by rising offset."""
+    """Each wanted row with its bytes, one archive after another, by rising offset."""
     for number, rows in itertools.groupby(wanted, catalog.container_ids.item):
         archive = catalog.containers[number]
         if archive.is_sliced:
@@ -180,7 +180,7 @@ def _read_in_order(catalog: Catalog, wanted: Sequence[int]) -> Iterator[tuple[in
 
 
 def _read_forward(catalog: Catalog, rows: Iterable[int], archive: Path) -> Iterator[tuple[int, Buffer]]:
-    """Each row with its bytes; neighbours are read together, no byte twice."""
+    """Each row with its bytes; adjacent rows are read together, and no byte twice."""
     with BufferedReader(FileIO(archive), CHUNK) as file:
         if hasattr(os, "posix_fadvise"):
             os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_SEQUENTIAL)
@@ -194,12 +194,12 @@ def _read_forward(catalog: Catalog, rows: Iterable[int], archive: Path) -> Itera
 
 
 class _Bundles:
-    """Files that are appended to, all at once whenever ``memory`` bytes have been collected."""
+    """Files to append to; all are written whenever ``memory`` bytes have been collected."""
 
     def __init__(self, paths: list[Path], bundle_of: Sequence[int], memory: int) -> None:
         self.written: list[Path] = []  # by the last flush
         self._paths = paths
-        self._bundle_of = bundle_of  # a row's number among the paths
+        self._bundle_of = bundle_of  # a row's index among the paths
         self._memory = memory
         self._held = 0
         self._pending: list[list[bytes]] = [[] for _ in paths]
@@ -210,7 +210,7 @@ class _Bundles:
             folder.mkdir(parents=True, exist_ok=True)
 
     def add(self, row: int, data: bytes) -> Sequence[Path]:
-        """Append to the bundle of ``row``; returns the bundles that were written if all that was collected was."""
+        """Append to the bundle of ``row``; returns the bundles written, if the memory limit was reached."""
         self._pending[self._bundle_of[row]] += (data, _CRC.pack(zlib.crc32(data)))
         self._held += len(data) + _CRC.size
         if self._held < self._memory:
@@ -219,7 +219,7 @@ class _Bundles:
         return self.written
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
-        """Write what is left, unless something went wrong."""
+        """Write the rest, unless an error occurred."""
         if kind is None:
             self._flush()
 

@@ -1,9 +1,9 @@
-"""Tar archives -> byte ranges, or names and contents from a stream. Everything that is wrong with one is said.
+"""iter_members and stream_members: tar archives -> byte ranges, or names and contents; any fault raises TarFault.
 
-Python's tarfile takes a broken header or a cut archive for its end and drops what follows without a word; a data set
-must not lose images that way. Here every header checksum is checked, the two end blocks must be there, and only what
-holds the bytes of a regular file is taken. Formats: v7, ustar and pax (POSIX.1-2017, "pax Interchange Format") and GNU
-("Basic Tar Format" in the GNU tar manual).
+Python's tarfile takes a broken header or a truncated archive for its end, and silently drops the rest; a data set must
+not lose images that way. So every header checksum is checked, the two end blocks are required, and only regular files
+are accepted. Formats: v7, ustar and pax (POSIX.1-2017, "pax Interchange Format") and GNU ("Basic Tar Format" in the GNU
+tar manual).
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ Read = Callable[[int, int], bytes]
 Member = tuple[bytes, int, int]
 
 
-class ArchiveFault(ValueError):  # noqa: N818 - the data is at fault, no error of the program
-    """An archive that can't be trusted; ``offset`` is the byte at which ``reason`` shows."""
+class ArchiveFault(ValueError):  # noqa: N818 - a fault in data, not in the program
+    """A fault of an archive; ``offset`` is the byte at which ``reason`` shows."""
 
     def __init__(self, offset: int, reason: str) -> None:
         super().__init__(offset, reason)
@@ -40,23 +40,23 @@ class ArchiveFault(ValueError):  # noqa: N818 - the data is at fault, no error o
 
 
 class TarFault(ArchiveFault):
-    """A tar that can't be trusted."""
+    """A fault of a tar."""
 
 
 class Sliceable(Protocol):
-    """What iter_members needs of an archive: bytes, a memoryview, or a file that answers slices."""
+    """The archive that iter_members requires: bytes, a memoryview, or a file that supports slices."""
 
     def __len__(self) -> int:
-        """How many bytes there are."""
+        """The number of bytes."""
         ...
 
     def __getitem__(self, where: slice, /) -> bytes | memoryview:
-        """The bytes of a slice, fewer where the archive ends before it."""
+        """The bytes of a slice; fewer at the end of the archive."""
         ...
 
 
 class Readable(Protocol):
-    """What stream_members needs of a stream."""
+    """The stream that stream_members requires."""
 
     def read(self, size: int, /) -> bytes:
         """Up to ``size`` bytes; none at the end."""
@@ -64,19 +64,19 @@ class Readable(Protocol):
 
 
 def iter_members(view: Sliceable, start: int, stop: int) -> Iterator[Member]:
-    """Name, offset in ``view`` and length in bytes of each regular file in the tar at ``view[start:stop]``.
+    """List name, offset in ``view`` and length in bytes of each regular file in the tar at ``view[start:stop]``.
 
-    Directories are passed over; names are bytes as stored and may occur twice. Costs some 2 microseconds a member.
+    Directories are skipped; names are bytes as stored and may repeat. It takes about 2 microseconds per member.
 
     Raises:
-        TarFault: a wrong checksum, a cut, missing end blocks, an impossible size, a sparse file, a link, a device.
+        TarFault: a wrong checksum, a truncation, missing end blocks, an impossible size, or a sparse or special file.
     """
 
     def read(offset: int, length: int) -> bytes:
         if offset + length > stop:
             raise _cut(stop)
         found = bytes(view[offset : offset + length])
-        if len(found) < length:  # it was cut since its length was asked for
+        if len(found) < length:  # the file was cut after its length was read
             raise _cut(offset + len(found))
         return found
 
@@ -88,12 +88,12 @@ def stream_members(stream: Readable, *, limit: int, keep: int | None = None) -> 
     """Name and content of each regular file in a tar that is read once, from its first byte to the stream's end.
 
     Args:
-        stream: the tar's bytes, a decompressor perhaps.
-        limit: bytes at which the stream is taken to inflate without end.
-        keep: longer contents are cut to this many bytes, so that one member can't fill the memory.
+        stream: the tar's bytes, possibly from a decompressor.
+        limit: the maximum bytes that the stream may expand to.
+        keep: longer contents are cut to this many bytes, so that no member can fill the memory.
 
     Raises:
-        TarFault: as iter_members, offsets counted in the stream's bytes; also for more than ``limit`` bytes.
+        TarFault: as iter_members, with offsets in the stream; also for more than ``limit`` bytes.
     """
     most = limit if keep is None else keep
     window = _Window(stream, limit)
@@ -103,7 +103,7 @@ def stream_members(stream: Readable, *, limit: int, keep: int | None = None) -> 
 
 
 class _Window:
-    """The bytes of a stream by offset, forwards only."""
+    """The bytes of a stream by offset, forward only."""
 
     def __init__(self, stream: Readable, limit: int) -> None:
         self._stream = stream
@@ -120,7 +120,7 @@ class _Window:
         return self._buffer[begin : begin + length]
 
     def drain(self) -> None:
-        """Read to the end, so that a decompressor gets to check its own checksum."""
+        """Read to the end, so that a decompressor checks its own checksum."""
         while self._next():
             pass
 
@@ -139,14 +139,14 @@ class _Window:
         block = self._stream.read(_STREAM_BLOCK)
         self._end += len(block)
         if self._end > self._limit:
-            raise TarFault(self._limit, f"the stream goes on beyond the limit of {self._limit:,} bytes")
+            raise TarFault(self._limit, f"the stream exceeds the limit of {self._limit:,} bytes")
         return block
 
 
 def _walk(read: Read, start: int, stop: int, beyond: str) -> Iterator[Member]:
     position = start
-    lasting: dict[bytes, bytes] = {}  # what a global pax header says of every member
-    coming: dict[bytes, bytes] = {}  # what extension headers say of the next member
+    lasting: dict[bytes, bytes] = {}  # values of a global pax header, for every later member
+    coming: dict[bytes, bytes] = {}  # values of extension headers, for the next member
     while (header := read(position, BLOCK)) != _ZEROS:
         _check_sum(header, position)
         kind = header[156]
@@ -155,12 +155,12 @@ def _walk(read: Read, start: int, stop: int, beyond: str) -> Iterator[Member]:
             name, size = _apply({**lasting, **coming}, name, size, position)
         data = position + BLOCK
         if size > stop - data:
-            raise TarFault(position, f"{_show(name)} of {size:,} bytes would go {beyond}")
+            raise TarFault(position, f"{_show(name)} of {size:,} bytes would extend {beyond}")
         if kind in _EXTENSIONS:
             said = _parse_extension(kind, size, read, data)
             (lasting if kind == _PAX_GLOBAL else coming).update(said)
         elif kind == _DIRECTORY or (kind == 0 and name.endswith(b"/")):
-            size, coming = 0, {}  # a directory's size is room to reserve, no data follows
+            size, coming = 0, {}  # a directory's size reserves room; no data follows
         elif kind in _FILES:
             coming = {}
             yield name, data, size
@@ -172,14 +172,14 @@ def _walk(read: Read, start: int, stop: int, beyond: str) -> Iterator[Member]:
 
 
 def _check_sum(header: bytes, offset: int) -> None:
-    """Compare the sum of a header's bytes, its own field taken as blanks, with what is written there.
+    """Compare the sum of a header's bytes, with its own field as blanks, with the recorded sum.
 
     The low half of Adler-32 is 1 + the sum of the bytes modulo 65521: exact for the 256 bytes of half a header, and ten
     times as fast as sum().
     """
     both = (adler32(header[:256]) & 0xFFFF) + (adler32(header[256:]) & 0xFFFF)
     field = header[148:156]
-    total = both - (adler32(field) & 0xFFFF) + 255  # 8 blanks are 256, one of the three ones is left over
+    total = both - (adler32(field) & 0xFFFF) + 255  # 8 blanks are 256, minus one of the three ones
     if field == b"%06o\0 " % total:
         return
     padded = header[124] == 0x20  # v7 pads every number with blanks
@@ -191,12 +191,12 @@ def _check_end(read: Read, position: int, coming: dict[bytes, bytes]) -> None:
     if coming:
         raise TarFault(position, "the archive ends after an extension header, before its member")
     if read(position + BLOCK, BLOCK) != _ZEROS:
-        raise TarFault(position + BLOCK, "a single block of zeros where two end an archive")
+        raise TarFault(position + BLOCK, "a single block of zeros, expected two at the end")
 
 
 def _parse_name(header: bytes) -> bytes:
     name = header[:100].partition(b"\0")[0]
-    if header[345] and header[257:263] == b"ustar\0":  # GNU, "ustar  ", keeps times there
+    if header[345] and header[257:263] == b"ustar\0":  # GNU, "ustar  ", has times there
         return header[345:500].partition(b"\0")[0] + b"/" + name
     return name
 

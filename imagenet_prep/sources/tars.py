@@ -1,4 +1,4 @@
-"""Archive, a container whose images are slices of its bytes; the one walk of a tar, and what is said of a bad one."""
+"""Archive, a container whose images are slices of its bytes; walk, which lists a tar; and the errors of a bad one."""
 
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ from imagenet_prep.storage.refusals import unreadable
 from imagenet_prep.storage.store import changed
 from imagenet_prep.text import is_web_page
 
-REMEDY = "check where it comes from, or move it away and download it again with imagenet-prep download"
-WHOLE_COPY = "get a whole copy of it"
-"""What to do about an archive that no command fetches."""
+REMEDY = "check where it comes from, or move it away and run imagenet-prep download"
+WHOLE_COPY = "get an intact copy of it"
+"""The remedy for an archive that no command fetches."""
 
 INFLATION = 200
-"""How often its own size a tar may unpack to. Annotations, 1 kB of repetitive XML a file, come to some 40."""
+"""The maximum expansion of a packed tar. Annotations, 1 kB of repetitive XML per file, expand about 40 times."""
 
 INFLATION_FLOOR = 1 << 30
-"""Bytes that any tar may unpack to, however small it is."""
+"""Bytes that any packed tar may expand to, however small it is."""
 
 
 def stranger(archive: object, name: bytes, offset: int, expected: str) -> InputError:
-    """The error for a member, its data at ``offset``, that can't be of this data set."""
+    """The error for a member foreign to the data set; its data is at ``offset``."""
     return InputError(
-        f"{archive} holds a member that is not of this data set, at byte {offset - BLOCK:,}",
+        f"{archive} holds a member foreign to this data set, at byte {offset - BLOCK:,}",
         f"expected {expected}, got {name[:100].decode('utf-8', 'backslashreplace')!r}",
         REMEDY,
     )
 
 
 def duplicate(archive: object, name: str, first: int, again: int) -> InputError:
-    """The error for a name that two members have, their data at ``first`` and ``again``."""
+    """The error for a name that two members share, with their data at ``first`` and ``again``."""
     return InputError(
         f"{archive} holds {name} twice, at byte {first - BLOCK:,} and again at byte {again - BLOCK:,}",
         "expected every name once",
@@ -50,13 +50,13 @@ def duplicate(archive: object, name: str, first: int, again: int) -> InputError:
 
 
 def most_unpacked(size: int) -> int:
-    """Bytes at which a packed tar of ``size`` bytes is taken to unpack without end."""
+    """The size at which a packed tar of ``size`` bytes is considered a bomb."""
     return max(INFLATION_FLOOR, INFLATION * size)
 
 
 @contextlib.contextmanager
 def stream_faults(source: object, tell: Callable[[], int] = int) -> Iterator[None]:
-    """Turn what tar, gzip and the system find wrong into the error that names the archive or the file."""
+    """Turn errors of tar, gzip and the system into one that names the archive or the file."""
     try:
         yield
     except TarFault as fault:
@@ -72,12 +72,12 @@ _COMPRESSED = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ": "xz", b"(\xb5/
 
 @dataclass(frozen=True, slots=True)
 class Archive(Container):
-    """A file in which images lie at offsets: a tar, tars within it, or a bundle."""
+    """A file with images at offsets: a tar, tars within it, or a bundle."""
 
     is_sliced: ClassVar[bool] = True
 
     def open(self) -> Callable[[Row], Buffer]:
-        """What reads rows: slices of the archive's map, so that an image is never copied; of an object, ranges."""
+        """The function that reads rows: slices of the archive's map, never copied; ranges of an object."""
         store, name = split(self.path)
         if not store.is_local:
             return lambda row: self.read_all([row])[0]
@@ -105,21 +105,21 @@ def _whole(found: memoryview, path: AnyPath, row: Row) -> memoryview:
 
 
 class NamedSlices(Sliceable, Protocol):
-    """An archive whose members are walked, and what to call it."""
+    """An archive to walk, and its name for messages."""
 
     @property
     def path(self) -> object:
-        """Where it is, for messages."""
+        """Its path, for messages."""
         ...
 
 
 def walk(
     view: NamedSlices, start: int = 0, stop: int | None = None, *, inside: str = "", hint: str
 ) -> Iterator[Member]:
-    """Name, offset in the archive and length of each file in the tar at ``start`` to ``stop`` of it.
+    """List name, offset in the archive and length of each file in its tar from ``start`` to ``stop``.
 
     Raises:
-        InputError: it can't be trusted: which archive, which tar ``inside`` it, at which byte; ``hint``: what to do.
+        InputError: it is damaged: the error has the archive, the tar ``inside`` it and the byte; ``hint``: the remedy.
     """
     try:
         yield from iter_members(view, start, len(view) if stop is None else stop)
@@ -131,31 +131,31 @@ def walk(
 
 
 def _web_page(path: object, hint: str) -> InputError:
-    """The error for a page that a browser or a download saved under the name of an archive."""
+    """The error for a web page that was saved under the name of an archive."""
     return InputError(f"{path} is a web page, not an archive", "expected a tar, got HTML or XML", hint)
 
 
 def list_tars(archives: Sequence[AnyPath], engine: Engine, *, folder_each: bool) -> Catalog:
-    """The files in all ``archives``, those in tars within them included.
+    """List the files in all ``archives``, including those in tars within them.
 
-    A tar within an archive is a folder of its name, as in ImageNet-21k's ``fall11_whole.tar``, a tar of class tars. It
-    is read where it is; a tar within that one is a file. With ``folder_each`` every archive is a folder, too.
+    A tar within an archive becomes a folder of its name, as in ImageNet-21k's ``fall11_whole.tar``, a tar of tars. It
+    is read in place; a tar within that one is a file. With ``folder_each``, every archive becomes a folder too.
 
     Raises:
-        InputError: an archive is damaged or compressed, a name leads out of it, or occurs twice.
+        InputError: an archive is damaged or compressed, a name leads out of it, or repeats.
     """
     tasks = [_Tar(archive, folder_of_tar(archive.name) if folder_each else "") for archive in archives]
     return refuse_twice(Catalog.join(_list_levels(sorted(tasks, key=_in_path_order), engine)))
 
 
 def folder_of_tar(name: str) -> str:
-    """The folder that a tar is listed as, such as ``cats/`` for ``cats.tar``."""
+    """The folder for a tar, such as ``cats/`` for ``cats.tar``."""
     return f"{name.removesuffix('.tar')}/"
 
 
 @dataclass(frozen=True, slots=True)
 class _Tar:
-    """A tar: its archive, the folder that its files are listed in, and, within an archive, its name and bytes."""
+    """A tar: its archive, the folder for its files, and, within an archive, its name and byte range."""
 
     archive: AnyPath
     folder: str
@@ -213,13 +213,13 @@ def _refuse_compressed(archive: str, start: bytes) -> None:
         if start.startswith(magic):
             raise InputError(
                 f"{archive} is compressed with {name}",
-                "expected a plain tar: its files are read where they lie",
+                "expected a plain tar, whose files are read in place",
                 "decompress it first",
             )
 
 
 def _checked(archive: str, raw: bytes, offset: int) -> str:
-    """The name of a member, "./" before it taken away."""
+    """The name of a member without a leading "./"."""
     name = raw.decode("utf-8", "surrogateescape")
     while name.startswith("./"):
         name = name[2:]
@@ -233,7 +233,7 @@ def _checked(archive: str, raw: bytes, offset: int) -> str:
 
 
 def in_order(engine: Engine, function: Callable[[T], R], tasks: Iterable[T]) -> Iterator[R]:
-    """What ``function`` gives for each task; the first failure is raised. What comes early waits in memory."""
+    """Yield the result of ``function`` for each task in order; raise the first failure. Early results are held."""
     early: dict[int, R] = {}
     following = 0
     for outcome in engine.map(_Numbered(function), enumerate(tasks)):
@@ -247,7 +247,7 @@ def in_order(engine: Engine, function: Callable[[T], R], tasks: Iterable[T]) -> 
 
 @dataclass(frozen=True, slots=True)
 class _Numbered(Generic[T, R]):
-    """Calls a function with the task of a number; picklable if that is."""
+    """Calls a function with the task of a number; picklable if the function is."""
 
     function: Callable[[T], R]
 

@@ -1,4 +1,4 @@
-"""Zip, a container whose entries are read in place, stored or deflated; and the central directory that names them."""
+"""Zip, a container whose entries are read in place, stored or deflated; iter_entries lists its central directory."""
 
 from __future__ import annotations
 
@@ -36,27 +36,27 @@ _ENCRYPTED = 0x1 | 0x40 | 0x2000
 _SIZES_FOLLOW = 0x8  # the local header was written before they were known
 _UNIX, _FILE_TYPES, _PLAIN = 3, 0o170000, (0, 0o100000)
 _METHODS = (STORED, DEFLATED)
-_ANY_TYPE = 1 << 28  # from here on the upper bits may say that it is not a plain file
-_ODD = (b"", b"/")  # the last byte of no name, and of that of a folder
-_DENSEST = 1032  # bytes that a byte of a deflated stream comes to at most (zlib, "Maximum Compression Factor")
+_ANY_TYPE = 1 << 28  # from here on, the upper bits may mark a special file
+_ODD = (b"", b"/")  # the last byte of an empty name, and of a folder's
+_DENSEST = 1032  # the maximum expansion of a deflated byte (zlib, "Maximum Compression Factor")
 
 LARGEST_INFLATED = 1 << 30
-"""Bytes that a deflated entry may inflate to: it is held in memory as a whole."""
+"""The maximum size of a deflated entry, which is inflated in memory."""
 
 
 class ZipFault(ArchiveFault):
-    """A zip that can't be trusted."""
+    """A fault of a zip."""
 
 
 class CutZip(ZipFault):
-    """A file that begins like a zip and does not end like one."""
+    """A file that starts like a zip and does not end like one."""
 
 
 class Entry(NamedTuple):
-    """What the central directory says of a file.
+    """The central directory's description of a file.
 
-    ``address`` is the offset of its header there, ``local`` that of its own header before its data. ``size`` is that of
-    the file, ``packed`` that of its data in the archive, both in bytes; ``method`` is STORED or DEFLATED.
+    ``address`` is the offset of its header there, ``local`` that of its own header before its data. ``size`` is the
+    size of the file, ``packed`` that of its data in the archive, both in bytes; ``method`` is STORED or DEFLATED.
     """
 
     name: bytes
@@ -70,14 +70,14 @@ class Entry(NamedTuple):
 
 
 def iter_entries(view: Sliceable) -> Iterator[Member]:
-    """Name, address and length of every file of a zip, in the order of its central directory; folders are passed over.
+    """List name, address and length of every file of a zip, in central directory order; folders are skipped.
 
-    The address is the offset of its header in the directory: what ``entry_at`` takes. Names are bytes as stored and may
-    occur twice. Costs some 2 microseconds and 16 bytes an entry.
+    The address is the offset of its header in the directory, for ``entry_at``. Names are bytes as stored, and may
+    repeat. It takes about 2 microseconds and 16 bytes per entry.
 
     Raises:
-        ZipFault: cut, split over several files, or with other bytes before or after it; entries encrypted, of another
-            method, outside, or one over the other; sizes that can't be. Overlaps show after the last entry.
+        ZipFault: the zip is truncated, split over several files, or has bytes before or after it; an entry is
+            encrypted, uses another method, is outside, or overlaps; a size is impossible. Overlaps show at the end.
     """
     start, stop, count = _find_directory(view)
     begins, ends = array("Q"), array("Q")
@@ -104,17 +104,17 @@ def entry_at(view: Sliceable, address: int) -> Entry:
     """The entry whose header in the central directory is at ``address``.
 
     Raises:
-        ZipFault: there is none.
+        ZipFault: no entry is there.
     """
     window = view[address : min(len(view), address + _LONGEST)]
     return Entry(*_parse(window, 0, address)[:-1])
 
 
 def read_entry(view: Sliceable, entry: Entry) -> bytes | memoryview:
-    """The bytes of a file: a slice of ``view`` where it is stored. Its length and CRC-32 are checked in any case.
+    """The bytes of a file: a slice of ``view`` if it is stored. Its length and CRC-32 are always checked.
 
     Raises:
-        ZipFault: they differ, or its own header says something else than the central directory.
+        ZipFault: they differ, or its own header contradicts the central directory.
     """
     start = _data_start(view, entry)
     packed = view[start : start + entry.packed]
@@ -128,10 +128,10 @@ def read_entry(view: Sliceable, entry: Entry) -> bytes | memoryview:
 
 
 def check_end(view: Sliceable) -> None:
-    """Look whether a zip is all there, at its end alone.
+    """Check by its end only that a zip is complete.
 
     Raises:
-        ZipFault: nothing there tells where the central directory is, or not the truth.
+        ZipFault: its end doesn't locate the central directory, or contradicts it.
     """
     _find_directory(view)
 
@@ -140,7 +140,7 @@ def check_end(view: Sliceable) -> None:
 
 
 def _find_directory(view: Sliceable) -> tuple[int, int, int]:
-    """Where the central directory begins and ends, and the number of its entries."""
+    """Start and end of the central directory, and the number of its entries."""
     size = len(view)
     tail = bytes(view[max(0, size - _END.size - _FULL_16) : size])
     at = tail.rfind(b"PK\5\6")
@@ -148,8 +148,10 @@ def _find_directory(view: Sliceable) -> tuple[int, int, int]:
         at = tail.rfind(b"PK\5\6", 0, at)
     if at < 0:
         if bytes(view[0 : min(4, size)]) in (b"PK\3\4", b"PK\5\6"):
-            raise CutZip(size, "the archive does not end with a central directory: it was cut, or other bytes follow")
-        raise ZipFault(size, "this is not a zip: nothing at its end says so")
+            raise CutZip(
+                size, "the archive does not end with a central directory: it was truncated, or other bytes follow"
+            )
+        raise ZipFault(size, "this is not a zip: it has no end record")
     end = size - len(tail) + at
     _, disk, first_disk, here, count, length, start, _ = _END.unpack_from(tail, at)
     disks = {disk, first_disk}
@@ -158,14 +160,14 @@ def _find_directory(view: Sliceable) -> tuple[int, int, int]:
         located_disk, at_64 = _END_LOCATOR.unpack(locator)[1:3]
         record = bytes(view[at_64 : at_64 + _END_64.size]) if at_64 < end else b""
         if len(record) < _END_64.size or not record.startswith(b"PK\6\6"):
-            raise ZipFault(end - _END_LOCATOR.size, "the end of the central directory is not where this says")
+            raise ZipFault(end - _END_LOCATOR.size, "the end of the central directory is not where this points")
         _, _, _, _, disk, first_disk, here, count, length, start = _END_64.unpack(record)
         end, disks = at_64, {disk, first_disk, located_disk}
     if disks != {0} or here != count:
         raise ZipFault(end, "this is one part of a zip that was split over several files")
     if start + length != end:
         other = end - length - start
-        what = f"{other:,} bytes stand before it" if other > 0 else "its directory would reach into its end"
+        what = f"{other:,} bytes precede it" if other > 0 else "its directory would reach into its end"
         raise ZipFault(end, f"{what}, or the sizes here are wrong")
     if count * _CENTRAL.size > length:
         raise ZipFault(end, f"{count:,} entries can't be in a central directory of {length:,} bytes")
@@ -200,13 +202,13 @@ def _parse(window: bytes | memoryview, at: int, position: int) -> tuple[bytes, i
 
 
 def _check(entry: Entry, disk: int, made_by: int, kind: int) -> None:
-    """Raise ZipFault for an entry that can't be read, or can't be."""
+    """Raise ZipFault for an unreadable or impossible entry."""
     name, position, _, size, packed, _, method, flags = entry
     if flags & _ENCRYPTED:
         raise ZipFault(position, f"{_show(name)} is encrypted")
     if method == STORED:
         if size != packed:
-            raise ZipFault(position, f"{_show(name)} is stored, and {size:,} bytes should be in {packed:,}")
+            raise ZipFault(position, f"{_show(name)} is stored, but its {size:,} bytes are recorded as {packed:,}")
     elif method != DEFLATED:
         raise ZipFault(position, f"{_show(name)} is compressed by method {method}, neither stored nor deflated")
     elif size > min(LARGEST_INFLATED, _DENSEST * packed):
@@ -220,10 +222,10 @@ def _check(entry: Entry, disk: int, made_by: int, kind: int) -> None:
 
 
 def _wide(extra: bytes, narrow: tuple[int, int, int, int], position: int) -> list[int]:
-    """Size, packed size, local offset and disk, those that didn't fit taken from the zip64 field, in this order."""
+    """Size, packed size, local offset and disk; values that didn't fit are in the zip64 field, in this order."""
     if len(extra) == _WIDE_OFFSET.size and extra.startswith(_WIDE_OFFSET_ALONE) and narrow[2] == _FULL_32:
         size, packed, _, disk = narrow
-        if size != _FULL_32 and packed != _FULL_32 and disk != _FULL_16:  # as in any large zip, so the quick way
+        if size != _FULL_32 and packed != _FULL_32 and disk != _FULL_16:  # the usual, fast case
             return [size, packed, _WIDE_OFFSET.unpack(extra)[2], disk]
     at = 0
     while at + 4 <= len(extra):
@@ -238,11 +240,11 @@ def _wide(extra: bytes, narrow: tuple[int, int, int, int], position: int) -> lis
                 wide.append(value)
             return wide
         at += 4 + length
-    raise ZipFault(position, "sizes beyond 32 bits, and no zip64 field that has them")
+    raise ZipFault(position, "sizes beyond 32 bits, but no zip64 field for them")
 
 
 def _data_start(view: Sliceable, entry: Entry) -> int:
-    """Where the data begin, if the header before them says what the central directory says."""
+    """Start of the data, if the header before them agrees with the central directory."""
     at = entry.local
     header = view[at : at + _LOCAL.size]
     if len(header) != _LOCAL.size:
@@ -256,7 +258,7 @@ def _data_start(view: Sliceable, entry: Entry) -> int:
     values = ((crc, entry.crc), (packed, entry.packed), (size, entry.size))
     is_same = all(said == known or (not said and flags & _SIZES_FOLLOW) for said, known in values)
     if not is_same or method != entry.method or flags & _ENCRYPTED:
-        raise ZipFault(at, f"the header of {_show(entry.name)} says something else than the central directory")
+        raise ZipFault(at, f"the header of {_show(entry.name)} contradicts the central directory")
     following: int = start + extra_length
     return following
 
@@ -268,7 +270,7 @@ def _inflated(packed: bytes | memoryview, entry: Entry, start: int) -> bytes:
     except zlib.error as error:
         raise ZipFault(start, f"{_show(entry.name)} can't be inflated: {error}") from error
     if len(data) != entry.size or not inflater.eof or inflater.unused_data:
-        raise ZipFault(start, f"{_show(entry.name)} does not inflate to the {entry.size:,} bytes that it should")
+        raise ZipFault(start, f"{_show(entry.name)} does not inflate to the {entry.size:,} bytes expected")
     return data
 
 
@@ -277,9 +279,7 @@ def _refuse_overlaps(begins: array[int], ends: array[int]) -> None:
     order = np.argsort(starts, kind="stable")
     over = np.flatnonzero(starts[order[1:]] < stops[order[:-1]])
     if len(over):
-        raise ZipFault(
-            int(starts[order[over[0] + 1]]), "two entries have these bytes, one at least should be elsewhere"
-        )
+        raise ZipFault(int(starts[order[over[0] + 1]]), "two entries overlap here")
 
 
 def _show(name: bytes) -> str:
@@ -288,25 +288,25 @@ def _show(name: bytes) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Zip(Container):
-    """A zip: a Row's ``offset`` is where the central directory describes the entry, ``length`` that of the file.
+    """A zip: a Row's ``offset`` is its entry in the central directory, ``length`` the size of the file.
 
-    That description tells all it takes to read the entry, and its CRC-32; the header before the data must say the same.
-    A Row's name is that of the entry, folders before it may be left out.
+    That entry has everything required to read the file, and its CRC-32; the header before the data must agree. A Row's
+    name is the entry's, possibly without folders.
     """
 
     def place(self, row: Row) -> str:
-        """Where a row lies, in words."""
+        """The place of a row, for messages."""
         return f"{self.path.name}, entry {row.name}"
 
     def open(self) -> Callable[[Row], Buffer]:
-        """What reads rows: a slice of the zip's map, or what it inflates to. Every CRC-32 is compared."""
+        """The function that reads rows: slices of the zip's map, or inflated data. Every CRC-32 is checked."""
         content = map_file(local_path(self.path))
 
         def read(row: Row) -> Buffer:
             try:
                 entry = entry_at(content, row.offset)
                 if entry.size != row.length or not f"/{entry.name.decode()}".endswith(f"/{row.name}"):
-                    raise ZipFault(row.offset, f"{row.name} of {row.length:,} bytes is not described here any more")
+                    raise ZipFault(row.offset, f"{row.name} of {row.length:,} bytes is no longer described here")
                 return read_entry(content, entry)
             except (ZipFault, UnicodeDecodeError) as fault:
                 raise _damaged(self.path, fault) from fault
@@ -315,10 +315,10 @@ class Zip(Container):
 
 
 def walk_zip(view: FileSlices, hint: str = WHOLE_COPY) -> Iterator[Member]:
-    """Name, address and length of every file in a zip, in the order of its central directory.
+    """List name, address and length of every file in a zip, in central directory order.
 
     Raises:
-        InputError: it can't be trusted, and ``hint`` says what to do; see ``iter_entries``.
+        InputError: it is damaged; ``hint`` is the remedy; see ``iter_entries``.
     """
     try:
         yield from iter_entries(view)
@@ -328,7 +328,7 @@ def walk_zip(view: FileSlices, hint: str = WHOLE_COPY) -> Iterator[Member]:
 
 def _damaged(path: AnyPath, fault: ZipFault | UnicodeDecodeError, hint: str = WHOLE_COPY) -> InputError:
     if isinstance(fault, CutZip):
-        what = f"{path} is not complete: it has {size_text(fault.offset)}"
+        what = f"{path} is incomplete: it has {size_text(fault.offset)}"
         return InputError(what, "expected a zip that ends with its central directory", hint)
     if isinstance(fault, ZipFault):
         return InputError(f"{path} is damaged at byte {fault.offset:,}", fault.reason, hint)
