@@ -83,12 +83,12 @@ def plan(layout: Layout, engine: Engine, options: ConvertOptions, progress: Prog
 
 
 def find_sources(layout: Layout) -> dict[str, ImageSource]:
-    """Where the images of each split lie that is there."""
+    """The source of each split that is present."""
     return {split: source for split in facts.SPLITS if (source := find_source(layout, split)) is not None}
 
 
 def ask(layout: Layout, options: ConvertOptions, sources: Mapping[str, ImageSource]) -> Asked | None:
-    """What splits are planned from; None: their raw data was consumed."""
+    """The inputs of a plan; None if their raw data was consumed."""
     if any(isinstance(source, ConsumedImages) for source in sources.values()):
         return None
     recorders = {split: _recorder(source, layout, options) for split, source in sources.items()}
@@ -100,7 +100,7 @@ def ask(layout: Layout, options: ConvertOptions, sources: Mapping[str, ImageSour
 
 
 def _seen(source: ImageSource, boxes: AnyPath | None) -> list[str]:
-    """What tells one copy from another, and one state of it, without a look into it."""
+    """Values that identify a copy and its state, without reading it."""
     found = [type(source).__name__, source.words, source.missing]
     for path in (source.path, *([boxes] if boxes else [])):
         found.append(str(path.resolve()))
@@ -148,7 +148,7 @@ def plan_again(
 
 
 def _kept(layout: Layout, options: ConvertOptions, splits: Collection[str]) -> list[PlannedSplit]:
-    """These splits as the plan has them, if their copies are those of then; else nothing."""
+    """These splits from the saved plan, if their copies are unchanged; otherwise an empty list."""
     plan, sources = load_plan(layout), find_sources(layout)
     found = {split: sources[split] for split in splits if split in sources}
     asked = ask(layout, options.replace(check="header"), found)

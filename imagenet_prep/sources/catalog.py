@@ -1,4 +1,4 @@
-"""Catalog, the one table of images: a row a file in plain NumPy columns, in memory or kept in a folder."""
+"""Catalog: the one table of images, with one row per file in plain NumPy columns, in memory or saved in a folder."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
     from imagenet_prep.tfrecord.framing import View
 
 _COLUMNS = {"container_ids": "i", "offsets": "q", "lengths": "q", "stamps": "q", "labels": "i"}
-"""The columns of plain numbers, and the form of each while they are put together."""
+"""The columns of plain numbers, and their types while the table is built."""
 
 _KINDS = {"Folder": "folders", "Archive": "tars", "ParquetImages": "parquets", "Zip": "zips", "Gone": "consumption"}
-"""The modules of the containers that a kept table may name: those import this one."""
+"""The modules of the containers that a saved table may name; those modules import this one."""
 
 _HEADER = 128  # bytes of an .npy file before the values of a column
 
@@ -45,18 +45,18 @@ def _nothing() -> Column:
 
 @dataclass(slots=True, eq=False)
 class Catalog:
-    """Files, and what is known of them. A column is an array of signed numbers, as narrow as its values allow.
+    """Files and their known facts. A column is an array of signed numbers, as narrow as its values allow.
 
     ``names`` are relative to the container of the row, "/" between folders. ``offsets`` are bytes within an archive, 0
-    for a file of its own; ``lengths`` are bytes, ``stamps`` modification times in ns of the file that holds the image.
-    Of a ``split``: ``labels`` are 0 for none, else a key of ``classes``, which holds the id and the words of each.
-    ``boxes`` holds xmin, ymin, xmax, ymax a box, those of row ``i`` from box ``box_starts[i]`` to the next row's; both
-    are empty where no boxes are known. ``columns`` hold a JSON value a row, None for none.
+    for a separate file; ``lengths`` are bytes, ``stamps`` modification times in ns of the file that holds the image. In
+    a ``split``, ``labels`` are 0 for none, otherwise a key of ``classes``, which holds the id and words of each class.
+    ``boxes`` holds xmin, ymin, xmax, ymax per box; row ``i`` has those from ``box_starts[i]`` to the next row's start.
+    Both are empty if no boxes are known. ``columns`` hold one JSON value per row, None for none.
 
-    ``pack`` makes what is kept of it in a folder: ``catalog.json`` (split, classes, kind and path of each container,
-    names of columns, CRC-32 of each file) and one .npy file a column: names (UTF-8, one behind the other), name_starts,
-    container_ids, offsets, lengths, stamps, labels, box_starts and boxes (float32); of columns their JSON texts, and
-    where each begins: column_0, column_0_starts, ... The rows of a shard are one range of each.
+    ``pack`` makes the form saved in a folder: ``catalog.json`` (split, classes, kind and path of each container, names
+    of columns, CRC-32 of each file) and one .npy file per column: names (joined UTF-8), name_starts, container_ids,
+    offsets, lengths, stamps, labels, box_starts and boxes (float32). Each of ``columns`` has its JSON texts and their
+    start offsets: column_0, column_0_starts, ... The rows of a shard are one range of each.
     """
 
     split: str = ""
@@ -75,14 +75,13 @@ class Catalog:
     def __len__(self) -> int:
         return len(self.offsets)
 
-    # putting it together ---------------------------------------------------------------------------------------
+    # building a table ------------------------------------------------------------------------------------------
 
     @classmethod
     def join(cls, parts: Iterable[Catalog], *, is_listed: bool = False) -> Catalog:
-        """The rows of all parts by label, then by the bytes of their names; ``is_listed``: in the order of a list.
+        """Join all parts, sorted by label, then by the bytes of the names; ``is_listed``: in the order of a list.
 
-        Parts are let go one by one as they come; they know of no boxes and columns. Where they come in order, and each
-        is sorted, nothing has to be sorted again.
+        Parts are freed one by one, and have no boxes or columns. Sorted parts that arrive in order are not sorted again.
         """
         listing = CatalogBuilder()
         for part in parts:
@@ -105,7 +104,7 @@ class Catalog:
         return True
 
     def _keys(self, rows: range, is_labelled: bool) -> list[bytes]:
-        """What compares as label and name do."""
+        """A key that sorts like label and name."""
         names = self.names.slices(rows)
         if not is_labelled:
             return names
@@ -113,7 +112,7 @@ class Catalog:
         return [lead[4 * place : 4 * place + 4] + name for place, name in enumerate(names)]
 
     def picked(self, rows: Rows) -> Catalog:
-        """Just these rows, in this order; of a range they share their memory."""
+        """These rows only, in this order; a range shares their memory."""
         if isinstance(rows, range) and rows == range(len(self)):
             return self
         places = places_of(rows)
@@ -123,7 +122,7 @@ class Catalog:
         return dataclasses.replace(self, names=self.names.picked(rows), **found)
 
     def whole(self, rows: Rows) -> Catalog:
-        """The same with no word of containers and classes that no row needs: to be sent to a worker."""
+        """The same table without unused containers and classes, to send to a worker."""
         found = self.picked(rows)
         ids, container_ids = np.unique(found.container_ids, return_inverse=True)
         labels = sorted(set(found.labels.tolist()))  # np.unique would import numpy.ma
@@ -142,7 +141,7 @@ class Catalog:
         self.boxes = np.array(values, np.float32)
 
     def boxes_of(self, rows: Rows) -> tuple[Column, Column]:
-        """Where the boxes of these rows begin, and the boxes; nothing where none are known."""
+        """Start offsets of the boxes of these rows, and the boxes; empty if none are known."""
         if not len(self.box_starts):
             return self.box_starts, self.boxes
         places = np.asarray(rows, np.int64)
@@ -152,10 +151,10 @@ class Catalog:
         which = np.repeat(starts - edges[:-1], counts) + np.arange(edges[-1])
         return edges, self.boxes.reshape(-1, 4)[which].reshape(-1)
 
-    # what it holds ---------------------------------------------------------------------------------------------
+    # queries ---------------------------------------------------------------------------------------------------
 
     def row(self, number: int) -> Row:
-        """What the container of a row knows it by."""
+        """The row as its container identifies it."""
         return Row(self.names[number], *(column.item(number) for column in (self.offsets, self.lengths, self.stamps)))
 
     @property
@@ -164,35 +163,35 @@ class Catalog:
         return any(container.reading == "in order" for container in self.containers)
 
     def container(self, number: int) -> Container:
-        """The container that a row lies in."""
+        """The container of a row."""
         which: int = self.container_ids.item(number)
         return self.containers[which]
 
     def place(self, number: int) -> str:
-        """Where a row lies, in words."""
+        """The place of a row, for messages."""
         return self.container(number).place(self.row(number))
 
     def read(self, number: int, reader: Reader) -> Buffer:
         """The bytes of a row.
 
         Raises:
-            InputError: they are not there any more.
+            InputError: the bytes are gone.
         """
         return reader.read(self.container(number), self.row(number))
 
     def places(self) -> Iterator[tuple[Container, Row]]:
-        """Every row with its container, in order: in less time than one by one."""
+        """Every row with its container, in order; faster than one by one."""
         numbers = (column.tolist() for column in (self.container_ids, self.offsets, self.lengths, self.stamps))
         for name, which, offset, length, stamp in zip(self.names, *numbers, strict=True):
             yield self.containers[which], Row(name, offset, length, stamp)
 
     def items(self) -> Iterator[Item]:
-        """All of every row that goes into its record, but for its bytes."""
+        """Everything that goes into the record of every row, except its bytes."""
         boxes = self._boxes_in_turn() if len(self.box_starts) else itertools.repeat(())
         return map(self._item, range(len(self)), self.names, self.labels.tolist(), boxes)
 
     def item(self, number: int) -> Item:
-        """That of one row."""
+        """The record's content for one row."""
         return self._item(number, self.names[number], self.labels.item(number), self._boxes(number))
 
     def _item(self, number: int, name: str, label: int, boxes: tuple[Box, ...]) -> Item:
@@ -214,12 +213,12 @@ class Catalog:
         return tuple([Box(*values) for values in self.boxes[4 * start : 4 * stop].reshape(-1, 4).tolist()])
 
     def count_by_label(self) -> dict[int, int]:
-        """How many images each label has, labels without any left out."""
+        """The number of images per label; labels without any are left out."""
         labels, counts = np.unique(self.labels, return_counts=True)
         return dict(zip(labels.tolist(), counts.tolist(), strict=True))
 
     def size(self, rows: Rows) -> int:
-        """How many bytes these rows have together."""
+        """The number of bytes in these rows together."""
         return int(self.lengths[places_of(rows)].sum(dtype=np.int64))
 
     def times(self, rows: Rows) -> str:
@@ -227,7 +226,7 @@ class Catalog:
         return hashlib.sha256(self.stamps[places_of(rows)].astype("<i8").tobytes()).hexdigest()
 
     def is_current(self, *, trusts_folders: bool) -> bool:
-        """Whether the files that hold its rows are as they were; whether files of their own are is not looked at."""
+        """Whether the files that hold its rows are unchanged; separate image files are not checked."""
         for number, row in zip(*np.unique(self.container_ids, return_index=True), strict=True):
             container = self.containers[number]
             if container.reading == "alone":
@@ -238,7 +237,7 @@ class Catalog:
         return True
 
     def stamps_of_containers(self) -> dict[str, str]:
-        """A digest (hex) of the modification times of the rows that lie in each container, by its path."""
+        """A digest (hex) of the modification times of the rows in each container, by the container's path."""
         ordered = np.argsort(self.container_ids, kind="stable")
         edges = np.searchsorted(self.container_ids[ordered], np.arange(len(self.containers) + 1))
         return {
@@ -247,14 +246,14 @@ class Catalog:
         }
 
     def containers_of(self, rows: Rows) -> list[str]:
-        """The paths of the containers that these rows lie in."""
+        """The paths of the containers of these rows."""
         ids = set(self.container_ids[places_of(rows)].tolist())
         return [_known_by(self.containers[number]) for number in sorted(ids)]
 
-    # on the disk -----------------------------------------------------------------------------------------------
+    # on disk ---------------------------------------------------------------------------------------------------
 
     def pack(self) -> PackedCatalog:
-        """What is kept of it on a disk."""
+        """Its form on disk."""
         arrays = {name: getattr(self, name) for name in (*_COLUMNS, "box_starts", "boxes")}
         arrays |= {"names": self.names.blob, "name_starts": self.names.starts}
         for number, values in enumerate(self.columns.values()):
@@ -273,15 +272,15 @@ class Catalog:
 
     @classmethod
     def load(cls, folder: AnyPath, pieces: Sequence[range] | None = None, *, check: bool = False) -> Catalog:
-        """What was kept, or some of its rows: memory maps of files, of an object store just the bytes that it takes.
+        """Load a saved table, or some rows: memory maps of files, or the required bytes from an object store.
 
         Args:
-            folder: where it was saved.
-            pieces: which rows; None for all.
-            check: compare the checksum of each file, for which all of them are read.
+            folder: the folder it was saved in.
+            pieces: the rows; None for all.
+            check: read every file in full, to compare its checksum.
 
         Raises:
-            InputError: it is not there, or is not what was written.
+            InputError: it does not exist, or has changed since it was written.
         """
         try:
             value = load_json(folder / "catalog.json")
@@ -313,7 +312,7 @@ class Catalog:
 
 @dataclass(frozen=True, slots=True)
 class PackedCatalog:
-    """A Catalog as it is kept: ``head``, the content of catalog.json, and the columns by name."""
+    """A Catalog in its form on disk: ``head``, the content of catalog.json, and the columns by name."""
 
     head: bytes
     arrays: Mapping[str, Column]
@@ -324,7 +323,7 @@ class PackedCatalog:
         return hashlib.sha256(self.head).hexdigest()[:16]
 
     def save(self, folder: AnyPath) -> None:
-        """Keep it in a folder, or in an object store, durably, unless it is there; ``catalog.json`` comes last."""
+        """Save it durably in a folder or object store, unless it exists; ``catalog.json`` is written last."""
         head = folder / "catalog.json"
         with contextlib.suppress(InputError):
             if find_plain(head, len(self.head)) == self.head:
@@ -345,7 +344,7 @@ class PackedCatalog:
 
 
 class _SavedColumns:
-    """The columns in a folder, read by parts; those that have a CRC-32 in ``crcs`` are compared with it."""
+    """The columns in a folder, read in parts; those with a CRC-32 in ``crcs`` are compared with it."""
 
     def __init__(self, folder: AnyPath, crcs: Mapping[str, int]) -> None:
         self._folder, self._crcs = folder, crcs
@@ -361,7 +360,7 @@ class _SavedColumns:
         return found[0] if len(found) == 1 else np.concatenate([np.zeros(0, form), *found])
 
     def spans(self, starts: str, pieces: Sequence[range]) -> tuple[list[range], Column]:
-        """Where the values of these rows lie in a column, and where those of each row begin once they are joined."""
+        """The range of these rows in a column of texts, and the start offset of each row within the joined ranges."""
         edges = [self.part(starts, [range(each.start, each.stop + 1)]) for each in pieces]
         joined = (
             edges[0] - edges[0][0]
@@ -371,12 +370,12 @@ class _SavedColumns:
         return [range(int(each[0]), int(each[-1])) for each in edges], joined
 
     def texts(self, name: str, starts: str, pieces: Sequence[range]) -> Names:
-        """Some of the texts that are kept in two columns."""
+        """Some of the texts saved in two columns."""
         spans, edges = self.spans(starts, pieces)
         return Names(self.part(name, spans), edges)
 
     def count(self, name: str) -> int:
-        """How many values a column has."""
+        """The number of values in a column."""
         return self._open(name)[2]
 
     def _open(self, name: str) -> tuple[View, int, int, np.dtype[Any]]:
@@ -394,7 +393,7 @@ class _SavedColumns:
 
 
 class _JsonColumn(Sequence[Any]):
-    """The values of a column that was kept, each parsed when it is asked for."""
+    """The values of a saved column, each parsed on access."""
 
     __slots__ = ("_texts",)
 
@@ -409,13 +408,13 @@ class _JsonColumn(Sequence[Any]):
 
 
 def _container(kind: str, path: str) -> Container:
-    """The container of a kind that is saved by its name."""
+    """The container of a kind, found by the name in a saved table."""
     made: Container = getattr(importlib.import_module(f"imagenet_prep.sources.{_KINDS[kind]}"), kind)(locate(path))
     return made
 
 
 class CatalogBuilder:
-    """Rows on their way to a Catalog: of one container each by itself, or a part at a time."""
+    """Rows that become a Catalog: added one by one for one container, or in parts."""
 
     def __init__(self, *containers: Container) -> None:
         self._containers = {container: number for number, container in enumerate(containers)}
@@ -445,7 +444,7 @@ class CatalogBuilder:
             column.frombytes(values.astype(column.typecode).tobytes())
 
     def listed(self) -> Catalog:
-        """The rows in the order in which they came; nothing can be added any more."""
+        """The rows in the order of adding; no more can be added."""
         names = Names(np.frombuffer(self._blob, np.uint8), _narrow(np.asarray(self._starts)))
         columns: dict[str, Any] = {name: _narrow(np.asarray(values)) for name, values in self._columns.items()}
         return Catalog(containers=list(self._containers), names=names, **columns)
@@ -456,17 +455,17 @@ class CatalogBuilder:
 
 
 def _narrow(values: Column) -> Column:
-    """A copy in as few bytes a value as hold all of them, with a sign: differences are taken of them."""
+    """A copy with the fewest bytes per value, always signed: differences of values are computed."""
     most = max(int(values.max()), -int(values.min())) if len(values) else 0
     return values.astype(next(form for form in (np.int8, np.int16, np.int32, np.int64) if most <= np.iinfo(form).max))
 
 
 @dataclass(slots=True)
 class Remarks:
-    """What a listing says beside its rows.
+    """Remarks of a listing, apart from its rows.
 
-    ``links`` names those rows that are links out of the folder that was searched. ``passed`` names what was passed
-    over, by the reason; ``obstacles`` are what can't be passed over.
+    ``links`` names rows that are links out of the searched folder. ``passed`` names skipped entries, by the reason.
+    ``obstacles`` are the errors of entries that can't be skipped.
     """
 
     links: list[str] = field(default_factory=list)
@@ -475,7 +474,7 @@ class Remarks:
 
     @classmethod
     def join(cls, parts: Iterable[Remarks]) -> Remarks:
-        """All that parts say, in order."""
+        """All remarks of parts, in order."""
         joined = cls()
         for part in parts:
             joined.links += part.links
@@ -489,15 +488,15 @@ class Remarks:
         return joined
 
     def pass_over(self, name: str, reason: str) -> None:
-        """Remember what is not taken."""
+        """Record a skipped entry."""
         self.passed.setdefault(reason, []).append(name)
 
 
 def refuse_twice(catalog: Catalog) -> Catalog:
-    """The catalog, if no name is there twice; its rows are sorted by their names.
+    """The catalog, if its names are unique; its rows are sorted by name.
 
     Raises:
-        InputError: one is.
+        InputError: a name repeats.
     """
     row = catalog.names.first_twice()
     if row is None:
@@ -508,7 +507,7 @@ def refuse_twice(catalog: Catalog) -> Catalog:
 
 
 def fault_of_name(name: str, where: AnyPath) -> InputError | None:
-    """The error for a name that can't be a line of UTF-8: it could be neither listed nor found again."""
+    """The error for a name that can't be a line of UTF-8, so it could neither be listed nor found again."""
     try:
         key = name.encode()
     except UnicodeEncodeError:
@@ -528,5 +527,5 @@ def _whole_path(path: AnyPath) -> str:
 
 
 def _known_by(container: Container) -> str:
-    """The path of a container, the same by whatever links it is reached."""
+    """The path of a container, the same for any links that lead to it."""
     return str(container.path.resolve())

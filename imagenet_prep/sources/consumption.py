@@ -1,9 +1,9 @@
-"""Consumption, the raw data of a split that gives its space to the shards while they are made.
+"""Consumption: the raw data of a split that gives its space to the shards while they are made.
 
-The archive is read once, in its order. Its images are appended to a bundle a shard; step by step the bundles are made
-durable, then it is remembered how many images they hold, and only then is the space of just those given back: holes are
-punched into a tar, other files are removed once all of their images are durable. Which file held what is kept before
-the first hole, so that the next run, after a crash at any moment, plans the same shards and goes on.
+The archive is read once, in its order. Its images are appended to one bundle per shard. Step by step, the bundles are
+made durable, then the number of images in them is recorded, and only then is the space of those images freed. Holes
+are punched into a tar; other files are removed once all of their images are durable. The content of each file is
+recorded before the first hole, so after a crash at any moment, the next run plans the same shards and resumes.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from imagenet_prep.storage.refusals import writing
 
 @dataclass(frozen=True, slots=True)
 class Gone(Container):
-    """A file that convert consumed; ``path`` is where it lay."""
+    """A file that convert consumed; ``path`` is its former place."""
 
     def place(self, row: Row) -> str:
-        """Where a row lay, in words."""
+        """The former place of a row, for messages."""
         return f"{self.path.name}, which was consumed"
 
     def open(self) -> Callable[[Row], Buffer]:
@@ -43,7 +43,7 @@ class Gone(Container):
 
 
 def gone(path: AnyPath) -> InputError:
-    """The error for a file that is needed once more, and was given up on purpose."""
+    """The error for a consumed file that is required again."""
     return InputError(
         f"{path} was consumed: its images are in the shards alone",
         "expected no more need for it: imagenet-prep convert --consume gave its space to the shards",
@@ -57,7 +57,7 @@ _KINDS: Mapping[str, type[Archive | ParquetImages]] = {each.__name__: each for e
 
 @dataclass(frozen=True, slots=True)
 class ConsumedFile:
-    """A file: its path below DATA_DIR, kind, size, time, and the digests that it was seen to have."""
+    """A file: its path below DATA_DIR, kind, size, time, and its verified digests."""
 
     path: str
     kind: str
@@ -68,14 +68,14 @@ class ConsumedFile:
 
 @dataclass(frozen=True, slots=True)
 class Consumption:
-    """What is on record of the raw data of one split that is consumed, or was.
+    """The record of the raw data of one split that is being consumed, or was.
 
     Args:
-        layout: where everything lives.
+        layout: the paths.
         split: ``train``.
-        files: what is consumed, in the order of the pass.
-        shards: the names of those that bundles are for.
-        partition: a digest of which images belong to which of them.
+        files: the consumed files, in the order of the pass.
+        shards: the names of the shards with bundles.
+        partition: a digest of the assignment of images to shards.
     """
 
     layout: Layout
@@ -86,25 +86,25 @@ class Consumption:
 
     @property
     def paths(self) -> ConsumedPaths:
-        """Where all this is kept."""
+        """The paths of the record and the bundles."""
         return self.layout.consumed(self.split)
 
-    # the record of it ------------------------------------------------------------------------------------------
+    # the record ------------------------------------------------------------------------------------------------
 
     @classmethod
     def find(cls, layout: Layout, split: str) -> Consumption | None:
-        """What is on record of a split, or None if its raw data was never consumed.
+        """Load the record of a split; None if its raw data was never consumed.
 
         Raises:
-            InputError: there is a record that can't be understood, or has changed since it was written.
+            InputError: the record is invalid, or has changed since it was written.
         """
         if local_or_none(layout.data_dir) is None:
-            return None  # only files of a disk give their space back
+            return None  # only files on a disk can free their space
         paths = layout.consumed(split)
         path = paths.record
         if not path.exists():
             if any(each.exists() for each in (paths.position, paths.files, paths.bundles)):
-                raise _changed(path)  # what it told is not known: the images would be missing from the set
+                raise _changed(path)  # without its content, images would be missing from the set
             return None
         value = _unsealed(path)
         try:
@@ -114,7 +114,7 @@ class Consumption:
             raise _changed(path) from error
 
     def begin(self, catalog: Catalog) -> None:
-        """Put on record what is to be consumed; a record of an earlier time is taken away first, all at once."""
+        """Record the files to be consumed; an earlier record is first removed, all at once."""
         folder = self.paths.folder
         earlier = folder.with_name(f"{folder.name}.old")
         with writing(folder):
@@ -129,7 +129,7 @@ class Consumption:
         _save_sealed(self.paths.record, value)
 
     def catalog(self) -> Catalog:
-        """What the files held."""
+        """The recorded content of the files."""
         try:
             found = Catalog.load(self.paths.listing, check=True)
         except InputError as error:
@@ -138,12 +138,12 @@ class Consumption:
         return found
 
     def containers(self) -> list[Container]:
-        """What the files are read through, where they lie now."""
+        """The containers that read the files at their current place."""
         return [_KINDS[each.kind](path) for each, path in zip(self.files, self._moved, strict=True)]
 
     @property
     def is_read(self) -> bool:
-        """Whether the pass over the files came to its end: all images are in bundles or shards."""
+        """Whether the pass is finished: all images are in bundles or shards."""
         position = self.position
         return position is not None and position["rows"] == position["of"]
 
@@ -154,34 +154,34 @@ class Consumption:
         return position is not None and position["over"] is True
 
     def end_pass(self, rows: int) -> None:
-        """Remember that the shards that stand hold all ``rows`` images: there is nothing to pass over."""
+        """Record that existing shards hold all ``rows`` images, so no pass is required."""
         _save_sealed(self.paths.position, {"rows": rows, "of": rows, "over": False})
 
     def finish(self) -> None:
-        """Remove what is left of the files and the bundles, then remember that all images are in shards."""
+        """Remove the rest of the files and the bundles, then record that all images are in shards."""
         position = self.position
         assert position is not None
         for folder in (self.paths.files, self.paths.bundles):
             shutil.rmtree(folder, ignore_errors=True)
-        _save_sealed(self.paths.position, {**position, "over": True})  # which syncs their folder, too
+        _save_sealed(self.paths.position, {**position, "over": True})  # this syncs their folder too
 
     @property
     def position(self) -> dict[str, Any] | None:
-        """How far the pass has come: images in bundles, of how many; whether all are in shards. None: not begun."""
+        """Progress of the pass: images in bundles, their total, whether all are in shards; None before the start."""
         return _unsealed(self.paths.position) if self.paths.position.exists() else None
 
     # the pass --------------------------------------------------------------------------------------------------
 
     def take_files(self) -> None:
-        """Move the files to where no other stage finds them, before the pass begins.
+        """Move the files to a place that no other stage reads, before the pass starts.
 
         Raises:
-            InputError: a file is not there, or was written to.
+            InputError: a file does not exist, or was written to.
         """
         with writing(self.paths.folder):
             make_folder(self.paths.files)
             make_folder(self.paths.bundles)
-        if self.position is not None:  # then all were, and some may have gone since
+        if self.position is not None:  # all were moved, and some may be removed since
             return
         for each, moved in zip(self.files, self._moved, strict=True):
             path = local_path(self.layout.data_dir) / each.path
@@ -205,26 +205,26 @@ class Consumption:
                 fsync_dir(path.parent)
 
     def done(self, total: int) -> int:
-        """How many images of the pass, from its first on, are durable in bundles; of one that came to its end all."""
+        """The number of images, from the first of the pass, that are durable in bundles; all after a finished pass."""
         position = self.position
         return 0 if position is None else total if self.is_read else position["rows"]
 
     def keep(self, done: int, total: int, written: Sequence[Path], following: tuple[int, int] | None) -> None:
-        """Make the bundles ``written`` durable, remember that the first ``done`` images are, give their space back.
+        """Make the bundles ``written`` durable, record that the first ``done`` images are, then free their space.
 
-        In this order. ``following`` is where the next image lies, container and offset: nothing before it is read
-        again. None: nothing at all is.
+        ``following`` is container and offset of the next image: nothing before it is read again. None: no image
+        is read again.
         """
         paths = self.paths
         if written:
             with writing(paths.bundles):
-                sync_file_system(paths.bundles)  # all at once; then each is asked for what the disk did not take
+                sync_file_system(paths.bundles)  # all at once; fsync then reports errors per file
             for path in written:
                 with writing(path), path.open("rb") as file:
                     os.fsync(file.fileno())
             with writing(paths.bundles):
                 fsync_dir(paths.bundles)
-        if not self.is_read:  # then fewer may be asked for than it was of
+        if not self.is_read:  # after the pass, a request may cover fewer shards
             _save_sealed(paths.position, {"rows": done, "of": total, "over": False})
         self._give_back(following)
 
@@ -237,7 +237,7 @@ class Consumption:
         ]
 
     def _give_back(self, following: tuple[int, int] | None) -> None:
-        """Give back the space of everything before the image at ``following``, container and offset; None: of all."""
+        """Free the space of everything before the image at ``following``, container and offset; None: of everything."""
         current, offset = following or (len(self.files), 0)
         for number, path in enumerate(self._moved[: current + 1]):
             with writing(path):
@@ -248,7 +248,7 @@ class Consumption:
 
 
 def consumed_file(layout: Layout, container: Container, digests: Mapping[str, str]) -> ConsumedFile:
-    """What is put on record of a file, which lies below DATA_DIR."""
+    """The record of a file below DATA_DIR."""
     whole = local_path(container.path)
     status, path = whole.stat(), whole.relative_to(local_path(layout.data_dir))
     return ConsumedFile(str(path), type(container).__name__, status.st_size, status.st_mtime_ns, dict(digests))
@@ -261,7 +261,7 @@ def _is_same(path: Path, file: ConsumedFile) -> bool:
 
 
 def is_consumable(container: Container) -> bool:
-    """Whether there is a way to read a file of this kind once it was moved."""
+    """Whether a file of this kind can be read after a move."""
     return type(container).__name__ in _KINDS
 
 
@@ -271,7 +271,7 @@ def _save_sealed(path: Path, value: Mapping[str, Any]) -> None:
 
 
 def _unsealed(path: Path) -> dict[str, Any]:
-    """What was kept, if it is as it was written: anything else might give back what is nowhere else."""
+    """Load a record if its seal is valid: a changed one might free space whose images exist nowhere else."""
     value = load_json(path)
     if isinstance(value, dict) and value.pop("crc", None) == seal(value):
         return value

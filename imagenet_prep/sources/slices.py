@@ -1,4 +1,4 @@
-"""FileSlices, pieces of a file; Container, where images lie; and the Reader of its rows."""
+"""FileSlices, read-only slices of a file; Container, a place of images; and the Reader of its rows."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from imagenet_prep.storage.store import RangedView, changed
 Buffer = bytes | memoryview
 
 _COPY_BLOCK = 1 << 20
-_HEADERS = 16 << 10  # bytes of an object with a header: what costs no more time than 512
+_HEADERS = 16 << 10  # bytes of an object per header; they take no longer than 512
 
 
 class FileSlices:
     """A file as read-only bytes, each slice one pread.
 
-    For a header here and there, and for copies: through a map, every first touch of a page would cost a fault.
+    For reading headers, and for copies: with a map, the first access to each page would cost a page fault.
     """
 
     def __init__(self, path: Path) -> None:
@@ -53,7 +53,7 @@ class FileSlices:
             raise unreadable(self.path, error) from error
 
     def __enter__(self) -> FileSlices:
-        """Nothing to do: it is open."""
+        """Do nothing: it is open."""
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -62,7 +62,7 @@ class FileSlices:
 
     @property
     def stamp(self) -> tuple[int, int, int]:
-        """Differs if the file was written to, or another one took its name: inode, size, modification time in ns."""
+        """A value that changes if the file is written to or replaced: inode, size, modification time in ns."""
         status = self._status()
         return status.st_ino, status.st_size, status.st_mtime_ns
 
@@ -72,14 +72,14 @@ class FileSlices:
         return self.stamp[2]
 
     def copy(self, offset: int, length: int, target: int) -> None:
-        """Append a range to the file that is open as ``target``, within the kernel where it can.
+        """Append a range to the open file ``target``, within the kernel if it can.
 
         Raises:
-            InputError: the file can't be read, or is shorter than it was when it was indexed.
+            InputError: the file can't be read, or is shorter than when it was indexed.
             OSError: ``target`` can't be written.
         """
         copied = self._copy_in_kernel(offset, length, target)
-        while copied < length:  # not offered here, or not between these two: the plain way, which also tells why
+        while copied < length:  # unsupported here, or between these two: a plain copy, which also raises the true error
             content = self._read(offset + copied, min(length - copied, _COPY_BLOCK))
             if not content:
                 raise changed(self.path, offset, length, copied)
@@ -99,21 +99,21 @@ class FileSlices:
 
 
 def slices_of(path: AnyPath) -> FileSlices | RangedView:
-    """A file or an object to read a header here and there; raises InputError if it can't be opened."""
+    """Open a file or an object for reading headers; raises InputError if it can't be opened."""
     if isinstance(path, Location):
-        return path.store.view(path.key, least=_HEADERS)  # headers that lie close together come with one request
+        return path.store.view(path.key, least=_HEADERS)  # adjacent headers arrive with one request
     return FileSlices(path)
 
 
 Reading: TypeAlias = Literal["alone", "anywhere", "in order"]
-"""How rows are read: each is a file of its own; all lie in one file, and are read in any order; or only in that of
-their offsets, since each costs all that is before it."""
+"""How rows are read: each is a separate file; or all are in one file and are read in any order; or they are read in
+the order of their offsets, since each requires everything before it."""
 
 
 class Row(NamedTuple):
     """One file of a container: its name there, offset and length in bytes, and its modification time in ns.
 
-    ``offset`` is 0 where a file doesn't lie in another one.
+    ``offset`` is 0 for a separate file.
     """
 
     name: str
@@ -124,11 +124,11 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Container:
-    """Where images lie: the file or folder ``path``. A value, equal to another one of the same place; picklable.
+    """A place of images: the file or folder ``path``. A value, equal to another with the same place; picklable.
 
-    Each kind is one module, with the function that lists it: rows of a Catalog. ``is_sliced`` is whether its images are
-    plain slices of the bytes of one file; ``reading`` how its rows are read: of "in order" shards are made from
-    bundles, see ``regroup``.
+    Each kind is one module, with the function that lists it as rows of a Catalog. ``is_sliced`` tells whether its
+    images are plain slices of one file. ``reading`` tells how its rows are read: "in order" requires bundles to make shards
+    (see ``regroup``).
     """
 
     path: AnyPath
@@ -136,14 +136,14 @@ class Container:
     reading: ClassVar[Reading] = "anywhere"
 
     def place(self, row: Row) -> str:
-        """Where a row lies, in words."""
+        """The place of a row, for messages."""
         return f"{self.path.name}, byte {row.offset:,}"
 
     def open(self) -> Callable[[Row], Buffer]:
-        """What reads rows, each without a copy where that can be.
+        """The function that reads rows, without a copy if possible.
 
         Raises:
-            InputError: now or when a row is read: a file is gone, or not as long as when it was listed.
+            InputError: now, or on reading a row: a file is gone, or its length has changed since the listing.
         """
         raise NotImplementedError
 
@@ -156,17 +156,17 @@ class Reader:
         self._last: tuple[Container, Callable[[Row], Buffer]] | None = None  # one value: threads may share a reader
 
     def __reduce__(self) -> tuple[type[Reader], tuple[()]]:
-        """A copy for another process opens again."""
+        """Open files again in a copy for another process."""
         return Reader, ()
 
     def read(self, container: Container, row: Row) -> Buffer:
         """The bytes of a row.
 
         Raises:
-            InputError: the file is gone, or shorter than it was when it was listed.
+            InputError: the file is gone, or shorter than when it was listed.
         """
         last = self._last
-        if last is None or container is not last[0]:  # to look one up, by its path, takes longer than to slice a map
+        if last is None or container is not last[0]:  # a lookup by path takes longer than slicing a map
             last = self._last = container, self._open(container)
         return last[1](row)
 
