@@ -81,7 +81,7 @@ class Catalog:
     def join(cls, parts: Iterable[Catalog], *, is_listed: bool = False) -> Catalog:
         """Join all parts, sorted by label, then by the bytes of the names; ``is_listed``: in the order of a list.
 
-        Parts are freed one by one, and have no boxes or columns. Sorted parts that arrive in order are not sorted again.
+        Parts are freed one by one, and have no boxes or columns. Sorted parts in order are not sorted again.
         """
         listing = CatalogBuilder()
         for part in parts:

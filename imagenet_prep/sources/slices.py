@@ -127,8 +127,8 @@ class Container:
     """A place of images: the file or folder ``path``. A value, equal to another with the same place; picklable.
 
     Each kind is one module, with the function that lists it as rows of a Catalog. ``is_sliced`` tells whether its
-    images are plain slices of one file. ``reading`` tells how its rows are read: "in order" requires bundles to make shards
-    (see ``regroup``).
+    images are plain slices of one file. ``reading`` tells how its rows are read: "in order" requires bundles to make
+    shards (see ``regroup``).
     """
 
     path: AnyPath
