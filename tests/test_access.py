@@ -364,5 +364,5 @@ def test_a_site_for_browsers_does_not_blame_the_credentials(tmp_path: Path) -> N
         server.RequestHandlerClass = _WantsReferer
         with pytest.raises(AccessError) as caught:
             _enter(server)
-    _told(caught.value, "gave no access to a.tar, signed in as 'ada'", "403", "--cookies")
+    _told(caught.value, "denied access to a.tar, signed in as 'ada'", "403", "--cookies")
     assert "refused the credentials" not in str(caught.value)

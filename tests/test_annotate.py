@@ -358,7 +358,7 @@ def test_the_filename_within_is_not_looked_at(filename: str, layout: Layout) -> 
 
 BAD = {
     "doctype": (b"<!DOCTYPE a [<!ENTITY x 'y'>]>" + xml(), "document type"),
-    "deep": (b"<a>" * 100 + b"</a>" * 100, "within each other"),
+    "deep": (b"<a>" * 100 + b"</a>" * 100, "nested in each other"),
     "large": (xml() + b" " * 3 * LARGEST, "larger than"),
     "no-size": (xml(size=""), "no size"),
     "size-0": (xml(size=SIZE.replace("100", "0")), "a size of 0"),

@@ -199,8 +199,8 @@ def test_the_order_of_the_file_is_kept() -> None:
         (b"<?xml version='1.0' encoding='shift_jis'?>" + xml(), "not well-formed"),
         (b"<!DOCTYPE annotation>" + xml(), "document type"),
         (b"<a>&undeclared;</a>", "not well-formed"),
-        (b"<annotation>" * (DEPTH + 1) + b"</annotation>" * (DEPTH + 1), "within each other"),
-        (b"<a>" * 100 + b"</a>" * 100, "within each other"),
+        (b"<annotation>" * (DEPTH + 1) + b"</annotation>" * (DEPTH + 1), "nested in each other"),
+        (b"<a>" * 100 + b"</a>" * 100, "nested in each other"),
         (xml((1, 1, 9, 9)) + b" " * LARGEST, "larger than"),
     ],
 )

@@ -275,7 +275,7 @@ def _refused(url: str, credentials: Credentials, door: _Door) -> AccessError:
     origin = f" ({credentials.origin})" if credentials.origin else ""
     if door.status == 403 and door.form is None:  # an unknown user gets 401, or the form again
         return reply.RefusedError(
-            f"{host_of(url)} gave no access to {reply.name_of(url)}, signed in as {credentials.username!r}{origin}",
+            f"{host_of(url)} denied access to {reply.name_of(url)}, signed in as {credentials.username!r}{origin}",
             "expected the archive, got HTTP status 403",
             "ask the site whether this account has access; if a browser can fetch the file, use "
             "imagenet-prep download --cookies FILE, or move the browser's copy into raw-data/",
@@ -292,5 +292,5 @@ def _no_way_in(url: str, status: int) -> AccessError:
     is_page = status not in (401, 403)
     got = "a web page without a recognizable sign-in form" if is_page else f"HTTP status {status}"
     return reply.access_error(
-        f"{host_of(url)} gave no access to {reply.name_of(url)}", f"expected the archive, got {got}"
+        f"{host_of(url)} denied access to {reply.name_of(url)}", f"expected the archive, got {got}"
     )

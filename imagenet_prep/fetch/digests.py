@@ -108,7 +108,7 @@ class FrontHasher:
                 while self._done < front and not self._stop.is_set():
                     count = file.readinto(buffer[: front - self._done])
                     if not count:
-                        raise WriteError(f"{self._part.path} has become shorter while it was written")
+                        raise WriteError(f"{self._part.path} shrank while it was written")
                     self._hash.update(buffer[:count])
                     self._give_back(file.fileno(), count)
                     self._done += count

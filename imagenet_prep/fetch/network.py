@@ -22,7 +22,7 @@ from imagenet_prep.fetch.patience import CutError
 
 _REASONS: tuple[tuple[tuple[type[Exception], ...], str], ...] = (
     ((NewConnectionError,), "no connection to the server"),
-    ((requests.ConnectTimeout, urllib3.exceptions.ConnectTimeoutError), "no connection in time"),
+    ((requests.ConnectTimeout, urllib3.exceptions.ConnectTimeoutError), "the connection timed out"),
     (
         (requests.Timeout, urllib3.exceptions.TimeoutError, TimeoutError),
         "the server stopped answering, or took too long to answer",

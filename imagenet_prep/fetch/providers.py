@@ -135,7 +135,7 @@ def _from_json(path: Path) -> Credentials | None:
     raise UsageError(
         f"{path} holds no credentials",
         'expected {"username": ..., "key": ...}',
-        f"make a new one at {_KAGGLE_TOKEN_URL}",
+        f"create a new one at {_KAGGLE_TOKEN_URL}",
     )
 
 

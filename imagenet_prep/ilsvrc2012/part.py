@@ -184,7 +184,7 @@ def _read(name: str, path: Path, content: bytes) -> set[str]:
         raise UsageError(
             f"{path}, {faults[0]}",
             also or "expected a wnid such as n01440764 at the start of each line",
-            f"correct {name}: a wnid a line, comments after #",
+            f"correct {name}: one wnid per line, comments after #",
         )
     return set(lines)
 

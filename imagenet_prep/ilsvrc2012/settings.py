@@ -94,10 +94,10 @@ def check_options(options: ConvertOptions) -> None:
     part = options.part
     for split in facts.SPLITS:
         if not 1 <= options.shards(split) <= MAX_SHARDS:
-            raise UsageError(f"{options.shards(split)} {split} shards", f"expected 1 to {MAX_SHARDS}")
+            raise UsageError(f"can't make {options.shards(split)} {split} shards", f"expected 1 to {MAX_SHARDS}")
     if options.consume and not part.is_whole:
         raise UsageError(
-            f"raw data can't be consumed for {part.name} alone",
+            f"can't consume raw data for {part.name} alone",
             "expected all classes: the others would be lost",
             "leave out --consume or --classes",
         )

@@ -210,7 +210,7 @@ class _Reader:
     def start(self, tag: str, attributes: dict[str, str]) -> None:
         self._depth += 1
         if self._depth > DEPTH:
-            raise AnnotationFault(f"more than {DEPTH} elements within each other")
+            raise AnnotationFault(f"more than {DEPTH} elements nested in each other")
         self._texts = self.values.get(tag)
         if self._texts is not None:
             self._texts.append("")

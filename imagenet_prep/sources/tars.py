@@ -191,7 +191,7 @@ def _list_tar(tar: _Tar) -> tuple[Catalog, list[_Tar]]:
     with slices_of(tar.archive) as view:
         _refuse_compressed(_words(tar), bytes(view[tar.start : tar.start + 5]))
         stamp = view.modified
-        for raw, offset, length in walk(view, tar.start, tar.stop, inside=tar.inside, hint="get a sound copy of it"):
+        for raw, offset, length in walk(view, tar.start, tar.stop, inside=tar.inside, hint=WHOLE_COPY):
             name = _checked(_words(tar), raw, offset)
             if any(part.startswith(".") for part in name.split("/")):
                 continue

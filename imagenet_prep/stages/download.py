@@ -352,7 +352,7 @@ def _inspect(session: Session, url: str, target: Target, pace: Pace, *, was_seen
     if target.size not in (None, remote.total):
         raise InputError(
             f"{host_of(url)} has a different {target.filename}",
-            f"expected {target.size:,} bytes, the server's has {remote.total:,}",
+            f"expected {target.size:,} bytes, the server has {remote.total:,}",
             "check the address given with --base-url; nothing was fetched",
         )
     if not target.digests:
