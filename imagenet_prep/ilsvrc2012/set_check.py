@@ -251,7 +251,7 @@ def _missing_images(split: str, missing: int, names: Sequence[str], records: int
     if names:
         what += ": " + listed(names, 5)
     image = names[0] if len(names) == 1 else ""
-    remedy = "get the missing shards, or make the set again; for a part of the data set, verify with --allow-incomplete"
+    remedy = "get the missing shards, or make the set again; for a part of the set, run verify with --allow-incomplete"
     return Problem(
         ProblemKind.MISSING_IMAGE,
         split,
@@ -273,7 +273,7 @@ def _classes_problem(split: _Split, wnids: Sequence[str]) -> Iterator[Problem]:
             ProblemKind.MISSING_CLASS,
             split.name,
             f"{what} no image: {shown}",
-            "make the set again from all classes; for a part of the data set, verify with --allow-incomplete",
+            "make the set again from all classes; for a part of the set, run verify with --allow-incomplete",
             expected=str(len(split.part.labels)),
             got=str(len(split.part.labels) - len(wnids)),
             count=len(wnids),
