@@ -63,11 +63,11 @@ def test_download_under_way(tmp_path: Path) -> None:
     layout.archive_path(ARCHIVES["validation"]).write_bytes(b"x")
     (layout.raw_partial_dir / f"{ARCHIVES['train'].filename}.part").write_bytes(b"x")
     found = stage(layout, "download")
-    assert (found.state, found.detail) == ("partly", "1 of 3 archives, 0 of them checked, 1 begun")
+    assert (found.state, found.detail) == ("partly", "1 of 3 archives, 0 of them checked, 1 started")
     assert status(layout).following == f"imagenet-prep download {tmp_path}"
     layout.archive_path(ARCHIVES["validation"]).unlink()
     found = stage(layout, "download")
-    assert (found.state, found.detail) == ("partly", "0 of 3 archives, 0 of them checked, 1 begun")
+    assert (found.state, found.detail) == ("partly", "0 of 3 archives, 0 of them checked, 1 started")
 
 
 def test_checked_archives(tiny_data_dir: Path) -> None:

@@ -266,7 +266,7 @@ def _missing(url: str, cookies: Path | None) -> AccessError:
     if cookies is not None:
         return reply.access_error(f"{host_of(url)} did not accept the cookies in {cookies}", "they may have expired")
     return reply.access_error(
-        f"{host_of(url)} requires a sign-in for {reply.name_of(url)}",
+        f"{host_of(url)} requires you to sign in for {reply.name_of(url)}",
         "found no credentials in the environment or netrc",
     )
 
