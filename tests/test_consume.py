@@ -218,7 +218,7 @@ def test_afterwards_everything_is_done(layout: Layout, expected: dict[str, bytes
     assert missing_archives(layout) == ()
     stages = {stage.stage: stage for stage in status(layout).stages}
     assert stages["convert"].state == "done"
-    assert "in the train shards alone: ILSVRC2012_img_train.tar was consumed" in stages["download"].detail
+    assert "in the train shards only: ILSVRC2012_img_train.tar was consumed" in stages["download"].detail
 
 
 @pytest.mark.parametrize("consume", [True, False])

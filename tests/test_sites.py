@@ -445,7 +445,7 @@ def test_a_parquet_file_of_another_size_is_not_fetched(hub: StandIn, layout: Lay
         file.write(b"more")
     with pytest.raises(InputError) as caught:
         _fetch(layout, HuggingFaceSite(hub.url, WHO))
-    _told(caught.value, 4, "another train-00000-of-00003.parquet", "80,012", "80,016")
+    _told(caught.value, 4, "different train-00000-of-00003.parquet", "80,012", "80,016")
 
 
 @pytest.mark.parametrize("oid", [None, "", "x" * 64, 7])
