@@ -491,6 +491,16 @@ def test_no_such_split(layout: Layout, tmp_path: Path) -> None:
         imagenet_prep.open(tmp_path / "nowhere", "train")
 
 
+def test_a_split_is_named(layout: Layout, tmp_path: Path) -> None:
+    """Without one the error lists those that are there; a folder that isn't there is that error."""
+    for split in ((), ("",), (None,), (3,)):
+        with pytest.raises(UsageError, match="needs the name of a split") as caught:
+            imagenet_prep.open(layout.data_dir, *split)
+        assert "train, validation" in caught.value.detail
+        with pytest.raises(InputError, match="nowhere can't be read"):
+            imagenet_prep.open(tmp_path / "nowhere", *split)
+
+
 def test_two_sets_in_one_folder(layout: Layout) -> None:
     """Only the manifest tells which of them is meant."""
     shutil.copy(layout.shard_path(SHARD), layout.shard_path("train-00000-of-00001"))

@@ -279,11 +279,153 @@ def test_fewer_records_than_a_batch_are_refused(torch: Any, numbered: Path) -> N
         assert len(loader(numbered, batch_size=size, drop_last=False, **settings)) == 1
 
 
-@pytest.mark.parametrize("change", [{"rank": 1}, {"rank": -1}, {"window": 0}, {"seed": -1}, {"world": 0, "rank": 0}])
-def test_numbers_that_can_not_be(torch: Any, numbered: Path, change: dict[str, int]) -> None:
-    """A rank is one of its world; windows, batches and worlds are not empty."""
-    with pytest.raises(UsageError, match="a Loader of"):
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"rank": 1},
+        {"rank": -1},
+        {"window": 0},
+        {"seed": -1},
+        {"world": 0, "rank": 0},
+        {"batch_size": 2.5},
+        {"batch_size": "4"},
+        {"batch_size": True},
+        {"seed": None},
+        {"shuffle": 3},
+        {"drop_last": "no"},
+        {"batch_sampler": [[0]]},
+        {"sampler": 7},
+        {"sampler": iter([1])},
+    ],
+    ids=str,
+)
+def test_settings_that_can_not_be(torch: Any, numbered: Path, change: dict[str, Any]) -> None:
+    """A rank is one of its world; windows, batches and worlds are not empty; each has its type."""
+    with pytest.raises(UsageError, match=rf"^Loader\(.*{next(iter(change))}="):
         loader(numbered, **change)
+
+
+def test_what_is_no_data_set_is_refused(torch: Any, numbered: Path) -> None:
+    """At the call, with what is expected; a folder needs to be opened."""
+    from imagenet_prep.torch import ImageDataset, Loader
+
+    found = imagenet_prep.open(numbered, "train")
+    for folder in (str(numbered), numbered):
+        with pytest.raises(UsageError, match=r"^ImageDataset\(") as caught:
+            ImageDataset(folder)
+        assert f"ImageDataset(imagenet_prep.open('{numbered}', 'train'))" in caught.value.hint
+        with pytest.raises(UsageError, match=r"^Loader\("):
+            Loader(folder, 4)
+    for wrong in ([], found[:3], None):
+        with pytest.raises(UsageError, match=r"^ImageDataset\("):
+            ImageDataset(wrong)
+    for change in ({"min_side": 0}, {"min_side": 2.5}, {"min_side": True}, {"transform": 64}):
+        with pytest.raises(UsageError, match=rf"^ImageDataset\({next(iter(change))}="):
+            ImageDataset(found, **change)
+    with pytest.raises(UsageError, match=r"^Loader\("):
+        Loader(torch.utils.data.ChainDataset([]), 4)
+
+
+@pytest.mark.parametrize(
+    "change", [{"given": 76}, {"given": -1}, {"given": None}, {"epoch": -1}, {"epoch": 1.5}, {"epoch": "1"}], ids=str
+)
+def test_a_state_beyond_the_epoch_is_refused(torch: Any, numbered: Path, change: dict[str, Any]) -> None:
+    """75 batches are an epoch: all of them may have been given."""
+    train = loader(numbered)
+    train.load_state_dict({**train.state_dict(), "given": 75})
+    assert labels(train) == []
+    with pytest.raises(UsageError, match=r"^the state"):
+        train.load_state_dict({**train.state_dict(), **change})
+    with pytest.raises(UsageError, match=r"^the state"):
+        train.load_state_dict(None)
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_images_of_different_sizes_need_a_transform(torch: Any, tmp_path: Path, workers: int) -> None:
+    """The error names the sizes and what to do; a collate_fn of the user's takes them as they are."""
+    from imagenet_prep.torch import ImageDataset, Loader
+
+    with records.ShardWriter(tmp_path / "train", shards=1) as shards:
+        for width in (8, 24):
+            Image.new("RGB", (width, 16)).save(buffer := io.BytesIO(), "JPEG")
+            shards.write({"image/encoded": buffer.getvalue(), "image/class/label": 1})
+    dataset = ImageDataset(imagenet_prep.open(tmp_path, "train"))
+    with pytest.raises(UsageError, match="have different shapes: 3 x 16 x 24, 3 x 16 x 8") as caught:
+        next(iter(Loader(dataset, 2, num_workers=workers)))
+    assert "transform" in str(caught.value)
+    assert len(next(iter(Loader(dataset, 2, num_workers=workers, collate_fn=list)))) == 2
+
+
+# any data set, any order -----------------------------------------------------------------------------------------
+
+
+def test_any_map_style_data_set_is_loaded(torch: Any, numbered: Path) -> None:
+    """A slice, a Subset, a list: every item once, in an order of its own each epoch, divided and resumed."""
+    from imagenet_prep.torch import ImageDataset, Loader
+
+    whole = ImageDataset(imagenet_prep.open(numbered, "train"))
+    expected = [label for _, label in whole]
+    for dataset, numbers in (
+        (whole[20:-7:3], range(20, COUNT - 7, 3)),
+        (torch.utils.data.Subset(whole, [3, 1, 4, 15, 92]), [3, 1, 4, 15, 92]),
+        (list(whole[:9]), range(9)),
+    ):
+        ranks = [Loader(dataset, 2, rank=rank, world=2, drop_last=False) for rank in range(2)]
+        first, second = ([labels(rank) for rank in ranks] for _ in range(2))
+        assert {label for rank in first for batch in rank for label in batch} == {expected[k] for k in numbers}
+        assert first != second
+        resumed = Loader(dataset, 2, rank=1, world=2, drop_last=False)
+        resumed.load_state_dict({**resumed.state_dict(), "epoch": 1, "given": 1})
+        assert labels(resumed) == second[1][1:]
+
+
+def test_a_sampler_gives_the_order(torch: Any, numbered: Path) -> None:
+    """PyTorch's and one's own: the same order on all ranks, another each epoch, resumed; the global state is kept."""
+    from imagenet_prep.torch import ImageDataset, Loader
+    from imagenet_prep.torch.loader import sampled_order
+
+    dataset = ImageDataset(imagenet_prep.open(numbered, "train"))
+    expected = [label for _, label in dataset]
+    weights = [0.0] * 100 + [1.0] * (COUNT - 100)
+    sampler = torch.utils.data.WeightedRandomSampler(weights, 1000)
+    ranks = [Loader(dataset, 4, sampler=sampler, rank=rank, world=2, seed=3) for rank in range(2)]
+    first, second = ([labels(rank) for rank in ranks] for _ in range(2))
+    before = torch.get_rng_state()
+    assert sampled_order(sampler, seed=3, epoch=0) == sampled_order(sampler, seed=3, epoch=0)
+    assert torch.equal(torch.get_rng_state(), before)
+    assert [len(rank) for rank in first] == [125, 125]
+    seen = Counter(label for rank in first for batch in rank for label in batch)
+    assert set(seen) <= set(expected[100:])
+    assert 140 < len(seen) < 202  # of 201, drawn 1,000 times
+    assert first != second
+    resumed = Loader(dataset, 4, sampler=sampler, rank=1, world=2, seed=3)
+    resumed.load_state_dict({**resumed.state_dict(), "epoch": 1, "given": 40})
+    assert labels(resumed) == second[1][40:]
+    own = Loader(dataset, 4, sampler=[5, 5, 2, 9, 0])
+    assert labels(own) == [[expected[k] for k in (5, 5, 2, 9)]]
+    with pytest.raises(UsageError, match="the state is of a Loader with sampler"):
+        Loader(dataset, 4, sampler=range(1000), rank=1, world=2, seed=3).load_state_dict(resumed.state_dict())
+
+
+def test_samplers_that_can_not_be_resumed_are_refused(torch: Any, numbered: Path) -> None:
+    """One that divides among ranks itself, one with random numbers of its own, one that gives less than it says."""
+    from imagenet_prep.torch import ImageDataset, Loader
+
+    dataset = ImageDataset(imagenet_prep.open(numbered, "train"))
+    samplers = torch.utils.data
+    for wrong in (
+        samplers.DistributedSampler(dataset, num_replicas=2, rank=0),
+        samplers.RandomSampler(dataset, generator=torch.Generator()),
+    ):
+        with pytest.raises(UsageError, match=r"^Loader\(sampler="):
+            Loader(dataset, 4, sampler=wrong)
+
+    class Shorter(list[int]):
+        def __iter__(self) -> Any:
+            return iter([1, 2])
+
+    with pytest.raises(UsageError, match="gave 2 numbers, its length is 5"):
+        labels(Loader(dataset, 4, sampler=Shorter(range(5))))
 
 
 def test_a_part_is_loaded_alone(torch: Any, numbered: Path) -> None:

@@ -22,7 +22,7 @@ _Path = str | os.PathLike[str]
 
 
 @overload
-def open(data_dir: _Path, split: str, *, check: bool = True, source: Literal["shards"] = "shards") -> ShardSet: ...
+def open(data_dir: _Path, split: str = "", *, check: bool = True, source: Literal["shards"] = "shards") -> ShardSet: ...
 
 
 @overload
@@ -39,7 +39,7 @@ def open(
 
 def open(  # noqa: PLR0913 - options of the public interface, by keyword
     data_dir: _Path,
-    split: str,
+    split: str = "",
     *,
     check: bool = True,
     source: Literal["shards", "raw"] = "shards",
@@ -66,7 +66,7 @@ def open(  # noqa: PLR0913 - options of the public interface, by keyword
         InputError: the folder can't be read, has no shards of this split or those of two sets, or lacks a shard; raw
             data is missing or damaged.
         IncompleteError: images of the data set are missing, and the options don't allow it.
-        UsageError: raw data can only be read in its order, an option is invalid, or a recipe is wrong.
+        UsageError: no split is named, raw data can only be read in its order, or an option or recipe is wrong.
     """
     if source == "raw":
         return _open_raw(Layout(locate(data_dir), raw=locate(raw) if raw else None), split, options, config)

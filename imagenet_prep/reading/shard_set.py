@@ -18,7 +18,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, SupportsIndex, TypeVar, overload
 
-from imagenet_prep.errors import InputError
+from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.reading.shard import Record, Shard, remedy
 from imagenet_prep.state.manifest import Manifest, load_manifest
 from imagenet_prep.storage.files import find_plain, names_in
@@ -229,6 +229,11 @@ def _find(layout: Layout, split: str, manifest: Manifest | None) -> tuple[list[s
     except OSError as error:
         raise unreadable(layout.output_dir, error) from error
     known = {**_counts_of(present), **_counts_of(recorded)}
+    if not split or not isinstance(split, str):
+        there = f"there are {', '.join(sorted(known)) or 'no shards'} in {layout.output_dir}"
+        raise UsageError(
+            "open needs the name of a split", there, f"imagenet_prep.open({str(layout.output_dir)!r}, 'train')"
+        )
     if split not in known:
         detail = f"expected files such as {shard_name(split, 0, 1024)}"
         detail += f"; found: {', '.join(sorted(known))}" if known else ""

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-from collections.abc import Callable, Iterator, Sequence
+import operator
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import torch
 import torch.distributed
-from torch.utils.data import DataLoader, Dataset, Sampler
+from torch.utils.data import DataLoader, Dataset, DistributedSampler, IterableDataset, Sampler, Subset, default_collate
 
 from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.reading.shard import Record
@@ -34,13 +36,16 @@ class ImageDataset(Dataset[Sample]):
     LABELS COUNT FROM 0: 0 to 999 for ImageNet, whose records say 1 to 1000. The first class of every set is 0, whatever
     its number in the records (``records.first_label``).
 
+    ``[i:j]`` is a data set of those images.
+
     Args:
-        records: the set, or a part of it.
+        records: the set that ``open`` gives, or a ``shard`` of it.
         transform: a function from an image to an item of a batch; None: the image itself.
         min_side: decode at 1/2, 1/4 or 1/8 if the shorter side keeps at least this many pixels: up to four times as
             fast, but THE PIXELS DIFFER from those of the whole image made smaller. None: decode in full.
 
     Raises:
+        UsageError: an argument has the wrong type: records are what ``open`` gives.
         InputError: a record is damaged or holds no image, or its label is below that of the first class.
     """
 
@@ -51,9 +56,15 @@ class ImageDataset(Dataset[Sample]):
         *,
         min_side: int | None = None,
     ) -> None:
+        if not isinstance(records, RecordSequence):
+            folder = os.fspath(records) if isinstance(records, str | os.PathLike) else "/data/imagenet"
+            hint = f"ImageDataset(imagenet_prep.open({folder!r}, 'train'))"
+            raise UsageError(f"ImageDataset({_shown(records)})", "expected records that open gives", hint)
+        if transform is not None and not callable(transform):
+            raise UsageError(f"ImageDataset(transform={_shown(transform)})", "expected a function of an image")
         self.records = records
         self.transform = transform
-        self.min_side = min_side
+        self.min_side = None if min_side is None else _whole("ImageDataset(min_side=", min_side, 1)
 
     def __repr__(self) -> str:
         return f"ImageDataset({self.records!r}): {len(self):,} images, labels from 0"
@@ -61,7 +72,15 @@ class ImageDataset(Dataset[Sample]):
     def __len__(self) -> int:
         return len(self.records)
 
-    def __getitem__(self, index: int) -> Sample:
+    @overload
+    def __getitem__(self, index: int) -> Sample: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Subset[Sample]: ...
+
+    def __getitem__(self, index: int | slice) -> Sample | Subset[Sample]:
+        if isinstance(index, slice):
+            return Subset(self, range(*index.indices(len(self))))
         return self._sample(self.records[index])
 
     def __getitems__(self, indices: Sequence[int]) -> list[Sample]:
@@ -77,12 +96,31 @@ class ImageDataset(Dataset[Sample]):
         return (image if self.transform is None else self.transform(image)), label
 
 
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 100 else f"{text[:100]}..."
+
+
+def _whole(name: str, value: Any, least: int) -> int:
+    """A whole number of at least ``least``; raises UsageError."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = None
+    if number is None or number < least or isinstance(value, bool):
+        end = ")" if "(" in name else ""
+        raise UsageError(f"{name}{_shown(value)}{end}", f"expected a whole number of at least {least}")
+    return number
+
+
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 """Options of mallopt (malloc.h), in bytes: free memory kept at the end, and the least block with a map of its own."""
 
 
 class Loader:
     """Batches of one rank, epoch after epoch: iterate over it once per epoch.
+
+    It accepts any map-style data set: an ImageDataset, a Subset or slice of it, or your own.
 
     With ``shuffle``, each epoch has its own order, the same on all ranks. Each rank takes its part of it: no record
     occurs twice. Shards are read a few at a time (``window``): spinning disks and network storage are read
@@ -93,7 +131,7 @@ class Loader:
     the epoch again: after a ``break`` the same one, unless ``set_epoch`` chooses another.
 
     Args:
-        dataset: the images.
+        dataset: the images. All records of a data set other than ImageDataset are mixed, whatever the ``window``.
         batch_size: images per batch.
         shuffle: whether to shuffle, for training; otherwise records come in order.
         window: shards that are read at a time.
@@ -103,17 +141,20 @@ class Loader:
         drop_last: drop an incomplete batch of each rank; None: if shuffled. Otherwise the last batch of a rank is
             shorter. If the number of records is not a multiple of ``world``, the last records occur twice, as they do
             with torch.utils.data.DistributedSampler: all ranks have equally many batches.
+        sampler: numbers of the records in the order of an epoch, in place of ``shuffle`` and ``window``. It is asked
+            once per epoch, with PyTorch's random numbers seeded by ``seed`` and epoch: all ranks divide the same order,
+            and a resumed epoch has it too. Random numbers from elsewhere can't be resumed.
         options: of torch.utils.data.DataLoader: num_workers, pin_memory, persistent_workers, collate_fn, ... A worker
             keeps freed memory, and then calls your worker_init_fn, if there is one.
 
     Raises:
-        UsageError: a number is invalid, there are too few records for one batch, or a state is of another data set or
-            of other settings.
+        UsageError: a setting is invalid, images of a batch have different sizes, there are too few records for one
+            batch, or a state is of another data set or of other settings.
     """
 
     def __init__(  # noqa: PLR0913 - options of the public interface, by keyword
         self,
-        dataset: ImageDataset,
+        dataset: Any,
         batch_size: int,
         *,
         shuffle: bool = True,
@@ -122,30 +163,41 @@ class Loader:
         rank: int | None = None,
         world: int | None = None,
         drop_last: bool | None = None,
+        sampler: Iterable[int] | None = None,
         **options: Any,
     ) -> None:
         in_use = torch.distributed.is_available() and torch.distributed.is_initialized()
-        self.rank = rank if rank is not None else torch.distributed.get_rank() if in_use else 0
-        self.world = world if world is not None else torch.distributed.get_world_size() if in_use else 1
-        if not (0 <= self.rank < self.world and batch_size > 0 and window > 0 and seed >= 0):
-            given = f"batch_size {batch_size}, window {window}, seed {seed}, rank {self.rank} of {self.world}"
-            raise UsageError(f"a Loader of {given}", "expected a rank below world, and valid numbers")
+        rank = rank if rank is not None else torch.distributed.get_rank() if in_use else 0
+        world = world if world is not None else torch.distributed.get_world_size() if in_use else 1
+        self.world = _whole("Loader(world=", world, 1)
+        self.rank = _whole("Loader(rank=", rank, 0)
+        if self.rank >= self.world:
+            raise UsageError(f"Loader(rank={rank}, world={world})", "expected a rank below world")
+        for name, value in (("shuffle", shuffle), ("drop_last", False if drop_last is None else drop_last)):
+            if not isinstance(value, bool):
+                raise UsageError(f"Loader({name}={_shown(value)})", "expected True or False")
+        _refuse_other_data(dataset)
+        _refuse_other_samplers(sampler, options)
         self.dataset = dataset
         self.epoch = 0
         self.given = 0
-        self._settings = {
-            "records": len(dataset),
-            "batch_size": batch_size,
+        self._sampler = sampler
+        self._settings: dict[str, Any] = {
+            "records": len(dataset if sampler is None else sampler),  # type: ignore[arg-type]
+            "batch_size": _whole("Loader(batch_size=", batch_size, 1),
             "shuffle": shuffle,
-            "window": window,
-            "seed": seed,
+            "window": _whole("Loader(window=", window, 1),
+            "seed": _whole("Loader(seed=", seed, 0),
             "world": self.world,
             "drop_last": shuffle if drop_last is None else drop_last,
+            "sampler": None if sampler is None else type(sampler).__name__,
         }
-        if len(dataset) and not len(self):
-            what = f"{number_of(len(dataset), 'record')} for {number_of(self.world, 'rank')}: no batch of {batch_size}"
+        count = self._settings["records"]
+        if count and not len(self):
+            what = f"{number_of(count, 'record')} for {number_of(self.world, 'rank')}: no batch of {batch_size}"
             raise UsageError(what, "expected enough for one", "choose a smaller batch_size, or drop_last=False")
         begin = partial(_begin, options.pop("worker_init_fn", None))
+        options.setdefault("collate_fn", _collated)
         self._is_loaded = False
         self._place = (0, 0)  # epoch and batches given, for the next iterator
         self._latest: object = None
@@ -154,7 +206,7 @@ class Loader:
     def __len__(self) -> int:
         """The number of batches in an epoch, including those given before it was resumed."""
         size, count = self._settings["batch_size"], self._of_a_rank()
-        return count // size if self._settings["drop_last"] else -(-count // size)
+        return int(count // size if self._settings["drop_last"] else -(-count // size))
 
     def __iter__(self) -> Iterator[Any]:
         first = self.given if self._is_loaded else 0
@@ -183,11 +235,16 @@ class Loader:
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Continue from the place of ``state_dict``."""
+        if not isinstance(state, Mapping):
+            raise UsageError(f"the state {_shown(state)}", "expected what state_dict gives")
         for name, value in self._settings.items():
             if state.get(name) != value:
                 what = f"the state is of a Loader with {name} {state.get(name)}, this one has {value}"
                 raise UsageError(what, "expected the same data set and settings", "make the Loader with those")
-        self.epoch, self.given = state["epoch"], state["given"]
+        epoch, given = (_whole(f"the state: {name} ", state.get(name), 0) for name in ("epoch", "given"))
+        if given > len(self):
+            raise UsageError(f"the state: given {given}", f"expected at most the {len(self)} batches of an epoch")
+        self.epoch, self.given = epoch, given
         self._is_loaded = True
 
     def _batches(self, epoch: int, given: int) -> Iterator[list[int]]:
@@ -203,10 +260,51 @@ class Loader:
         return int(count // world if self._settings["drop_last"] else -(-count // world))
 
     def _order(self, epoch: int) -> Any:
+        count, seed = self._settings["records"], self._settings["seed"]
+        if self._sampler is not None:
+            order = sampled_order(self._sampler, seed=seed, epoch=epoch)
+            if len(order) != count:
+                raise UsageError(f"the sampler gave {len(order)} numbers, its length is {count}")
+            return order
         if not self._settings["shuffle"]:
-            return range(len(self.dataset))
-        settings = {name: self._settings[name] for name in ("seed", "window")}
-        return epoch_order(self.dataset.records.starts, epoch=epoch, **settings)
+            return range(count)
+        records = getattr(self.dataset, "records", self.dataset)
+        starts = records.starts if isinstance(records, RecordSequence) else [0, count]
+        return epoch_order(starts, seed=seed, epoch=epoch, window=self._settings["window"])
+
+
+def _refuse_other_data(dataset: object) -> None:
+    is_map_style = isinstance(dataset, Sized) and hasattr(dataset, "__getitem__")
+    if isinstance(dataset, str | IterableDataset) or not is_map_style:
+        hint = "Loader(ImageDataset(imagenet_prep.open(folder, 'train'), transform), batch_size)"
+        raise UsageError(f"Loader({_shown(dataset)})", "expected a map-style data set", hint)
+
+
+def _refuse_other_samplers(sampler: object, options: Mapping[str, Any]) -> None:
+    if "batch_sampler" in options:
+        raise UsageError("Loader(batch_sampler=...)", "Loader makes the batches", "give it a sampler")
+    expected = ""
+    if sampler is not None and not (isinstance(sampler, Iterable) and isinstance(sampler, Sized)):
+        expected = "expected numbers of records, and a length"
+    elif isinstance(sampler, DistributedSampler):
+        expected = "Loader divides the records among ranks itself: leave the sampler out"
+    elif getattr(sampler, "generator", None) is not None:
+        expected = "its generator can't be resumed: make the sampler without, Loader seeds it"
+    if expected:
+        raise UsageError(f"Loader(sampler={_shown(sampler)})", expected)
+
+
+def _collated(samples: list[Any]) -> Any:
+    """A batch as DataLoader makes it; images of different sizes are an error that names them."""
+    try:
+        return default_collate(samples)
+    except RuntimeError:
+        images = [sample[0] if isinstance(sample, tuple) else sample for sample in samples]
+        shapes = {" x ".join(map(str, image.shape)) for image in images if isinstance(image, torch.Tensor)}
+        if len(shapes) < 2:
+            raise
+        what = f"images of a batch have different shapes: {', '.join(sorted(shapes)[:3])}"
+        raise UsageError(what, "expected one", "give ImageDataset a transform that makes them one size") from None
 
 
 def _begin(then: Callable[[int], None] | None, number: int) -> None:
@@ -233,6 +331,18 @@ class _Batches(Sampler[list[int]]):
 
     def __len__(self) -> int:
         return len(self._loader) - self._loader._place[1]
+
+
+def sampled_order(sampler: Iterable[int], *, seed: int, epoch: int) -> list[int]:
+    """What a sampler gives for an epoch, with PyTorch's random numbers on the CPU seeded by both; they are put back."""
+    import numpy as np
+
+    if hasattr(sampler, "set_epoch"):
+        sampler.set_epoch(epoch)
+    (number,) = np.random.SeedSequence([seed, epoch]).generate_state(1, np.uint64)
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(int(number))
+        return [int(each) for each in sampler]
 
 
 def epoch_order(starts: Sequence[int], *, seed: int, epoch: int, window: int) -> NDArray[np.int64]:
