@@ -13,12 +13,10 @@ from imagenet_prep.errors import AccessError, NetworkError, UsageError
 from imagenet_prep.escaping import command
 from imagenet_prep.fetch.providers import HuggingFaceSite, Site
 from imagenet_prep.ilsvrc2012 import facts
-from imagenet_prep.ilsvrc2012.boxes import BOX_ARCHIVES
+from imagenet_prep.ilsvrc2012.boxes import BOX_ARCHIVES, find_annotations, find_boxes_csv
 from imagenet_prep.ilsvrc2012.estimates import Coming, needs_behind
 from imagenet_prep.ilsvrc2012.part import WHOLE, Part
 from imagenet_prep.ilsvrc2012.raw_data import (
-    find_annotations,
-    find_boxes_csv,
     find_source,
     has_images,
     own_images,

@@ -15,13 +15,12 @@ from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.engines import ThreadEngine
 from imagenet_prep.engines.processes import ProcessEngine
 from imagenet_prep.errors import InputError, PrepError, UsageError, WorkerError
-from imagenet_prep.ilsvrc2012.boxes import BoxFolder, parse_boxes
+from imagenet_prep.ilsvrc2012.boxes import BoxFolder, find_annotations, parse_boxes
 from imagenet_prep.ilsvrc2012.facts import ARCHIVES
-from imagenet_prep.ilsvrc2012.raw_data import find_annotations
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.ilsvrc2012.voc import LARGEST
 from imagenet_prep.model import Done, Failed, R, Silent, T
-from imagenet_prep.sources import tars
+from imagenet_prep.sources import archive_faults
 from imagenet_prep.stages import annotate as stage
 from imagenet_prep.stages.annotate import BoxesSummary, BoxTotals, annotate
 from imagenet_prep.stages.convert import convert
@@ -418,11 +417,11 @@ def test_an_archive_that_inflates_without_end_is_capped(
     where: str, layout: Layout, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """More than the allowed multiple of the archive's size, in a member or behind the end, is exit status 4."""
-    monkeypatch.setattr(tars, "INFLATION_FLOOR", 2_000_000)
+    monkeypatch.setattr(archive_faults, "INFLATION_FLOOR", 2_000_000)
     bomb = bytes(100_000_000)
     files = [(f"{WNID}/{WNID}_1.xml", xml())] + [(f"{WNID}/{WNID}_2.xml", bomb)] * (where == "member")
     packed = gzip.compress(pack(files) + bomb * (where == "after"), 9)
-    assert tars.INFLATION * len(packed) < 100_000_000
+    assert archive_faults.INFLATION * len(packed) < 100_000_000
     write_archive(layout, packed)
     error = refused(layout)
     assert error.exit_code == 4
@@ -431,7 +430,7 @@ def test_an_archive_that_inflates_without_end_is_capped(
 
 def test_the_limits_leave_room_for_the_real_archives() -> None:
     """544,546 files of 1.5 kB in their tar, packed to 20 MB, are less than half of the limit."""
-    limit = max(tars.INFLATION_FLOOR, tars.INFLATION * ARCHIVES["boxes"].about)
+    limit = max(archive_faults.INFLATION_FLOOR, archive_faults.INFLATION * ARCHIVES["boxes"].about)
     assert limit > 2 * 1536 * 544_546
 
 

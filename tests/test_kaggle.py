@@ -19,8 +19,9 @@ from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import InputError, SpaceError, UsageError
 from imagenet_prep.ilsvrc2012 import portals
+from imagenet_prep.ilsvrc2012.boxes import find_annotations
 from imagenet_prep.ilsvrc2012.official import ImageFolders
-from imagenet_prep.ilsvrc2012.raw_data import find_annotations, find_source
+from imagenet_prep.ilsvrc2012.raw_data import find_source
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.model import Silent, StageStatus
 from imagenet_prep.pipeline import missing_archives, run, verify_and_repair

@@ -23,9 +23,10 @@ from imagenet_prep.errors import InputError
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.voc import LARGEST
 from imagenet_prep.model import Box, Progress
+from imagenet_prep.sources.archive_faults import REMEDY, most_unpacked, stream_faults
 from imagenet_prep.sources.tar_members import stream_members
-from imagenet_prep.sources.tars import REMEDY, most_unpacked, stream_faults
 from imagenet_prep.storage.files import names_in, open_file, scan
+from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import AnyPath
 
 BOX_ARCHIVES = {facts.TRAIN: "boxes", facts.VALIDATION: "validation-boxes"}
@@ -137,6 +138,26 @@ class BoxArchive(BoxFiles):
                     progress.advance(raw.tell() - done)
                     done = raw.tell()
             progress.advance(size - done)
+
+
+def find_annotations(layout: Layout, split: str) -> BoxFiles | None:
+    """Find the annotations of a split, which may be apart from its images; None if there are none."""
+    archive = layout.archive_path(facts.ARCHIVES[BOX_ARCHIVES[split]])
+    if archive.is_file():
+        return BoxArchive(archive)
+    for folder in (layout.raw_dir / name for name in BOX_FOLDERS[split]):
+        if folder.is_dir():
+            return BoxFolder(folder)
+    from imagenet_prep.ilsvrc2012.portals import ZIP, BoxesInZip  # late: it loads NumPy
+
+    zipped = layout.archive_path(ZIP)
+    return BoxesInZip(zipped, split) if zipped.is_file() else None
+
+
+def find_boxes_csv(layout: Layout, split: str) -> AnyPath | None:
+    """The boxes of a split: those that annotate made, or those in the raw folder; None if there are none."""
+    own = layout.boxes_csv if split == facts.TRAIN else layout.validation_boxes_csv
+    return next((path for path in (own, layout.raw_dir / own.name) if path.is_file()), None)
 
 
 # the CSV -------------------------------------------------------------------------------------------------------

@@ -11,9 +11,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from imagenet_prep.ilsvrc2012 import facts
+from imagenet_prep.ilsvrc2012.boxes import find_annotations, find_boxes_csv
 from imagenet_prep.ilsvrc2012.official import ClassTars
 from imagenet_prep.ilsvrc2012.part import WHOLE, Part
-from imagenet_prep.ilsvrc2012.raw_data import ConsumedImages, find_annotations, find_boxes_csv, find_source
+from imagenet_prep.ilsvrc2012.raw_data import ConsumedImages, find_source
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.ilsvrc2012.source import ImageSource
 from imagenet_prep.shards.room import PendingShards, consumed_needs, is_pass_better, shard_needs

@@ -115,9 +115,9 @@ class ImageNet(KnownSet):
 
     def following(self, layout: Layout, states: Mapping[str, State]) -> str:
         """The first of download, annotate and convert that is needed; see KnownSet."""
+        from imagenet_prep.ilsvrc2012.boxes import find_annotations
         from imagenet_prep.ilsvrc2012.raw_data import (
             fetched_from,
-            find_annotations,
             find_astray,
             find_source,
             move_command,

@@ -19,13 +19,12 @@ from imagenet_prep.datasets.plan import (
 from imagenet_prep.errors import IncompleteError, InputError, UsageError
 from imagenet_prep.escaping import command
 from imagenet_prep.ilsvrc2012 import facts
-from imagenet_prep.ilsvrc2012.boxes import BoxesFault, BoxTable, parse_boxes
+from imagenet_prep.ilsvrc2012.boxes import BoxesFault, BoxTable, find_boxes_csv, parse_boxes
 from imagenet_prep.ilsvrc2012.imagenet import ENTRY
 from imagenet_prep.ilsvrc2012.part import Part
 from imagenet_prep.ilsvrc2012.raw_data import (
     ConsumedImages,
     checked_md5,
-    find_boxes_csv,
     find_copies,
     find_source,
     nothing_found,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -13,10 +13,9 @@ from imagenet_prep.errors import InputError
 from imagenet_prep.escaping import Settings, command, command_line
 from imagenet_prep.fetch import BASE_URL
 from imagenet_prep.ilsvrc2012 import facts
-from imagenet_prep.ilsvrc2012.boxes import BOX_ARCHIVES, BOX_FOLDERS, BoxArchive, BoxFiles, BoxFolder
+from imagenet_prep.ilsvrc2012.boxes import find_annotations
 from imagenet_prep.ilsvrc2012.official import ClassTars, ImageFolders, OfficialTar
 from imagenet_prep.ilsvrc2012.part import Part
-from imagenet_prep.ilsvrc2012.portals import ZIP, BoxesInZip, HubFiles, KaggleZip
 from imagenet_prep.ilsvrc2012.source import ImageSource, finished
 from imagenet_prep.model import Engine, Progress, StageStatus, State
 from imagenet_prep.sources.catalog import Catalog
@@ -68,9 +67,6 @@ class ConsumedImages(ImageSource):
         return finished([self.consumption.catalog()], self.split)
 
 
-COPIES: tuple[type[ImageSource], ...] = (OfficialTar, ClassTars, ImageFolders, KaggleZip, HubFiles)
-"""In order of preference, per split; folders that untar has not finished are last."""
-
 ENCODED_AGAIN = {
     "TensorFlow Datasets": ("imagenet2012-{}.tfrecord-*", "imagenet2012/*/imagenet2012-{}.tfrecord-*"),
     "timm's webdataset": ("imagenet1k-{}-*.tar", "imagenet-1k-wds/imagenet1k-{}-*.tar"),
@@ -91,14 +87,24 @@ def find_source(layout: Layout, split: str) -> ImageSource | None:
     consumed = ConsumedImages.find(layout, split)
     if consumed is not None and not consumed.consumption.is_over:
         return consumed
-    copies = find_copies(layout, split)
-    whole = next((copy for copy in copies if not _lacks_classes(copy)), None)
-    return whole or next(iter(copies), None) or ImageFolders.find_begun(layout, split) or consumed
+    lacking = []
+    for copy in find_copies(layout, split):
+        if not _lacks_classes(copy):
+            return copy
+        lacking.append(copy)
+    return next(iter(lacking), None) or ImageFolders.find_begun(layout, split) or consumed
 
 
-def find_copies(layout: Layout, split: str) -> list[ImageSource]:
-    """All copies of a split that the raw folder holds."""
-    return [found for copy in COPIES if (found := copy.find(layout, split))]
+def find_copies(layout: Layout, split: str) -> Iterator[ImageSource]:
+    """All copies of a split in the raw folder, in order of preference."""
+    return (found for kind in _kinds() if (found := kind.find(layout, split)))
+
+
+def _kinds() -> Iterator[type[ImageSource]]:
+    yield from (OfficialTar, ClassTars, ImageFolders)
+    from imagenet_prep.ilsvrc2012.portals import HubFiles, KaggleZip  # late: few need them
+
+    yield from (KaggleZip, HubFiles)
 
 
 def _lacks_classes(copy: ImageSource) -> bool:
@@ -116,25 +122,7 @@ def has_images(layout: Layout, split: str, part: Part) -> bool:
 
 def find_packed(layout: Layout, split: str) -> ImageSource | None:
     """Find the images of a split that are in archives; None if there are none."""
-    return next((found for copy in COPIES if not copy.is_unpacked and (found := copy.find(layout, split))), None)
-
-
-def find_annotations(layout: Layout, split: str) -> BoxFiles | None:
-    """Find the annotations of a split, which may be apart from its images; None if there are none."""
-    archive = layout.archive_path(facts.ARCHIVES[BOX_ARCHIVES[split]])
-    if archive.is_file():
-        return BoxArchive(archive)
-    for folder in (layout.raw_dir / name for name in BOX_FOLDERS[split]):
-        if folder.is_dir():
-            return BoxFolder(folder)
-    zipped = layout.archive_path(ZIP)
-    return BoxesInZip(zipped, split) if zipped.is_file() else None
-
-
-def find_boxes_csv(layout: Layout, split: str) -> AnyPath | None:
-    """The boxes of a split: those that annotate made, or those in the raw folder; None if there are none."""
-    own = layout.boxes_csv if split == facts.TRAIN else layout.validation_boxes_csv
-    return next((path for path in (own, layout.raw_dir / own.name) if path.is_file()), None)
+    return next((copy for copy in find_copies(layout, split) if not copy.is_unpacked), None)
 
 
 def checked_md5(layout: Layout, archive: AnyPath) -> str:
@@ -171,6 +159,8 @@ def find_astray(layout: Layout, key: str) -> tuple[AnyPath, AnyPath] | None:
                 if _BEGINNINGS[key].match(head):
                     return folder / name, target / archive.filename
                 if _ZIP_BEGINNING.match(head):
+                    from imagenet_prep.ilsvrc2012.portals import ZIP
+
                     return folder / name, target / ZIP.filename
             elif name == archive.filename:
                 return folder / name, target / name

@@ -18,11 +18,18 @@ from typing import Any
 from imagenet_prep.errors import InputError, PrepError, UsageError, WorkerError, named
 from imagenet_prep.escaping import command
 from imagenet_prep.ilsvrc2012 import facts
-from imagenet_prep.ilsvrc2012.boxes import BOX_ARCHIVES, BOX_FOLDERS, BoxFiles, File, box_files_at, encode_boxes
-from imagenet_prep.ilsvrc2012.raw_data import find_annotations
+from imagenet_prep.ilsvrc2012.boxes import (
+    BOX_ARCHIVES,
+    BOX_FOLDERS,
+    BoxFiles,
+    File,
+    box_files_at,
+    encode_boxes,
+    find_annotations,
+)
 from imagenet_prep.ilsvrc2012.voc import LARGEST, AnnotationFault, parse_annotation
 from imagenet_prep.model import Box, Done, Engine, Problem, ProblemKind, Progress, Silent
-from imagenet_prep.sources.tars import REMEDY, WHOLE_COPY
+from imagenet_prep.sources.archive_faults import REMEDY, WHOLE_COPY
 from imagenet_prep.storage.files import load_json, save_bytes, save_json
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import AnyPath, local_path, refuse_url
