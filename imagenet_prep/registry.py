@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
@@ -13,10 +13,12 @@ from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.imagenet import ImageNet
 from imagenet_prep.ilsvrc2012.part import LISTS
 from imagenet_prep.ilsvrc2012.settings import SHARD_COUNTS, ConvertOptions
-from imagenet_prep.recipes.recipe_file import RecipeFile
 from imagenet_prep.recipes.recipe_set import MadeByRecipe, find_made, refuse_made
 from imagenet_prep.state.manifest import Manifest
 from imagenet_prep.storage.layout import Layout
+
+if TYPE_CHECKING:
+    from imagenet_prep.recipes.recipe_file import RecipeFile
 
 ILSVRC2012 = ImageNet()
 """The default data set."""
