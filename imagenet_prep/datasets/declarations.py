@@ -6,6 +6,7 @@ command to run again. To add a setting, add a field to the class of its data set
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeVar
@@ -153,12 +154,15 @@ class Setting:
         return "set", f"{self.name}={str(value).lower() if isinstance(value, bool) else value}"
 
 
-def settings_of(kind: type[CommonSettings]) -> Iterator[Setting]:
+@functools.cache
+def settings_of(kind: type[CommonSettings]) -> tuple[Setting, ...]:
     """The settings that a class declares, in order; fields without ``about`` are not settings."""
-    for field in msgspec.structs.fields(kind):
-        for known in getattr(field.type, "__metadata__", ()):
-            if known.extra is not None:
-                yield Setting(field.name, field.type, field.default, known.description, **known.extra)
+    return tuple(
+        Setting(field.name, field.type, field.default, known.description, **known.extra)
+        for field in msgspec.structs.fields(kind)
+        for known in getattr(field.type, "__metadata__", ())
+        if known.extra is not None
+    )
 
 
 def recipe_keys(kind: type[CommonSettings]) -> list[Setting]:

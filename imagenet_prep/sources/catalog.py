@@ -268,7 +268,7 @@ class Catalog:
             "columns": list(self.columns),
             "crcs": {name: zlib.crc32(values.data.cast("B")) for name, values in arrays.items()},
         }
-        return PackedCatalog((json.dumps(value, indent=2, sort_keys=True) + "\n").encode(), arrays)
+        return PackedCatalog((json.dumps(value, sort_keys=True) + "\n").encode(), arrays)
 
     @classmethod
     def load(cls, folder: AnyPath, pieces: Sequence[range] | None = None, *, check: bool = False) -> Catalog:
