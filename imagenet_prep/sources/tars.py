@@ -9,6 +9,7 @@ from typing import ClassVar, Generic, Protocol
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.model import Engine, Failed, R, T
+from imagenet_prep.sources.archive_faults import WHOLE_COPY
 from imagenet_prep.sources.catalog import Catalog, CatalogBuilder, fault_of_name, refuse_twice
 from imagenet_prep.sources.slices import Buffer, Container, Row, slices_of
 from imagenet_prep.sources.tar_members import BLOCK, Member, Sliceable, TarFault, iter_members
