@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import numpy as np
 import pytest
 from made_sets import data_of
 
@@ -102,6 +103,20 @@ def test_few_buffers_do(tmp_path: Path) -> None:
     seen = {id(record.data.obj) for record in Shard.open(path) if isinstance(record.data.obj, bytearray)}
     assert len(seen) <= local.BUFFERS + 1
     assert sum(1 for _ in of_buffers(iter(Shard.open(path)))) == 400
+
+
+def test_buffers_and_offsets_are_aligned(shard: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To 64 bytes both: some processors copy half as fast elsewhere."""
+    real, places = os.preadv, []
+
+    def noting(descriptor: int, into: list[memoryview], offset: int) -> int:
+        places.append((np.frombuffer(into[0], np.uint8).ctypes.data % 64, offset % 64, len(into[0])))
+        return real(descriptor, into, offset)
+
+    monkeypatch.setattr(os, "preadv", noting)
+    assert [bytes(record.data) for record in Shard.open(shard)] == data_of(shard)
+    assert len(places) > 5
+    assert set(places) == {(0, 0, local.BUFFER)}
 
 
 @pytest.mark.parametrize("number", [0, 120, 380])

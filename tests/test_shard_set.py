@@ -12,6 +12,7 @@ import random
 import shutil
 import subprocess
 import sys
+import warnings
 import zlib
 from collections.abc import Callable
 from operator import attrgetter
@@ -318,6 +319,17 @@ def test_a_record_travels(sound: Layout) -> None:
     assert copy.filename == record.filename
 
 
+def test_a_record_equals_itself(sound: Layout) -> None:
+    """Read twice, or sent to another process, it is one record; another one with the same data is not."""
+    found = imagenet_prep.open(sound.data_dir, "train")
+    assert found[7] == found[7] == pickle.loads(pickle.dumps(found[7])) == list(found)[7]
+    assert len({found[7], list(found)[7], found[8]}) == 2
+    assert found[7] != found[8]
+    assert found[7] != 7
+    assert found.index(found[7]) == 7
+    assert found[7] in found
+
+
 # the index -----------------------------------------------------------------------------------------------------
 
 
@@ -456,6 +468,33 @@ def test_a_shard_that_changes_between_is_refused(layout: Layout, tmp_path: Path)
         pickle.loads(pickle.dumps(found))[count - 1]
 
 
+@pytest.mark.parametrize("compression", ["none", "gzip"])
+@pytest.mark.parametrize("content", ["equal", "another", "gone"])
+def test_a_replaced_shard_is_refused(content: str, compression: str, tmp_path: Path) -> None:
+    """While a set is open: by number and in order alike; a set that is opened again has the new one."""
+    path = tmp_path / "train-00000-of-00001"
+    for folder, data in ((tmp_path, b"first"), (tmp_path / "new", b"other" if content == "another" else b"first")):
+        folder.mkdir(exist_ok=True)
+        write(folder / path.name, [data] * 3)
+        if compression == "gzip":
+            (folder / path.name).write_bytes(gzip.compress((folder / path.name).read_bytes()))
+    found = imagenet_prep.open(tmp_path, "train")
+    assert [bytes(record.data) for record in found] == [b"first"] * 3
+    started = iter(found)
+    next(started)
+    if content == "gone":
+        path.unlink()
+    else:
+        (tmp_path / "new" / path.name).replace(path)
+    for read in (lambda: found[0], lambda: found[[2]], lambda: next(iter(found)), lambda: list(found.shard(0, 1))):
+        with pytest.raises(InputError, match="can't be read" if content == "gone" else "was replaced") as caught:
+            read()
+        assert str(path) in caught.value.what
+    assert [bytes(record.data) for record in started] == [b"first"] * 2
+    if content != "gone":
+        assert len(list(imagenet_prep.open(tmp_path, "train"))) == 3
+
+
 # which shards --------------------------------------------------------------------------------------------------
 
 
@@ -529,15 +568,20 @@ def test_compressed_shards(compression: Any, tmp_path: Path, made_tiny: MadeSet)
     for path in existing(folder, "train-*"):
         (plain / path.name).write_bytes(zlib.decompress(path.read_bytes(), 47))  # gzip or zlib
     expected = all_data(plain)
+    warned = []
     for _ in range(2):
         found = imagenet_prep.open(folder, "train")
         assert [bytes(record.data) for record in found] == expected
-        with pytest.warns(
-            UserWarning, match=rf"train-\d+-of-\d+ is compressed with {compression}: each \[i\] inflates"
-        ):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
             several = found[[7, -1]]
+            assert found[-1].data == expected[-1]
         assert [record.data for record in several] == [expected[7], expected[-1]]
+        warned.append([str(each.message) for each in caught])
         shutil.rmtree(folder / "imagenet-prep", ignore_errors=True)
+    (text,), again = warned
+    assert text.startswith(f"{folder} is compressed with {compression}: each [i] inflates")
+    assert again == []
 
 
 def test_shards_of_a_recipe(tmp_path: Path) -> None:

@@ -19,8 +19,8 @@ from imagenet_prep.state.journal import Journal
 from imagenet_prep.state.manifest import load_manifest
 from imagenet_prep.storage.files import view_of
 from imagenet_prep.storage.layout import Layout
-from imagenet_prep.storage.local import buffered
-from imagenet_prep.storage.location import AnyPath, local_path
+from imagenet_prep.storage.local import FileState, buffered, find_state, refuse_replaced
+from imagenet_prep.storage.location import AnyPath, local_or_none, local_path
 from imagenet_prep.tfrecord import compression as compressed
 from imagenet_prep.tfrecord import framing as tfrecord
 from imagenet_prep.tfrecord.compression import Compression
@@ -72,6 +72,15 @@ class Record:
 
     def __repr__(self) -> str:
         return f"<record {self.number} of {self.shard}, {len(self.data):,} bytes>"
+
+    def __eq__(self, other: object) -> bool:
+        """Whether it is the same record of the same file, with the same data."""
+        if not isinstance(other, Record):
+            return NotImplemented
+        return (self.number, self.shard, self.data) == (other.number, other.shard, other.data)
+
+    def __hash__(self) -> int:
+        return hash((self.number, self.shard))
 
     @property
     def shard(self) -> AnyPath:
@@ -197,6 +206,7 @@ class Shard:
     path: AnyPath
     view: View
     compression: Compression
+    opened: FileState | None = None  # of a local file
 
     @classmethod
     def open(cls, path: AnyPath, compression: Compression | None = None, *, in_order: bool = False) -> Shard:
@@ -205,8 +215,17 @@ class Shard:
         Raises:
             InputError: the file can't be opened.
         """
+        opened = None
+        if (local := local_or_none(path)) is not None:
+            with contextlib.suppress(OSError):  # the next line says so
+                opened = find_state(local)
         view = view_of(path, in_order=in_order)
-        return cls(path, view, compression or compressed.detect(view))
+        return cls(path, view, compression or compressed.detect(view), opened)
+
+    def refuse_replaced(self) -> None:
+        """Raise InputError if another file has its name now: records by number and in order would differ."""
+        if self.opened is not None:
+            refuse_replaced(local_path(self.path), local_path(self.path), self.opened)
 
     def framed(self) -> Iterator[Framed]:
         """Every record, intact or not.
@@ -267,10 +286,11 @@ class Shard:
 
     def records(self, *, check: bool = True) -> Generator[Record, None, int]:
         """Every record, then their number; without ``check`` a plain shard's data is not compared with its CRC."""
+        self.refuse_replaced()
         number = end = 0
         if self.compression == "none" and isinstance(self.view, memoryview):
             begin, by_map = -1, not check  # unused data should not be read
-            with buffered(local_path(self.path), self.view) as read:
+            with buffered(local_path(self.path), self.view, self.opened) as read:
                 while begin < end or not by_map:
                     by_map = by_map or begin == end  # the next record is too large for a buffer, or not intact
                     begin = end

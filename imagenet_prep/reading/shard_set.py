@@ -78,6 +78,7 @@ class RecordSequence(Sequence[Record]):
         if not 0 <= rank < world:
             raise ValueError(f"rank {rank} is not one of the {world} from 0 to {world - 1}")
         part, (first, last) = copy.copy(self), self._bounds()
+        part._opened = self._opened
         part._range = first + (last - first) * rank // world, first + (last - first) * (rank + 1) // world
         return part
 
@@ -270,9 +271,16 @@ def _counts_of(names: Iterable[str]) -> dict[str, set[int]]:
     return counts
 
 
+_warned: set[str] = set()
+
+
 def _warn_of_cost(shard: Shard) -> None:
-    """Warn once per process and place about the cost of a record of a compressed shard."""
-    text = f"{shard.path.name} is compressed with {shard.compression}: each [i] inflates all records before it; iterate"
+    """Warn once per process and folder about the cost of a record of a compressed shard."""
+    folder = str(shard.path.parent)
+    if folder in _warned:
+        return
+    _warned.add(folder)
+    text = f"{folder} is compressed with {shard.compression}: each [i] inflates all records before it; iterate"
     warnings.warn(f"{text} over the set, or write it without compression", stacklevel=5)
 
 
@@ -297,6 +305,7 @@ class _Indexed:
     def record(self, number: int) -> Record:
         """One of the records, by its number in the shard."""
         offsets, shard = self._offsets or self._find_offsets(), self._shard
+        shard.refuse_replaced()
         if shard.compression == "none":
             data = shard.intact_at(offsets[number], offsets[number + 1], check=self._checks_data)
             if data is not None:

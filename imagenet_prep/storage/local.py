@@ -33,6 +33,8 @@ BUFFER = 2 << 20
 BUFFERS = 4
 """The most buffers that wait for their views to be released."""
 
+_ALIGNED = 64  # bytes: some processors copy half as fast from or to places that are not multiples of them
+
 _waiting: deque[bytearray] = deque(maxlen=BUFFERS)
 
 
@@ -406,8 +408,28 @@ else:
         return memoryview(mapped).cast("B").toreadonly()
 
 
+FileState = tuple[int, int, int]
+"""Device, inode and size in bytes: a file that replaces another has other ones as long as that is open or mapped."""
+
+
+def find_state(file: Path | int) -> FileState:
+    """The state of a file or descriptor; raises OSError."""
+    found = os.stat(file)  # noqa: PTH116 - or a descriptor
+    return found.st_dev, found.st_ino, found.st_size
+
+
+def refuse_replaced(path: Path, file: Path | int, opened: FileState) -> None:
+    """Raise InputError if ``file``, found at ``path``, is not the one that was opened there."""
+    try:
+        found = find_state(file)
+    except OSError as error:
+        raise unreadable(path, error) from error
+    if found != opened:
+        raise InputError(f"{path} was replaced while it was open", "expected the same file", "open the set again")
+
+
 @contextlib.contextmanager
-def buffered(path: Path, view: memoryview) -> Iterator[Callable[[int], memoryview]]:
+def buffered(path: Path, view: memoryview, opened: FileState | None = None) -> Iterator[Callable[[int], memoryview]]:
     """A function from an offset to the file's bytes there, read-only: ``BUFFER`` bytes, fewer at the file's end.
 
     A buffer is reused once no slice of it exists. A caller that keeps slices of many buffers then gets slices of
@@ -424,7 +446,9 @@ def buffered(path: Path, view: memoryview) -> Iterator[Callable[[int], memoryvie
         if buffer is None:
             return view[offset : offset + BUFFER]
         taken.append(buffer)
-        return memoryview(buffer)[: os.preadv(file.fileno(), [buffer], offset)].toreadonly()
+        skip = offset % _ALIGNED
+        place = _aligned(buffer)
+        return place[skip : os.preadv(file.fileno(), [place], offset - skip)].toreadonly()
 
     def give_back() -> None:
         _waiting.extend(taken)
@@ -432,11 +456,20 @@ def buffered(path: Path, view: memoryview) -> Iterator[Callable[[int], memoryvie
 
     try:
         with open_plain(path) as file:
+            if opened is not None:
+                refuse_replaced(path, file.fileno(), opened)
             yield read
     except OSError as error:
         raise unreadable(path, error) from error
     finally:
         give_back()
+
+
+def _aligned(buffer: bytearray) -> memoryview:
+    import ctypes
+
+    start = -ctypes.addressof(ctypes.c_char.from_buffer(buffer)) % _ALIGNED
+    return memoryview(buffer)[start : start + BUFFER]
 
 
 def _take() -> bytearray | None:
@@ -453,6 +486,6 @@ def _take() -> bytearray | None:
                 buffer.append(0)
                 return buffer
     except IndexError:  # no buffer waits
-        return bytearray(BUFFER) if len(held) < BUFFERS else None
+        return bytearray(BUFFER + _ALIGNED) if len(held) < BUFFERS else None
     finally:
         _waiting.extend(reversed(held))
