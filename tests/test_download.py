@@ -545,8 +545,8 @@ def _changed(content):
         ("gz", lambda content: content[:-100], "damaged"),
         ("gz", _changed, "damaged"),
         ("gz", _shifted, "damaged"),
-        ("zip", _shifted, "cut"),
-        ("zip", lambda content: content[:-30], "cut"),
+        ("zip", _shifted, "truncated"),
+        ("zip", lambda content: content[:-30], "truncated"),
     ],
 )
 def test_what_came_without_a_digest_is_looked_at_to_its_end(tmp_path, kind, damage, words):
