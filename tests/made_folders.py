@@ -269,6 +269,16 @@ FOLDERS: dict[str, Made] = {
     "a JSON that names all, with spaces": refused(
         images("a b.jpg", "c d.jpg") | {"l.json": b'{"a b.jpg": 1, "c d.jpg": 2}'}, "l.json names at least half"
     ),
+    "labels in a file of another ending": refused(
+        labelled("labels.dat", rows("{n} {l}")), "labels.dat names at least half of the images", "--as unlabelled"
+    ),
+    "labels in a program": refused(
+        labelled("labels.py", rows('"{n}": "{l}",')), "labels.py names at least half of the images"
+    ),
+    "a page that shows the images of class folders": taken(
+        {**images(*CATS), "index.html": rows("<img src={n}>", CATS).encode()}, "1 .html: no image", train=TWO
+    ),
+    "labels in a spreadsheet": refused(labelled("l.xlsx", b"PK\3\4" + bytes(40)), "l.xlsx may label the images"),
     "a labels file with spaces in names": taken(
         images("a b.jpg", "c d.jpg") | {"l.csv": b"file,label\na b.jpg,x\nc d.jpg,y\n"},
         train={"a b.jpg": "x", "c d.jpg": "y"},

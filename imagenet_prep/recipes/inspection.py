@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +21,10 @@ from imagenet_prep.text import listed
 TABLES = (".csv", ".tsv", ".tab", ".jsonl", ".ndjson", ".txt", ".lst", ".list")
 """Endings of files that may be labels files; a file without an ending may be one, too."""
 
-DATA = (".json", ".xml", ".yaml", ".yml", ".mat", ".pkl", ".pickle", ".h5", ".hdf5", ".cls", *TABLES)
+DATA = (
+    *(".json", ".xml", ".yaml", ".yml", ".mat", ".pkl", ".pickle", ".h5", ".hdf5", ".cls", *TABLES),
+    *(".xlsx", ".xls", ".ods", ".db", ".sqlite", ".sqlite3"),
+)
 """Endings of files that may hold labels or annotations."""
 
 PACKED = (
@@ -274,16 +278,27 @@ def _others(
 ) -> dict[str, list[str]]:
     """The files that nothing is made of, by what they seem to be."""
     found: dict[str, list[str]] = {}
-    read = 0
+    read: Counter[str] = Counter()
     for name in names:
         suffix = suffix_of(name)
         if name.lower().endswith(PACKED):
             found.setdefault("packed", []).append(name)
-        elif suffix in DATA or not suffix.startswith("."):
-            is_read = read < _MOST and sizes[name] <= _LARGEST
-            read += is_read
-            names_items = is_read and mentions_half(folder / name, known)
-            found.setdefault("names images" if names_items else "data" if suffix in DATA else "other", []).append(name)
+            continue
+        is_data = suffix in DATA or not suffix.startswith(".")
+        is_read = read[suffix] < _MOST and sizes[name] <= _LARGEST and (is_data or _is_text(folder / name))
+        read[suffix] += is_read
+        if is_read and mentions_half(folder / name, known):
+            found.setdefault("names images" if is_data else "text names images", []).append(name)
         else:
-            found.setdefault("other", []).append(name)
+            found.setdefault("data" if is_data and suffix in DATA else "other", []).append(name)
     return found
+
+
+def _is_text(path: Path) -> bool:
+    """Whether a file begins as a text does: without a zero byte, but for one of UTF-16."""
+    try:
+        with path.open("rb") as file:
+            head = file.read(_HEAD)
+    except OSError:
+        return False
+    return b"\0" not in head or head[:2] in (b"\xff\xfe", b"\xfe\xff")

@@ -207,7 +207,7 @@ def describe_rest(
             passed.append(_unused(inspection, found, table))
     lost += [_annotated(inspection, tool, names) for tool, names in inspection.annotations.items()]
     for kind, names in inspection.others.items():
-        if kind in ("packed", "names images") or (kind == "data" and not is_labelled):
+        if kind in ("packed", "names images") or (kind in ("data", "text names images") and not is_labelled):
             lost.append(_OTHERS[kind](inspection, names))
         else:
             passed += _by_ending(names, "array" if inspection.content == "array" else "image")
@@ -236,7 +236,7 @@ def _data(inspection: Inspection, names: Sequence[str]) -> InputError:
     return InputError(what, "expected the names of the files", hint)
 
 
-_OTHERS = {"packed": _packed, "names images": _naming, "data": _data}
+_OTHERS = {"packed": _packed, "names images": _naming, "text names images": _naming, "data": _data}
 
 
 def _annotated(inspection: Inspection, tool: str, names: Sequence[str]) -> InputError:
