@@ -50,6 +50,7 @@ def plan(layout: Layout, engine: Engine, options: ConvertOptions, progress: Prog
     for split in facts.SPLITS:
         if split not in found:
             refuse_astray(layout, split)
+            refuse_encoded_again(layout, split)
     if not found:
         raise nothing_found(layout)
     notes = _check_files(found, options)
