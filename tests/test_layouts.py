@@ -316,7 +316,7 @@ def test_init_prints_classes_with_counts(tmp_path: Path) -> None:
     save(tmp_path / "in", *numbered("rose/{}.jpg", 4), *numbered("tulip/{}.jpg", 2), "rose/a.txt", "rose/b.txt")
     said = command(tmp_path, "init", "in")
     assert "classes: rose 4, tulip 2\nlabels: rose 1, tulip 2\n" in said
-    assert "left out: 2 .txt: no image (rose/a.txt, rose/b.txt)\n" in said
+    assert "skipped: 2 .txt: no image (rose/a.txt, rose/b.txt)\n" in said
     save(tmp_path / "many", *[f"c{i:03}/1.jpg" for i in range(120)])
     said = command(tmp_path, "init", "many")
     assert "classes: c000 1, c001 1, " in said
