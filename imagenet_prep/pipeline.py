@@ -154,6 +154,7 @@ def verify_and_repair(
     Raises:
         PrepError: ``verify`` or ``repair`` raised it.
     """
+    layout = layout.one_set()
     with hold(layout.lock_paths):
         manifest, _ = read_manifest(layout)
         known_set(layout, manifest).refuse_without_source()  # fail now, not after every shard was read
@@ -181,7 +182,7 @@ def report(
         UsageError: a required library is not installed.
         InputError: there are no shards.
     """
-    progress = progress or Silent()
+    progress, layout = progress or Silent(), layout.one_set()
     verdict = _kept_verdict(layout) or verify(layout, engine, progress=progress)
     return write_report(layout, engine, verdict, samples=samples, page=page, progress=progress)
 

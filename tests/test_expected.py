@@ -92,14 +92,17 @@ def test_several_arrays_in_a_file_are_a_choice(tmp_path: Path) -> None:
 
 
 def test_a_second_recipe_in_the_same_folder_is_told_how(tmp_path: Path) -> None:
-    """Sets of different prefixes need folders of their own below DATA_DIR; with them they are both right."""
+    """Two recipes without a prefix need different folders; with a prefix both sets are right in one."""
     files = {f"data/{name}": content for name, content in images(*CATS).items()}
     layout = Layout(tmp_path / "out")
     convert(layout, ENGINE, dataset=load(save(tmp_path, "source: {folders: data}\n", **files), None, ENGINE))
-    second = save(tmp_path, "source: {folders: data}\noutput_file_prefix: eval\n")
+    second = save(tmp_path, "source: {folders: data}\nsplits: {b: 1.0}\n")
     with pytest.raises(PrepError, match="of another recipe") as caught:
         convert(layout, ENGINE, dataset=load(second, None, ENGINE))
-    assert "output_file_prefix: r/eval" in str(caught.value)
+    assert "output_file_prefix: r;" in str(caught.value)
+    second.write_text(second.read_text() + "output_file_prefix: r\n")
+    convert(layout, ENGINE, dataset=load(second, None, ENGINE))
+    assert [verify(each, ENGINE).problems for each in layout.sets()] == [(), ()]
 
 
 def test_a_new_layout_is_a_new_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

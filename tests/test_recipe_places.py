@@ -70,7 +70,7 @@ def test_an_absolute_prefix_below_data_dir_is_taken(tmp_path: Path, data: Path) 
     assert (out / "sets" / "arr-00000-of-00001").is_file()
     assert "whole and right" in command("verify", out / "sets").stdout
     assert "0 made now" in command("convert", out / "sets", "--config", place).stdout
-    (out / "sets" / "imagenet-prep" / "manifest.json").unlink()
+    (out / "sets" / "imagenet-prep" / "sets" / "arr" / "manifest.json").unlink()
     said = command("status", out / "sets").stdout.splitlines()[-1]
     assert f"convert {out}/sets --config {place}" in said
 

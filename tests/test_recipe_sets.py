@@ -48,7 +48,7 @@ def made(tmp_path: Path, recipe: str, name: str = "recipe.yaml") -> Layout:
     path.write_text(recipe)
     layout = Layout(tmp_path / "out")
     convert(layout, ENGINE, dataset=load(path, None, ENGINE))
-    return layout
+    return layout.one_set()
 
 
 def contents(layout: Layout) -> dict[str, bytes]:

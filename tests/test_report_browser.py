@@ -275,6 +275,7 @@ def recipe_layouts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Layout
         layouts[name] = Layout(folder / f"{name}-shards")
         convert(layouts[name], ENGINE, dataset=load(folder / f"{name}.yaml", None, ENGINE))
         report(layouts[name], ENGINE)
+        layouts[name] = layouts[name].one_set()
     return layouts
 
 

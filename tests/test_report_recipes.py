@@ -64,7 +64,7 @@ def made(folder: Path, recipe: str, name: str = "flowers") -> Layout:
     plan = load(path, None, ENGINE)
     convert(layout, ENGINE, ConvertOptions(compression=plan.compression, skip_bad=plan.skip_bad), dataset=plan)
     report(layout, ENGINE)
-    return layout
+    return layout.one_set()
 
 
 def page_of(layout: Layout) -> Page:

@@ -15,7 +15,7 @@ from imagenet_prep.checks.examiner import LIMIT, KnownSet, Published
 from imagenet_prep.checks.index_check import corrected, settle
 from imagenet_prep.checks.shard_check import REMEDY_FOREIGN, ShardReport, remedy_own
 from imagenet_prep.datasets import order
-from imagenet_prep.datasets.plan import load_plan
+from imagenet_prep.datasets.plan import load_plan, splits_of_others
 from imagenet_prep.errors import InputError
 from imagenet_prep.escaping import command
 from imagenet_prep.model import Problem, ProblemKind, ShardInfo
@@ -114,15 +114,16 @@ def _wrong_entries(layout: Layout, manifest: Manifest, found: Manifest) -> Itera
 
 
 def _list_files(layout: Layout, splits: Collection[str]) -> dict[str, int]:
-    """Every file that a glob over train-* and validation-* matches, with its size in bytes."""
+    """Every file that a glob over train-* and validation-* matches, except shards of other sets, with its size."""
     if not layout.output_dir.is_dir():
         return {}
     prefixes = tuple(f"{split}-" for split in splits)
+    others = splits_of_others(layout).keys() - {*splits}
     found: dict[str, int] = {}
     with scan(layout.output_dir) as entries:
         for entry in entries:
             is_dead = entry.is_symlink() and not Path(entry.path).exists()
-            if entry.name.startswith(prefixes) and not is_dead:
+            if entry.name.startswith(prefixes) and not is_dead and split_of(entry.name) not in others:
                 found[entry.name] = entry.stat().st_size
     return dict(sorted(found.items()))
 

@@ -105,7 +105,7 @@ def _status() -> int:
         _show_usage(error)
         return error.exit_code
     except PrepError as error:
-        _show(error)
+        show_error(error)
         return error.exit_code
     except (KeyboardInterrupt, click.Abort) as stop:
         return _stopped(INTERRUPTED, stop)
@@ -117,7 +117,7 @@ def _status() -> int:
         known = as_error(error)
         if known is None:
             return _bug(error)
-        _show(known)
+        show_error(known)
         return known.exit_code
     except Exception as error:  # noqa: BLE001 - a bug: print all that a report needs
         return _bug(error)
@@ -128,7 +128,8 @@ def _bug(error: Exception) -> int:
     return 1
 
 
-def _show(error: PrepError) -> None:
+def show_error(error: PrepError) -> None:
+    """Print an error; one of a worker with its traceback."""
     if isinstance(error, WorkerError):
         say("error: ", colour="red", end="", error=True)
         say(error.what, *str(error.detail).split("\n"), _BUG, error=True)

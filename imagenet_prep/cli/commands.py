@@ -6,7 +6,7 @@ import dataclasses
 import functools
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,7 @@ from imagenet_prep.cli import options as o
 from imagenet_prep.cli import printing
 from imagenet_prep.cli.options import site_of
 from imagenet_prep.cli.terminal import make_progress, say
-from imagenet_prep.errors import InputError, UsageError, WriteError
+from imagenet_prep.errors import InputError, PrepError, UsageError, WriteError
 from imagenet_prep.exports import FORMATS, describe_formats
 from imagenet_prep.fetch import BASE_URL, SIGN_UP_URL
 from imagenet_prep.ilsvrc2012 import facts
@@ -31,8 +31,13 @@ if TYPE_CHECKING:
     from imagenet_prep.fetch.providers import Site
     from imagenet_prep.ilsvrc2012.settings import ConvertOptions
     from imagenet_prep.model import Engine, Progress
+    from imagenet_prep.pipeline import RepairRun
     from imagenet_prep.shards.share import Share
     from imagenet_prep.stages.download import DownloadOptions
+    from imagenet_prep.stages.export import ExportSummary
+    from imagenet_prep.stages.merge import MergeSummary
+    from imagenet_prep.stages.report import ReportSummary
+    from imagenet_prep.stages.status import Status
     from imagenet_prep.storage.files import Need
 
 PROBLEMS_FOUND = 3
@@ -247,9 +252,12 @@ def merge(data_dir: Path, output: Path | None, quiet: bool) -> int:
     from imagenet_prep.stages.merge import merge
 
     _must_be_there(output or data_dir)
-    summary = merge(Layout(data_dir, output=output), progress=make_progress(quiet))
-    printing.print_merge(summary, quiet)
-    return PROBLEMS_FOUND if any(summary.set_aside.values()) else 0
+
+    def status_of(summary: MergeSummary) -> int:
+        return PROBLEMS_FOUND if any(summary.set_aside.values()) else 0
+
+    join = functools.partial(merge, progress=make_progress(quiet))
+    return _each_set(Layout(data_dir, output=output), join, lambda found: printing.print_merge(found, quiet), status_of)
 
 
 @cli.command()
@@ -271,15 +279,15 @@ def verify(data_dir: Path, quiet: bool, **given: Any) -> int:
 
     _must_be_there(data_dir)
     progress = make_progress(quiet)
-    verdict = verify(
-        Layout(data_dir),
-        _engine(given),
+    check = functools.partial(
+        verify,
+        engine=_engine(given),
         depth=given["depth"],
         allow_incomplete=given["allow_incomplete"],
         share=_noted(given["share"], progress),
         progress=progress,
     )
-    return _conclude(verdict, given["json_file"])
+    return _each_set(Layout(data_dir), check, printing.print_verdict, _status_of, given["json_file"])
 
 
 @cli.command()
@@ -297,14 +305,14 @@ def repair(data_dir: Path, raw: Path | None, output: Path | None, quiet: bool, *
     from imagenet_prep import pipeline
 
     _must_be_there(output or data_dir)
-    summary = pipeline.verify_and_repair(
-        Layout(data_dir, raw, output),
-        _engine(given),
-        depth=given["depth"],
-        progress=make_progress(quiet),
-    )
-    printing.print_repair(summary, quiet)
-    return _conclude(summary.verdict)
+
+    def show(summary: RepairRun) -> None:
+        printing.print_repair(summary, quiet)
+        printing.print_verdict(summary.verdict)
+
+    engine, progress, depth = _engine(given), make_progress(quiet), given["depth"]
+    mend = functools.partial(pipeline.verify_and_repair, engine=engine, depth=depth, progress=progress)
+    return _each_set(Layout(data_dir, raw, output), mend, show, lambda summary: _status_of(summary.verdict))
 
 
 @cli.command()
@@ -333,7 +341,7 @@ def diff(first: Path, second: Path, limit: int, json_file: Path | None, quiet: b
 @cli.command()
 @o.places
 @o.json_file
-def status(data_dir: Path, raw: Path | None, output: Path | None, json_file: Path | None) -> None:
+def status(data_dir: Path, raw: Path | None, output: Path | None, json_file: Path | None) -> int:
     """Show each stage as done, partly done or not started, and the next command.
 
     \b
@@ -343,15 +351,17 @@ def status(data_dir: Path, raw: Path | None, output: Path | None, json_file: Pat
     from imagenet_prep.storage.refusals import as_error
 
     _must_be_there(output or data_dir, _OF_A_RUN)
-    try:
-        found = status(Layout(data_dir, raw, output))
-    except (OSError, InputError) as error:
-        said = as_error(error) if isinstance(error, OSError) else error
-        if said is None:
-            raise
-        found = unknown(said, output or data_dir)
-    if not printing.wrote_json(json_file, found.as_dict()):
-        printing.print_status(found)
+
+    def look(layout: Layout) -> Status:
+        try:
+            return status(layout)
+        except (OSError, InputError) as error:
+            said = as_error(error) if isinstance(error, OSError) else error
+            if said is None:
+                raise
+            return unknown(said, output or data_dir)
+
+    return _each_set(Layout(data_dir, raw, output), look, printing.print_status, json_file=json_file)
 
 
 @cli.command()
@@ -369,14 +379,20 @@ def report(data_dir: Path, is_opened: bool, samples: int, page: Path | None, qui
     from imagenet_prep import pipeline
 
     _must_be_there(data_dir)
-    progress = make_progress(quiet)
-    if page is None:
-        _must_be_writable(Layout(data_dir).report_path)
-    summary = pipeline.report(Layout(data_dir), _engine(given), samples=samples, page=page, progress=progress)
-    printing.print_report(summary, quiet)
-    if is_opened:
-        _open(summary.path)
-    return PROBLEMS_FOUND if summary.verdict.problems else 0
+    engine, progress, whole = _engine(given), make_progress(quiet), Layout(data_dir)
+
+    def make(layout: Layout) -> ReportSummary:
+        own = page.with_stem(f"{page.stem}-{layout.set_name}") if page and len(whole.sets()) > 1 else page
+        if own is None:
+            _must_be_writable(layout.report_path)
+        return pipeline.report(layout, engine, samples=samples, page=own, progress=progress)
+
+    def show(summary: ReportSummary) -> None:
+        printing.print_report(summary, quiet)
+        if is_opened:
+            _open(summary.path)
+
+    return _each_set(whole, make, show, lambda summary: _status_of(summary.verdict))
 
 
 @cli.command()
@@ -413,7 +429,7 @@ class _ExportCommand(o.Command):
 @o.data_dir
 @o.out
 @o.working
-def export(container: str, data_dir: Path, out: Path | None, quiet: bool, **given: Any) -> None:
+def export(container: str, data_dir: Path, out: Path | None, quiet: bool, **given: Any) -> int:
     """Write the records in another format to the folder OUT: the same image bytes, read back, resumable.
 
     tfds copies no records: it writes a few files to OUT, or to DATA_DIR/tfds.
@@ -424,10 +440,15 @@ def export(container: str, data_dir: Path, out: Path | None, quiet: bool, **give
     """
     from imagenet_prep.stages.export import export
 
-    Layout(data_dir).refuse_urls()
+    whole, engine, progress = Layout(data_dir), _engine(given), make_progress(quiet)
+    whole.refuse_urls()
     _must_be_there(data_dir)
-    summary = export(Layout(data_dir), container, out, _engine(given), progress=make_progress(quiet))
-    printing.print_export(summary, quiet)
+
+    def pack(layout: Layout) -> ExportSummary:
+        own = (out or data_dir / container) / layout.set_name if len(whole.sets()) > 1 else out
+        return export(layout, container, own, engine, progress=progress)
+
+    return _each_set(whole, pack, lambda summary: printing.print_export(summary, quiet))
 
 
 @cli.command()
@@ -481,6 +502,42 @@ def completion(shell: str) -> None:
 
 
 # options -> arguments of stages -----------------------------------------------------------------------------------
+
+
+def _each_set(
+    layout: Layout,
+    work: Callable[[Layout], Any],
+    show: Callable[[Any], None],
+    status_of: Callable[[Any], int] = lambda _: 0,
+    json_file: Path | None = None,
+) -> int:
+    """Do the work for each set of the folder, headed by its name if there are several; the worst exit status."""
+    from imagenet_prep.cli import show_error
+
+    layouts, statuses, values = layout.sets(), [0], {}
+    for each in layouts:
+        if len(layouts) > 1 and json_file != printing.OUTPUT:
+            say(f"{each.set_name or 'without a prefix'}:")
+        try:
+            found = work(each)
+        except PrepError as error:
+            if len(layouts) == 1:
+                raise
+            show_error(error)
+            statuses.append(error.exit_code)
+            continue
+        statuses.append(status_of(found))
+        if json_file is not None:
+            values[each.set_name] = found.as_dict()
+        if json_file != printing.OUTPUT:
+            show(found)
+    if json_file is not None:
+        printing.wrote_json(json_file, values if len(layouts) > 1 else values[layouts[0].set_name])
+    return max(statuses)
+
+
+def _status_of(verdict: Verdict) -> int:
+    return PROBLEMS_FOUND if verdict.problems else 0
 
 
 def _engine(given: Mapping[str, Any]) -> Engine:
@@ -628,7 +685,6 @@ def _conclude_dry_run(needs: Sequence[Need]) -> int:
     return 0
 
 
-def _conclude(verdict: Verdict, json_file: Path | None = None, *, set_aside: int = 0) -> int:
-    if not printing.wrote_json(json_file, verdict.as_dict()):
-        printing.print_verdict(verdict)
-    return PROBLEMS_FOUND if verdict.problems or set_aside else 0
+def _conclude(verdict: Verdict, *, set_aside: int = 0) -> int:
+    printing.print_verdict(verdict)
+    return PROBLEMS_FOUND if set_aside else _status_of(verdict)

@@ -17,7 +17,7 @@ from imagenet_prep.datasets.declarations import Setting, settings_of
 from imagenet_prep.errors import UsageError
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions
-from imagenet_prep.storage.layout import Layout
+from imagenet_prep.storage.layout import STATE_NAME
 from imagenet_prep.storage.location import locate, refuse_url, scheme_of
 
 if TYPE_CHECKING:
@@ -183,7 +183,7 @@ def _fault(path: Path, beginning: bytes | None) -> str:
 def _is_state(path: Path) -> bool:
     """Whether a file is state of this program next to shards: a manifest is JSON too."""
     folder = path.resolve().parent
-    return folder == Layout(folder.parent).state_dir
+    return STATE_NAME in (folder.name, folder.parent.parent.name)
 
 
 def _all_of(*options: Callable[[F], F]) -> Callable[[F], F]:

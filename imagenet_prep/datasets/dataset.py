@@ -20,6 +20,11 @@ class Dataset(Protocol):
         ...
 
     @property
+    def set_name(self) -> str:
+        """What all its shards' names begin with, if that sets it apart from other sets in the same folder; or ""."""
+        ...
+
+    @property
     def recipe_file(self) -> Mapping[str, str] | None:
         """The recipe's path, and the base of its relative paths, to be kept with the shards."""
         ...

@@ -20,7 +20,7 @@ from imagenet_prep.images.pixels import Reencode
 from imagenet_prep.images.prepare import UPRIGHT, Check, prepare, turn_box
 from imagenet_prep.model import Item, ShardInfo, ShardPlan
 from imagenet_prep.state.journal import is_as_written, sealed_line
-from imagenet_prep.state.manifest import DatasetEntry, Manifest, SplitTotals, not_understood
+from imagenet_prep.state.manifest import DatasetEntry, Manifest, SplitTotals, not_understood, usable_manifest
 from imagenet_prep.storage.files import claim, find_plain, read_plain, save_bytes
 from imagenet_prep.storage.layout import MAX_SHARDS, Layout, shard_name
 from imagenet_prep.storage.location import AnyPath, local_or_none, locate
@@ -474,6 +474,13 @@ def load_plan(layout: Layout) -> Plan | None:
         InputError: it can't be read.
     """
     return _decode(find_plain(layout.plan_path, MOST_BYTES) or b"")
+
+
+def splits_of_others(layout: Layout) -> dict[str, Layout]:
+    """The splits of the other sets of the folder, each with its set."""
+    others = (each for each in dataclasses.replace(layout, set_name="").sets() if each.set_name != layout.set_name)
+    known = ((usable_manifest(each.manifest_path) or load_plan(each), each) for each in others)
+    return {split: each for found, each in known if found is not None for split in found.dataset.splits}
 
 
 def _decode(content: bytes) -> Plan | None:

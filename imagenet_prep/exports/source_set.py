@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from imagenet_prep.datasets.plan import splits_of_others
 from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.escaping import command
 from imagenet_prep.reading.shard import Record, Shard, remedy
@@ -81,10 +82,13 @@ class SourceSet:
         Raises:
             InputError: no shards exist, or one is missing.
         """
+        layout = layout.one_set()
         manifest = load_manifest(layout.manifest_path)
+        others = splits_of_others(layout)
         splits: Sequence[str] = manifest.dataset.splits if manifest else ()
         names = [*layout.shards.list(), *(manifest.shards if manifest else ())]
         counts = {parsed[0]: parsed[2] for parsed in map(parse_shard_name, names) if parsed}
+        counts = {split: count for split, count in counts.items() if layout.may_have(split) and split not in others}
         if not counts:
             raise InputError(
                 f"no shards in {layout.output_dir}",

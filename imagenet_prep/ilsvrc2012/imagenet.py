@@ -52,6 +52,7 @@ class ImageNet(KnownSet):
     splits = facts.SPLITS
     options = ConvertOptions()
     recipe_file = None
+    set_name = ""
     words_of = staticmethod(facts.words_of)
     is_known_before_its_end = True
     compares_records = True

@@ -16,9 +16,9 @@ from imagenet_prep.images.pixels import decode_array, decode_rgb
 from imagenet_prep.model import Box
 from imagenet_prep.reading.values import Decoder, ValueRuleError
 from imagenet_prep.state.journal import Journal
-from imagenet_prep.state.manifest import load_manifest
+from imagenet_prep.state.manifest import find_set, load_manifest
 from imagenet_prep.storage.files import view_of
-from imagenet_prep.storage.layout import Layout
+from imagenet_prep.storage.layout import Layout, split_of
 from imagenet_prep.storage.local import FileState, buffered, find_state, refuse_replaced
 from imagenet_prep.storage.location import AnyPath, local_or_none, local_path
 from imagenet_prep.tfrecord import compression as compressed
@@ -362,7 +362,8 @@ def remedy(path: AnyPath) -> str:
 
 def _is_recorded(layout: Layout, name: str) -> bool:
     try:
+        layout = find_set(layout, split_of(name))
         manifest = load_manifest(layout.manifest_path)
         return Journal(layout.journal_path).get(name) is not None or (manifest is not None and name in manifest.shards)
     except InputError:  # the manifest or journal can't be understood: verify reports it
-        return layout.index_path(name).exists()
+        return any(each.index_path(name).exists() for each in layout.sets())

@@ -20,7 +20,7 @@ from typing import Any, SupportsIndex, TypeVar, overload
 
 from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.reading.shard import Record, Shard, remedy
-from imagenet_prep.state.manifest import Manifest, load_manifest
+from imagenet_prep.state.manifest import Manifest, find_set, load_manifest
 from imagenet_prep.storage.files import find_plain, names_in
 from imagenet_prep.storage.layout import Layout, parse_shard_name, shard_name
 from imagenet_prep.storage.location import AnyPath, Location, local_or_none, locate
@@ -172,7 +172,7 @@ class ShardSet(RecordSequence):
 
     def __init__(self, data_dir: str | os.PathLike[str] | Location, split: str, *, check: bool = True) -> None:
         super().__init__(split)
-        self._layout = Layout(locate(data_dir))
+        self._layout = find_set(Layout(locate(data_dir)), split)
         self._check = check
         self._opened: dict[int, _Indexed] = {}
         manifest = load_manifest(self._layout.manifest_path)

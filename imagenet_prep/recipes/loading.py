@@ -76,6 +76,8 @@ def load(
         InputError: an input is missing or damaged, or contradicts the recipe; the error names file, line or path.
     """
     file = recipe if isinstance(recipe, RecipeFile) else read(recipe)
+    prefix_folder, prefix = rules.prefix_of(file)
+    layout = dataclasses.replace(layout, set_name=prefix) if layout else None
     folder = data_root(file, local_path(root) if root else None)
     (progress or Silent()).note(f"listing the files of {file.path}")
     inputs = find_inputs(file, folder, engine, layout=layout, is_raw=root is not None)
@@ -94,7 +96,6 @@ def load(
     extra = cols.extra_columns(file, is_inception, labelled, content, listing)
     counts = _shard_counts(file, listing, divisions)
     _refuse_too_many(file, counts, divisions)
-    prefix_folder, prefix = rules.prefix_of(file)
     prefixes = {each.name: _prefix(prefix, each.name, len(divisions)) for each in divisions}
     splits = tuple(
         SplitPlan(
@@ -113,6 +114,7 @@ def load(
         path=file.path,
         splits=splits,
         folder=prefix_folder,
+        set_name=prefix,
         compression=file.recipe.compression,
         skip_bad=skip_bad or file.recipe.skip_bad,
         settings=settings_of(file, extra.features, content, listing, labelled.classes),

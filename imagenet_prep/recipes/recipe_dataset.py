@@ -292,6 +292,7 @@ class RecipeDataset:
         path: the recipe.
         splits: in the order in which the recipe has them.
         folder: where below the output the shards go, as ``output_file_prefix`` says; "" for the output itself.
+        set_name: the prefix itself, without that folder; "" if there is none.
         compression: of each shard.
         skip_bad: whether bad items are left out.
         settings: all that decides bytes beside the items, for fingerprints and the manifest; plain JSON.
@@ -306,6 +307,7 @@ class RecipeDataset:
     path: AnyPath
     splits: tuple[SplitPlan, ...]
     folder: str
+    set_name: str
     compression: Compression
     skip_bad: bool
     settings: Mapping[str, Any]

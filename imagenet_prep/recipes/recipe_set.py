@@ -184,7 +184,7 @@ def find_made(layout: Layout, manifest: Manifest | None) -> MadeByRecipe | None:
     recipe, root = (plan.recipe.get(key) if plan else None for key in ("recipe", "root"))
     path = local_or_none(locate(recipe)) if recipe else None
     known = manifest or plan
-    is_made = known is not None and known.dataset.kind == RECIPE
+    is_made = known.dataset.kind == RECIPE if known else bool(layout.set_name)  # ImageNet's sets have no prefix
     return MadeByRecipe(manifest, path, locate(root) if root else None) if is_made else None
 
 
@@ -194,6 +194,7 @@ def refuse_made(layout: Layout) -> None:
     Raises:
         UsageError: it is.
     """
+    layout = layout.sets()[0]
     made = find_made(layout, usable_manifest(layout.manifest_path))
     if made is None or (made.manifest is None and made.path is None):
         return

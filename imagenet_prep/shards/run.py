@@ -24,7 +24,7 @@ from imagenet_prep.sources.consumption import Consumption, Gone
 from imagenet_prep.sources.regroup import regroup
 from imagenet_prep.state.journal import Journal
 from imagenet_prep.storage.files import Need
-from imagenet_prep.storage.layout import Layout, parse_shard_name
+from imagenet_prep.storage.layout import Layout, split_of
 from imagenet_prep.storage.location import local_or_none, local_path
 from imagenet_prep.storage.refusals import writing
 from imagenet_prep.text import number_of
@@ -232,7 +232,7 @@ def remove_unfinished(layout: Layout, spared: str = "") -> None:
     partials = local_or_none(layout.partials_dir)
     if partials is None:
         if not (spared and layout.rank_parts()):
-            layout.shards.abandon(lambda name: parse_shard_name(name) is not None)
+            layout.shards.abandon(lambda name: bool(split_of(name)) and layout.may_have(split_of(name)))
         return
     for path in partials.glob("*"):
         if spared and path.name.startswith(f"rank-{spared}-"):

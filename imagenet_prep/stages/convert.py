@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -10,7 +11,15 @@ from imagenet_prep.checks.index_check import filled, is_indexed, not_done, settl
 from imagenet_prep.datasets.dataset import Dataset
 from imagenet_prep.datasets.declarations import MakingOptions
 from imagenet_prep.datasets.identity import find_changed
-from imagenet_prep.datasets.plan import Plan, PlannedSet, PlannedSplit, load_plan, plan_name, plan_of
+from imagenet_prep.datasets.plan import (
+    Plan,
+    PlannedSet,
+    PlannedSplit,
+    load_plan,
+    plan_name,
+    plan_of,
+    splits_of_others,
+)
 from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.escaping import command
 from imagenet_prep.model import Engine, Problem, Progress, ShardPlan, Silent
@@ -75,6 +84,7 @@ def convert(
         SpaceError, BusyError, WriteError: no space is left, another run works here, or the storage fails.
     """
     progress, options = progress or Silent(), options or dataset.options
+    layout = dataclasses.replace(layout, set_name=dataset.set_name)
     part = f"{share.name}-{run_name()}" if share else ""
     if share and options.consume:
         raise UsageError(
@@ -140,6 +150,7 @@ def foresee(
         IncompleteError, InputError, UsageError: as ``convert``, if the data set is not as expected.
     """
     progress, options = progress or Silent(), options or dataset.options
+    layout = dataclasses.replace(layout, set_name=dataset.set_name)
     found = _Planning.find(layout, engine, options, dataset, share, progress)
     with Journal(layout.journal_path) as journal:
         existing = _ExistingSet(layout, journal, options)
@@ -260,7 +271,7 @@ class _ExistingSet:
     def refuse_strangers(self, plan: Plan, changed: Mapping[str, str]) -> None:
         """Raise UsageError rather than replace a shard that was made differently, or mix sets."""
         planned = plan.shards()
-        prefixes = {*KNOWN_SPLITS, *plan.totals}
+        prefixes = {*KNOWN_SPLITS, *plan.totals} - self._splits_of_others(plan)
         foreign, others = [], []
         for name in sorted(path.name for path in self.layout.output_dir.glob("*-of-*")):
             parsed = parse_shard_name(name)
@@ -271,8 +282,8 @@ class _ExistingSet:
                 raise UsageError(
                     f"{self.layout.output_dir} holds finished {parsed[0]} shards of another recipe",
                     f"expected only shards of {', '.join(plan.totals)}",
-                    "give this set its own folder below DATA_DIR in the recipe: output_file_prefix: "
-                    f"{plan.dataset.name}/{next(iter(plan.totals))}; or choose another folder with --output",
+                    f"give this set its own prefix in the recipe: output_file_prefix: {plan.dataset.name}; "
+                    "or choose another folder with --output",
                 )
             if info is not None and parsed[0] not in plan.totals:
                 raise UsageError(
@@ -301,6 +312,17 @@ class _ExistingSet:
                 self._find_differences(plan, next((changed[name] for name in others if changed.get(name)), None)),
                 "make them again with --overwrite, or choose another folder with --output",
             )
+
+    def _splits_of_others(self, plan: Plan) -> set[str]:
+        """The splits of the other sets in the folder; raises UsageError if the set to be made has one of them."""
+        others = splits_of_others(self.layout)
+        for split in plan.totals.keys() & others.keys():
+            raise UsageError(
+                f"{self.layout.output_dir} holds the {split} shards of another set",
+                f"expected none: that set is recorded in {others[split].state_dir}",
+                "give this set another output_file_prefix in its recipe, or choose another folder with --output",
+            )
+        return {*others}
 
     def _find_differences(self, plan: Plan, reason: str | None) -> str:
         """The difference between the recorded set and the one to make: only images, or settings as well."""

@@ -6,7 +6,7 @@ import contextlib
 import hashlib
 import itertools
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -222,12 +222,14 @@ class ComparedSet:
         place: the folder, or the manifest.
         shards: the size of each in bytes by name; the recorded size if there is only a manifest.
         recorded: the recorded entries of shards whose files have the recorded size.
+        homes: the set of each recorded shard.
         has_files: whether there are shards, not only a manifest.
     """
 
     place: AnyPath
     shards: Mapping[str, int]
     recorded: Mapping[str, ShardInfo]
+    homes: Mapping[str, Layout]
     has_files: bool
 
     @classmethod
@@ -241,16 +243,18 @@ class ComparedSet:
         if place.is_file():
             manifest = load_manifest(place)
             assert manifest is not None, "the file exists"
-            return cls(place, {name: info.size for name, info in manifest.shards.items()}, manifest.shards, False)
+            return cls(place, {name: info.size for name, info in manifest.shards.items()}, manifest.shards, {}, False)
         if not place.is_dir():
             raise UsageError(f"{place} does not exist", "expected a folder of shards, or a manifest.json")
         layout = Layout(place)
-        found = load_manifest(layout.manifest_path)
-        sizes = layout.find_shards(_splits(layout, found))
+        found = {each: manifest for each in layout.sets() if (manifest := load_manifest(each.manifest_path))}
+        sizes = layout.find_shards(_splits(layout, found.values()))
         if not sizes:
             raise InputError(f"{place} holds no shards", "expected files such as train-00000-of-01024")
-        recorded = {name: info for name, info in found.shards.items() if sizes.get(name) == info.size} if found else {}
-        return cls(place, sizes, recorded, True)
+        infos = ((each, info) for each, manifest in found.items() for info in manifest.shards.values())
+        known = [(each, info) for each, info in infos if sizes.get(info.name) == info.size]
+        homes = {info.name: each for each, info in known}
+        return cls(place, sizes, {info.name: info for _, info in known}, homes, True)
 
     def of_split(self, split: str) -> list[str]:
         """The shards of one split, in order."""
@@ -280,7 +284,7 @@ class ComparedSet:
         Raises:
             InputError: from some byte on, no record can be found.
         """
-        layout, info = Layout(self.place), self.recorded.get(name)
+        layout, info = self.homes.get(name, Layout(self.place)), self.recorded.get(name)
         if info is not None:
             with contextlib.suppress(InputError):
                 index = decode(*(layout.indexes.read(path.name) for path in layout.index_paths(name)))
@@ -323,7 +327,7 @@ def _name_of(record: Record) -> str:
         return ""
 
 
-def _splits(layout: Layout, manifest: Manifest | None) -> list[str]:
-    if manifest is not None:
-        return list(manifest.dataset.splits)
+def _splits(layout: Layout, manifests: Collection[Manifest]) -> list[str]:
+    if manifests:
+        return [split for each in manifests for split in each.dataset.splits]
     return sorted({parsed[0] for parsed in map(parse_shard_name, layout.shards.list()) if parsed})

@@ -35,7 +35,7 @@ def merge(layout: Layout, *, progress: Progress | None = None) -> MergeSummary:
         InputError: no rank has made anything there; or shards are missing: the error names the ranks to run again.
         BusyError, SpaceError, WriteError: another run works here, no space is left, or the storage fails.
     """
-    progress = progress or Silent()
+    progress, layout = progress or Silent(), layout.one_set()
     with hold(layout.lock_paths):
         plan = load_plan(layout)
         if plan is None or (layout.manifest_path.exists() and not layout.rank_parts()):

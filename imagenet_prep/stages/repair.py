@@ -67,7 +67,7 @@ def repair(
         InputError: there is no manifest; or a shard's raw data has changed: then all other shards are made.
         SpaceError, BusyError, WriteError: no space is left, another run works here, or the storage fails.
     """
-    progress = progress or Silent()
+    progress, layout = progress or Silent(), layout.one_set()
     with hold(layout.lock_paths):
         manifest, entries = read_manifest(layout)
         if entries:

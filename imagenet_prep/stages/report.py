@@ -63,7 +63,7 @@ def write_report(
     Raises:
         UsageError: a required library is not installed.
     """
-    progress = progress or Silent()
+    progress, layout = progress or Silent(), layout.one_set()
     manifest = usable_manifest(layout.manifest_path)
     dataset = known_set(layout, manifest)
     names = kinds = None

@@ -44,6 +44,7 @@ class Status:
 
 def status(layout: Layout) -> Status:
     """Find the progress of each stage; reads no archive and no shard. A recipe's data set has only the last two."""
+    layout = layout.one_set()
     manifest = _manifest(layout)
     dataset = known_set(layout, manifest)
     sizes = layout.find_shards(dataset.splits)

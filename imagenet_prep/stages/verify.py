@@ -51,7 +51,7 @@ def verify(
     Raises:
         InputError: there are no shards.
     """
-    progress = progress or Silent()
+    progress, layout = progress or Silent(), layout.one_set()
     if running := find_holder(layout.lock_paths):
         progress.note(f"{running} is working here: shards that it has not made yet count as missing")
     manifest, problems = sound_manifest(layout)

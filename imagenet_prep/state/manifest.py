@@ -191,6 +191,20 @@ def usable_manifest(path: AnyPath) -> Manifest | None:
     return None
 
 
+def find_set(layout: Layout, split: str) -> Layout:
+    """The set of a folder that has a split: its manifest says so, or before there is one its name fits.
+
+    Raises:
+        InputError: the manifest of a set that may have it is damaged.
+    """
+    fitting = [each for each in reversed(layout.sets()) if each.may_have(split)]
+    for each in fitting:
+        manifest = load_manifest(each.manifest_path)
+        if manifest is not None and split in manifest.dataset.splits:
+            return each
+    return fitting[0] if fitting else layout
+
+
 def changed(path: AnyPath, fault: str = "its content does not give the crc in it") -> InputError:
     """The error for a manifest that has changed since it was written."""
     return InputError(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from imagenet_prep.errors import UsageError
 from imagenet_prep.escaping import Settings
 from imagenet_prep.storage.location import AnyPath, Store, local_or_none, local_path, locate, open_store, refuse_url
 
@@ -17,6 +19,7 @@ MAX_SHARDS = 9_999_999
 _SHARD = re.compile("(.+)-([0-9]{5,7})-of-([0-9]{5,7})")
 RAW_NAME = "raw-data"
 STATE_NAME = "imagenet-prep"
+SETS_NAME = "sets"
 
 
 def shard_name(split: str, index: int, count: int) -> str:
@@ -98,6 +101,7 @@ class Layout:
         raw: another folder of raw input; it is never written to.
         output: another folder for the shards and their state.
         run: a name that no other run has, for its unfinished shards, or "".
+        set_name: the prefix of the set's shards (``output_file_prefix``); "" for the set without a prefix.
 
     Raises:
         UsageError: a folder is a URL without a folder of an object store.
@@ -107,6 +111,7 @@ class Layout:
     raw: AnyPath | None = None
     output: AnyPath | None = None
     run: str = ""
+    set_name: str = ""
 
     def __post_init__(self) -> None:
         for name in ("data_dir", "raw", "output"):
@@ -123,6 +128,33 @@ class Layout:
         """The options for other folders; ``raw`` is the conversion's, if none was given now."""
         given = (("raw", self.raw or raw), ("output", self.output))
         return tuple((name, path) for name, path in given if path)
+
+    # sets ------------------------------------------------------------------------------------------------------
+
+    def sets(self) -> list[Layout]:
+        """Each set of the folder. The one without a prefix comes first, if it was started or there is no other."""
+        folder = self.output_dir / STATE_NAME / SETS_NAME
+        names = [] if self.set_name else sorted({path.parent.name for path in folder.glob("*/*")})
+        own = (self.plan_path, self.journal_path, self.manifest_path)
+        first = [] if names and not any(path.exists() for path in own) else [self]
+        return first + [dataclasses.replace(self, set_name=name) for name in names]
+
+    def one_set(self) -> Layout:
+        """The set without a prefix, or the only one of the folder.
+
+        Raises:
+            UsageError: several sets are there, and each has a prefix.
+        """
+        first, *others = self.sets()
+        if others and first.set_name:
+            names = ", ".join(each.set_name for each in (first, *others))
+            what, expected = f"{self.output_dir} holds several sets: {names}", "expected the name of one of them"
+            raise UsageError(what, expected, f"give it: Layout(..., set_name={first.set_name!r})")
+        return first
+
+    def may_have(self, split: str) -> bool:
+        """Whether a split has a name that fits this set."""
+        return not self.set_name or f"{split}-".startswith(f"{self.set_name}-")
 
     # raw input -------------------------------------------------------------------------------------------------
 
@@ -201,8 +233,11 @@ class Layout:
         """A shard under its final name."""
         return self.output_dir / name
 
-    state_dir = _Below("output_dir", STATE_NAME)
-    """Everything that is neither raw data nor a finished shard."""
+    @property
+    def state_dir(self) -> AnyPath:
+        """Everything that belongs to the set and is neither raw data nor a finished shard."""
+        folder = self.output_dir / STATE_NAME
+        return folder / SETS_NAME / self.set_name if self.set_name else folder
 
     @property
     def lock_paths(self) -> tuple[Path, ...]:
@@ -211,7 +246,7 @@ class Layout:
         Object stores have no lock files: a killed run's lock would block others, and two runs at once make the same
         objects with the same bytes.
         """
-        paths = self.data_dir / STATE_NAME / "lock", self.state_dir / "lock"
+        paths = (folder / STATE_NAME / "lock" for folder in (self.data_dir, self.output_dir))
         return tuple(local for path in paths if (local := local_or_none(path)) is not None)
 
     journal_path = _Below("state_dir", "journal.jsonl")

@@ -14,21 +14,26 @@ from typing import Any
 import tensorflow as tf
 
 from imagenet_prep.reading.shard_set import ShardSet
-from imagenet_prep.state.manifest import load_manifest
+from imagenet_prep.state.manifest import find_set, load_manifest
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.tfrecord import inception
 
 
-def feature_spec(data_dir: str | os.PathLike[str] | None = None) -> dict[str, Any]:
+def feature_spec(data_dir: str | os.PathLike[str] | None = None, split: str = "") -> dict[str, Any]:
     """The features of the records, for ``tf.io.parse_example``.
 
     Args:
         data_dir: a set made by imagenet-prep, with any features; None: the fifteen features of Inception's records.
+        split: the split that is meant, if the folder holds several sets.
 
     Raises:
         InputError: the manifest there can't be read.
+        UsageError: the folder holds several sets, and no split is given.
     """
-    manifest = None if data_dir is None else load_manifest(Layout(Path(data_dir)).manifest_path)
+    manifest = None
+    if data_dir is not None:
+        layout = Layout(Path(data_dir))
+        manifest = load_manifest((find_set(layout, split) if split else layout.one_set()).manifest_path)
     promised = manifest.dataset.features if manifest is not None else {}
     return {name: _feature(promise) for name, promise in (promised or inception.PROMISE).items()}
 
