@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import os
@@ -514,7 +515,9 @@ def _each_set(
     """Do the work for each set of the folder, headed by its name if there are several; the worst exit status."""
     from imagenet_prep.cli import show_error
 
-    layouts, statuses, values = layout.sets(), [0], {}
+    layouts, statuses, values = [layout], [0], {}
+    with contextlib.suppress(OSError):  # the work meets the same error and reports it
+        layouts = layout.sets()
     for each in layouts:
         if len(layouts) > 1 and json_file != printing.OUTPUT:
             say(f"{each.set_name or 'without a prefix'}:")
