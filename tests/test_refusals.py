@@ -128,7 +128,7 @@ def test_a_shard_that_grows_too_large_is_named(
     """The same of a shard, and of the bundle that its images wait in."""
     options = ConvertOptions(train_shards=1, validation_shards=1, allow_incomplete=True, read_order=order)
     layout = Layout(tmp_path, raw=made_tiny.archives["train"].parent)
-    with _largest_file(20_000), pytest.raises(WriteError) as caught:
+    with _largest_file(60_000), pytest.raises(WriteError) as caught:
         convert(layout, ENGINE, options)
     assert caught.value.what.startswith(f"cannot write {tmp_path}")
     assert "-00000-of-00001" in caught.value.what

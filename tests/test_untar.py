@@ -362,23 +362,35 @@ def test_a_place_that_cannot_be_written_is_named(layout: Layout) -> None:
     assert refused(layout, WriteError).what == f"cannot write {layout.images_dir(TRAIN) / WNID}"
 
 
-@pytest.mark.parametrize("moment", ["before", "at the move"])
+@pytest.mark.parametrize("moment", ["before", "at the move", "no right to write"])
 def test_a_folder_that_cannot_be_written_stops_no_other(
     moment: str, tiny_data_dir: Path, made_tiny: MadeSet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A file in the place of one class, there from the start or since, leaves every other class complete."""
+    """A file in the place of one class, or a folder of one class without the right to write, stops no other class."""
     layout = Layout(tiny_data_dir)
     final = layout.images_dir(TRAIN) / made_tiny.wnids[4]
     final.parent.mkdir()
+    kind: type[PrepError] = WriteError
     if moment == "before":
         final.write_bytes(b"in the way")
+    elif moment == "no right to write":
+        kind = InputError
+        final.mkdir()
+        replace = Path.replace
+
+        def refuse(path: Path, target: Path) -> Path:
+            if target.parent == final:
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), os.fspath(path))
+            return replace(path, target)
+
+        monkeypatch.setattr(Path, "replace", refuse)
     else:
         sync = sync_file_system
         monkeypatch.setattr(
             untar_module, "sync_file_system", lambda folder: (sync(folder), final.write_bytes(b"in the way"))
         )
-    assert refused(layout, WriteError).what == f"cannot write {final}"
-    final.unlink()
+    assert refused(layout, kind).what == f"cannot write {final}"
+    final.rmdir() if final.is_dir() else final.unlink()
     train = f"{TRAIN}/{final.name}/"
     assert {name: digest for name, digest in images(layout).items() if not name.startswith(".partial/")} == {
         name: digest for name, digest in expected(made_tiny).items() if not name.startswith(train)

@@ -408,7 +408,7 @@ class _Publisher:
         try:
             with writing(final):
                 _move(partial, final)
-        except WriteError as error:
+        except (InputError, WriteError) as error:
             self._failures.append(error)
             return False
         return True
