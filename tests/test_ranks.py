@@ -166,7 +166,7 @@ def test_what_is_missing_is_named_by_rank(layout: Layout) -> None:
     before = existing(layout.state_dir, "*")
     with pytest.raises(InputError, match=r"9 of 16 shards are not done, train-00001-of-00008 first") as caught:
         merge(layout)
-    assert caught.value.detail == "they are those of ranks 0, 1, 3 of 4"
+    assert caught.value.detail == "they belong to ranks 0, 1, 3 of 4"
     assert existing(layout.state_dir, "*") == before
     make_ranks(layout, 1, 3, 0)
     merge(layout)

@@ -658,7 +658,7 @@ def test_another_zlib_is_named(tmp_path: Path, made_tiny: MadeSet) -> None:
 # what can't be repaired ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("is_ours", "hint"), [(True, "imagenet-prep convert again"), (False, "get intact copies")])
+@pytest.mark.parametrize(("is_ours", "hint"), [(True, "imagenet-prep convert again"), (False, "get sound copies")])
 def test_no_manifest(layout: Layout, is_ours: bool, hint: str) -> None:
     """Without a manifest nothing is touched: a conversion that was stopped goes on with convert."""
     layout.manifest_path.unlink()

@@ -12,6 +12,7 @@ import random
 import shutil
 import subprocess
 import sys
+import time
 import warnings
 import zlib
 from collections.abc import Callable
@@ -493,6 +494,23 @@ def test_a_replaced_shard_is_refused(content: str, compression: str, tmp_path: P
     assert [bytes(record.data) for record in started] == [b"first"] * 2
     if content != "gone":
         assert len(list(imagenet_prep.open(tmp_path, "train"))) == 3
+
+
+def test_records_by_number_check_their_shard_once_a_second(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not for each record; in between, the file that was opened is read."""
+    write(tmp_path / "train-00000-of-00001", [b"first"] * 3)
+    write(tmp_path / "new", [b"other"] * 3)
+    found = imagenet_prep.open(tmp_path, "train")
+    clock = [5.0]
+    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
+    found[0]
+    (tmp_path / "new").replace(tmp_path / "train-00000-of-00001")
+    clock[0] += 0.5
+    assert bytes(found[1].data) == b"first"
+    clock[0] += 1
+    for _ in range(2):
+        with pytest.raises(InputError, match="was replaced"):
+            found[2]
 
 
 # which shards --------------------------------------------------------------------------------------------------

@@ -6,9 +6,11 @@ import contextlib
 import copy
 import hashlib
 import itertools
+import math
 import operator
 import os
 import tempfile
+import time
 import warnings
 from abc import abstractmethod
 from array import array
@@ -284,6 +286,10 @@ def _warn_of_cost(shard: Shard) -> None:
     warnings.warn(f"{text} over the set, or write it without compression", stacklevel=5)
 
 
+_CHECK_SECONDS = 1.0
+"""How often records by number check that their shard was not replaced: a check costs as much as a record."""
+
+
 class _Indexed:
     """A shard and the positions of its records, which are found on first use."""
 
@@ -293,6 +299,7 @@ class _Indexed:
         self._count = count
         self._checks_data = check
         self._offsets: array[int] | None = None
+        self._checked = -math.inf
 
     def count(self) -> int:
         """The number of its records."""
@@ -305,7 +312,9 @@ class _Indexed:
     def record(self, number: int) -> Record:
         """One of the records, by its number in the shard."""
         offsets, shard = self._offsets or self._find_offsets(), self._shard
-        shard.refuse_replaced()
+        if (now := time.monotonic()) - self._checked > _CHECK_SECONDS:
+            shard.refuse_replaced()
+            self._checked = now
         if shard.compression == "none":
             data = shard.intact_at(offsets[number], offsets[number + 1], check=self._checks_data)
             if data is not None:
