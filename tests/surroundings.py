@@ -434,7 +434,7 @@ def _at(url: str) -> Make:
     return lambda place: setattr(place, "url", url)
 
 
-_UNREACHED = ("no connection", "4 attempts")
+_UNREACHED = ("no connection", "nothing was fetched")
 _NO_HOST = ("can't reach no-such-host.invalid: unknown host name", "nothing was fetched")
 TABLE += [
     Surroundings("nobody_is_at_that_address_of_ipv6", 5, _UNREACHED, _at("http://[::1]:9/")),

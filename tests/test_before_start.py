@@ -162,7 +162,7 @@ def test_run_fetches_nothing_that_could_not_be_converted(
     with_free(4 * archives)
     progress = Silent()
     assert run(layout, ENGINE, fetching=fetching, options=SMALL, progress=progress).verify.problems == ()
-    assert any(note.startswith("image-net.org: ") and " to fetch" in note for note in progress.notes)
+    assert any(note.startswith("image-net.org: ") and " to download" in note for note in progress.notes)
     assert any(": all steps require about " in note for note in progress.notes)
 
 

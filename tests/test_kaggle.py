@@ -18,11 +18,13 @@ from imagenet_prep.demo.annotations import boxes_csv
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import InputError, SpaceError, UsageError
-from imagenet_prep.ilsvrc2012 import portals
+from imagenet_prep.ilsvrc2012 import facts, portals
 from imagenet_prep.ilsvrc2012.boxes import find_annotations
-from imagenet_prep.ilsvrc2012.official import ImageFolders
+from imagenet_prep.ilsvrc2012.facts import ARCHIVES
+from imagenet_prep.ilsvrc2012.official import ClassTars, ImageFolders
 from imagenet_prep.ilsvrc2012.raw_data import find_source
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions
+from imagenet_prep.ilsvrc2012.source import ImageSource
 from imagenet_prep.model import Silent, StageStatus
 from imagenet_prep.pipeline import missing_archives, run, verify_and_repair
 from imagenet_prep.sources.catalog import Catalog
@@ -208,8 +210,16 @@ def test_a_zip_is_read_in_its_order_when_asked(
 # which one is taken --------------------------------------------------------------------------------------------
 
 
-def test_the_order_of_preference(copies: dict[str, Path], tmp_path: Path) -> None:
-    """Official archives, folders, the zip; what lies in raw-data beside another --raw counts, too."""
+@pytest.fixture
+def all_classes(copies: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The classes of the small ImageNet, which are all that a copy needs to be complete."""
+    wnids = [path.name for path in existing(copies["image folders"] / "train", "*")]
+    monkeypatch.setattr(facts, "CLASSES", len(wnids))
+    return wnids
+
+
+def test_the_order_of_preference(copies: dict[str, Path], tmp_path: Path, all_classes: list[str]) -> None:
+    """Official archives, class tars, folders, the zip; raw-data counts too if --raw names another folder."""
     layout = Layout(tmp_path)
     layout.raw_dir.mkdir()
     words = []
@@ -223,6 +233,11 @@ def test_the_order_of_preference(copies: dict[str, Path], tmp_path: Path) -> Non
         if form == "zip, stored":
             assert find_source(Layout(tmp_path, raw=tmp_path), "validation") == find_source(layout, "validation")
         if form == "image folders":
+            tars = layout.class_tars_dir(ARCHIVES["train"])
+            tars.mkdir()
+            for wnid in all_classes:
+                (tars / f"{wnid}.tar").touch()
+            assert find_source(layout, "train") == ClassTars(tars)
             for path in existing(copies[form], "*"):
                 (layout.raw_dir / path.name).unlink()
     assert words == [
@@ -231,6 +246,23 @@ def test_the_order_of_preference(copies: dict[str, Path], tmp_path: Path) -> Non
         ("ILSVRC2012_img_train.tar", "BoxArchive"),
     ]
     assert "images in" not in status(layout).stages[0].detail
+
+
+@pytest.mark.parametrize("form", ["image folders", "class tars"])
+def test_a_copy_of_few_classes_is_used_only_alone(form: str, copies: dict[str, Path], tmp_path: Path) -> None:
+    """A complete zip has the images of all classes, so it is preferred."""
+    layout = Layout(tmp_path)
+    found: ImageSource = ClassTars(layout.class_tars_dir(ARCHIVES["train"]))
+    if form == "image folders":
+        found = ImageFolders(layout.images_dir("train"), "train")
+    found.path.mkdir(parents=True)
+    for path in existing(copies["image folders"] / "train", "*")[:3]:
+        (found.path / path.name).mkdir() if form == "image folders" else (found.path / f"{path.name}.tar").touch()
+    assert find_source(layout, "train") == found
+    write_link(copies["zip, stored"], layout.raw_dir)
+    source = find_source(layout, "train")
+    assert source is not None
+    assert source.words == "Kaggle's zip"
 
 
 def test_status_says_which_copy_is_there(copies: dict[str, Path], tmp_path: Path) -> None:
@@ -368,14 +400,14 @@ def test_a_copy_that_was_encoded_again_is_refused(
     with pytest.raises(InputError) as caught:
         convert(layout, ENGINE, PLAIN)
     assert name.format(split) in caught.value.what
-    assert f"is of {maker}" in caught.value.what
+    assert f"is the copy of {maker}" in caught.value.what
     assert "23 train images again" in str(caught.value.detail)
     zipped = write_link(copies["zip, stored"], layout.raw_dir)
     convert(layout, ENGINE, PLAIN)
     zipped.unlink()
     shard = existing(tmp_path, f"{split}-*-of-*")[0]
     shard.unlink()
-    with pytest.raises(InputError, match=f"is of {maker}"):
+    with pytest.raises(InputError, match=f"is the copy of {maker}"):
         verify_and_repair(layout, ENGINE)
 
 
@@ -449,6 +481,7 @@ def test_an_untar_that_was_stopped_goes_on(
     untar(layout, ENGINE)
     assert {path: path.stat().st_mtime_ns for path in done} == done
     assert tree_of(layout.images_dir("train")) == tree_of(copies["image folders"] / "train")
+    monkeypatch.setattr(facts, "CLASSES", 6)
     assert find_source(layout, "train") == ImageFolders(layout.images_dir("train"), "train")
 
 

@@ -349,13 +349,20 @@ def test_a_run_that_does_not_fit_names_consume(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr(os, "statvfs", lambda _: sized)
     monkeypatch.setenv("IMAGENET_USERNAME", "ada")
     monkeypatch.setenv("IMAGENET_ACCESS_KEY", "key")
-    words = ["run", str(tmp_path), "--base-url", "http://127.0.0.1:9/"]
-    command = shlex.join(["imagenet-prep", *words])
-    assert told(words, monkeypatch)[-1].endswith(f"the space of the archives: {command} --consume")
-    for more in (["--extract"], ["--output", str(tmp_path / "e")]):
-        assert "--consume" not in told([*words, *more], monkeypatch)[-1]
-    sized = os.statvfs_result((1, 1, *[free // 2] * 3, *found[5:]))
-    assert "--consume" not in told(words, monkeypatch)[-1]
+    served = tmp_path / "served"
+    served.mkdir()
+    for key in facts.DEFAULT_ARCHIVES:
+        archive = facts.ARCHIVES[key]
+        (served / archive.filename).touch()
+        os.truncate(served / archive.filename, archive.size or archive.about)
+    with serve(served, "ada", "key") as url:
+        words = ["run", str(tmp_path / "d"), "--base-url", url]
+        command = shlex.join(["imagenet-prep", *words])
+        assert told(words, monkeypatch)[-1].endswith(f"the space of the archives: {command} --consume")
+        for more in (["--extract"], ["--output", str(tmp_path / "e")]):
+            assert "--consume" not in told([*words, *more], monkeypatch)[-1]
+        sized = os.statvfs_result((1, 1, *[free // 2] * 3, *found[5:]))
+        assert "--consume" not in told(words, monkeypatch)[-1]
 
 
 # more shards than images -----------------------------------------------------------------------------------------

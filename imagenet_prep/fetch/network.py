@@ -45,8 +45,10 @@ def reason_of(error: Exception) -> str:
     return next(fitting, "the connection broke")
 
 
-def raise_for(error: Exception, host: str, proxy: Proxy | None) -> NoReturn:
+def raise_for(error: Exception, host: str, proxy: Proxy | None, *, was_answered: bool) -> NoReturn:
     """Raise the error for a failed request to ``host`` through ``proxy``.
+
+    If no request ``was_answered`` yet, a refused connection is final after a few attempts: the address may be wrong.
 
     Raises:
         AccessError: the proxy requires a password.
@@ -68,7 +70,17 @@ def raise_for(error: Exception, host: str, proxy: Proxy | None) -> NoReturn:
     # the original message holds the URL, including its query
     if isinstance(cause, NameResolutionError):
         raise CutError(reason_of(error), kind="unknown") from None
-    raise CutError(reason_of(error), kind="refused" if isinstance(cause, NewConnectionError) else "cut") from None
+    if isinstance(cause, NewConnectionError):
+        raise CutError(reason_of(error), kind="refused", lasting=None if was_answered else _unreached(host)) from None
+    raise CutError(reason_of(error)) from None
+
+
+def _unreached(host: str) -> NetworkError:
+    return NetworkError(
+        f"no connection to {host}",
+        "nothing was fetched",
+        "check the address, the proxy and this machine's network, or run the same command again later",
+    )
 
 
 def _cause(error: Exception) -> Exception:

@@ -71,6 +71,7 @@ class Session:
         self._entries = 0  # the number of sign-ins
         self._worked = 0  # the last sign-in that got a file
         self._has_worked = False  # whether any did
+        self._was_answered = False  # whether any request was
         self._moved: dict[str, str] = {}  # redirect targets of home addresses, while they work
         self._door = threading.Lock()
         logging.getLogger("urllib3.connectionpool").addFilter(_hide_queries)
@@ -192,7 +193,9 @@ class Session:
         try:
             response = _within(sum(self._timeout), ask)
         except (requests.RequestException, urllib3.exceptions.HTTPError, OSError) as error:
-            raise_for(error, host_of(url), proxy_of(url, no_proxy.get("no_proxy")))
+            proxy = proxy_of(url, no_proxy.get("no_proxy"))
+            raise_for(error, host_of(url), proxy, was_answered=self._was_answered)
+        self._was_answered = True
         if response.status_code == 407 and (proxy := proxy_of(url, no_proxy.get("no_proxy"))):
             response.close()
             proxy.refuse_password()
