@@ -507,6 +507,6 @@ def test_a_copy_that_changes_under_untar_is_refused(
         return true_read(self, number, reader)
 
     monkeypatch.setattr(Catalog, "read", read)
-    with pytest.raises(InputError, match="changed while it was read"):
+    with pytest.raises(InputError, match="changed while it was being read"):
         untar(layout, ENGINE)
     assert not list(layout.images_dir("train").glob("*"))

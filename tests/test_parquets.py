@@ -273,7 +273,7 @@ def test_no_file_and_a_folder_are_refused(tmp_path: Path) -> None:
 def test_a_file_that_changed_since_it_was_listed_is_refused(tmp_path: Path, row: Row) -> None:
     """Another length, or no such row any more."""
     path = write_parquet(tmp_path / "a.parquet", _rows())
-    with pytest.raises(InputError, match="changed while it was read") as caught:
+    with pytest.raises(InputError, match="changed while it was being read") as caught:
         ParquetImages(path).open()(row)
     assert str(path) in caught.value.what
 

@@ -247,10 +247,10 @@ def test_rows_that_have_changed_are_listed_again(layout: Layout, tmp_path: Path,
     convert(layout, ENGINE, PART)
     expected = contents(layout.data_dir)
     rows = layout.plan_path.parent
-    for path in rows.glob(f"*/{what}.*"):
+    for path in list(rows.glob(f"*/{what}.*")):
         content = path.read_bytes()
         path.write_bytes(content[:-3] + bytes([content[-3] ^ 1]) + content[-2:])
-    for folder in (path for path in rows.glob("*") if path.is_dir() and what == "gone"):
+    for folder in [path for path in list(rows.glob("*")) if path.is_dir() and what == "gone"]:
         shutil.rmtree(folder)
     if what == "the archive":
         raw = tmp_path / "raw"

@@ -142,7 +142,7 @@ def test_an_archive_cut_meanwhile_is_named(data_dir: Path) -> None:
     archive = Layout(data_dir).archive_path(facts.ARCHIVES["validation"])
     catalog = read_catalog(archive, "validation", make_engine("threads", 1))
     os.truncate(archive, archive.stat().st_size // 2)
-    with pytest.raises(InputError, match="changed while it was read") as caught:
+    with pytest.raises(InputError, match="changed while it was being read") as caught:
         regroup(catalog, [("s", range(len(catalog)))], data_dir / "b", memory=1 << 30, progress=Silent())
     assert str(archive) in caught.value.what
 

@@ -120,7 +120,7 @@ def test_status_and_report_go_through_all_sets(folder: Path, tmp_path: Path) -> 
     assert sum("2 of 2 shards" in line for line in lines) == 3
     assert list(json.loads(command("status", folder, "--json", "-").stdout)) == list(SETS)
     command("report", folder, "--output", tmp_path / "page.html")
-    assert sorted(path.name for path in tmp_path.glob("*.html")) == [f"page-{name}.html" for name in SETS]
+    assert sorted(path.name for path in list(tmp_path.glob("*.html"))) == [f"page-{name}.html" for name in SETS]
     said = command("report", folder).stdout
     for name in SETS:
         assert f"{folder}/imagenet-prep/sets/{name}/report.html" in said

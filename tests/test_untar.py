@@ -504,7 +504,7 @@ def test_an_archive_that_changes_meanwhile_is_noticed(
         return listed
 
     monkeypatch.setattr(untar_module, "_list", change)
-    assert refused(layout).what == f"{archive} changed while it was read"
+    assert refused(layout).what == f"{archive} changed while it was being read"
     assert not layout.images_dir(split).exists()
     archive.write_bytes(content)
     monkeypatch.undo()
@@ -564,7 +564,7 @@ def test_an_archive_that_changed_since_it_was_listed_is_not_copied(
         return listed
 
     monkeypatch.setattr(untar_module, "_list", change_then)
-    assert refused(layout).what == f"{archive} changed while it was read"
+    assert refused(layout).what == f"{archive} changed while it was being read"
     assert copied == []
     assert not layout.images_dir(TRAIN).exists()
 
@@ -591,7 +591,7 @@ def test_an_archive_that_changes_under_the_work_is_noticed(
         monkeypatch.setattr(untar_module, "_list_class", list_changed)
     else:
         monkeypatch.setattr(FileSlices, "copy", copy_then_change)
-    assert refused(layout).what == f"{archive} changed while it was read"
+    assert refused(layout).what == f"{archive} changed while it was being read"
     assert not layout.images_dir(TRAIN).exists()
     monkeypatch.undo()
     write_train(layout, contents)

@@ -183,7 +183,7 @@ class Index:
     lengths: list[int] = field(default_factory=list)
     crcs: list[int] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
-    end: int = 0
+    end: int = field(default=0, compare=False)
 
     def add(self, length: int, crc: int, name: str) -> None:
         """Append a record that starts where the last one ends."""
