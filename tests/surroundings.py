@@ -337,7 +337,7 @@ TABLE += [
         ("falls_silent", 5, ("4 attempts",), _proxy(silent=True)),
         ("is_unknown", 5, (*_UNKNOWN, "HTTP_PROXY"), _proxy(host="no-such-proxy.invalid")),
         ("for_a_tunnel_is_unknown", 5, (*_UNKNOWN, "HTTPS_PROXY"), _proxy("https", host="no-such-proxy.invalid")),
-        ("is_not_there", 5, (_NO_CONNECTION, "HTTP_PROXY", "4 attempts"), _named("http://127.0.0.1:9")),
+        ("is_not_there", 5, (_NO_CONNECTION, "HTTP_PROXY", "nothing was fetched"), _named("http://127.0.0.1:9")),
     )
 ]
 

@@ -31,7 +31,7 @@ from imagenet_prep.errors import AccessError, NetworkError
 from imagenet_prep.fetch.access import Credentials, open_session
 from imagenet_prep.fetch.login import find_login_form
 from imagenet_prep.fetch.patience import Pace
-from imagenet_prep.fetch.reply import check_status, schemes
+from imagenet_prep.fetch.reply import check_status, inspect, schemes
 from imagenet_prep.fetch.session import Session
 from imagenet_prep.fetch.transfer import Manner, fetch
 
@@ -80,6 +80,21 @@ def _told(error: AccessError | NetworkError, *words: str) -> None:
         assert word in str(error)
     assert CANARY not in str(error) + repr(error)
     assert len(str(error).splitlines()) == 3
+
+
+def test_only_a_server_that_answered_once_is_waited_for(tmp_path: Path) -> None:
+    """An address that refuses all connections may be wrong: a few attempts show that before anything is decided."""
+    (tmp_path / "a.tar").write_bytes(CONTENT)
+    pace = replace(PACE, tries=6)
+    with fault_server(tmp_path) as server:
+        session, url = open_session(server.url, None, None, probe="a.tar", pace=pace), server.url
+    session._at_home.close()  # its connection outlives the server
+    with pytest.raises(NetworkError, match="gave up after 6 attempts"):
+        inspect(session, f"{url}a.tar", pace)
+    waits: list[str] = []
+    with pytest.raises(NetworkError, match=r"no connection to 127\.0\.0\.1"):
+        open_session(url, None, None, probe="a.tar", pace=pace, note=waits.append)
+    assert len(waits) == 2
 
 
 # what a server asks for ----------------------------------------------------------------------------------------------

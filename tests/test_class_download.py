@@ -423,7 +423,7 @@ def test_room_is_asked_for_the_classes_alone(server: FaultServer, layout: Layout
 
 def test_the_official_size_is_expected(server: FaultServer, layout: Layout) -> None:
     """Unless --no-digest, an archive of another size than the official one is not walked at all."""
-    with pytest.raises(InputError, match=f"another {TRAIN}"):
+    with pytest.raises(InputError, match=f"a different {TRAIN}"):
         _download(server, layout, check_digest=True)
     assert len(server.gets()) == 0
 

@@ -66,18 +66,21 @@ def raise_for(error: Exception, host: str, proxy: Proxy | None, *, was_answered:
     if type(error) is OSError:
         _refuse_missing_authorities()
     if proxy is not None:
-        proxy.blame(error, host)
+        proxy.blame(error, host, was_answered=was_answered)
     # the original message holds the URL, including its query
     if isinstance(cause, NameResolutionError):
         raise CutError(reason_of(error), kind="unknown") from None
     if isinstance(cause, NewConnectionError):
-        raise CutError(reason_of(error), kind="refused", lasting=None if was_answered else _unreached(host)) from None
+        raise CutError(reason_of(error), kind="refused", lasting=_unreached(host, was_answered)) from None
     raise CutError(reason_of(error)) from None
 
 
-def _unreached(host: str) -> NetworkError:
+def _unreached(name: str, was_answered: bool) -> NetworkError | None:
+    """The error for an address that refuses every attempt; None if it may only do so for a while."""
+    if was_answered:
+        return None
     return NetworkError(
-        f"no connection to {host}",
+        f"no connection to {name}",
         "nothing was fetched",
         "check the address, the proxy and this machine's network, or run the same command again later",
     )
@@ -131,8 +134,8 @@ class Proxy:
             f"set {self.variable}=http://USER:PASSWORD@{self.name} (special characters as %40), or NO_PROXY",
         )
 
-    def blame(self, error: Exception, host: str) -> None:
-        """Raise the error for a failed request to ``host`` if this proxy caused it; raises as ``raise_for``."""
+    def blame(self, error: Exception, host: str, *, was_answered: bool) -> None:
+        """Raise the error for a failed request to ``host`` if this proxy caused it; as ``raise_for``."""
         if isinstance(error, _UNUSABLE) and not self.is_usable:
             raise NetworkError(
                 f"the proxy in {self.variable} can't be used",
@@ -145,7 +148,9 @@ class Proxy:
             named = f"{self.name} (from {self.variable})"
             if any(isinstance(each, NameResolutionError) for each in getattr(_cause(error), "args", ())):
                 raise CutError(f"unknown host name of the proxy {named}", kind="unknown")
-            raise CutError(f"no connection to the proxy {named}")
+            raise CutError(
+                f"no connection to the proxy {named}", lasting=_unreached(f"the proxy {named}", was_answered)
+            )
 
     def _blame_for_tunnel(self, status: int, host: str) -> NoReturn:
         if status == 407:
