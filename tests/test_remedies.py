@@ -54,7 +54,7 @@ def test_an_archive_that_is_astray(place: str, tiny_data_dir: Path, capfd: pytes
     for words in (convert_words, ["run", str(tiny_data_dir)], ["download", str(tiny_data_dir)]):
         with pytest.raises(InputError, match=r"looks like ILSVRC2012_img_train\.tar; rename it"):
             cli.main(words, standalone_mode=False)
-    assert cli.main(["status", str(tiny_data_dir)], standalone_mode=False) is None
+    assert cli.main(["status", str(tiny_data_dir)], standalone_mode=False) == 0
     move = capfd.readouterr().out.rpartition("next: ")[2]
     subprocess.run(["bash", "-c", move], check=True)
     assert right.exists()
