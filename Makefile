@@ -15,7 +15,7 @@ help:
 	@echo "make test                    the tests"
 	@echo "make imagenet DATA_DIR=...   the real thing (ARGS='--extract' passes options on; EXTRAS=parquet installs that too)"
 	@echo "make check                   lint and tests (make --keep-going check: tests in any case)"
-	@echo "make lint                    ruff, mypy, import-linter"
+	@echo "make lint                    ruff, mypy, import-linter, phrases that a reader must decode"
 	@echo "make portable PYTHON=...     the tests on another Python, but those that say nothing new there"
 	@echo "make docs                    the pages of docs/ as a site, in site/"
 	@echo "make release                 wheel and sdist, looked at, installed and run on each Python at hand; not uploaded"
@@ -60,6 +60,7 @@ lint: $(VENV)/dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python scripts/plain_words.py
 
 check: lint test
 

@@ -167,7 +167,7 @@ FOLDERS: dict[str, Made] = {
     "nested class folders": refused(
         images("dog/husky/1.jpg", "dog/poodle/2.jpg", "cat/3.jpg"), "dog/husky", "classes: ["
     ),
-    "a loose file": refused(images(*CATS, "loose.jpg"), "loose.jpg lies in no class folder"),
+    "a loose file": refused(images(*CATS, "loose.jpg"), "loose.jpg is in no class folder"),
     "upper case endings": taken(images("a/1.JPG", "b/2.PNG"), train={"1.JPG": "a", "2.PNG": "b"}),
     "a text among classes": taken({**images(*CATS), "README.md": b"hello"}, "1 .md: no image (README.md)", train=TWO),
     "empty and hidden": taken({**images(*CATS), ".DS_Store": b"x"}, "1 hidden: .DS_Store", train=TWO),
@@ -341,7 +341,9 @@ FOLDERS: dict[str, Made] = {
     "an npz of four": refused(
         {"mnist.npz": arrays(x_train=(6, 2), y_train=(6,))}, "mnist.npz holds 2 arrays: x_train, y_train"
     ),
-    "images beside arrays": refused(images(*FLAT) | {f"{n}.npy": array(3) for n in range(6)}, "6 .npy beside 6 images"),
+    "images beside arrays": refused(
+        images(*FLAT) | {f"{n}.npy": array(3) for n in range(6)}, "6 .npy next to 6 images"
+    ),
     "nothing": refused({"a.md": b"x"}, "nothing to make records of"),
 }
 """Folders by what they are."""

@@ -64,7 +64,7 @@ def test_folders_that_could_be_splits_or_classes_are_refused(tmp_path: Path, nam
 
 def test_a_file_beside_the_splits_is_not_left_out(tmp_path: Path) -> None:
     """One that lies in no folder is in no split: it is named."""
-    with pytest.raises(InputError, match=r"3\.jpg lies in no class folder"):
+    with pytest.raises(InputError, match=r"3\.jpg is in no class folder"):
         plan(tmp_path, FOLDERS, "train/a/1.jpg", "val/a/2.jpg", "3.jpg")
 
 

@@ -202,7 +202,7 @@ def test_every_obstacle_is_named_in_one_pass(tmp_path: Path) -> None:
             "pipe.jpg is not a file",
         ):
             assert part in said, part
-        for part in ("can't be written: 'cat/a\\nb.jpg'", "1 .gif", "loose.jpg lies in no class folder"):
+        for part in ("can't be written: 'cat/a\\nb.jpg'", "1 .gif", "loose.jpg is in no class folder"):
             assert part in said, part
         assert "3 of 15 files are called as masks" in said
 
@@ -214,8 +214,8 @@ def test_empty_folders_and_those_of_macos_are_passed_over(tmp_path: Path) -> Non
     (tmp_path / "in/.DS_Store").write_bytes(b"")
     made = plan(tmp_path, "source: {folders: in}\n")
     assert made.classes.names == ("cat", "dog")
-    assert "__MACOSX is passed over: macOS keeps its own data there" in made.notes
-    assert "2 folders without a file of this content are passed over: lily, notes" in made.notes
+    assert "__MACOSX is skipped: macOS keeps its own data there" in made.notes
+    assert "2 folders without a file of this content are skipped: lily, notes" in made.notes
     summary, _ = proposed(tmp_path)
     assert summary.passed == (
         *(

@@ -297,7 +297,7 @@ def test_fewer_records_than_a_batch_are_refused(torch: Any, numbered: Path) -> N
         {"sampler": 7},
         {"sampler": iter([1])},
     ],
-    ids=str,
+    ids=lambda change: "-".join(f"{name}={type(value).__name__}" for name, value in change.items()),
 )
 def test_settings_that_can_not_be(torch: Any, numbered: Path, change: dict[str, Any]) -> None:
     """A rank is one of its world; windows, batches and worlds are not empty; each has its type."""

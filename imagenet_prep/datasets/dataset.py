@@ -21,7 +21,7 @@ class Dataset(Protocol):
 
     @property
     def set_name(self) -> str:
-        """What all its shards' names begin with, if that sets it apart from other sets in the same folder; or ""."""
+        """The prefix of its shards' names, if it separates this set from others in the same folder; or ""."""
         ...
 
     @property

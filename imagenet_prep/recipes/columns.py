@@ -110,7 +110,7 @@ def wishes(file: RecipeFile) -> list[Wish]:
 def check_wishes(
     file: RecipeFile, asked: Collection[Wish], content: Content, is_labelled: bool, extra: Collection[str]
 ) -> None:
-    """Hold what the recipe lists against the columns that there are; ``extra`` are those of the labels file.
+    """Compare the recipe's features with the existing columns; ``extra`` are those of the labels file.
 
     Raises:
         UsageError: there is no such column, or it can't be of that type.
@@ -134,7 +134,7 @@ def available(content: Content, is_labelled: bool) -> dict[str, Kind]:
 
 
 def _instead(column: str, known: Mapping[str, Kind], extra: Collection[str], content: Content) -> tuple[str, str]:
-    """What could have been meant in place of a column that is not there, and why it is not."""
+    """The columns that could have been meant instead of a missing one, and why it is missing."""
     names = [*known, *extra]
     near = difflib.get_close_matches(column, names, 1)
     expected = f"expected {near[0]}, perhaps" if near else f"expected one of {', '.join(names)}"
@@ -151,7 +151,7 @@ def builtin(wish: Wish, content: Content, is_labelled: bool) -> Mapped:
 
 
 def promise(features: Collection[Mapped]) -> dict[str, dict[str, Any]]:
-    """What every record holds: by feature its kind, whether it may be missing, and how many values (None: any)."""
+    """The promise for every record: by feature its kind, whether it may be missing, and how many values (None: any)."""
     return {
         each.feature: {"kind": each.kind, "optional": each.optional, "values": None if each.many else 1}
         for each in features
@@ -190,7 +190,7 @@ class Extra:
 def extra_columns(
     file: RecipeFile, is_inception: bool, labelled: Labelled, content: Content, listing: Catalog
 ) -> Extra:
-    """What records hold, and the values for it that a file of labels has."""
+    """The content of records, and the values that a labels file has for it."""
     if is_inception:
         return Extra(None, {})
     table = labelled.table

@@ -52,7 +52,7 @@ class Inputs:
         base: the folder they are in.
         origin: the folder, archive or manifest that the recipe names, for the record.
         is_ordered: whether their order is that of a manifest.
-        has_folders: whether the folders they lie in may be classes and splits.
+        has_folders: whether their folders may be classes and splits.
         manifest: one that is to be made of them.
         divided: the rows of each split, where manifests of their own say so.
     """
@@ -68,12 +68,12 @@ class Inputs:
 
     @property
     def obstacles(self) -> list[InputError]:
-        """What keeps the folder from being taken, so far: raised together, so that no run finds just one."""
+        """The obstacles found so far: raised together, so that one run names all of them."""
         return self.remarks.obstacles
 
 
 def data_root(file: RecipeFile, root: Path | None) -> Path:
-    """What is put before relative paths: ``root``, else DATAPATH of the environment, else the recipe's own folder.
+    """The folder of relative paths: ``root``, or DATAPATH of the environment, or the recipe's own folder.
 
     Raises:
         InputError: it is not there.
@@ -129,7 +129,7 @@ def _manifest(file: RecipeFile, key: Key, root: Path, engine: Engine) -> Inputs:
 
 
 def _texts(file: RecipeFile, key: Key) -> list[str]:
-    """What the recipe says of its source: one text, or several."""
+    """The value of the recipe's source: one text, or several."""
     said = getattr(file.recipe.source, str(key[-1]))
     return [said] if isinstance(said, str) else list(said)
 
@@ -172,7 +172,7 @@ def _matching(file: RecipeFile, key: Key, patterns: Sequence[str], root: Path, e
     for pattern in patterns:
         base, rest = _based(file, key, pattern, root)
         if len(patterns) > 1 and base != root:
-            raise file.fault(key, f"{pattern} lies outside {root}", "expected several patterns to be relative")
+            raise file.fault(key, f"{pattern} is outside {root}", "expected several patterns to be relative")
         found.append(list_matching(base, rest, engine))
         if not len(found[-1][0]):
             raise InputError(f"{_line(file, key)}: no file matches {base / rest}", "expected at least one")
@@ -181,7 +181,7 @@ def _matching(file: RecipeFile, key: Key, patterns: Sequence[str], root: Path, e
 
 
 def _based(file: RecipeFile, key: Key, pattern: str, root: Path) -> tuple[Path, str]:
-    """Where the names of a pattern's files begin, a folder that is there, and the pattern from there."""
+    """The folder from which a pattern's files are named (it exists), and the pattern from there."""
     base, rest = _parted(pattern, root)
     try:
         compile_pattern(pattern.removeprefix("./"))
@@ -196,7 +196,7 @@ def _based(file: RecipeFile, key: Key, pattern: str, root: Path) -> tuple[Path, 
 
 
 def _parted(pattern: str, root: Path) -> tuple[Path, str]:
-    """Where the names of a pattern's files begin, and the pattern from there.
+    """The folder from which a pattern's files are named, and the pattern from there.
 
     That is the root of the data, or, for a pattern that leads out of it, the folders before its first special sign.
     """
@@ -307,7 +307,7 @@ def _tars(file: RecipeFile, key: Key, root: Path, engine: Engine) -> Inputs:
 
 
 def _archives(file: RecipeFile, key: Key, root: Path, engine: Engine) -> tuple[list[Path], Path]:
-    """The files that the recipe names by a path or by a pattern, each once; and the folder that patterns begin at."""
+    """The files that the recipe names by a path or a pattern, each once; and the folder where patterns start."""
     archives: dict[Path, None] = {}
     base = root
     for text in _texts(file, key):
@@ -325,7 +325,7 @@ def _archives(file: RecipeFile, key: Key, root: Path, engine: Engine) -> tuple[l
 _SOURCES: Mapping[str, Callable[[RecipeFile, Key, Path, Engine], Inputs]] = {
     **{"folders": _folders, "files": _files, "manifest": _manifest, "tar": _tars}
 }
-"""What lists the files of each kind of source, by its key in a recipe; a new one also has a field in schema.Source."""
+"""The function that lists each kind of source, by its key; a new kind needs a field in schema.Source too."""
 
 
 # where a recipe may write --------------------------------------------------------------------------------------
@@ -362,13 +362,13 @@ def find_manifest(name: str, root: Path, layout: Layout | None) -> AnyPath:
 
 
 def place_manifest(file: RecipeFile, name: str, root: Path, layout: Layout | None, *, is_raw: bool) -> AnyPath:
-    """Where a ``manifest_file`` that is not there is to be made.
+    """The path for a ``manifest_file`` that does not exist yet.
 
     As its name says, below the root of the data or DATA_DIR. Where ``--raw`` named that root, which is never written
     to, it has a place among what belongs to the shards.
 
     Raises:
-        InputError: it would lie elsewhere.
+        InputError: it would be elsewhere.
     """
     path = root / name
     if layout is not None and _below(path, layout.data_dir) is not None:

@@ -1,4 +1,4 @@
-"""Inspection, what one pass over a folder finds: images by content, archives, labels files, annotations, the rest."""
+"""Inspection: one walk through a folder finds images by content, archives, labels files, annotations, the rest."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _COCO = (b'"images"', b'"annotations"', b'"categories"', b'"image_id"', b'"file_
 
 @dataclass(frozen=True, slots=True)
 class Inspection:
-    """What a folder holds.
+    """The content of a folder.
 
     Args:
         folder: where it is.
@@ -56,7 +56,7 @@ class Inspection:
         labels: the labels files that name every item, and ``refusals`` those that name half of them or some.
         annotations: the files of each tool that is known.
         others: the files that are none of these, by their reasons for being left out.
-        remarks: what the listing says beside its rows.
+        remarks: the listing's notes, without its rows.
         faults: what keeps any layout from being taken.
     """
 
@@ -115,7 +115,7 @@ def inspect_folder(folder: Path, engine: Engine) -> Inspection:
 
 
 def main_content(names: Iterable[str]) -> Content | None:
-    """What most files are; TIFFs can only be read as numbers, so they are that only where there is no other image."""
+    """The content of most files; TIFFs can only be read as numbers, so they count only if there is no other image."""
     arrays = images = tiffs = 0
     for name in names:
         arrays += is_of("array", name)
@@ -132,7 +132,7 @@ def main_content(names: Iterable[str]) -> Content | None:
 
 
 def wrong_formats(where: object, names: Iterable[str], content: Content | None) -> list[InputError]:
-    """The faults of images whose formats records can't hold, and of images that lie among arrays or the reverse."""
+    """The faults of images whose formats records can't hold, and of images among arrays or the reverse."""
     if content is None:
         return []
     several = list(names)
@@ -147,7 +147,7 @@ def wrong_formats(where: object, names: Iterable[str], content: Content | None) 
     fit = sum(is_of(content, name) for name in several)
     found = []
     if strange:
-        what = f"{where} holds {counted(strange)} beside {fit:,} {'arrays' if content == 'array' else 'images'}"
+        what = f"{where} holds {counted(strange)} next to {fit:,} {'arrays' if content == 'array' else 'images'}"
         hint = (
             "move one kind to another folder; or write a recipe that names one kind: source: {files: 'FOLDER/**/*.jpg'}"
         )
@@ -210,7 +210,7 @@ def _candidates(names: Sequence[str]) -> list[str]:
 
 
 def _beside(folder: Path) -> Iterator[str]:
-    """Labels files beside a folder, as the guides have them, whose first lines contain the folder's name."""
+    """Labels files next to a folder, as the guides have them, whose first lines contain the folder's name."""
     home = Path(os.path.abspath(folder))  # noqa: PTH100 - links stay, as in names
     try:
         entries = sorted(os.scandir(home.parent), key=lambda each: each.name)
@@ -295,7 +295,7 @@ def _others(
 
 
 def _is_text(path: Path) -> bool:
-    """Whether a file begins as a text does: without a zero byte, but for one of UTF-16."""
+    """Whether a file starts like a text: without a zero byte, unless it is UTF-16."""
     try:
         with path.open("rb") as file:
             head = file.read(_HEAD)

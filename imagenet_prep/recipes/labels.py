@@ -138,7 +138,7 @@ def _matched(
         lines = [f"{table.paths[number]} (line {table.lines[number]})" for number in missing]
         text = f"{path} labels {number_of(len(missing), 'file that is', 'files that are')} not there: {listed(lines)}"
         if said is None or said.missing == "error":
-            hint = "take them out, or pass over such lines with labels: {file: ..., missing: ignore}"
+            hint = "take them out, or skip such lines with labels: {file: ..., missing: ignore}"
             raise InputError(text, f"expected them among the files in {inputs.origin}", hint)
         notes.append(text)
     return rows, notes
@@ -164,7 +164,7 @@ def _numbered(
         wrong = next((row for row, value in enumerate(values) if value is not None and names[row] is None), None)
         if wrong is not None:
             top = first + len(given.names) - 1
-            reason = f"label {values[wrong]}, expected {first} to {top}: set first_label if they begin elsewhere"
+            reason = f"label {values[wrong]}, expected {first} to {top}: set first_label if they start elsewhere"
             raise at_line(path, LabelsFault(table.lines[wrong], reason))
         values = names
     return _by_name(values, table, path, given, first)
@@ -205,9 +205,9 @@ def label_by_folder(
     given: Classes | None,
     first: int,
 ) -> Labelled:
-    """Labels by the folder that a file lies in, below that of its split; ``given`` and ``first`` as for a table.
+    """Labels by the folder of a file, below the folder of its split; ``given`` and ``first`` as for a table.
 
-    A file that lies in no class folder, or in one that is not among the recipe's classes, is added to the ``obstacles``
+    A file that is in no class folder, or in one that is not among the recipe's classes, is added to the ``obstacles``
     of the inputs, and so are folders that would be misread as classes. A folder without a file is skipped, with a note.
     """
     files = _Files(listing, divisions)
@@ -237,10 +237,10 @@ def label_by_folder(
 
 
 class _Files(Mapping[str, Sequence[str]]):
-    """The files of each class folder, by their paths from there; found where they are asked for.
+    """The files of each class folder, by their paths from there; found on request.
 
     ``runs`` are by class the divisions and places there, from one to another, that hold its files. ``loose`` are rows
-    that lie in no folder, each with what comes before the class.
+    that are in no folder, each with what comes before the class.
     """
 
     def __init__(self, listing: Catalog, divisions: Sequence[Division]) -> None:
@@ -295,7 +295,7 @@ def _refuse_loose(inputs: Inputs, listing: Catalog, files: _Files) -> None:
         others = f" (and {len(files.loose) - 1:,} others)" if len(files.loose) > 1 else ""
         inputs.obstacles.append(
             InputError(
-                f"{listing.names[row]} lies in no class folder{others}",
+                f"{listing.names[row]} is in no class folder{others}",
                 f"expected {inputs.origin.name}/{lead}CLASS/FILE",
                 "move it, or name a file of labels in the recipe",
             )
@@ -310,7 +310,7 @@ def _refuse_strange(file: RecipeFile, inputs: Inputs, files: _Files, given: Clas
         others = f" (and files in {listed(strange[1:])})" if strange[1:] else ""
         inputs.obstacles.append(
             InputError(
-                f"{inside} lies in {strange[0]}, which is not among the classes of {file.path}{others}",
+                f"{inside} is in {strange[0]}, which is not among the classes of {file.path}{others}",
                 f"expected one of {listed(given.names)}",
                 "add the class, or take the folder out",
             )
@@ -318,8 +318,8 @@ def _refuse_strange(file: RecipeFile, inputs: Inputs, files: _Files, given: Clas
 
 
 def _passed(inputs: Inputs, divisions: Sequence[Division], found: set[str]) -> list[str]:
-    """What to tell the user of folders that hold nothing of this content, and of those that are nobody's data."""
-    notes = [f"{name} is passed over: macOS keeps its own data there" for name in inputs.remarks.passed.get(MACOSX, ())]
+    """The notes on folders without this content, and on folders that hold no data."""
+    notes = [f"{name} is skipped: macOS keeps its own data there" for name in inputs.remarks.passed.get(MACOSX, ())]
     if inputs.listing.containers[0].reading != "alone":
         return notes
     leads = {division.lead for division in divisions}
@@ -336,7 +336,7 @@ def _passed(inputs: Inputs, divisions: Sequence[Division], found: set[str]) -> l
     if empty:
         what = "without a file of this content"
         folders = number_of(len(empty), f"folder {what} is", f"folders {what} are")
-        notes.append(f"{folders} passed over: {listed(empty)}")
+        notes.append(f"{folders} skipped: {listed(empty)}")
     return notes
 
 
@@ -358,7 +358,7 @@ def first_label(file: RecipeFile, *, is_inception: bool) -> int:
 
 
 def class_order(names: Iterable[str]) -> list[str]:
-    """Names of classes in the order of their labels: as numbers if all are, else by their bytes."""
+    """Names of classes in the order of their labels: as numbers if all are numbers, otherwise by their bytes."""
     several = list(names)
     if all(name.isascii() and name.isdigit() and len(name) < 19 for name in several):
         return sorted(several, key=lambda name: (int(name), name))
@@ -372,7 +372,7 @@ def labels_in_words(classes: Classes) -> str:
 
 
 def class_notes(classes: Classes) -> Iterator[str]:
-    """The labels of classes in words, where they are not their names."""
+    """The labels of classes as text, if they differ from their names."""
     if classes.names != tuple(map(str, classes.numbers)):
         yield f"labels: {labels_in_words(classes)}"
 

@@ -48,7 +48,7 @@ class LabelsFault(ValueError):  # noqa: N818 - the data is at fault, no error of
 
 @dataclass(frozen=True, slots=True)
 class LabelTable:
-    """What a file of labels says: a path, a line number and a value of every column a row; None for no value.
+    """The content of a labels file: a path, a line number and a value of every column a row; None for no value.
 
     ``labels`` is None if the file has no column of labels. Values of CSV and TSV are texts until ``typed``.
     """
@@ -108,7 +108,7 @@ def open_text(content: bytes, newline: str = "\n") -> io.TextIOWrapper:
 
 
 def read_rows(content: bytes, form: Form, *, header: bool = True) -> tuple[Sequence[int], dict[str, list[Any]]]:
-    """The line in which each row of a CSV, TSV or JSON lines begins, and the values of each column.
+    """The line on which each row of a CSV, TSV or JSON lines starts, and the values of each column.
 
     Raises:
         LabelsFault: it can't be understood.
@@ -143,7 +143,7 @@ def split_line(line: str, form: Form) -> tuple[str, str]:
 
 
 def delimiter_of(line: str, form: Form) -> str:
-    """What separates the columns of this line: a tab, a comma, or a semicolon where it has no comma."""
+    """The separator of this line's columns: a tab, a comma, or a semicolon if it has no comma."""
     if form == "tsv":
         return "\t"
     return ";" if ";" in line and "," not in line else ","
@@ -179,7 +179,7 @@ def _read_csv(file: io.TextIOWrapper, form: Form, *, header: bool) -> tuple[Sequ
 
 
 def _is_deep(value: Any) -> bool:
-    """Whether lists and objects lie within each other beyond _MAX_DEPTH; how deep Python reads differs by version."""
+    """Whether lists and objects nest deeper than _MAX_DEPTH; Python's own limit differs by version."""
     level = [value]
     for _ in range(_MAX_DEPTH):
         lists = (each.values() if isinstance(each, dict) else each for each in level if isinstance(each, list | dict))
@@ -266,12 +266,12 @@ def _refuse_twice(table: LabelTable) -> None:
         first[path] = line
 
 
-def match(paths: Sequence[str], rows: Mapping[str, int], base: str, beside: str) -> list[int]:
+def match(paths: Sequence[str], rows: Mapping[str, int], base: str, near: str) -> list[int]:
     """The row of the file that each path of a table means, -1 for none; ``rows`` are those of the files by name.
 
-    Paths are relative to the source (``base``), else to the labels file (it lies in ``beside``), else bare names,
+    Paths are relative to the source (``base``), or to the labels file (its folder is ``near``), or bare names,
     else relative to a folder above: that above the labels file, or above the source. Last comes what follows the
-    folders that all paths begin with, as another machine had them. The first way that finds any file counts, with
+    folders that all paths start with, as another machine had them. The first way that finds any file counts, with
     letters as they are, then in any case.
     """
     folded: dict[str, int] = {}
@@ -280,7 +280,7 @@ def match(paths: Sequence[str], rows: Mapping[str, int], base: str, beside: str)
             for name, row in rows.items():
                 folded[form(name)] = -1 if form(name) in folded else row
         texts = [form(text) for text in paths]
-        for way in _ways(folded or rows, form(base), form(beside), texts):
+        for way in _ways(folded or rows, form(base), form(near), texts):
             found = [way(text) for text in texts]
             if max(found, default=-1) >= 0:
                 return found
@@ -291,20 +291,20 @@ def _folded(path: str) -> str:
     return path.replace("\\", "/").lower()
 
 
-def _ways(rows: Mapping[str, int], base: str, beside: str, paths: Sequence[str]) -> Iterator[Callable[[str], int]]:
+def _ways(rows: Mapping[str, int], base: str, near: str, paths: Sequence[str]) -> Iterator[Callable[[str], int]]:
     """Functions that find the row that a path means, one after the other."""
 
     def found_from(folder: str) -> Callable[[str], int]:
         return lambda text: rows.get(os.path.normpath(os.path.join(folder, text)).removeprefix(f"{base}/"), -1)  # noqa: PTH118
 
     yield lambda text: rows.get(text.removeprefix("./"), -1)
-    yield found_from(beside)
+    yield found_from(near)
     bare: dict[str, int] = {}
     for name, row in rows.items():
         last = name.rpartition("/")[2]
         bare[last] = -1 if last in bare else row
     yield lambda text: bare.get(text, -1)
-    yield found_from(str(Path(beside).parent))
+    yield found_from(str(Path(near).parent))
     yield found_from(str(Path(base).parent))
     both = (path.split("/")[:-1] for path in (min(paths, default=""), max(paths, default="")))
     folders = [
@@ -312,7 +312,7 @@ def _ways(rows: Mapping[str, int], base: str, beside: str, paths: Sequence[str])
     ]
     for count in range(1, len(folders) + 1):
         lead = "/".join((*folders[:count], ""))
-        for folder in (base, beside):
+        for folder in (base, near):
             find = found_from(folder)
             yield lambda text, lead=lead, find=find: find(text.removeprefix(lead))  # type: ignore[misc]
 
@@ -326,7 +326,7 @@ def typed(
     """The values of a column as one kind, and that kind: the one asked for, or the narrowest that fits all.
 
     A list stays one; None stays None. Texts that are all whole numbers are int64, all numbers float: but one that
-    begins with a needless zero (a postcode) makes them texts.
+    starts with a needless zero (a postcode) makes them texts.
 
     Raises:
         LabelsFault: a value that is not of that kind, or no value of a record.

@@ -40,7 +40,7 @@ class LabelsFile:
     Args:
         where: its path from the folder of the data.
         table: what it says.
-        options: what a recipe must say of it beside its name.
+        options: what a recipe must say of it, except its name.
         column: what the column of paths is called, for messages.
         labels: the label of each line; None if there are none, or they can't be classes: numbers with a fraction can't.
         rows: which image each line names.
@@ -267,7 +267,7 @@ def _fault(
     if strange:
         what = f"{path} labels {len(strange):,} file{'s' * (len(strange) > 1)} that are not there"
         what += f": line {line} names {text}"
-        return InputError(what, "expected files that are there", f"{beginning}missing: ignore}} passes over such lines")
+        return InputError(what, "expected files that are there", f"{beginning}missing: ignore}} skips such lines")
     empty = [line for label, line in zip(table.labels or (), table.lines, strict=False) if label is None]
     if empty:
         what = f"{path} has {len(empty):,} line{'s' * (len(empty) > 1)} without a label: line {empty[0]}"

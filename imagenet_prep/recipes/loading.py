@@ -41,7 +41,7 @@ from imagenet_prep.tfrecord import inception
 
 
 def read(recipe: Path) -> RecipeFile:
-    """Read a recipe and hold its keys against each other, without a look at any input.
+    """Read a recipe and check that its keys fit together, without reading any input.
 
     Raises:
         UsageError: it is wrong; the error names file, line and key.
@@ -65,7 +65,7 @@ def load(
 
     Args:
         recipe: the file, or what ``read`` made of it; not one of ImageNet itself (``rules.is_imagenet``).
-        root: what relative paths begin with; None: DATAPATH of the environment, else the recipe's own folder.
+        root: the folder of relative paths; None: DATAPATH of the environment, or the recipe's own folder.
         engine: where folders and archives are listed.
         layout: where the shards go, for a manifest that can't be made below ``root``.
         skip_bad: leave bad items out, whether or not the recipe says so.
@@ -168,7 +168,7 @@ def _labelled(file: RecipeFile, inputs: Inputs, listing: Catalog, root: Path, co
 
 
 def _lie_in_folders(file: RecipeFile, listing: Catalog) -> bool:
-    """Whether folders are classes: always in a source of folders, in a tar if its files lie in some."""
+    """Whether folders are classes: always in a source of folders, in a tar if its files are in folders."""
     assert file.recipe.source is not None
     return file.recipe.source.folders is not None or all("/" in name for name in listing.names)
 
@@ -229,7 +229,7 @@ def _check_expected(file: RecipeFile, divisions: Sequence[Division], labelled: L
 
 
 def _input_notes(inputs: Inputs, root: Path) -> Iterator[str]:
-    """What to tell the user of links out of the data, and of a manifest that is made elsewhere."""
+    """The notes on links out of the data, and on a manifest that is made elsewhere."""
     if links := inputs.remarks.links:
         files = number_of(len(links), "file is a link that leads", "files are links that lead")
         yield f"{files} out of the folder of the data: {listed(links)}"
@@ -277,7 +277,7 @@ def _prefix(prefix: str, split: str, splits: int) -> str:
 
 
 def _decide(file: RecipeFile, listing: Catalog) -> Content:
-    """What the files are: as the recipe says, else arrays if they all end as such, else numbers if it rescales.
+    """The content of the files: from the recipe, or arrays if all have such endings, or numbers if it rescales.
 
     Raises:
         UsageError: the recipe has keys for another content.
@@ -298,7 +298,7 @@ def _decide(file: RecipeFile, listing: Catalog) -> Content:
 def _keep(file: RecipeFile, inputs: Inputs, content: Content, *, skip_bad: bool) -> tuple[Catalog, list[str]]:
     """The files of this content, and what to tell the user of the others.
 
-    In folders and tars other files are left out, but for images of a format that can't be read: those are among the
+    In folders and tars other files are left out, except images of a format that can't be read: those are among the
     ``obstacles`` of the inputs. With ``skip_bad`` they stay among the files, to be set aside one by one as bad. A
     pattern or a manifest that names another file is wrong.
 

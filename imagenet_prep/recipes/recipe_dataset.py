@@ -265,7 +265,7 @@ class SplitPlan:
 
     Args:
         name: "train", ...
-        prefix: what its shards' names begin with: ``prefix-00000-of-00008``.
+        prefix: the prefix of its shards' names: ``prefix-00000-of-00008``.
         catalog: its items, in the order before the shuffle.
         origin: the folder, archive or manifest that the recipe names.
         shards: how many there are.
@@ -295,12 +295,12 @@ class RecipeDataset:
         set_name: the prefix itself, without that folder; "" if there is none.
         compression: of each shard.
         skip_bad: whether bad items are left out.
-        settings: all that decides bytes beside the items, for fingerprints and the manifest; plain JSON.
+        settings: everything that decides bytes except the items, for fingerprints and the manifest; plain JSON.
         features: what every record holds: by name its kind, whether it may be missing, and how many values (None: any).
         classes: names, words and numbers of the classes; empty if there are none.
         notes: what to tell the user.
         manifest: a manifest_file that is still to be made; see ``prepare``.
-        root: what relative paths begin with, where ``--raw`` or DATAPATH named it; None: the recipe's own folder.
+        root: the folder of relative paths, if ``--raw`` or DATAPATH named it; None: the recipe's own folder.
         expected: how many "images" and "classes" the recipe says that there are.
     """
 
@@ -325,7 +325,7 @@ class RecipeDataset:
 
     @property
     def recipe_file(self) -> Mapping[str, str]:
-        """Where it lies, and its root."""
+        """The path of the recipe file, and the root of its relative paths."""
         root = {} if self.root is None else {"root": str(self.root)}
         return {"recipe": str(self.path.resolve()), **root}
 
@@ -411,7 +411,7 @@ def _in_short(numbers: tuple[int, ...]) -> Sequence[int]:
 def settings_of(
     file: RecipeFile, features: tuple[Mapped, ...] | None, content: Content, listing: Catalog, classes: Classes
 ) -> dict[str, Any]:
-    """All that decides the bytes of records beside the items; what is not set stays out."""
+    """Everything except the items that decides the bytes of records; settings without a value stay out."""
     recipe = file.recipe
     settings: dict[str, Any] = {"recipe": RECIPE_VERSION, "content": content, **recipe.deciding("records")}
     if features is None:

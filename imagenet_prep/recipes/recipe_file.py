@@ -227,7 +227,7 @@ def _at(value: Any, key: Key) -> Any:
 
 
 def _in_words(problem: str, got: object, kind: Any, key: Key) -> tuple[str, str]:
-    """What is wrong and what was expected, of msgspec's "Expected `int`, got `str`"."""
+    """The fault and the expected value, from msgspec's "Expected `int`, got `str`"."""
     match = re.match(r"Expected (.*?)(?:, got `.*`)?$", problem)
     if match is None:  # a text that is none of some
         return f"{_named(got)} can't be", f"expected one of {', '.join(_choices(kind, key))}"
@@ -270,7 +270,7 @@ def _alternatives(kind: Any, name: str) -> list[Any]:
 
 
 def shortened(text: object) -> str:
-    """What a recipe says, as an error shows it: 60 signs of it."""
+    """A recipe's value as an error shows it: 60 characters."""
     return shown if len(shown := str(text)) <= 60 else f"{shown[:60]}..."
 
 

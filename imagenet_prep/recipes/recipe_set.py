@@ -1,4 +1,4 @@
-"""A set that a recipe made, as far as it is known: by its manifest, or by what its conversion began with."""
+"""A set that a recipe made, as far as it is known: from its manifest, or from its plan."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class MadeByRecipe(KnownSet):
 
     Args:
         manifest: once it is whole.
-        path: where the recipe lies.
-        root: what its relative paths begin with, where that is not the recipe's own folder.
+        path: the recipe file.
+        root: the folder of its relative paths, if that is not the recipe's own folder.
     """
 
     manifest: Manifest | None
@@ -52,7 +52,7 @@ class MadeByRecipe(KnownSet):
 
     @property
     def splits(self) -> tuple[str, ...]:
-        """Those that the manifest names; none before there is one."""
+        """The splits that the manifest names; none before it exists."""
         return self.manifest.dataset.splits if self.manifest else ()
 
     @property
@@ -62,7 +62,7 @@ class MadeByRecipe(KnownSet):
         return {split: totals[split].images if split in totals else 0 for split in self.splits}
 
     def following(self, layout: Layout, states: Mapping[str, State]) -> str:
-        """To repair what was whole, or to go on with the conversion."""
+        """Repair a finished set, or resume the conversion."""
         if self.manifest is None:
             return self.call_again(layout)
         plan = load_plan(layout)
@@ -89,7 +89,7 @@ class MadeByRecipe(KnownSet):
         )
 
     def examiner(self, foreign: Sequence[AnyPath], *, decode: bool) -> PromiseExaminer:
-        """What compares each record with the promise."""
+        """The examiner that compares each record with the promise."""
         from imagenet_prep.checks.examiner import PromiseExaminer, holders
 
         assert self.manifest is not None
@@ -129,7 +129,7 @@ class MadeByRecipe(KnownSet):
     # making it again -------------------------------------------------------------------------------------------
 
     def refuse_without_source(self) -> None:
-        """Raise InputError if the recipe is not where it lay."""
+        """Raise InputError if the recipe file has moved."""
         if self.path is None or kind_of(self.path) != "file":
             raise InputError(
                 f"the recipe of {self.name} isn't there" + (f": {self.path}" if self.path else ""),
@@ -179,7 +179,7 @@ class MadeByRecipe(KnownSet):
 
 
 def find_made(layout: Layout, manifest: Manifest | None) -> MadeByRecipe | None:
-    """What tells that the shards are a recipe's, by their manifest if there is one; None if nothing does."""
+    """The recipe's set, from its manifest if there is one; None if the shards are not a recipe's."""
     plan = load_plan(layout)
     recipe, root = (plan.recipe.get(key) if plan else None for key in ("recipe", "root"))
     path = local_or_none(locate(recipe)) if recipe else None
@@ -189,7 +189,7 @@ def find_made(layout: Layout, manifest: Manifest | None) -> MadeByRecipe | None:
 
 
 def refuse_made(layout: Layout) -> None:
-    """No other data set is to be begun where the set of a recipe is.
+    """Refuse to start another data set in the folder of a recipe's set.
 
     Raises:
         UsageError: it is.

@@ -1,4 +1,4 @@
-"""What the keys of a recipe mean together: every conflict is one error, before any input is looked at."""
+"""Checks that the keys of a recipe fit together: every conflict is one error, before any input is read."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SHARD_SIZE = 100 * 10**6
 
 
 def check_rules(file: RecipeFile) -> None:
-    """Hold every key of a recipe against the others.
+    """Compare every key of a recipe with the others.
 
     Raises:
         UsageError: two keys contradict each other, one lacks another, or a value is out of range.
@@ -61,7 +61,7 @@ def check_source(file: RecipeFile) -> None:
         what = f"{' and '.join(given)} at once" if given else "nothing in it"
         raise file.fault(("source",), what, f"expected one of {', '.join(names)}")
     if recipe.source.tar_folders and recipe.source.tar is None:
-        raise file.fault(("source", "tar_folders"), "there is no tar", "expected it beside source.tar only")
+        raise file.fault(("source", "tar_folders"), "there is no tar", "expected it next to source.tar only")
     is_flat = recipe.source.files is not None or recipe.source.manifest is not None
     if is_flat:
         _check_flat(file)

@@ -1,4 +1,4 @@
-"""What a recipe can say: every key with its type. Loads msgspec, and is loaded only when a recipe is read."""
+"""Every key of a recipe with its type. Loads msgspec, so import it only where a recipe is read."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class ExpectedTotals(Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
 
 
 class Feature(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What one feature of a record holds."""
+    """The content of one feature of a record."""
 
     from_: Text | None = None
     type: Literal["bytes", "int64", "float"] | None = None

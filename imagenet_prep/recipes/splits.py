@@ -44,19 +44,19 @@ _PAIRED = 0.9
 """The least share of the files of a folder of masks are called as files of another folder, at the least."""
 
 _MASKED = 0.1
-"""So many files of a set are masks beside their images, at the least, where it has any."""
+"""The least number of masks next to their images in a set that has masks."""
 
 
 @dataclass(frozen=True, slots=True)
 class Misread:
-    """Why folders are no classes, and what can be said in a recipe in their place."""
+    """The reason why folders are no classes, and the recipe that fits."""
 
     what: str
     choice: str
 
 
 def misread(classes: Mapping[str, Sequence[str]], names: Names) -> Misread | None:
-    """What class folders would be misread as classes; None if there is no sign of that.
+    """The class folders that would be misread as classes; None without a sign of that.
 
     Args:
         classes: the files of each, by their paths from there.
@@ -81,7 +81,7 @@ def misread(classes: Mapping[str, Sequence[str]], names: Names) -> Misread | Non
 
 
 def nested(classes: Mapping[str, Sequence[str]]) -> list[str]:
-    """The folders within classes that would be told apart by nothing but paths; ``classes`` as for ``misread``.
+    """The folders within classes that only paths distinguish; ``classes`` as for ``misread``.
 
     One way down to all files of a class, as in class/images/file, tells nothing apart.
     """
@@ -112,7 +112,7 @@ def is_image_folder(name: str) -> bool:
 
 
 def top_splits(names: Iterable[str]) -> dict[str, str] | None:
-    """The folders that all files lie in, if all have names of splits, and the split that each is; else None."""
+    """The folders of all files and their splits, if all folders have names of splits; otherwise None."""
     tops = {name.partition("/")[0] for name in names if "/" in name}
     found = {
         top: FOLDERS.get(top, top)
@@ -127,7 +127,7 @@ def top_splits(names: Iterable[str]) -> dict[str, str] | None:
 
 
 def mixed_masks(names: Names) -> Misread | None:
-    """What tells that masks lie beside their images: a.jpg and a_mask.png."""
+    """The evidence for masks next to their images: a.jpg and a_mask.png."""
     images = {}
     for name in names.holding(_MASK_WORDS):
         stem = name.rpartition(".")[0]
@@ -216,7 +216,7 @@ def divide(
         file: the recipe.
         inputs: where the files are from.
         listing: those of them that matter.
-        root: what relative paths of the recipe begin with.
+        root: the folder of the recipe's relative paths.
         classes_below: how many folders must follow that of a split: 1 if they are the classes.
 
     Raises:
@@ -276,7 +276,7 @@ def _placed(
 def split_folders(names: Iterable[str], classes_below: int) -> dict[str, str]:
     """The splits that a set's own folders are, by folder; none if one of them is no name of a split.
 
-    Files lie ``classes_below`` folders below that of their split, at the least.
+    Files are at least ``classes_below`` folders below their split's.
     """
     tops = set()
     for name in names:

@@ -334,7 +334,7 @@ class _Batches(Sampler[list[int]]):
 
 
 def sampled_order(sampler: Iterable[int], *, seed: int, epoch: int) -> list[int]:
-    """What a sampler gives for an epoch, with PyTorch's random numbers on the CPU seeded by both; they are put back."""
+    """A sampler's indices for an epoch, with PyTorch's random numbers on the CPU seeded by both and restored."""
     import numpy as np
 
     if hasattr(sampler, "set_epoch"):

@@ -46,7 +46,7 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """What a layout takes, in words, and what it leaves out: ``lost`` would be missed, ``passed`` would not."""
+    """The text of what a layout takes and leaves out: ``lost`` would be missed, ``passed`` would not."""
 
     taken: str
     lost: tuple[InputError, ...]
@@ -55,7 +55,7 @@ class Description:
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """What a recipe says.
+    """The content of a recipe.
 
     Args:
         kind: how the recipe names the source: folders, files or tar.
@@ -95,16 +95,16 @@ class FolderLayout(Protocol):
 
     @staticmethod
     def describe(inspection: Inspection, reading: Reading) -> Description:
-        """What is taken and what is left out."""
+        """The files that are taken and left out."""
 
     @staticmethod
     def recipe(inspection: Inspection, reading: Reading) -> Proposal:
-        """What a recipe says."""
+        """The recipe of this layout."""
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The layout that was chosen for a folder, and all that is said of it."""
+    """The layout chosen for a folder, with its evidence and notes."""
 
     name: str
     evidence: tuple[str, ...]
@@ -192,7 +192,7 @@ def describe_rest(
     is_labelled: bool = True,
     table: LabelsFile | None = None,
 ) -> Description:
-    """What is left out by a layout that takes all items, or all tars, and this labels file."""
+    """The files left out by a layout that takes all items, or all tars, and this labels file."""
     lost = [] if from_tars or not inspection.archives else [_unread(inspection, "tars", list(inspection.archives))]
     if from_tars and inspection.items:
         lost.append(_unread(inspection, "files outside of tars", inspection.items))
@@ -262,7 +262,7 @@ def _by_ending(names: Sequence[str], what: str) -> list[str]:
 
 
 def _apart(inspection: Inspection) -> list[str]:
-    """What was not even listed."""
+    """The files that were not listed."""
     passed = inspection.remarks.passed
     words = {HIDDEN: ("hidden", "hidden"), EMPTY: ("empty folder", "empty folders")}
     found = [(passed[key], forms) for key, forms in words.items() if key in passed]

@@ -16,7 +16,7 @@ from imagenet_prep.text import listed, number_of
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """How files lie in folders: the files of each class by their paths from ``lead`` and from there, and the rest.
+    """Where files are in folders: the files of each class by their paths from ``lead`` and from there, and the rest.
 
     ``splits`` are the folders above the classes; ``loose`` the files in no class folder.
     """
@@ -97,7 +97,7 @@ def _by_class(names: Sequence[str]) -> dict[str, list[str]]:
 
 
 def faults_of(where: object, shape: Shape, name: str) -> list[InputError]:
-    """What would be misread, or lost, if folders were taken for classes."""
+    """The files that would be misread or lost if folders became classes."""
     found = []
     wrong = misread(shape.files, Names.take(f"{name}/{each}" for name, files in shape.files.items() for each in files))
     if wrong is not None:
@@ -113,7 +113,7 @@ def faults_of(where: object, shape: Shape, name: str) -> list[InputError]:
         found.append(InputError(what, "expected one level of class folders", hint))
     if shape.loose:
         others = f" (and {len(shape.loose) - 1:,} others)" if len(shape.loose) > 1 else ""
-        what = f"{shape.lead}{shape.loose[0]} lies in no class folder{others}"
+        what = f"{shape.lead}{shape.loose[0]} is in no class folder{others}"
         found.append(
             InputError(what, "expected all files in class folders, or none", "move it, or label all in a file")
         )

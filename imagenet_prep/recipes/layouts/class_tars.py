@@ -17,7 +17,7 @@ _WNID = re.compile(r"n\d{8}")
 
 
 def recognise(inspection: Inspection) -> Reading | None:
-    """Several tars whose files lie in no folder."""
+    """Several tars whose files are in no folder."""
     content = content_of(inspection)
     if content is None or len(inspection.archives) < 2:
         return None

@@ -63,7 +63,7 @@ def recipe(inspection: Inspection, reading: Reading) -> Proposal:
 
 
 def _shape(names: Sequence[str]) -> Shape:
-    """Class folders in tars: where one file lies in none, none of them is a class for convert."""
+    """Class folders in tars: if one file is in no folder, convert takes no folder as a class."""
     shape = shape_of(names)
     if shape.lead or shape.loose:  # convert looks for classes at the top, and in all or none
         files: dict[str, list[str]] = {}
@@ -80,7 +80,7 @@ def _shape(names: Sequence[str]) -> Shape:
 
 
 def content_of(inspection: Inspection) -> Content | None:
-    """What most files in the tars are."""
+    """The content of most files in the tars."""
     return main_content(name for listing in inspection.archives.values() for name in listing.names)
 
 
@@ -109,7 +109,7 @@ def formats(inspection: Inspection, content: Content) -> list[InputError]:
 
 
 def add_members(inspection: Inspection, rest: Description) -> Description:
-    """The same, with what lies in tars beside images."""
+    """The description, with the other files in the tars."""
     content = content_of(inspection)
     assert content is not None
     others = _others(inspection.archives, content)
