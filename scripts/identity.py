@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import filecmp
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -137,9 +138,9 @@ def made(checkout: Path, made_by: MadeBy, raw: Path, out: Path) -> str:
 
 
 def contents(out: Path) -> dict[str, Path]:
-    """Shards, indexes and exported files by their names."""
+    """Shards, indexes and exported files by their names; the state of a set with a prefix is named like any other."""
     files = (path for path in out.rglob("*") if path.is_file())
-    kept = {str(path.relative_to(out)): path for path in files}
+    kept = {re.sub("^imagenet-prep/sets/[^/]+/", "imagenet-prep/", str(path.relative_to(out))): path for path in files}
     state = ("imagenet-prep/", "raw-data/", "exported/imagenet-prep/")
     return {name: path for name, path in kept.items() if name.startswith(INDEX) or not name.startswith(state)}
 
