@@ -588,6 +588,7 @@ def test_what_stays_is_an_error(
     assert reason in said[1]
 
 
+@pytest.mark.objects
 def test_google_without_tls(tmp_path: Path) -> None:
     """A server that GOOGLE_ALLOW_HTTP allows is asked, and no message names a variable of S3."""
     account = {"gcs_base_url": "http://127.0.0.1:9", "disable_oauth": True, "client_email": "", "private_key": ""}
