@@ -545,6 +545,20 @@ def test_without_its_record_a_split_is_not_left_out(layout: Layout, is_over: boo
     assert not is_over or states(layout) == before
 
 
+@pytest.mark.parametrize("more", [(), ("--consume",), ("--consume", "--overwrite"), ("--dry-run",)])
+def test_a_split_whose_files_are_lost_is_missed(layout: Layout, more: tuple[str, ...]) -> None:
+    """Without consumed/train, convert refuses to make a set without train images, and verify does not pass."""
+    midway(layout)
+    shutil.rmtree(layout.consumed("train").folder)
+    counts = ("--train-shards", 3, "--validation-shards", 2, "--check", "header", "--workers", 1)
+    ended = prep("convert", layout.data_dir, "--allow-incomplete", *counts, *more)
+    assert ended.returncode == 4, ended.stdout + ended.stderr
+    assert f"{layout.consumed('train').folder} is gone" in ended.stderr
+    assert f"imagenet-prep download {layout.data_dir}" in ended.stderr
+    assert not layout.manifest_path.exists()
+    assert prep("verify", layout.data_dir).returncode == 4
+
+
 def test_without_its_position_a_pass_does_not_start_again(layout: Layout) -> None:
     """The images before it are in bundles alone, and holes are in their place in the archive: nothing is touched."""
     midway(layout)

@@ -11,7 +11,7 @@ from array import array
 from collections.abc import Collection, Sequence
 
 from imagenet_prep.datasets.declarations import MakingOptions
-from imagenet_prep.datasets.plan import PlannedSplit, plan_name
+from imagenet_prep.datasets.plan import Plan, PlannedSplit, plan_name
 from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.escaping import command
 from imagenet_prep.model import Progress
@@ -97,6 +97,19 @@ def _refused(path: AnyPath, why: str) -> UsageError:
 
 
 # whether it can resume -----------------------------------------------------------------------------------------
+
+
+def refuse_lost(before: Plan | None, splits: Sequence[PlannedSplit], layout: Layout) -> None:
+    """Raise InputError for a split of the plan ``before`` that was being consumed, and that nothing remains of."""
+    if before is None or ("consume", True) not in before.options:
+        return
+    for split in before.totals.keys() - {each.catalog.split for each in splits}:
+        folder = layout.consumed(split).folder
+        raise InputError(
+            f"{folder} is gone, and no {split} images are in {layout.raw_dir}",
+            f"expected it: their raw data was being consumed, so those that are in no {split} shard are only there",
+            f"put the folder back, or get the raw data again: {command('download', layout.data_dir)}",
+        )
 
 
 def refuse_gone(

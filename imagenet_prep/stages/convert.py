@@ -31,6 +31,7 @@ from imagenet_prep.shards.consuming import (
     finish_consuming,
     is_gone,
     refuse_gone,
+    refuse_lost,
 )
 from imagenet_prep.shards.run import (
     ConvertSummary,
@@ -194,6 +195,7 @@ class _Planning:
             plan = plan_of(planned, layout, dataset.recipe_file, before, packed)
             splits = share.of_splits(planned.splits) if share else planned.splits
             found = cls(planned, plan, before, splits, packed)
+        refuse_lost(before, planned.splits, layout)
         if options.consume:
             check_consumable(planned.splits, layout)
         for note in planned.notes:
