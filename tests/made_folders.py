@@ -171,6 +171,9 @@ FOLDERS: dict[str, Made] = {
     "upper case endings": taken(images("a/1.JPG", "b/2.PNG"), train={"1.JPG": "a", "2.PNG": "b"}),
     "a text among classes": taken({**images(*CATS), "README.md": b"hello"}, "1 .md: no image (README.md)", train=TWO),
     "empty and hidden": taken({**images(*CATS), ".DS_Store": b"x"}, "1 hidden: .DS_Store", train=TWO),
+    "hidden labels": taken(labelled(".labels.csv", CSV), "with .labels.csv", train=LETTERS),
+    "hidden labels with a bad line": refused(labelled(".labels.csv", CSV + "x,y,z\n"), ".labels.csv, line 8"),
+    "hidden labels of another form": refused(labelled(".labels", rows("{l}: {n}")), ".labels names at least half"),
     "another format": refused({**images(*CATS), "dog/x.gif": None}, "1 .gif: dog/x.gif"),
     "an image without an ending": refused(
         {**images(*CATS), "dog/x": picture("x", "jpeg")}, "dog/x (JPEG)", "dog/x.jpg"

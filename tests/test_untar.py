@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from copies_of_imagenet import write_hugging_face
 from existing import existing
 from made_tars import member, pack
 
@@ -396,6 +397,22 @@ def test_a_folder_that_cannot_be_written_stops_no_other(
         name: digest for name, digest in expected(made_tiny).items() if not name.startswith(train)
     }
     monkeypatch.undo()
+    untar(layout, ThreadEngine(1))
+    assert images(layout) == expected(made_tiny)
+
+
+@pytest.mark.parametrize("place", ["train", ".partial/train"])
+def test_a_folder_in_the_way_of_a_copy_in_order_stops_no_other(place: str, tmp_path: Path, made_tiny: MadeSet) -> None:
+    """From parquet files, too, a file in the place of one class is named, and every other class is written."""
+    layout = Layout(tmp_path)
+    write_hugging_face(layout.own_raw_dir, made_tiny)
+    obstacle = layout.own_raw_dir / place / made_tiny.wnids[4]
+    obstacle.parent.mkdir(parents=True)
+    obstacle.write_bytes(b"in the way")
+    assert refused(layout, WriteError).what == f"cannot write {obstacle}"
+    obstacle.unlink()
+    others = {name: digest for name, digest in expected(made_tiny).items() if f"train/{obstacle.name}/" not in name}
+    assert images(layout) == others
     untar(layout, ThreadEngine(1))
     assert images(layout) == expected(made_tiny)
 

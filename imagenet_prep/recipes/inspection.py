@@ -14,7 +14,7 @@ from imagenet_prep.recipes.columns import Content, is_odd, is_of
 from imagenet_prep.recipes.labels_search import LabelsFile, LabelsRefusal, judge_labels, last_names, mentions_half
 from imagenet_prep.recipes.splits import counted, stem_of, suffix_of
 from imagenet_prep.sources.catalog import Catalog, Remarks
-from imagenet_prep.sources.folders import list_folder
+from imagenet_prep.sources.folders import HIDDEN, list_folder
 from imagenet_prep.sources.tars import list_tars
 from imagenet_prep.text import listed
 
@@ -90,8 +90,10 @@ def inspect_folder(folder: Path, engine: Engine) -> Inspection:
     rest = [name for name in names if not (content and is_of(content, name)) and name not in archives]
     disguised, rest = _by_content(folder, rest)
     sizes = dict(zip(names, listing.lengths.tolist(), strict=True))
-    candidates = [name for name in _candidates(rest) if sizes[name] <= _LARGEST]
     known = last_names(items)
+    rest += (shown := _take_hidden(folder, remarks, known) if items else {})
+    sizes.update(shown)
+    candidates = [name for name in _candidates(rest) if sizes[name] <= _LARGEST]
     judged = {name: judge_labels(folder, name, items, known) for name in [*candidates, *_beside(folder)] if items}
     labels = [found for found in judged.values() if isinstance(found, LabelsFile)]
     refusals = [found for found in judged.values() if isinstance(found, LabelsRefusal)]
@@ -207,6 +209,20 @@ def _candidates(names: Sequence[str]) -> list[str]:
         if suffix in TABLES or not suffix.startswith("."):
             found.setdefault(suffix, []).append(name)
     return [name for several in found.values() for name in several[:_MOST]]
+
+
+def _take_hidden(folder: Path, remarks: Remarks, known: frozenset[str]) -> dict[str, int]:
+    """The hidden files that name at least half of the images, with their sizes; they are no longer skipped."""
+    found, read = {}, Counter[str]()
+    for name in list(remarks.passed.get(HIDDEN, ())):
+        path = folder / name
+        size = path.stat().st_size if path.is_file() else _LARGEST + 1
+        if size <= _LARGEST and read[suffix_of(name)] < _MOST and _is_text(path):
+            read[suffix_of(name)] += 1
+            if mentions_half(path, known):
+                found[name] = size
+                remarks.passed[HIDDEN].remove(name)
+    return found
 
 
 def _beside(folder: Path) -> Iterator[str]:

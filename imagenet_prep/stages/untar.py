@@ -204,8 +204,9 @@ def _needs(layout: Layout, classes: _Classes) -> Iterator[Need]:
         folder = local_path(layout.images_dir(split))
         present = {each.name for each in _subfolders(folder)}
         todo = [task for task in tasks if task.wnid not in present]
-        aside = [each for each in _subfolders(local_path(layout.raw_partial_dir) / split) if each.name not in present]
-        size = sum(task.size for task in todo) - sum(sum(_sizes_in(each).values()) for each in aside)
+        begun = _subfolders(local_path(layout.raw_partial_dir) / split)
+        aside = [_sizes_in(each) for each in begun if each.is_dir() and each.name not in present]
+        size = sum(task.size for task in todo) - sum(sum(sizes.values()) for sizes in aside)
         yield folders_need(layout, split, classes=len(todo), size=size)
 
 
@@ -325,7 +326,11 @@ def _write_in_order(
     by_label = {catalog.labels[task.rows.start]: task for task in tasks}
     wanted: list[int] = []
     for label, task in by_label.items():
-        missing = _begin(layout, task, catalog, task.rows)
+        try:
+            missing = _begin(layout, task, catalog, task.rows)
+        except PrepError as error:
+            yield Failed(task, error)
+            continue
         wanted += missing
         left[label] = len(missing)
         if not missing:

@@ -265,6 +265,6 @@ def _apart(inspection: Inspection) -> list[str]:
     """The files that were not listed."""
     passed = inspection.remarks.passed
     words = {HIDDEN: ("hidden", "hidden"), EMPTY: ("empty folder", "empty folders")}
-    found = [(passed[key], forms) for key, forms in words.items() if key in passed]
+    found = [(passed[key], forms) for key, forms in words.items() if passed.get(key)]
     said = [f"{len(names):,} {forms[len(names) > 1]}: {listed(names)}" for names, forms in found]
     return said + [f"{name}: macOS keeps its own data there" for name in passed.get(MACOSX, ())]
