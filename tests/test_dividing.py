@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import operator
+from hashlib import sha256
 from itertools import combinations
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import InputError, PrepError
 from imagenet_prep.recipes.loading import load
 from imagenet_prep.recipes.recipe_dataset import RecipeDataset
-from imagenet_prep.recipes.splits import Shares
+from imagenet_prep.recipes.splits import Shares, apportion
 from imagenet_prep.sources.fingerprint import fingerprint, names_and_sizes
 
 
@@ -139,3 +140,46 @@ def test_what_is_done_to_numbers_decides_bytes(tmp_path: Path) -> None:
     (tmp_path / "arrays" / "a" / "1.npz").touch()
     one, other = (plan(tmp_path, arrays + f"array: {name}\n").settings for name in ("x", "y"))
     assert one != other
+
+
+# every class by share ------------------------------------------------------------------------------------------
+
+STRATIFIED = FOLDERS + "splits: {train: 0.8, validation: 0.1, test: 0.1}\nstratified: true\n"
+
+
+def test_stratified_splits_divide_each_class(tmp_path: Path) -> None:
+    """Each split gets its fraction of each class, by hash; a class of three files has one in each split."""
+    sizes = {"a": 40, "b": 10, "c": 3}
+    names = [f"{folder}/{number}.jpg" for folder, size in sizes.items() for number in range(size)]
+    found = splits(plan(tmp_path, STRATIFIED, *names))
+    counts = {split: [sum(name[0] == folder for name in own) for folder in sizes] for split, own in found.items()}
+    assert counts == {"train": [32, 8, 1], "validation": [4, 1, 1], "test": [4, 1, 1]}
+    by_hash = sorted((f"b/{number}.jpg" for number in range(10)), key=lambda name: sha256(name.encode()).digest())
+    assert [name for name in found["train"] if name[0] == "b"] == sorted(by_hash[:8])
+    assert set(found["test"]) >= {by_hash[-1]}
+
+
+@pytest.mark.parametrize("fractions", [(0.9, 0.1), (0.98, 0.01, 0.01), (1 / 3, 1 / 3, 1 / 3), (1.0,)])
+def test_every_file_of_a_class_has_a_split(fractions: tuple[float, ...]) -> None:
+    """No file is left over; each split is within one file of its fraction, or has the one file that it must have."""
+    for count in range(200):
+        found = apportion(count, fractions)
+        assert sum(found) == count
+        assert count < len(fractions) or min(found) >= 1
+        wanted = [max(count * fraction, 1) for fraction in fractions]
+        assert all(given < most + len(fractions) for given, most in zip(found, wanted, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("recipe", "words"),
+    [
+        (FOLDERS + "stratified: true\n", "line 2: stratified: there are no fractions"),
+        ("source: {files: 'set/**/*.jpg'}\n" + STRATIFIED[len(FOLDERS) :], "line 3: stratified: there are no labels"),
+        (FOLDERS + "splits: {a: 0.5, b: 0.5}\nstratified: true\n", "no file is in split b"),
+    ],
+)
+def test_stratified_needs_fractions_and_classes(tmp_path: Path, recipe: str, words: str) -> None:
+    """Without them, or with a split that gets nothing, the error names the line."""
+    with pytest.raises(PrepError) as caught:
+        plan(tmp_path, recipe, "x/1.jpg", "y/2.jpg")
+    assert words in str(caught.value)

@@ -34,6 +34,12 @@ def save(folder: Path, recipe: str, **files: bytes | None) -> Path:
         ("images: 4, classes: 2", ""),
         ("images: 5", "5 images expected, 4 found"),
         ("classes: 3", "3 classes expected, 2"),
+        ("images: 4, train: {images: 4, classes: 2}", ""),
+        ("train: {classes: 3}", "3 classes expected, 2 found in train"),
+        ("test: {images: 3}", "expected.test: no such split"),
+        ("train: {boxes: 3}", "expected.train.boxes: no such key"),
+        ("boxes: 3", "expected.boxes: no such key"),
+        ("images: 0", "expected.images: 0 can't be"),
     ],
 )
 def test_convert_compares_the_totals(tmp_path: Path, said: str, part: str) -> None:
@@ -61,6 +67,24 @@ def test_verify_names_what_was_set_aside(tmp_path: Path) -> None:
     convert(layout, ENGINE, MakingOptions(skip_bad=True), dataset=load(recipe, None, ENGINE))
     details = {problem.detail for problem in verify(layout, ENGINE).problems}
     assert details == {"expected 3 images, got 2", "expected 3 classes, got 2"}
+
+
+def test_totals_of_a_split_and_classes_that_it_lacks(tmp_path: Path) -> None:
+    """verify compares the totals of each split; init, convert and verify name the classes that a split lacks."""
+    paths = (*(f"train/{name}/{number}.jpg" for name in "abc" for number in range(2)), "val/a/1.jpg", "val/b/1.jpg")
+    files = {f"data/{path}": picture(path) for path in paths}
+    said = "expected: {train: {images: 6}, validation: {images: 2, classes: 2}}\noutput_file_prefix: set\n"
+    recipe = save(tmp_path, f"source: {{folders: data}}\nskip_bad: true\n{said}", **files)
+    warning = "warning: split validation lacks 1 of 3 classes: c"
+    assert init(tmp_path / "data", tmp_path / "p.yaml", ENGINE).warnings == (warning,)
+    (tmp_path / "data/val/b/1.jpg").write_bytes(b"\xff\xd8 cut")
+    layout = Layout(tmp_path / "out", set_name="set")
+    notes = convert(layout, ENGINE, MakingOptions(skip_bad=True), dataset=load(recipe, None, ENGINE)).notes
+    assert warning in notes
+    verdict = verify(layout, ENGINE)
+    details = {(problem.subject, problem.detail) for problem in verdict.problems}
+    assert details == {("set-validation", f"expected 2 {what}, got 1") for what in ("images", "classes")}
+    assert "warning: split set-validation lacks 2 of 3 classes: label 2, label 3" in verdict.notes
 
 
 def test_a_missing_class_of_a_tar_of_tars_is_named(tmp_path: Path) -> None:

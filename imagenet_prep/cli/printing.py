@@ -46,7 +46,7 @@ def print_init(summary: InitSummary, quiet: bool) -> None:
             shown = listed((f"{name} {count:,}" for name, count in summary.classes.items()), SHOWN_CLASSES)
             more = f" ({len(summary.classes):,} in all)" if len(summary.classes) > SHOWN_CLASSES else ""
             tell(f"classes: {shown}{more}", f"labels: {summary.labels}")
-        tell(*(f"skipped: {text}" for text in summary.passed))
+        tell(*(f"skipped: {text}" for text in summary.passed), *summary.warnings)
         say(f"wrote {summary.recipe}:", "", *summary.text.split("\n"))
         shards = f"{summary.recipe.stem}-shards"
         tell(f"next: {command('convert', Path(shards), (('config', summary.recipe),))}")

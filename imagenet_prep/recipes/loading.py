@@ -30,7 +30,7 @@ from imagenet_prep.recipes.labels import (
 )
 from imagenet_prep.recipes.recipe_dataset import RecipeDataset, SplitPlan, make_recorder, settings_of
 from imagenet_prep.recipes.recipe_file import RecipeFile, read_recipe
-from imagenet_prep.recipes.splits import ONLY, Division, counted, divide
+from imagenet_prep.recipes.splits import ONLY, Division, counted, divide, missing_classes, stratify
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.names import Rows, places_of
 from imagenet_prep.sources.slices import Reader
@@ -121,9 +121,13 @@ def load(
         features=inception.PROMISE if extra.features is None else cols.promise(extra.features),
         classes=labelled.classes,
         notes=(*notes, *found.notes, *labelled.notes, *_input_notes(inputs, folder)),
+        warnings=tuple(missing_classes({each.name: _classes_in(each, labelled) for each in divisions})),
         manifest=inputs.manifest,
         root=folder if is_root_named(root) else None,
-        expected=rules.expected_of(file),
+        expected={
+            prefixes[name] if isinstance(value, dict) else name: value
+            for name, value in (file.recipe.expected or {}).items()
+        },
     )
 
 
@@ -161,8 +165,10 @@ def _labelled(file: RecipeFile, inputs: Inputs, listing: Catalog, root: Path, co
         labelled = label_by_folder(file, inputs, listing, divisions, given, first)
     else:
         labelled = Labelled(Classes(), np.zeros(len(listing), np.int8))
-    for key in ("classes", "first_label"):
-        if not has_labels and getattr(file.recipe, key) is not None:
+    if file.recipe.stratified and has_labels:
+        divisions = stratify(file, listing, divisions[0], labelled.labels)
+    for key in ("classes", "first_label", "stratified"):
+        if not has_labels and getattr(file.recipe, key) not in (None, False):
             raise file.fault((key,), "there are no labels", "expected class folders, or a file that `labels` names")
     return _Sorted(divisions, labelled, is_inception, notes)
 
@@ -206,23 +212,31 @@ def _catalog(
     )
 
 
+def _classes_in(division: Division, labelled: Labelled) -> list[str]:
+    """The classes that the files of a split have, in order."""
+    labels = np.unique(labelled.labels[places_of(division.rows)])
+    return [labelled.classes.names[label - 1] for label in labels.tolist() if label > 0]
+
+
 def _check_expected(file: RecipeFile, divisions: Sequence[Division], labelled: Labelled) -> None:
     """Compare the files with the totals that the recipe expects.
 
     Raises:
         InputError: there are more or fewer images or classes.
+        UsageError: there is no such split.
     """
-    found = {
-        "images": sum(len(each.rows) for each in divisions),
-        "classes": len(
-            {label for each in divisions for label in np.unique(labelled.labels[places_of(each.rows)]) if label > 0}
-        ),
-    }
-    for name, count in rules.expected_of(file).items():
-        if found[name] != count:
-            line = file.lines.get(("expected", name), 1)
+    names = [each.name for each in divisions]
+    for split, name, count in rules.totals_in(file.recipe.expected or {}):
+        key = ("expected", split, name) if split else ("expected", name)
+        if split and split not in names:
+            raise file.fault(("expected", split), "no such split", f"expected one of {', '.join(names)}")
+        those = [each for each in divisions if split in ("", each.name)]
+        classes: set[str] = set().union(*(_classes_in(each, labelled) for each in those))
+        found = sum(len(each.rows) for each in those) if name == "images" else len(classes)
+        if found != count:
             raise InputError(
-                f"{file.path}, line {line}: {count:,} {name} expected, {found[name]:,} found",
+                f"{file.path}, line {file.lines.get(key, 1)}: {count:,} {name} expected, {found:,} found"
+                + (f" in {split}" if split else ""),
                 "expected the whole set",
                 "get what is missing, or correct `expected` in the recipe",
             )

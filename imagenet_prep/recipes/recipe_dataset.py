@@ -299,9 +299,10 @@ class RecipeDataset:
         features: what every record holds: by name its kind, whether it may be missing, and how many values (None: any).
         classes: names, words and numbers of the classes; empty if there are none.
         notes: what to tell the user.
+        warnings: the classes that a split lacks, as text.
         manifest: a manifest_file that is still to be made; see ``prepare``.
         root: the folder of relative paths, if ``--raw`` or DATAPATH named it; None: the recipe's own folder.
-        expected: how many "images" and "classes" the recipe says that there are.
+        expected: how many "images" and "classes" the recipe says that there are, in all or by prefix.
     """
 
     path: AnyPath
@@ -316,7 +317,8 @@ class RecipeDataset:
     notes: tuple[str, ...]
     manifest: ManifestFile | None = None
     root: AnyPath | None = None
-    expected: Mapping[str, int] = field(default_factory=dict)
+    expected: Mapping[str, Any] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
 
     @property
     def options(self) -> MakingOptions:
@@ -360,7 +362,7 @@ class RecipeDataset:
                 **({"expected": dict(self.expected)} if self.expected else {}),
             },
             expected={each.prefix: len(each.catalog) for each in self.splits},
-            notes=(*self.notes, *class_notes(self.classes)),
+            notes=(*self.notes, *class_notes(self.classes), *self.warnings),
         )
 
     def prepare(self) -> None:

@@ -98,6 +98,7 @@ class MadeByRecipe(KnownSet):
     def check_set(self, inventory: Inventory, checked: Checked, examiner: Examiner, *, is_part: bool) -> SetFindings:
         """Whether the shards hold what the manifest counts: names may lack their folders, and be there twice."""
         from imagenet_prep.checks.inventory import check_totals
+        from imagenet_prep.recipes.splits import missing_classes
 
         assert self.manifest is not None
         problems: list[Problem] = []
@@ -110,21 +111,24 @@ class MadeByRecipe(KnownSet):
             problems += own
         if not problems:
             problems += self._check_expected(checked)
-        return SetFindings(tuple(problems), flavour="recipe")
+        labels = {split: [f"label {label}" for label in sorted(checked.labels[split])] for split in self.splits}
+        return SetFindings(tuple(problems), tuple(missing_classes(labels)), flavour="recipe")
 
     def _check_expected(self, checked: Checked) -> list[Problem]:
         """The totals that the recipe expects, compared with the records of all splits."""
-        assert self.manifest is not None
-        found = {
-            "images": sum(total.images for total in self.manifest.totals.values()),
-            "classes": len({label for split in self.splits for label in checked.labels[split]}),
-        }
+        from imagenet_prep.recipes.rules import totals_in
+
         remedy = "get the missing images and make the set again, or correct `expected` in the recipe"
-        return [
-            Problem(ProblemKind.WRONG_COUNT, name, f"expected {count:,} {name}, got {found[name]:,}", remedy)
-            for name, count in self.manifest.settings.get("expected", {}).items()
-            if found[name] != count and (found[name] or name == "images")  # labels under other names are not counted
-        ]
+        assert self.manifest is not None
+        problems = []
+        for split, name, count in totals_in(self.manifest.settings.get("expected", {})):
+            those = [each for each in self.splits if split in ("", each)]
+            labels = {label for each in those for label in checked.labels[each]}
+            found = sum(self.manifest.totals[each].images for each in those) if name == "images" else len(labels)
+            if found != count and (found or name == "images"):  # labels under other names are not counted
+                said = f"expected {count:,} {name}, got {found:,}"
+                problems.append(Problem(ProblemKind.WRONG_COUNT, split or name, said, remedy))
+        return problems
 
     # making it again -------------------------------------------------------------------------------------------
 

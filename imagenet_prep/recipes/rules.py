@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
 from imagenet_prep.recipes.recipe_file import Key, RecipeFile
 from imagenet_prep.storage.layout import RAW_NAME, STATE_NAME
@@ -34,6 +34,7 @@ def check_rules(file: RecipeFile) -> None:
     _check_record(file)
     _check_images(file)
     _check_splits(file)
+    _check_expected(file)
     prefix_of(file)
     shard_counts(file)
 
@@ -135,11 +136,23 @@ def labels_of(file: RecipeFile) -> Labels | None:
     return Labels(file=said) if isinstance(said, str) else said
 
 
-def expected_of(file: RecipeFile) -> dict[str, int]:
-    """How many images and classes the whole set must have, as far as the recipe says."""
-    said = file.recipe.expected
-    pairs = {"images": said.images, "classes": said.classes} if said is not None else {}
-    return {name: count for name, count in pairs.items() if count is not None}
+def _check_expected(file: RecipeFile) -> None:
+    from imagenet_prep.recipes.schema import ExpectedTotals
+
+    said = file.recipe.expected or {}
+    of_splits = {name: value for name, value in said.items() if isinstance(value, dict)}
+    for split, value in of_splits.items():
+        file.convert(value, ExpectedTotals, ("expected", split))
+    file.convert({name: said[name] for name in said.keys() - of_splits}, ExpectedTotals, ("expected",))
+
+
+def totals_in(expected: Mapping[str, Any]) -> Iterator[tuple[str, str, int]]:
+    """Each total of ``expected`` in a recipe or a manifest: its split ("": the whole set), "images" or "classes"."""
+    for key, value in expected.items():
+        if isinstance(value, Mapping):
+            yield from ((key, name, count) for name, count in value.items())
+        else:
+            yield "", key, value
 
 
 # splits and shards ---------------------------------------------------------------------------------------------
@@ -147,6 +160,10 @@ def expected_of(file: RecipeFile) -> dict[str, int]:
 
 def _check_splits(file: RecipeFile) -> None:
     splits = file.recipe.splits
+    if file.recipe.stratified and (not fractions_of(file) or file.recipe.manifest_file is not None):
+        raise file.fault(
+            ("stratified",), "there are no fractions", "expected splits: {train: 0.9, ...}, no manifest_file"
+        )
     if splits is None:
         return
     for name in splits:

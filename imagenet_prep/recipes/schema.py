@@ -44,7 +44,7 @@ class PlaceKeys(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
 
 class ExpectedTotals(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """How much the whole set must hold."""
+    """How much the whole set, or one split, must hold."""
 
     images: Annotated[int, Meta(ge=1)] | None = None
     classes: Annotated[int, Meta(ge=1)] | None = None
@@ -73,9 +73,10 @@ class Recipe(CommonSettings, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     first_label: Annotated[int, Meta(ge=0, le=1 << 62)] | None = None
     labels: Text | Labels | None = None
     splits: dict[str, Any] | None = None
+    stratified: bool = False
     content: Literal["image", "pixels", "array"] | None = None
     array: Text | None = None
-    expected: ExpectedTotals | None = None
+    expected: dict[str, Any] | None = None
     record: Text | dict[str, Any] | None = None
     shards: Shards | dict[str, Any] | None = None
     upright: Annotated[bool, about("Turn images that are encoded again as their EXIF asks.", only_images=True)] = True

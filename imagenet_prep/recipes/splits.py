@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import re
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, chain
 
 import numpy as np
 
@@ -18,10 +19,10 @@ from imagenet_prep.recipes.inputs import Inputs, need_file
 from imagenet_prep.recipes.recipe_file import RecipeFile, shortened
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.folders import pick_listed, read_file_list
-from imagenet_prep.sources.names import Names, Rows, places_of
+from imagenet_prep.sources.names import Column, Names, Rows, places_of
 from imagenet_prep.sources.patterns import compile_pattern
 from imagenet_prep.storage.location import AnyPath
-from imagenet_prep.text import listed
+from imagenet_prep.text import listed, number_of
 
 _MASK_FOLDERS = frozenset(
     (
@@ -225,6 +226,8 @@ def divide(
     fractions, places = rules.fractions_of(file), rules.places_of(file)
     if inputs.divided:
         divisions = [Division(name, rows, is_ordered=True) for name, rows in inputs.divided.items()]
+    elif file.recipe.stratified:
+        divisions = [Division(ONLY, range(len(listing)), inputs.is_ordered)]  # divided once the classes are known
     elif fractions:
         divisions = [Division(name, rows, inputs.is_ordered) for name, rows in _by_shares(listing, fractions).items()]
     elif places:
@@ -236,15 +239,20 @@ def divide(
         ]
     else:
         divisions = [Division(ONLY, range(len(listing)), inputs.is_ordered)]
+    _refuse_empty(file, divisions)
+    return divisions, _check_disjoint(listing, divisions)
+
+
+def _refuse_empty(file: RecipeFile, divisions: Sequence[Division]) -> None:
+    """Raise InputError if a split has no file."""
     for division in divisions:
         if not len(division.rows):
             line = file.lines.get(("splits", division.name), 1)
             raise InputError(
                 f"{file.path}, line {line}: no file is in split {division.name}",
                 "expected at least one",
-                _remedy(division.name, bool(fractions)),
+                _remedy(division.name, bool(rules.fractions_of(file))),
             )
-    return divisions, _check_disjoint(listing, divisions)
 
 
 def _remedy(split: str, is_fraction: bool) -> str:
@@ -325,5 +333,60 @@ class Shares:
 
     def split_of(self, name: str) -> str:
         """The split of a name."""
-        place = int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big")
+        place = hash_of(name)
         return next(split for edge, split in self._edges if place < edge)
+
+
+def hash_of(name: str) -> int:
+    """The first 8 bytes of the SHA-256 of a name in UTF-8, as a big-endian number."""
+    return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big")
+
+
+# by class -------------------------------------------------------------------------------------------------------
+
+
+def stratify(file: RecipeFile, listing: Catalog, whole: Division, labels: Column) -> list[Division]:
+    """The splits by fractions of each class: its files in the order of their hashes, the first go to the first split.
+
+    Args:
+        file: the recipe.
+        listing: the files.
+        whole: the rows to divide.
+        labels: by row of the listing.
+    """
+    rows, fractions = np.asarray(whole.rows, np.int64), rules.fractions_of(file)
+    hashes = np.array([hash_of(listing.names[row]) for row in rows.tolist()], np.uint64)
+    rows = rows[np.lexsort((hashes, labels[rows]))]
+    parts: dict[str, list[Column]] = {name: [] for name in fractions}
+    for of_class in np.split(rows, np.flatnonzero(np.diff(labels[rows])) + 1):
+        edges = list(accumulate(apportion(len(of_class), [*fractions.values()])))[:-1]
+        for name, part in zip(fractions, np.split(of_class, edges), strict=True):
+            parts[name].append(part)
+    divisions = [Division(name, np.sort(np.concatenate(each)), whole.is_ordered) for name, each in parts.items()]
+    _refuse_empty(file, divisions)
+    return divisions
+
+
+def apportion(count: int, fractions: Sequence[float]) -> list[int]:
+    """How many of a class's files each split gets, near its fraction; one at least, if there are enough.
+
+    The rest is given one by one, each file to the split that is furthest below its fraction, the first of equals.
+    """
+    least, room = int(count >= len(fractions)), len(fractions)
+    found = [max(math.floor(count * fraction) - room, least) for fraction in fractions]  # these are given in any case
+    for _ in range(count - sum(found)):
+        lacks = [count * fraction - given for fraction, given in zip(fractions, found, strict=True)]
+        found[lacks.index(max(lacks))] += 1
+    return found
+
+
+def missing_classes(found: Mapping[str, Collection[str]]) -> list[str]:
+    """A warning for each split that lacks classes of the others; ``found`` are the classes of each split, in order."""
+    every = dict.fromkeys(chain.from_iterable(found.values()))
+    lacking = {split: every.keys() - own for split, own in found.items() if own}
+    return [
+        f"warning: split {split} lacks {len(names):,} of {number_of(len(every), 'class', 'classes')}: "
+        + listed(name for name in every if name in names)
+        for split, names in lacking.items()
+        if names
+    ]

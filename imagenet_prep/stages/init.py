@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import posixpath
@@ -11,13 +12,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from imagenet_prep.errors import UsageError
+from imagenet_prep.errors import PrepError, UsageError
 from imagenet_prep.escaping import NAME, escaped, quoted
 from imagenet_prep.model import Engine, Progress, Silent
 from imagenet_prep.recipes.columns import Content, column_name, usual
 from imagenet_prep.recipes.inspection import inspect_folder
 from imagenet_prep.recipes.labels import Classes, labels_in_words
 from imagenet_prep.recipes.layouts import Proposal, choose_layout
+from imagenet_prep.recipes.loading import load
 from imagenet_prep.recipes.rules import SHARD_SIZE
 from imagenet_prep.recipes.splits import ONLY, Shares
 from imagenet_prep.sources.patterns import literal
@@ -244,6 +246,7 @@ class InitSummary:
         classes: the number of files per class, in the order of their labels.
         labels: the labels of the first classes and of the last one, as text; "" if there are none.
         passed: what is skipped, and why, as text.
+        warnings: the classes that a split lacks, as text.
     """
 
     recipe: Path
@@ -254,6 +257,7 @@ class InitSummary:
     classes: Mapping[str, int]
     labels: str
     passed: tuple[str, ...]
+    warnings: tuple[str, ...] = ()
 
 
 def init(
@@ -290,9 +294,18 @@ def init(
         save_bytes(target, text.encode())
     labels = labels_in_words(_classes(proposal)) if proposal.classes else ""
     passed = choice.description.passed
-    return InitSummary(
-        target, text, describe(proposal), choice.name, choice.evidence, proposal.classes or {}, labels, passed
+    warnings = (
+        _find_warnings(target, engine) if proposal.classes and len(_sizes(proposal, _where(folder, target))) > 1 else ()
     )
+    found, classes = describe(proposal), proposal.classes or {}
+    return InitSummary(target, text, found, choice.name, choice.evidence, classes, labels, passed, warnings)
+
+
+def _find_warnings(recipe: Path, engine: Engine) -> tuple[str, ...]:
+    """The warnings of the new recipe; an error is left to convert, which names the line."""
+    with contextlib.suppress(PrepError):
+        return load(recipe, None, engine).warnings
+    return ()
 
 
 def _refuse_far(proposal: Proposal, folder: Path, target: Path) -> None:
