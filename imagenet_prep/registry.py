@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
-from imagenet_prep.datasets.dataset import Dataset
+from imagenet_prep.checks.dataset import Dataset
 from imagenet_prep.datasets.declarations import Shards, recipe_keys
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.imagenet import ImageNet
 from imagenet_prep.ilsvrc2012.part import LISTS
 from imagenet_prep.ilsvrc2012.settings import SHARD_COUNTS, ConvertOptions
-from imagenet_prep.recipes.recipe_set import MadeByRecipe, find_made, refuse_made
+from imagenet_prep.recipes.recipe_set import RecipeSet, refuse_made
 from imagenet_prep.state.manifest import Manifest
 from imagenet_prep.storage.layout import Layout
 
@@ -69,6 +69,6 @@ def labels_of_classes(layout: Layout, manifest: Manifest | None) -> Mapping[str,
     return found.part.labels if isinstance(found, ImageNet) else None
 
 
-def known_set(layout: Layout, manifest: Manifest | None) -> ImageNet | MadeByRecipe:
+def known_set(layout: Layout, manifest: Manifest | None) -> Dataset:
     """The data set of the shards: from their manifest, then from the start of their conversion; default ILSVRC2012."""
-    return find_made(layout, manifest) or ImageNet.made(layout, manifest)
+    return RecipeSet.find(layout, manifest) or ImageNet.made(layout, manifest)

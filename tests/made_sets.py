@@ -13,6 +13,7 @@ from imagenet_prep.engines import make_engine
 from imagenet_prep.ilsvrc2012.official import ImageFolders, OfficialTar
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.model import Engine, Item, Silent
+from imagenet_prep.recipes.recipe_dataset import RecipeDataset
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.stages.annotate import annotate
 from imagenet_prep.stages.convert import convert
@@ -24,6 +25,13 @@ from imagenet_prep.tfrecord.example import BytesList, Feature, FloatList, Int64L
 
 ENGINE = make_engine("threads", 2)
 PART = ConvertOptions(train_shards=8, validation_shards=8, allow_incomplete=True)
+
+
+def write_lists(made: RecipeDataset) -> None:
+    """The manifest_file that a recipe names, as convert writes it."""
+    for path, content in made.cut().lists.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
 
 
 def converted(folder: Path, source: MadeSet, options: ConvertOptions = PART) -> Layout:

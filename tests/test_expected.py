@@ -13,6 +13,7 @@ from imagenet_prep.errors import PrepError
 from imagenet_prep.recipes import layouts
 from imagenet_prep.recipes.inspection import inspect_folder
 from imagenet_prep.recipes.loading import load
+from imagenet_prep.recipes.recipe_set import RecipeSet
 from imagenet_prep.stages.convert import convert
 from imagenet_prep.stages.init import init
 from imagenet_prep.stages.verify import verify
@@ -51,7 +52,7 @@ def test_convert_compares_the_totals(tmp_path: Path, said: str, part: str) -> No
     )
     if not part:
         layout = Layout(tmp_path / "out")
-        convert(layout, ENGINE, dataset=load(recipe, None, ENGINE))
+        convert(layout, ENGINE, dataset=RecipeSet.read(recipe))
         assert verify(layout, ENGINE).problems == ()
         return
     with pytest.raises(PrepError, match=r"r\.yaml, line 2: ") as caught:
@@ -64,7 +65,7 @@ def test_verify_names_what_was_set_aside(tmp_path: Path) -> None:
     files = {"data/a/1.jpg": picture("1.jpg"), "data/b/2.jpg": picture("2.jpg"), "data/c/3.jpg": b"\xff\xd8 cut"}
     recipe = save(tmp_path, "source: {folders: data}\nexpected: {images: 3, classes: 3}\nskip_bad: true\n", **files)
     layout = Layout(tmp_path / "out")
-    convert(layout, ENGINE, MakingOptions(skip_bad=True), dataset=load(recipe, None, ENGINE))
+    convert(layout, ENGINE, MakingOptions(skip_bad=True), dataset=RecipeSet.read(recipe))
     details = {problem.detail for problem in verify(layout, ENGINE).problems}
     assert details == {"expected 3 images, got 2", "expected 3 classes, got 2"}
 
@@ -79,7 +80,7 @@ def test_totals_of_a_split_and_classes_that_it_lacks(tmp_path: Path) -> None:
     assert init(tmp_path / "data", tmp_path / "p.yaml", ENGINE).warnings == (warning,)
     (tmp_path / "data/val/b/1.jpg").write_bytes(b"\xff\xd8 cut")
     layout = Layout(tmp_path / "out", set_name="set")
-    notes = convert(layout, ENGINE, MakingOptions(skip_bad=True), dataset=load(recipe, None, ENGINE)).notes
+    notes = convert(layout, ENGINE, MakingOptions(skip_bad=True), dataset=RecipeSet.read(recipe)).notes
     assert warning in notes
     verdict = verify(layout, ENGINE)
     details = {(problem.subject, problem.detail) for problem in verdict.problems}
@@ -119,13 +120,13 @@ def test_a_second_recipe_in_the_same_folder_is_told_how(tmp_path: Path) -> None:
     """Two recipes without a prefix need different folders; with a prefix both sets are right in one."""
     files = {f"data/{name}": content for name, content in images(*CATS).items()}
     layout = Layout(tmp_path / "out")
-    convert(layout, ENGINE, dataset=load(save(tmp_path, "source: {folders: data}\n", **files), None, ENGINE))
+    convert(layout, ENGINE, dataset=RecipeSet.read(save(tmp_path, "source: {folders: data}\n", **files)))
     second = save(tmp_path, "source: {folders: data}\nsplits: {b: 1.0}\n")
     with pytest.raises(PrepError, match="of another recipe") as caught:
-        convert(layout, ENGINE, dataset=load(second, None, ENGINE))
+        convert(layout, ENGINE, dataset=RecipeSet.read(second))
     assert "output_file_prefix: r;" in str(caught.value)
     second.write_text(second.read_text() + "output_file_prefix: r\n")
-    convert(layout, ENGINE, dataset=load(second, None, ENGINE))
+    convert(layout, ENGINE, dataset=RecipeSet.read(second))
     assert [verify(each, ENGINE).problems for each in layout.sets()] == [(), ()]
 
 

@@ -29,7 +29,7 @@ from imagenet_prep.exports.to_webdataset import TarPacker
 from imagenet_prep.ilsvrc2012.part import find_part
 from imagenet_prep.model import Item
 from imagenet_prep.reading.shard import Record
-from imagenet_prep.recipes.loading import load, read
+from imagenet_prep.recipes.recipe_set import RecipeSet
 from imagenet_prep.stages.convert import convert
 from imagenet_prep.stages.export import export
 from imagenet_prep.storage.layout import Layout
@@ -518,7 +518,7 @@ def recipe_set(folder: Path, record: str, *, content: str = "image") -> Layout:
     recipe = folder / "recipe.yaml"
     recipe.write_text(f"source: {{folders: images}}\nshards: 2\ncontent: {content}\n{record}")
     layout = Layout(folder / "shards")
-    dataset = load(read(recipe), None, ENGINE, layout=layout)
+    dataset = RecipeSet.read(recipe)
     convert(layout, ENGINE, dataset.options, dataset=dataset)
     return layout
 

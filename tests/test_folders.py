@@ -15,7 +15,7 @@ from PIL import Image
 
 from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import PrepError
-from imagenet_prep.recipes.loading import load
+from imagenet_prep.recipes.recipe_set import RecipeSet
 from imagenet_prep.stages.convert import convert
 from imagenet_prep.stages.init import init
 from imagenet_prep.stages.verify import verify
@@ -47,7 +47,7 @@ def test_a_folder_is_right_or_refused(tmp_path: Path, name: str) -> None:
     for part in made.said:
         assert part in said
     layout = Layout(tmp_path / "out")
-    convert(layout, ENGINE, dataset=load(summary.recipe, None, ENGINE))
+    convert(layout, ENGINE, dataset=RecipeSet.read(summary.recipe))
     assert verify(layout, ENGINE).problems == ()
     check(layout.output_dir, made)
 

@@ -22,7 +22,7 @@ from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import BusyError, InputError, WorkerError
 from imagenet_prep.ilsvrc2012.record_check import ImageNetExaminer
 from imagenet_prep.model import ProblemKind
-from imagenet_prep.recipes.loading import load
+from imagenet_prep.recipes.recipe_set import RecipeSet
 from imagenet_prep.stages.convert import convert
 from imagenet_prep.stages.repair import RepairSummary, repair
 from imagenet_prep.stages.verify import verify
@@ -110,7 +110,7 @@ def test_a_promised_feature_with_another_number_of_values(tmp_path: Path, values
     recipe = tmp_path / "recipe.yaml"
     recipe.write_text("source: {files: '*.jpg'}\nnum_shards: 1\nrecord: {image: encoded, size: height}\n")
     layout = Layout(tmp_path / "out")
-    convert(layout, ENGINE, dataset=load(recipe, None, ENGINE))
+    convert(layout, ENGINE, dataset=RecipeSet.read(recipe))
     change(layout.shard_path("train-00000-of-00001"), 1, size=Int64List(values))
     found = [problem for problem in verify(layout, ENGINE).problems if problem.kind is K.BAD_FIELD]
     assert [(each.record, each.expected, each.got) for each in found] == [(1, "1", str(len(values)))]
@@ -129,7 +129,7 @@ def test_a_feature_of_many_values(tmp_path: Path) -> None:
         "record: {image: encoded, tags: {from: tags, type: int64}}\n"
     )
     layout = Layout(tmp_path / "out")
-    convert(layout, ENGINE, dataset=load(recipe, None, ENGINE))
+    convert(layout, ENGINE, dataset=RecipeSet.read(recipe))
     held = records.read(layout.shard_path("train-00000-of-00001"), lists=["tags"])
     assert sorted(len(record["tags"]) for record in held) == [0, 1, 2]
     assert verify(layout, ENGINE).problems == ()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from made_sets import write_lists
 from PIL import Image
 from running import command
 
@@ -13,6 +14,7 @@ from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import InputError
 from imagenet_prep.recipes.loading import load
 from imagenet_prep.recipes.recipe_dataset import RecipeDataset
+from imagenet_prep.recipes.recipe_set import RecipeSet
 
 ENGINE = make_engine("threads", 2)
 
@@ -38,7 +40,8 @@ def save_images(folder: Path, names: list[str]) -> None:
 def test_a_compression_is_known_in_any_case(tmp_path: Path, spelling: str) -> None:
     """TensorFlow writes GZIP: a recipe, the option and records.write take it as it takes gzip."""
     save_images(tmp_path, ["a/1.png", "b/1.png"])
-    assert plan(tmp_path, f"source: {{folders: .}}\ncompression: {spelling}\n").compression == "gzip"
+    (tmp_path / "recipe.yaml").write_text(f"source: {{folders: .}}\ncompression: {spelling}\n")
+    assert RecipeSet.read(tmp_path / "recipe.yaml").options.compression == "gzip"
     records.write(tmp_path / "x.tfrecord", [{"a": 1}], spelling)
     assert (tmp_path / "x.tfrecord").read_bytes()[:2] == b"\x1f\x8b"
     (tmp_path / "none").mkdir()
@@ -91,7 +94,7 @@ def test_a_manifest_a_split_is_made_and_used_again(tmp_path: Path) -> None:
     """manifest_file with splits: one of each is written, and from then on it says what that split holds."""
     save_images(tmp_path, [f"in/{number}.png" for number in range(40)])
     first = plan(tmp_path, SPLIT)
-    first.prepare()
+    write_lists(first)
     lists = {split: (tmp_path / f"lists/m-{split}.txt").read_text().splitlines() for split in ("train", "test")}
     assert lists == contents(first)
     assert not (tmp_path / "lists/m.txt").exists()
@@ -112,7 +115,7 @@ def test_a_manifest_of_all_is_divided_as_before(tmp_path: Path) -> None:
     first = contents(plan(tmp_path, SPLIT))
     (tmp_path / "lists").mkdir()
     every = plan(tmp_path, SPLIT.replace("splits:", "# splits:"))
-    every.prepare()
+    write_lists(every)
     assert (tmp_path / "lists/m.txt").exists()
     assert contents(plan(tmp_path, SPLIT)) == first
 
@@ -120,7 +123,7 @@ def test_a_manifest_of_all_is_divided_as_before(tmp_path: Path) -> None:
 def test_a_manifest_that_is_missing_among_those_of_splits(tmp_path: Path) -> None:
     """Half of the manifests would be half of a set: the one that is not there is named."""
     save_images(tmp_path, [f"in/{number}.png" for number in range(40)])
-    plan(tmp_path, SPLIT).prepare()
+    write_lists(plan(tmp_path, SPLIT))
     (tmp_path / "lists/m-test.txt").unlink()
     with pytest.raises(InputError, match=r"m-test\.txt is not there, and m-train\.txt is"):
         plan(tmp_path, SPLIT)

@@ -19,7 +19,7 @@ from imagenet_prep.datasets.plan import Plan
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.model import Silent
-from imagenet_prep.recipes.loading import load
+from imagenet_prep.recipes.recipe_set import RecipeSet
 from imagenet_prep.stages.annotate import annotate
 from imagenet_prep.stages.convert import convert
 from imagenet_prep.stages.untar import untar
@@ -337,8 +337,8 @@ def a_recipe(folder: Path) -> None:
 
 def made_by(folder: Path, recipe: str = "recipe.yaml") -> list[int]:
     """How many shards convert makes by a recipe."""
-    plan = load(folder / recipe, None, ENGINE)
-    return [split.made for split in convert(Layout(folder / "out"), ENGINE, dataset=plan).splits]
+    dataset = RecipeSet.read(folder / recipe)
+    return [split.made for split in convert(Layout(folder / "out"), ENGINE, dataset=dataset).splits]
 
 
 def test_a_tar_of_the_folder_makes_nothing(tmp_path: Path) -> None:

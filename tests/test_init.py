@@ -16,6 +16,7 @@ from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import UsageError
 from imagenet_prep.recipes.loading import load
 from imagenet_prep.recipes.recipe_dataset import MappedRecorder, RecipeDataset
+from imagenet_prep.recipes.recipe_set import RecipeSet
 from imagenet_prep.sources.slices import Reader
 from imagenet_prep.stages.convert import convert
 from imagenet_prep.stages.init import init
@@ -160,7 +161,7 @@ def test_names_with_signs_of_patterns(tmp_path: Path, name: str, place: str, kin
     if kind == "table":
         (data / "labels.csv").write_text("file,label\n1.png,a\n2.png,b\n")
     init(data, recipe, ENGINE, layout="unlabelled" if kind == "deep" else None)
-    summary = convert(Layout(tmp_path / "out"), ENGINE, dataset=load(recipe, None, ENGINE))
+    summary = convert(Layout(tmp_path / "out"), ENGINE, dataset=RecipeSet.read(recipe))
     assert [split.images for split in summary.splits] == [4 if kind == "tars" else 2]
 
 

@@ -15,9 +15,9 @@ from PIL import Image
 
 from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import InputError
-from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.recipes.loading import load
 from imagenet_prep.recipes.recipe_dataset import RecipeDataset
+from imagenet_prep.recipes.recipe_set import RecipeSet
 from imagenet_prep.recipes.splits import mixed_masks
 from imagenet_prep.sources.names import Names
 from imagenet_prep.sources.slices import Reader
@@ -156,8 +156,7 @@ def test_formats_that_cannot_be_read_are_counted(tmp_path: Path) -> None:
     for said in (refused(tmp_path), refused_by_convert(tmp_path)):
         assert "3 .gif, 2 .webp, 1 .bmp" in said
     made = plan(tmp_path, "source: {folders: in}\nskip_bad: true\nshards: 2\n")
-    options = ConvertOptions(compression=made.compression, skip_bad=made.skip_bad)
-    summary = convert(Layout(tmp_path / "out"), ENGINE, options, dataset=made)
+    summary = convert(Layout(tmp_path / "out"), ENGINE, dataset=RecipeSet.read(made.path))
     assert (summary.splits[0].images, summary.set_aside) == (12, 6)
 
 

@@ -19,7 +19,7 @@ from imagenet_prep.errors import InputError, PrepError
 from imagenet_prep.ilsvrc2012.imagenet import ENTRY
 from imagenet_prep.model import ProblemKind
 from imagenet_prep.pipeline import verify_and_repair
-from imagenet_prep.recipes.loading import load
+from imagenet_prep.recipes.recipe_set import RecipeSet
 from imagenet_prep.registry import ILSVRC2012
 from imagenet_prep.stages.convert import convert
 from imagenet_prep.stages.repair import RepairSummary
@@ -85,7 +85,7 @@ def of_a_recipe(folder: Path, recipe: str = RECIPE) -> Layout:
 def made_again(layout: Layout) -> int:
     """How many shards the same conversion makes again."""
     path = layout.data_dir.parent / "recipe.yaml"
-    dataset = load(path, None, ENGINE) if path.exists() else ILSVRC2012
+    dataset = RecipeSet.read(path) if path.exists() else ILSVRC2012
     return sum(split.made for split in convert(layout, ENGINE, PART, dataset=dataset).splits)
 
 
@@ -183,20 +183,17 @@ def test_status_proposes_the_repair_of_an_entry(layout: Layout, is_alone: bool) 
 def test_no_digit_and_no_letter_of_a_manifest_can_change(tmp_path: Path) -> None:
     """Each of them exchanged for another one: verify says that something is wrong, every time."""
     layout = of_a_recipe(tmp_path, RECIPE.replace("shards: 3", "shards: 1"))
-    content, passed, tried, blamed = layout.manifest_path.read_bytes(), [], 0, 0
+    content, passed, tried = layout.manifest_path.read_bytes(), [], 0
     for position, byte in enumerate(content):
         if not chr(byte).isalnum():
             continue
         tried += 1
         other = byte - 1 if chr(byte) in "9zZ" else byte + 1
         layout.manifest_path.write_bytes(content[:position] + bytes([other]) + content[position + 1 :])
-        try:
-            if not verify(layout, ENGINE, depth="quick").problems:
-                passed.append(position)
-        except PrepError as error:
-            blamed += "manifest.json" in str(error)
+        if not verify(layout, ENGINE, depth="quick").problems:
+            passed.append(position)
     assert passed == []
-    assert tried - 10 > blamed > 500
+    assert tried > 500
     layout.manifest_path.write_bytes(content)
     assert verify(layout, ENGINE).problems == ()
 

@@ -29,7 +29,7 @@ from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.raw.raw_set import RawSet
 from imagenet_prep.reading.shard import Record
 from imagenet_prep.reading.shard_set import ShardSet
-from imagenet_prep.recipes.loading import load
+from imagenet_prep.recipes.recipe_set import RecipeSet
 from imagenet_prep.stages.annotate import annotate
 from imagenet_prep.stages.convert import convert
 from imagenet_prep.stages.untar import untar
@@ -154,7 +154,7 @@ def test_sets_of_recipes(record: str, tmp_path: Path) -> None:
     layout = Layout(tmp_path / "out")
     found = imagenet_prep.open(layout.data_dir, "train", source="raw", config=recipe)
     assert not layout.data_dir.exists()
-    convert(layout, ENGINE, dataset=load(recipe, None, ENGINE, layout=layout))
+    convert(layout, ENGINE, dataset=RecipeSet.read(recipe))
     shards = imagenet_prep.open(layout.data_dir, "train")
     assert own(found) == own(shards)
     assert (found.starts, found.first_label) == (shards.starts, shards.first_label)

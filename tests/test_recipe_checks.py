@@ -13,7 +13,7 @@ from imagenet_prep.demo import photographs
 from imagenet_prep.engines import make_engine
 from imagenet_prep.model import Problem, ProblemKind
 from imagenet_prep.pipeline import verify_and_repair
-from imagenet_prep.recipes.loading import load
+from imagenet_prep.recipes.recipe_set import RecipeSet
 from imagenet_prep.stages.convert import convert
 from imagenet_prep.stages.verify import verify
 from imagenet_prep.storage.layout import Layout
@@ -36,7 +36,7 @@ def made(folder: Path, record: str, *names: str, more: str = "") -> Layout:
     recipe = folder / "recipe.yaml"
     recipe.write_text(f"source: {{files: csvset/images/*.jpg}}\nrecord: {record}\nnum_shards: 1\n{more}")
     layout = Layout(folder / "out")
-    convert(layout, ENGINE, dataset=load(recipe, None, ENGINE))
+    convert(layout, ENGINE, dataset=RecipeSet.read(recipe))
     return layout
 
 

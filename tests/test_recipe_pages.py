@@ -18,8 +18,9 @@ from PIL import Image
 from test_docs import blocks
 
 from imagenet_prep.engines import make_engine
-from imagenet_prep.ilsvrc2012.settings import SHIPPED, ConvertOptions
-from imagenet_prep.recipes.loading import load, read
+from imagenet_prep.ilsvrc2012.settings import SHIPPED
+from imagenet_prep.recipes.loading import read
+from imagenet_prep.recipes.recipe_set import RecipeSet
 from imagenet_prep.registry import imagenet_options
 from imagenet_prep.stages.convert import convert
 from imagenet_prep.stages.verify import verify
@@ -125,9 +126,7 @@ def test_a_page_does_what_it_says(page: str, inside: Path, tf: Any) -> None:
     (inside / "recipe.yaml").write_text(blocks(text, "yaml")[0])
     engine = make_engine("threads", 2)
     for is_first in (True, False):
-        plan = load(inside / "recipe.yaml", None, engine)
-        options = ConvertOptions(compression=plan.compression)
-        summary = convert(Layout(inside / "out"), engine, options, dataset=plan)
+        summary = convert(Layout(inside / "out"), engine, dataset=RecipeSet.read(inside / "recipe.yaml"))
         assert all(bool(split.made) == is_first for split in summary.splits)
     assert not verify(Layout(inside / "out"), engine).problems
     (snippet,) = blocks(text, "python")

@@ -20,6 +20,7 @@ from imagenet_prep.ilsvrc2012.settings import SHIPPED, ConvertOptions
 from imagenet_prep.model import ProblemKind
 from imagenet_prep.pipeline import run, verify_and_repair
 from imagenet_prep.recipes.loading import load, read
+from imagenet_prep.recipes.recipe_set import RecipeSet
 from imagenet_prep.registry import imagenet_options
 from imagenet_prep.stages.convert import convert
 from imagenet_prep.stages.verify import verify
@@ -47,7 +48,7 @@ def made(tmp_path: Path, recipe: str, name: str = "recipe.yaml") -> Layout:
     path = tmp_path / name
     path.write_text(recipe)
     layout = Layout(tmp_path / "out")
-    convert(layout, ENGINE, dataset=load(path, None, ENGINE))
+    convert(layout, ENGINE, dataset=RecipeSet.read(path))
     return layout.one_set()
 
 
@@ -92,7 +93,7 @@ def test_a_second_convert_makes_nothing(tmp_path: Path) -> None:
     make_flowers(tmp_path / "flowers", 10)
     layout = made(tmp_path, "source: {folders: flowers}\nshards: 4\n")
     before = contents(layout)
-    summary = convert(layout, ENGINE, dataset=load(tmp_path / "recipe.yaml", None, ENGINE))
+    summary = convert(layout, ENGINE, dataset=RecipeSet.read(tmp_path / "recipe.yaml"))
     assert [split.made for split in summary.splits] == [0]
     assert contents(layout) == before
     (tmp_path / "recipe.yaml").write_text("source: {folders: flowers}\nshards: 4\nresize: 8\n")
@@ -207,18 +208,19 @@ def test_imagenet_is_not_begun_in_the_set_of_a_recipe(tmp_path: Path) -> None:
         run(layout, ENGINE)
 
 
-def test_a_set_that_is_not_finished_is_held_against_nothing(tmp_path: Path) -> None:
-    """Without its manifest the set of a recipe is not taken for ILSVRC2012: convert comes first."""
+def test_a_set_that_is_not_finished_is_compared_with_its_plan(tmp_path: Path) -> None:
+    """Without its manifest, plan and journal tell what the shards must be, and a damaged manifest is a finding."""
     make_flowers(tmp_path / "flowers", 5)
     layout = made(tmp_path, "source: {folders: flowers}\nshards: 2\n")
     layout.manifest_path.unlink()
-    with pytest.raises(InputError, match="is not finished") as refused:
-        verify(layout, ENGINE)
-    assert f"--config {tmp_path}/recipe.yaml" in refused.value.hint
+    found = verify(layout, ENGINE)
+    assert found.problems == ()
+    assert found.notes[0].startswith("this conversion is not finished: 2 of 2 shards; to resume: imagenet-prep convert")
+    assert f"--config {tmp_path}/recipe.yaml" in found.notes[0]
+    layout.shard_path("train-00000-of-00002").unlink()
     layout.manifest_path.write_bytes(b"{")
-    with pytest.raises(InputError, match=r"manifest\.json is damaged") as refused:
-        verify(layout, ENGINE)
-    assert "remove it" in refused.value.hint
+    kinds = [problem.kind.value for problem in verify(layout, ENGINE).problems]
+    assert kinds == ["bad-manifest", "missing-shard"]
 
 
 def test_a_folder_in_the_prefix_is_named(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from existing import existing
-from made_sets import catalog_rows
+from made_sets import catalog_rows, write_lists
 from PIL import Image
 
 from imagenet_prep.engines import make_engine
@@ -388,7 +388,7 @@ def test_a_manifest_is_made_reused_and_honoured(tmp_path: Path) -> None:
     first = plan(tmp_path, CLASSIC)
     manifest = tmp_path / "manifest.txt"
     assert not manifest.exists()
-    first.prepare()
+    write_lists(first)
     listed = manifest.read_text().split()
     assert listed == names(first.splits[0])
     assert listed != sorted(listed)
@@ -399,7 +399,7 @@ def test_a_manifest_is_made_reused_and_honoured(tmp_path: Path) -> None:
     manifest.write_text("arrays/03.npy\narrays/01.npy\n")
     edited = plan(tmp_path, CLASSIC)
     assert names(edited.splits[0]) == ["arrays/03.npy", "arrays/01.npy"]
-    assert (edited.splits[0].prefix, edited.folder, edited.splits[0].shards) == ("data", "tfrecords", 4)
+    assert (edited.splits[0].prefix, edited.splits[0].shards) == ("data", 4)
     assert not edited.splits[0].shuffle
 
 
@@ -410,7 +410,7 @@ def test_absolute_paths_work_as_they_stand(tmp_path: Path, tmp_path_factory: pyt
         np.save(elsewhere / f"{number}.npy", np.zeros(2))
     recipe = f"manifest_file: {tmp_path}/m.txt\ninput_file_pattern: {elsewhere}/*.npy"
     made = plan(tmp_path, recipe)
-    made.prepare()
+    write_lists(made)
     assert (tmp_path / "m.txt").read_text().splitlines()[0].startswith(os.fspath(elsewhere))
     assert names(plan(tmp_path, recipe).splits[0]) == names(made.splits[0])
 

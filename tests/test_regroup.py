@@ -22,7 +22,7 @@ from imagenet_prep.errors import InputError, SpaceError
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.model import Silent
-from imagenet_prep.recipes.loading import load
+from imagenet_prep.recipes.recipe_set import RecipeSet
 from imagenet_prep.shards.room import available_memory, is_seek_dear
 from imagenet_prep.sources import regroup as module
 from imagenet_prep.sources.regroup import regroup
@@ -109,7 +109,7 @@ def test_several_tars_are_read_one_after_the_other(tmp_path: Path) -> None:
     recipe.write_text("source: {tar: [a.tar, b.tar]}\nrecord: inception\nshards: 3\n")
     found = []
     for way in ("shuffled", "sequential"):
-        dataset = load(recipe, None, make_engine("threads", 2))
+        dataset = RecipeSet.read(recipe)
         layout = Layout(tmp_path / way)
         convert(layout, make_engine("threads", 2), dataset.options.replace(read_order=way), dataset=dataset)
         found.append({path.name: path.read_bytes() for path in existing(layout.output_dir, "*-of-*")})

@@ -29,7 +29,7 @@ from imagenet_prep.ilsvrc2012.portals import ZIP, KaggleZip
 from imagenet_prep.ilsvrc2012.raw_data import find_source
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.model import Silent
-from imagenet_prep.recipes.loading import load
+from imagenet_prep.recipes.recipe_set import RecipeSet
 from imagenet_prep.registry import ILSVRC2012
 from imagenet_prep.shards import room
 from imagenet_prep.stages.convert import convert, foresee
@@ -137,7 +137,7 @@ def broken() -> bytes:
 def remedy(layout: Layout, options: ConvertOptions, recipe: Path | None = None) -> str:
     """What a conversion that meets a bad image says to do about it."""
     progress = Silent()
-    dataset = load(recipe, None, ENGINE) if recipe else ILSVRC2012
+    dataset = RecipeSet.read(recipe) if recipe else ILSVRC2012
     with pytest.raises(DataProblemsError):
         convert(layout, ENGINE, options, dataset=dataset, progress=progress)
     return next(note for note in progress.notes if note.startswith("bad image: "))
@@ -183,7 +183,7 @@ def test_an_image_of_a_recipe(tmp_path: Path, record: str) -> None:
     assert "check: header in the recipe accepts it unchanged" in said
     assert "--check" not in said
     recipe.write_text(f"{text}check: header\n")
-    convert(Layout(tmp_path / "out"), ENGINE, dataset=load(recipe, None, ENGINE))
+    convert(Layout(tmp_path / "out"), ENGINE, dataset=RecipeSet.read(recipe))
 
 
 @pytest.mark.parametrize("more", ["content: pixels\n", "quality: 80\n", "resize: 8\n"])

@@ -19,7 +19,7 @@ from imagenet_prep.engines import make_engine
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.model import Box, Problem, ProblemKind
 from imagenet_prep.pipeline import report
-from imagenet_prep.recipes.loading import load
+from imagenet_prep.recipes.recipe_set import RecipeSet
 from imagenet_prep.stages.convert import convert
 from imagenet_prep.stages.report import write_report
 from imagenet_prep.storage.layout import Layout
@@ -273,7 +273,7 @@ def recipe_layouts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Layout
     for name, text in recipes.items():
         (folder / f"{name}.yaml").write_text(text)
         layouts[name] = Layout(folder / f"{name}-shards")
-        convert(layouts[name], ENGINE, dataset=load(folder / f"{name}.yaml", None, ENGINE))
+        convert(layouts[name], ENGINE, dataset=RecipeSet.read(folder / f"{name}.yaml"))
         report(layouts[name], ENGINE)
         layouts[name] = layouts[name].one_set()
     return layouts

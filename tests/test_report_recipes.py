@@ -19,9 +19,8 @@ from test_report import Page, odd_of, write_shard
 
 from imagenet_prep.demo import photographs
 from imagenet_prep.engines import make_engine
-from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.pipeline import report
-from imagenet_prep.recipes.loading import load
+from imagenet_prep.recipes.recipe_set import RecipeSet
 from imagenet_prep.reporting.census import Candidate, SplitCensus
 from imagenet_prep.reporting.charts import TIMES
 from imagenet_prep.reporting.lenient import names_of, see
@@ -61,8 +60,7 @@ def made(folder: Path, recipe: str, name: str = "flowers") -> Layout:
     path = folder / f"{name}.yaml"
     path.write_text(recipe)
     layout = Layout(folder / "out")
-    plan = load(path, None, ENGINE)
-    convert(layout, ENGINE, ConvertOptions(compression=plan.compression, skip_bad=plan.skip_bad), dataset=plan)
+    convert(layout, ENGINE, dataset=RecipeSet.read(path))
     report(layout, ENGINE)
     return layout.one_set()
 

@@ -15,7 +15,7 @@ from imagenet_prep.demo import photographs
 from imagenet_prep.engines import make_engine
 from imagenet_prep.ilsvrc2012.facts import ARCHIVES
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions
-from imagenet_prep.recipes.loading import load
+from imagenet_prep.recipes.recipe_set import RecipeSet
 from imagenet_prep.stages.annotate import annotate
 from imagenet_prep.stages.convert import convert
 from imagenet_prep.stages.status import StageStatus, status
@@ -180,7 +180,7 @@ def test_what_repair_can_not_mend(converted: Layout) -> None:
     converted.manifest_path.write_bytes(b"{")
     assert verify(converted, ENGINE).problems
     assert "manifest.json: remove it" in stage(converted, "verify").detail
-    assert status(converted).following.split()[1] == "verify"
+    assert status(converted).following.split()[1] == "convert"
 
 
 def test_a_part_without_a_manifest(converted: Layout, tmp_path: Path) -> None:
@@ -236,7 +236,7 @@ def test_damaged_state_files(converted: Layout) -> None:
     """State files that hold garbage never keep status from answering."""
     for path in (converted.manifest_path, converted.journal_path, converted.checked_path):
         path.write_bytes(b'{"\xff')
-    assert stage(converted, "convert").state == "unknown"
+    assert stage(converted, "convert").state == "partly"
 
 
 def test_as_dict_is_json(converted: Layout) -> None:
@@ -264,7 +264,7 @@ def flowers(tmp_path: Path) -> Path:
 
 def convert_recipe(recipe: Path, layout: Layout) -> Layout:
     """The same layout, once the recipe's shards are there."""
-    convert(layout, ENGINE, dataset=load(recipe, layout.raw, ENGINE))
+    convert(layout, ENGINE, dataset=RecipeSet.read(recipe))
     return layout.one_set()
 
 
@@ -287,7 +287,7 @@ def test_a_damaged_set_of_a_recipe_is_repaired(flowers: Path, tmp_path: Path) ->
     repair = f"imagenet-prep repair {tmp_path}/d --raw {tmp_path} --output {tmp_path}/o"
     layout.shard_path("train-00001-of-00003").unlink()
     assert stage(layout, "convert") == StageStatus("convert", "partly", "4 of 5 shards")
-    assert status(layout).following == repair
+    assert status(layout).following == repair.replace("repair", "convert") + f" --config {flowers}"
     assert verify(Layout(tmp_path / "o"), ENGINE).problems
     assert stage(layout, "verify").state == "problems"
     assert status(layout).following == repair
@@ -300,12 +300,12 @@ def test_a_recipe_under_way(flowers: Path, tmp_path: Path) -> None:
     layout.shard_path("train-00001-of-00003").unlink()
     found = status(layout)
     assert found.stages == (
-        StageStatus("convert", "partly", "train: 2 of 3 shards; validation: 2 of 2 shards"),
-        StageStatus("verify", "not started", "the conversion is not finished"),
+        StageStatus("convert", "partly", "4 of 5 shards"),
+        StageStatus("verify", "not started", "the shards have not been verified yet"),
     )
     assert found.following == f"imagenet-prep convert {tmp_path}/out --config {flowers}"
     layout.journal_path.unlink()
-    assert stage(layout, "convert") == StageStatus("convert", "partly", "started, no shard is done yet")
+    assert stage(layout, "convert") == StageStatus("convert", "partly", "0 of 5 shards")
     convert_recipe(flowers, layout)
     assert states(layout) == ["done", "not started"]
 
@@ -319,7 +319,7 @@ def test_a_recipe_begun(flowers: Path, tmp_path: Path) -> None:
     lines = layout.journal_path.read_text().splitlines(keepends=True)
     layout.journal_path.write_text("".join(line for line in lines if "train-" in line))
     found = status(Layout(layout.data_dir))
-    assert found.stages[0].detail == "train: 3 of 3 shards; validation: 0 of 2 shards"
+    assert found.stages[0].detail == "3 of 5 shards"
     assert found.following == f"imagenet-prep convert {tmp_path}/out --raw {data} --config {flowers}"
 
 

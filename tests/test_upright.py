@@ -23,7 +23,8 @@ from imagenet_prep.images.pixels import Reencode
 from imagenet_prep.images.prepare import prepare, read_orientation
 from imagenet_prep.model import Box, Item
 from imagenet_prep.pipeline import verify_and_repair
-from imagenet_prep.recipes.loading import load, read
+from imagenet_prep.recipes.loading import read
+from imagenet_prep.recipes.recipe_set import RecipeSet
 from imagenet_prep.registry import imagenet_options
 from imagenet_prep.shards.run import ConvertSummary
 from imagenet_prep.stages.convert import convert
@@ -141,8 +142,8 @@ def photographs(tmp_path: Path) -> Path:
 def made(folder: Path, more: str = SMALLER, **options: Any) -> ConvertSummary:
     """Convert the photographs by a recipe."""
     (folder / "recipe.yaml").write_text(f"source: {{folders: in}}\nshards: 4\n{more}")
-    plan = load(folder / "recipe.yaml", None, ENGINE)
-    return convert(Layout(folder / "out"), ENGINE, ConvertOptions(**options), dataset=plan)
+    dataset = RecipeSet.read(folder / "recipe.yaml")
+    return convert(Layout(folder / "out"), ENGINE, ConvertOptions(**options), dataset=dataset)
 
 
 def sizes(folder: Path) -> dict[str, tuple[int, int]]:

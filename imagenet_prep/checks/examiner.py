@@ -1,21 +1,15 @@
-"""Finding: a fault and its place. Examiner and KnownSet: what a data set knows about its own shards."""
+"""Finding: a fault and its place. Examiner: reads one record of a data set and finds its faults."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from imagenet_prep.images import jpeg, pixels
-from imagenet_prep.model import Problem, ProblemKind, StageStatus, State
-from imagenet_prep.storage.layout import Layout
-from imagenet_prep.storage.location import AnyPath
+from imagenet_prep.model import Problem, ProblemKind
 from imagenet_prep.tfrecord.example import KINDS, BytesList, ExampleError, Feature, Int64List, parse_example
-
-if TYPE_CHECKING:
-    from imagenet_prep.checks.inventory import Checked, Inventory
-
 
 LIMIT = 20
 """Problems of one kind that are listed for one shard; the rest are counted."""
@@ -87,7 +81,7 @@ def printable(text: str) -> str:
     return short if short.isprintable() else repr(short)
 
 
-# what a data set knows -----------------------------------------------------------------------------------------------
+# one record --------------------------------------------------------------------------------------------------------
 
 
 class Seen(NamedTuple):  # a tuple is built in a third of the time of a frozen dataclass
@@ -110,99 +104,9 @@ class Examiner(Protocol):
         ...
 
 
-class Published(NamedTuple):
-    """The facts of a whole split of a published data set: images, classes, shards, boxes (None: unknown)."""
-
-    images: int
-    classes: int
-    shards: int
-    boxes: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class SetFindings:
-    """The findings in all shards together, in addition to each report's problems.
-
-    ``flavour``, ``differences`` and ``order`` are as in Verdict.
-    """
-
-    problems: tuple[Problem, ...]
-    notes: tuple[str, ...] = ()
-    flavour: str = ""
-    differences: tuple[str, ...] = ()
-    order: str = "unknown"
-
-
 def no_words(wnid: str | None, filename: str) -> str:
     """A ``words_of`` for records that hold the words of their classes themselves, or have none."""
     return ""
-
-
-class KnownSet(Protocol):
-    """A data set whose shards can be checked: by the facts of ILSVRC2012, or by what a recipe promises."""
-
-    @property
-    def name(self) -> str:
-        """Its name."""
-        ...
-
-    @property
-    def splits(self) -> tuple[str, ...]:
-        """Its splits in order: the prefixes of shard names."""
-        ...
-
-    @property
-    def images(self) -> Mapping[str, int]:
-        """The number of images that each split should have."""
-        ...
-
-    @property
-    def is_part(self) -> bool:
-        """Whether its manifest records less than the whole, judged by the facts and not by its own totals."""
-        ...
-
-    @property
-    def published(self) -> Mapping[str, Published] | None:
-        """The facts of each split of the whole set; None for a set without published facts."""
-        ...
-
-    @property
-    def words_of(self) -> Callable[[str | None, str], str]:
-        """A function from a class's wnid or an image's name to words, "" if neither tells; picklable."""
-        ...
-
-    @property
-    def is_known_before_its_end(self) -> bool:
-        """Whether its shards can be checked before the manifest exists."""
-        ...
-
-    @property
-    def compares_records(self) -> bool:
-        """Whether ``check_set`` needs every record of every shard, and not only the totals of each shard."""
-        ...
-
-    def stages_before(self, layout: Layout) -> tuple[StageStatus, ...]:
-        """The status of the stages before convert; empty if there are none."""
-        return ()
-
-    def following(self, layout: Layout, states: Mapping[str, State]) -> str:
-        """The advice for an unfinished convert; ``states`` are the states of the stages."""
-        ...
-
-    def refuse_unfinished(self, layout: Layout, damage: str) -> None:
-        """Raise InputError if its shards can't be checked before its manifest exists (``damage``: why it does not)."""
-
-    def notes(self, inventory: Inventory, *, is_part: bool) -> Iterator[str]:
-        """Notes about the set at hand, before a shard is read."""
-        yield from ()
-
-    def examiner(self, foreign: Sequence[AnyPath], *, decode: bool) -> Examiner:
-        """The examiner of each record; ``foreign`` are the shards of unknown origin."""
-        ...
-
-    def check_set(self, inventory: Inventory, checked: Checked, examiner: Examiner, *, is_part: bool) -> SetFindings:
-        """The findings in all reports together, including each report's own problems."""
-        ...
 
 
 _INCEPTION: Mapping[str, tuple[str, ...]] = {

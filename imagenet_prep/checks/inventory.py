@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 
-from imagenet_prep.checks.examiner import LIMIT, KnownSet, Published
+from imagenet_prep.checks.dataset import Dataset, Published
+from imagenet_prep.checks.examiner import LIMIT
 from imagenet_prep.checks.index_check import corrected, settle
 from imagenet_prep.checks.shard_check import REMEDY_FOREIGN, ShardReport, remedy_own
 from imagenet_prep.datasets import order
@@ -73,7 +74,7 @@ class Inventory:
 # existing and expected shards ------------------------------------------------------------------------------------
 
 
-def take_inventory(layout: Layout, dataset: KnownSet, manifest: Manifest | None) -> Inventory:
+def take_inventory(layout: Layout, dataset: Dataset, manifest: Manifest | None) -> Inventory:
     """Existing and expected shards: from the sound manifest, otherwise from the journal and the names of the files.
 
     Raises:
@@ -96,10 +97,11 @@ def take_inventory(layout: Layout, dataset: KnownSet, manifest: Manifest | None)
             return Inventory(dataset.name, images, sizes, set_out, None, infos, is_unfinished=True)
         shards = {split: list(_set_of(split, sizes)) for split in dataset.splits}
     else:
+        again = dataset.following(layout, {"convert": "partly", "annotate": "done"})
         raise InputError(
-            f"no shards in {layout.output_dir}",
-            "expected files such as train-00000-of-01024",
-            f"{command('convert', layout.data_dir)}    (or name the folder that holds them)",
+            f"no shards in {layout.output_dir}" + (f" of {dataset.name}" if layout.set_name else ""),
+            f"expected files such as {(*dataset.splits, 'train')[0]}-00000-of-01024",
+            f"{again}    (or name the folder that holds them)",
         )
     return Inventory(dataset.name, dataset.images, sizes, shards, manifest, infos)
 

@@ -25,8 +25,8 @@ from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import AnyPath, local_or_none
 
 if TYPE_CHECKING:
+    from imagenet_prep.checks.dataset import Dataset
     from imagenet_prep.checks.verdict import Verdict
-    from imagenet_prep.datasets.dataset import Dataset
     from imagenet_prep.datasets.declarations import MakingOptions
     from imagenet_prep.fetch.access import SignIn
     from imagenet_prep.fetch.providers import Site
@@ -227,7 +227,7 @@ def convert(data_dir: Path, raw: Path | None, output: Path | None, quiet: bool, 
 
     engine, progress = _engine(given), make_progress(quiet)
     share = _noted(given["share"], progress)
-    layout, dataset, options = _job(Layout(data_dir, raw, output), engine, given, progress)
+    layout, dataset, options = _job(Layout(data_dir, raw, output), given, progress)
     if given["config"] is None:
         _data_must_be_there(raw or data_dir)
     if given["dry_run"]:
@@ -603,9 +603,7 @@ def _convert_options(given: Mapping[str, Any]) -> ConvertOptions:
     return options
 
 
-def _job(
-    layout: Layout, engine: Engine, given: Mapping[str, Any], progress: Progress
-) -> tuple[Layout, Dataset, MakingOptions]:
+def _job(layout: Layout, given: Mapping[str, Any], progress: Progress) -> tuple[Layout, Dataset, MakingOptions]:
     """The shards' folder, data set and settings: from a recipe, or from options for ILSVRC2012."""
     from imagenet_prep.registry import ILSVRC2012
 
@@ -613,7 +611,8 @@ def _job(
     if given["config"] is None:
         return layout, ILSVRC2012, options
     from imagenet_prep.recipes.inputs import shards_dir
-    from imagenet_prep.recipes.loading import load, read
+    from imagenet_prep.recipes.loading import read
+    from imagenet_prep.recipes.recipe_set import RecipeSet
     from imagenet_prep.recipes.rules import is_imagenet
     from imagenet_prep.registry import imagenet_options
 
@@ -624,12 +623,13 @@ def _job(
         by_recipe = imagenet_options(file)
         return layout, ILSVRC2012, by_recipe.replace(**call, skip_bad=options.skip_bad or by_recipe.skip_bad)
     output = shards_dir(file, layout.output_dir)
-    layout = layout if output == layout.output_dir else dataclasses.replace(layout, output=output)
+    if output != layout.output_dir:
+        layout = dataclasses.replace(layout, output=output)
+        progress.note(f"the shards are in {output}: the DATA_DIR of verify, status, repair and report")
     if options.consume:
         raise UsageError(f"--consume with --config {given['config']}", "expected ImageNet, whose digests are known")
-    dataset = load(file, layout.raw, engine, layout=layout, skip_bad=options.skip_bad, progress=progress)
-    reading = {name: getattr(file.recipe, name) for name in ("read_order", "memory")}
-    return layout, dataset, dataset.options.replace(**call, **reading)
+    dataset = RecipeSet.read(file)
+    return layout, dataset, dataset.options.replace(**call, skip_bad=options.skip_bad or file.recipe.skip_bad)
 
 
 def _refuse_with_recipe(given: Mapping[str, Any]) -> None:

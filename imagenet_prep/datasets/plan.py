@@ -155,7 +155,10 @@ class PlannedSet:
         settings: those that decide bytes.
         expected: images of the whole data set, by split.
         options: the settings that make the same set again.
-        notes: messages for the user before the work, and ``closing`` after it.
+        notes: messages for the user.
+        asked: the inputs of the plan; None if only listing tells whether it still holds.
+        lists: files to write before the first shard, with their content.
+        recipe: the recipe's path, and the base of its relative paths.
     """
 
     entry: DatasetEntry
@@ -164,8 +167,9 @@ class PlannedSet:
     expected: Mapping[str, int]
     options: Settings = ()
     notes: tuple[str, ...] = ()
-    closing: tuple[str, ...] = ()
     asked: Asked | None = None
+    lists: Mapping[AnyPath, bytes] = field(default_factory=dict)
+    recipe: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,21 +219,26 @@ def source_record(planned: PlannedSplit) -> dict[str, object]:
 
 
 def refuse_other_images(planned: PlannedSplit, manifest: Manifest) -> None:
-    """Raise unless names, sizes and labels are the recorded ones; times and the kind of container may differ."""
+    """Raise unless names, sizes, labels and boxes are the recorded ones; times and the kind of container may differ."""
     split, source = planned.catalog.split, planned.source
     expected, found = manifest.sources.get(split), source_record(planned)
     if not isinstance(expected, dict):
         raise not_understood(f"source of the {split} images")
-    if all(expected.get(key) == found[key] for key in ("images", "names_and_sizes")):
-        return
-    detail = f"expected {expected.get('images')} images, got {found['images']}"
-    if expected.get("images") == found["images"]:
-        detail = f"their number is the same, {found['images']}, but some have other names or sizes"
-    raise InputError(
-        f"the {split} images in {source} are not those that the shards were made from",
-        detail,
-        "restore those or name their folder with --raw, or make the set again with imagenet-prep convert --overwrite",
-    )
+    if any(expected.get(key) != found[key] for key in ("images", "names_and_sizes")):
+        detail = f"expected {expected.get('images')} images, got {found['images']}"
+        if expected.get("images") == found["images"]:
+            detail = f"their number is the same, {found['images']}, but some have other names or sizes"
+        raise InputError(
+            f"the {split} images in {source} are not those that the shards were made from",
+            detail,
+            "restore them or name their folder with --raw, or make the set again: imagenet-prep convert --overwrite",
+        )
+    if (boxes := len(planned.catalog.boxes) // 4) != manifest.totals[split].boxes:
+        raise InputError(
+            f"the {split} boxes differ from those in the shards",
+            f"expected {manifest.totals[split].boxes} boxes, got {boxes}",
+            "restore their file, or make it again with imagenet-prep annotate",
+        )
 
 
 SCHEMA = 1
@@ -432,7 +441,6 @@ def _renumbered(plans: Sequence[ShardPlan], catalog: Catalog, settings: str) -> 
 def plan_of(
     planned: PlannedSet,
     layout: Layout,
-    recipe: Mapping[str, str] | None,
     before: Plan | None,
     packed: Mapping[str, PackedCatalog],
 ) -> Plan:
@@ -457,7 +465,7 @@ def plan_of(
         expected=planned.expected,
         options=planned.options,
         raw=str(layout.raw.resolve()) if layout.raw else None,
-        recipe=recipe or {},
+        recipe=planned.recipe,
         stamps={name: {**known.get(name, {}), **split.stamps} for name, split in splits.items()},
         times={name: tuple(split.times) for name, split in splits.items()},
         rows={name: each.name for name, each in packed.items()},

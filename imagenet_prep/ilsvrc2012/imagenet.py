@@ -7,7 +7,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from imagenet_prep.checks.examiner import Examiner, KnownSet, Published, SetFindings
+from imagenet_prep.checks.dataset import Dataset, Published, SetFindings
+from imagenet_prep.checks.examiner import Examiner
 from imagenet_prep.datasets.plan import load_plan
 from imagenet_prep.errors import InputError
 from imagenet_prep.escaping import Settings, command
@@ -23,7 +24,7 @@ from imagenet_prep.tfrecord import inception
 
 if TYPE_CHECKING:
     from imagenet_prep.checks.inventory import Checked, Inventory
-    from imagenet_prep.datasets.plan import Asked, PlannedSet, PlannedSplit
+    from imagenet_prep.datasets.plan import Asked, PlannedSet
     from imagenet_prep.ilsvrc2012.record_check import ImageNetExaminer
 
 ENTRY = DatasetEntry(ILSVRC2012, facts.NAME, facts.SPLITS, inception.PROMISE)
@@ -36,7 +37,7 @@ PUBLISHED = {
 
 
 @dataclass(frozen=True, slots=True)
-class ImageNet(KnownSet):
+class ImageNet(Dataset):
     """ILSVRC2012, or a part of it.
 
     Args:
@@ -50,11 +51,8 @@ class ImageNet(KnownSet):
     planned: Mapping[str, int] = field(default_factory=dict)
 
     splits = facts.SPLITS
-    options = ConvertOptions()
-    recipe_file = None
     set_name = ""
     words_of = staticmethod(facts.words_of)
-    is_known_before_its_end = True
     compares_records = True
 
     @classmethod
@@ -77,10 +75,12 @@ class ImageNet(KnownSet):
         """ILSVRC2012, or the part's name."""
         return self.part.name
 
-    # plans -----------------------------------------------------------------------------------------------------
+    @property
+    def options(self) -> ConvertOptions:
+        """The settings of the manifest, or the defaults; raises InputError if the manifest has impossible ones."""
+        return options_from(self.manifest) if self.manifest else ConvertOptions()
 
-    def prepare(self) -> None:
-        """Write nothing: no file must exist before its shards."""
+    # plans -----------------------------------------------------------------------------------------------------
 
     def ask(self, layout: Layout, options: ConvertOptions) -> Asked | None:
         """The copies that are there, their boxes, and the settings; None, too, where a split is missing."""
@@ -89,22 +89,18 @@ class ImageNet(KnownSet):
         sources = find_sources(layout)
         return ask(layout, options, sources) if len(sources) == len(facts.SPLITS) else None
 
-    def plan(self, layout: Layout, engine: Engine, options: ConvertOptions, progress: Progress) -> PlannedSet:
-        """Index every split that is present, and cut it into plans; raises as Dataset."""
+    def plan(
+        self,
+        layout: Layout,
+        engine: Engine,
+        options: ConvertOptions,
+        progress: Progress,
+        splits: Collection[str] = (),
+    ) -> PlannedSet:
+        """Index every split that is present, or ``splits``, and cut it into plans; raises as Dataset."""
         from imagenet_prep.ilsvrc2012.planning import plan
 
-        return plan(layout, engine, options, progress)
-
-    def refuse_without_source(self) -> None:
-        """Require nothing: only the raw data of splits with wrong shards is needed."""
-
-    def plan_again(
-        self, layout: Layout, engine: Engine, manifest: Manifest, splits: Collection[str], progress: Progress
-    ) -> tuple[ConvertOptions, list[PlannedSplit]]:
-        """Plan some splits as the manifest records them; see planning.plan_again."""
-        from imagenet_prep.ilsvrc2012.planning import plan_again
-
-        return plan_again(layout, engine, manifest, splits, progress)
+        return plan(layout, engine, options, progress, splits)
 
     def stages_before(self, layout: Layout) -> tuple[StageStatus, ...]:
         """Download, untar, annotate."""
@@ -115,7 +111,7 @@ class ImageNet(KnownSet):
         return stages_before(layout, made)
 
     def following(self, layout: Layout, states: Mapping[str, State]) -> str:
-        """The first of download, annotate and convert that is needed; see KnownSet."""
+        """The first of download, annotate and convert that is needed; see Dataset."""
         from imagenet_prep.ilsvrc2012.boxes import find_annotations
         from imagenet_prep.ilsvrc2012.raw_data import (
             fetched_from,
@@ -142,7 +138,7 @@ class ImageNet(KnownSet):
         settings: Settings = plan.options if plan else ()
         if self.manifest is not None and not (plan and self.part.recorded):  # it records a file's name, not its path
             with suppress(InputError):
-                settings = options_from(self.manifest).chosen()
+                settings = self.options.chosen()
         return command("convert", layout.data_dir, (*layout.elsewhere(plan.raw_dir if plan else None), *settings))
 
     # expectations for its shards ------------------------------------------------------------------------------
@@ -178,9 +174,6 @@ class ImageNet(KnownSet):
             for split in facts.SPLITS
         }
 
-    def refuse_unfinished(self, layout: Layout, damage: str) -> None:
-        """Require nothing: without a manifest, the facts describe the shards."""
-
     def notes(self, inventory: Inventory, *, is_part: bool) -> Iterator[str]:
         """Describe the reference for these shards, and how many have a published size."""
         name = self.part.name
@@ -210,7 +203,7 @@ class ImageNet(KnownSet):
         return ImageNetExaminer(recognise(foreign) if foreign else INCEPTION, decode, self.part)
 
     def check_set(self, inventory: Inventory, checked: Checked, examiner: Examiner, *, is_part: bool) -> SetFindings:
-        """Check that every image occurs once, in order, and every class has one; see KnownSet."""
+        """Check that every image occurs once, in order, and every class has one; see Dataset."""
         from imagenet_prep.ilsvrc2012.set_check import check_set
 
         return check_set(inventory, checked, examiner, is_part=is_part)

@@ -14,7 +14,6 @@ from imagenet_prep.datasets.plan import (
     PlannedSplit,
     cut,
     load_plan,
-    refuse_other_images,
 )
 from imagenet_prep.errors import IncompleteError, InputError, UsageError
 from imagenet_prep.escaping import command
@@ -32,54 +31,74 @@ from imagenet_prep.ilsvrc2012.raw_data import (
     refuse_empty,
     refuse_encoded_again,
 )
-from imagenet_prep.ilsvrc2012.settings import ConvertOptions, check_options, options_from
+from imagenet_prep.ilsvrc2012.settings import ConvertOptions, check_options
 from imagenet_prep.ilsvrc2012.source import ImageSource, expected_images, missing_text
 from imagenet_prep.images.prepare import Check
 from imagenet_prep.model import Engine, Progress
 from imagenet_prep.sources.catalog import Catalog
-from imagenet_prep.state.manifest import Manifest
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import AnyPath
 from imagenet_prep.text import number_of
 
 
-def plan(layout: Layout, engine: Engine, options: ConvertOptions, progress: Progress) -> PlannedSet:
-    """Index every split that is present, and cut it into plans; raises as Dataset."""
+def plan(
+    layout: Layout, engine: Engine, options: ConvertOptions, progress: Progress, splits: Collection[str] = ()
+) -> PlannedSet:
+    """Index every split that is present, or ``splits``, and cut it into plans; raises as Dataset.
+
+    With ``splits`` the digests of the shards prove the images, so ``check`` is "header".
+    """
     check_options(options)
-    found = find_sources(layout)
-    for split in facts.SPLITS:
-        if split not in found:
-            refuse_astray(layout, split)
-            refuse_encoded_again(layout, split)
-    if not found:
-        raise nothing_found(layout)
-    notes = _check_files(found, options)
+    found = _require_sources(layout, splits)
+    if splits:
+        options = options.replace(check="header")
+        if kept := _kept(layout, options, found):
+            return kept
+    notes = [] if splits else _check_files(found, options)
     catalogs = {split: _read(source, engine, progress, options.part) for split, source in found.items()}
-    notes += _check_complete(layout, found, catalogs, options)
-    for split, source in found.items():
-        if not catalogs[split]:
-            refuse_empty(source, options.part)
-    splits: list[PlannedSplit] = []
+    if not splits:
+        notes += _check_complete(layout, found, catalogs, options)
+    planned: list[PlannedSplit] = []
     for split, catalog in catalogs.items():
-        count = options.shards(split)
-        if count > (most := order.most_shards(len(catalog))):
-            what = f"can't cut {number_of(len(catalog), 'image')} into {number_of(count, f'{split} shard')}"
-            raise UsageError(what, f"expected at most {most:,}")
-        if count > len(catalog):
-            notes.append(_empty_shards(split, len(catalog), count))
+        if not catalog:
+            refuse_empty(found[split], options.part)
+        notes += _check_count(split, len(catalog), options.shards(split))
         _refuse_missing_boxes(split, layout, options)
         notes += _attach_boxes(catalog, layout, options)
-        splits.append(_plan_split(catalog, found[split], layout, options))
+        planned.append(_plan_split(catalog, found[split], layout, options))
     part = options.part
     return PlannedSet(
         entry=dataclasses.replace(ENTRY, name=part.name, classes=part.recorded),
-        splits=tuple(splits),
+        splits=tuple(planned),
         settings=options.settings(),
         expected={split: expected_images(catalogs.get(split), split, part) for split in facts.SPLITS},
         options=options.chosen(),
         notes=tuple(notes),
         asked=ask(layout, options, found),
     )
+
+
+def _require_sources(layout: Layout, splits: Collection[str]) -> dict[str, ImageSource]:
+    """The sources of ``splits``; without any, those of every split that is present.
+
+    Raises:
+        InputError: one is missing, or all are.
+    """
+    found = find_sources(layout)
+    for split in splits or facts.SPLITS:
+        if split in found:
+            continue
+        refuse_astray(layout, split)
+        refuse_encoded_again(layout, split)
+        if splits:
+            raise InputError(
+                f"no {split} images in {layout.raw_dir}",
+                "expected the archive or the folder that the shards were made from",
+                "put it back, or name the folder that holds it with --raw",
+            )
+    if not found:
+        raise nothing_found(layout)
+    return {split: found[split] for split in splits} if splits else found
 
 
 def find_sources(layout: Layout) -> dict[str, ImageSource]:
@@ -110,61 +129,26 @@ def _seen(source: ImageSource, boxes: AnyPath | None) -> list[str]:
     return found
 
 
-def plan_again(
-    layout: Layout, engine: Engine, manifest: Manifest, splits: Collection[str], progress: Progress
-) -> tuple[ConvertOptions, list[PlannedSplit]]:
-    """Plan some splits as the manifest records them, complete or not: for shards with known digests.
-
-    The digests prove the images, so ``check`` is "header".
-
-    Raises:
-        InputError: a split has no images, an archive or the boxes file is corrupt or has changed, or the manifest
-            is invalid.
-    """
-    options = options_from(manifest)
-    check_options(options)
-    if kept := _kept(layout, options, splits):
-        for planned_split in kept:
-            refuse_other_images(planned_split, manifest)
-            _refuse_other_boxes(planned_split.catalog, layout, manifest)
-        return options, kept
-    planned = []
-    for split in splits:
-        source = find_source(layout, split)
-        if source is None:
-            refuse_astray(layout, split)
-            refuse_encoded_again(layout, split)
-            raise InputError(
-                f"no {split} images in {layout.raw_dir}",
-                "expected the archive or the folder that the shards were made from",
-                "put it back, or name the folder that holds it with --raw",
-            )
-        catalog = _read(source, engine, progress, options.part)
-        _attach_boxes(catalog, layout, options)
-        planned.append(_plan_split(catalog, source, layout, options.replace(check="header")))
-        refuse_other_images(planned[-1], manifest)
-        _refuse_other_boxes(catalog, layout, manifest)
-    return options, planned
+def _kept(layout: Layout, options: ConvertOptions, sources: Mapping[str, ImageSource]) -> PlannedSet | None:
+    """These splits from the saved plan, if their copies are unchanged."""
+    plan, asked = load_plan(layout), ask(layout, options, sources)
+    if plan is None or asked is None:
+        return None
+    if any(plan.asked.get("raw", {}).get(split) != raw for split, raw in asked.raw.items()):
+        return None
+    return plan.read(layout, asked)
 
 
-def _kept(layout: Layout, options: ConvertOptions, splits: Collection[str]) -> list[PlannedSplit]:
-    """These splits from the saved plan, if their copies are unchanged; otherwise an empty list."""
-    plan, sources = load_plan(layout), find_sources(layout)
-    found = {split: sources[split] for split in splits if split in sources}
-    asked = ask(layout, options.replace(check="header"), found)
-    if plan is None or asked is None or len(found) < len(splits):
+def _check_count(split: str, images: int, shards: int) -> list[str]:
+    """A note if some shards will be empty; raises UsageError if most will."""
+    if shards > (most := order.most_shards(images)):
+        what = f"can't cut {number_of(images, 'image')} into {number_of(shards, f'{split} shard')}"
+        raise UsageError(what, f"expected at most {most:,}")
+    if shards <= images:
         return []
-    if any(plan.asked.get("raw", {}).get(split) != asked.raw[split] for split in splits):
-        return []
-    planned = plan.read(layout, asked)
-    return list(planned.splits) if planned else []
-
-
-def _empty_shards(split: str, images: int, shards: int) -> str:
-    """The note for a split with fewer images than shards."""
     there = f"{split}: {number_of(images, 'image')} in {number_of(shards, 'shard')}"
     option = "--train-shards" if split == facts.TRAIN else "--validation-shards"
-    return f"{there}: {shards - images:,} of these will be empty; set their number with {option}"
+    return [f"{there}: {shards - images:,} of these will be empty; set their number with {option}"]
 
 
 def _read(source: ImageSource, engine: Engine, progress: Progress, part: Part) -> Catalog:
@@ -270,16 +254,3 @@ def _depth(source: ImageSource, layout: Layout, options: ConvertOptions) -> Chec
     was_seen = isinstance(source, ConsumedImages) or checked_md5(layout, source.path) == source.md5
     is_published = source.md5 and was_seen
     return "header" if is_published else "decode"
-
-
-def _refuse_other_boxes(catalog: Catalog, layout: Layout, manifest: Manifest) -> None:
-    expected, found = manifest.totals[catalog.split].boxes, len(catalog.boxes) // 4
-    if expected == found:
-        return
-    path = find_boxes_csv(layout, catalog.split)
-    raise InputError(
-        f"the {catalog.split} boxes differ from those in the shards",
-        f"expected {expected} boxes, got {found}"
-        + (f" from {path}" if path else f": {layout.boxes_csv} does not exist"),
-        f"make their file again: {command('annotate', layout.data_dir)}",
-    )

@@ -7,7 +7,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import pairwise
 
-from imagenet_prep.checks.examiner import Examiner, Finding, Findings, SetFindings
+from imagenet_prep.checks.dataset import SetFindings
+from imagenet_prep.checks.examiner import Examiner, Finding, Findings
 from imagenet_prep.checks.inventory import Checked, Inventory, check_totals
 from imagenet_prep.checks.shard_check import REMEDY_FOREIGN, ShardReport
 from imagenet_prep.datasets import order
@@ -76,7 +77,7 @@ class _Split:
 
 
 def check_set(inventory: Inventory, checked: Checked, examiner: Examiner, *, is_part: bool) -> SetFindings:
-    """Check that every image occurs once, in order, and every class has one; see KnownSet."""
+    """Check that every image occurs once, in order, and every class has one; see Dataset."""
     assert isinstance(examiner, ImageNetExaminer)
     splits = [_take(inventory, checked, examiner.part, split) for split in facts.SPLITS]
     problems: list[Problem] = []

@@ -13,9 +13,8 @@ from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import locate
 
 if TYPE_CHECKING:
-    from imagenet_prep.datasets.dataset import Dataset
+    from imagenet_prep.checks.dataset import Dataset
     from imagenet_prep.datasets.declarations import MakingOptions
-    from imagenet_prep.model import Engine
     from imagenet_prep.raw.raw_set import RawSet
 
 _Path = str | os.PathLike[str]
@@ -84,7 +83,7 @@ def _open_raw(layout: Layout, split: str, options: MakingOptions | None, config:
     from imagenet_prep.raw.raw_set import RawSet
 
     engine = make_engine("threads")  # a training process may hold resources that don't survive a fork
-    dataset, by_itself = _data_set(layout, engine, config)
+    dataset, by_itself = _data_set(config)
     options = options or by_itself
     if options.skip_bad:
         hint = "leave it out: a bad image is an error when it is read; or convert, and open the shards"
@@ -100,17 +99,18 @@ def _open_raw(layout: Layout, split: str, options: MakingOptions | None, config:
     return RawSet(found[split], first_label_of(planned.entry.classes, planned.settings))
 
 
-def _data_set(layout: Layout, engine: Engine, config: _Path | None) -> tuple[Dataset, MakingOptions]:
+def _data_set(config: _Path | None) -> tuple[Dataset, MakingOptions]:
     """The data set of the raw data, and its default options."""
     from imagenet_prep.registry import ILSVRC2012, imagenet_options
 
     if config is None:
         return ILSVRC2012, ILSVRC2012.options
-    from imagenet_prep.recipes.loading import load, read
+    from imagenet_prep.recipes.loading import read
+    from imagenet_prep.recipes.recipe_set import RecipeSet
     from imagenet_prep.recipes.rules import is_imagenet
 
     file = read(Path(config))
     if is_imagenet(file):
         return ILSVRC2012, imagenet_options(file)
-    dataset = load(file, layout.raw, engine, layout=layout)
+    dataset = RecipeSet.read(file)
     return dataset, dataset.options

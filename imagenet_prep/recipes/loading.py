@@ -18,7 +18,7 @@ from imagenet_prep.model import Engine, Progress, Silent
 from imagenet_prep.recipes import columns as cols
 from imagenet_prep.recipes import rules
 from imagenet_prep.recipes.columns import ENDINGS, Content, is_odd, is_of
-from imagenet_prep.recipes.inputs import Inputs, data_root, find_inputs, is_root_named
+from imagenet_prep.recipes.inputs import Inputs, data_root, find_inputs
 from imagenet_prep.recipes.labels import (
     Classes,
     Labelled,
@@ -76,7 +76,7 @@ def load(
         InputError: an input is missing or damaged, or contradicts the recipe; the error names file, line or path.
     """
     file = recipe if isinstance(recipe, RecipeFile) else read(recipe)
-    prefix_folder, prefix = rules.prefix_of(file)
+    _, prefix = rules.prefix_of(file)
     layout = dataclasses.replace(layout, set_name=prefix) if layout else None
     folder = data_root(file, local_path(root) if root else None)
     (progress or Silent()).note(f"listing the files of {file.path}")
@@ -113,9 +113,6 @@ def load(
     return RecipeDataset(
         path=file.path,
         splits=splits,
-        folder=prefix_folder,
-        set_name=prefix,
-        compression=file.recipe.compression,
         skip_bad=skip_bad or file.recipe.skip_bad,
         settings=settings_of(file, extra.features, content, listing, labelled.classes),
         features=inception.PROMISE if extra.features is None else cols.promise(extra.features),
@@ -123,7 +120,6 @@ def load(
         notes=(*notes, *found.notes, *labelled.notes, *_input_notes(inputs, folder)),
         warnings=tuple(missing_classes({each.name: _classes_in(each, labelled) for each in divisions})),
         manifest=inputs.manifest,
-        root=folder if is_root_named(root) else None,
         expected={
             prefixes[name] if isinstance(value, dict) else name: value
             for name, value in (file.recipe.expected or {}).items()

@@ -8,25 +8,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from imagenet_prep.datasets.declarations import MakingOptions
 from imagenet_prep.datasets.plan import InceptionRecorder, PlannedSet, Recorded, Recorder, cut
 from imagenet_prep.images import arrays, jpeg, pixels, png
 from imagenet_prep.images.jpeg import ImageError
 from imagenet_prep.images.pixels import Reencode, codec
 from imagenet_prep.images.prepare import Check, prepare
-from imagenet_prep.model import Engine, Item, Progress
+from imagenet_prep.model import Item
 from imagenet_prep.recipes.columns import Content, Mapped
 from imagenet_prep.recipes.inputs import ManifestFile
 from imagenet_prep.recipes.labels import Classes, Labelled, class_notes
 from imagenet_prep.recipes.recipe_file import RecipeFile
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.state.manifest import RECIPE, DatasetEntry
-from imagenet_prep.storage.files import save_bytes
-from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import AnyPath
-from imagenet_prep.storage.refusals import writing
 from imagenet_prep.tfrecord import example
-from imagenet_prep.tfrecord.compression import Compression
 from imagenet_prep.tfrecord.example import BytesList, FloatList, Int64List, Kind, SplitEntry, encode_entry, varint
 
 if TYPE_CHECKING:
@@ -286,63 +281,31 @@ class SplitPlan:
 
 @dataclass(frozen=True, slots=True)
 class RecipeDataset:
-    """A whole recipe, compared with its inputs; see Dataset.
+    """A whole recipe, compared with its inputs.
 
     Args:
         path: the recipe.
         splits: in the order in which the recipe has them.
-        folder: where below the output the shards go, as ``output_file_prefix`` says; "" for the output itself.
-        set_name: the prefix itself, without that folder; "" if there is none.
-        compression: of each shard.
         skip_bad: whether bad items are left out.
         settings: everything that decides bytes except the items, for fingerprints and the manifest; plain JSON.
         features: what every record holds: by name its kind, whether it may be missing, and how many values (None: any).
         classes: names, words and numbers of the classes; empty if there are none.
         notes: what to tell the user.
         warnings: the classes that a split lacks, as text.
-        manifest: a manifest_file that is still to be made; see ``prepare``.
-        root: the folder of relative paths, if ``--raw`` or DATAPATH named it; None: the recipe's own folder.
+        manifest: a manifest_file that is still to be made.
         expected: how many "images" and "classes" the recipe says that there are, in all or by prefix.
     """
 
     path: AnyPath
     splits: tuple[SplitPlan, ...]
-    folder: str
-    set_name: str
-    compression: Compression
     skip_bad: bool
     settings: Mapping[str, Any]
     features: Mapping[str, Mapping[str, Any]]
     classes: Classes
     notes: tuple[str, ...]
     manifest: ManifestFile | None = None
-    root: AnyPath | None = None
     expected: Mapping[str, Any] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
-
-    @property
-    def options(self) -> MakingOptions:
-        """How the recipe says that shards are made."""
-        return MakingOptions(compression=self.compression, skip_bad=self.skip_bad)
-
-    @property
-    def recipe_file(self) -> Mapping[str, str]:
-        """The path of the recipe file, and the root of its relative paths."""
-        root = {} if self.root is None else {"root": str(self.root)}
-        return {"recipe": str(self.path.resolve()), **root}
-
-    def ask(self, layout: Layout, options: MakingOptions) -> None:
-        """Nothing: its inputs have been listed."""
-
-    def plan(self, layout: Layout, engine: Engine, options: MakingOptions, progress: Progress) -> PlannedSet:
-        """All its shards."""
-        settings = {"skip_bad": options.skip_bad, "overwrite": options.overwrite}
-        said = f"the shards are in {layout.output_dir}: the DATA_DIR of verify, status, repair and report"
-        return dataclasses.replace(
-            self.cut(),
-            options=tuple((name, True) for name, is_set in settings.items() if is_set),
-            closing=(said,) if self.folder else (),
-        )
 
     def cut(self) -> PlannedSet:
         """Every split, cut into plans."""
@@ -363,20 +326,18 @@ class RecipeDataset:
             },
             expected={each.prefix: len(each.catalog) for each in self.splits},
             notes=(*self.notes, *class_notes(self.classes), *self.warnings),
+            lists=self._lists(),
         )
 
-    def prepare(self) -> None:
-        """Write the manifest_file that the recipe names and that was not there; nothing if there is none to make."""
+    def _lists(self) -> dict[AnyPath, bytes]:
+        """The content of the manifest_file that the recipe names and that is not there, by split if each has one."""
         made = self.manifest
         if made is None:
-            return
+            return {}
         lists: dict[AnyPath, Sequence[str]] = {} if made.paths else {made.path: made.names}
         for split in self.splits if made.paths else ():
             lists[made.paths[split.name]] = [made.lead + name for name in split.catalog.names]
-        for path, names in lists.items():
-            with writing(path):
-                path.parent.mkdir(parents=True, exist_ok=True)
-                save_bytes(path, "".join(f"{name}\n" for name in names).encode())
+        return {path: "".join(f"{name}\n" for name in names).encode() for path, names in lists.items()}
 
 
 # records --------------------------------------------------------------------------------------------------------

@@ -1,15 +1,17 @@
-"""A set that a recipe made, as far as it is known: from its manifest, or from its plan."""
+"""RecipeSet: the data set of a recipe, to be made, or known from its manifest or its plan."""
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from imagenet_prep.checks.examiner import Examiner, KnownSet, SetFindings, no_words
+from imagenet_prep.checks.dataset import Dataset, SetFindings
+from imagenet_prep.checks.examiner import Examiner, PromiseExaminer, holders, no_words
 from imagenet_prep.datasets.declarations import MakingOptions
-from imagenet_prep.datasets.plan import PlannedSplit, load_plan, refuse_other_images
+from imagenet_prep.datasets.plan import PlannedSet, load_plan
 from imagenet_prep.errors import InputError, PrepError, UsageError
 from imagenet_prep.escaping import command
 from imagenet_prep.model import Engine, Problem, ProblemKind, Progress, State
@@ -19,29 +21,48 @@ from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import AnyPath, local_or_none, locate
 
 if TYPE_CHECKING:
-    from imagenet_prep.checks.examiner import PromiseExaminer
     from imagenet_prep.checks.inventory import Checked, Inventory
+    from imagenet_prep.recipes.recipe_file import RecipeFile
 
 
 @dataclass(frozen=True, slots=True)
-class MadeByRecipe(KnownSet):
-    """A data set made by a recipe; see KnownSet.
+class RecipeSet(Dataset):
+    """The data set of a recipe; see Dataset.
 
     Args:
-        manifest: once it is whole.
-        path: the recipe file.
+        path: the recipe's file, if known.
         root: the folder of its relative paths, if that is not the recipe's own folder.
+        manifest: of its shards; before they are finished, the one that their plan promises.
+        file: the recipe as it was read, if its shards are to be made.
     """
 
-    manifest: Manifest | None
-    path: Path | None = None
+    path: Path | None
     root: AnyPath | None = None
+    manifest: Manifest | None = None
+    file: RecipeFile | None = None
 
     is_part = False
-    is_known_before_its_end = False
     compares_records = False
     published = None
     words_of = staticmethod(no_words)
+
+    @classmethod
+    def read(cls, recipe: Path | RecipeFile) -> RecipeSet:
+        """The data set to be made of a recipe; raises as ``recipes.loading.read``."""
+        from imagenet_prep.recipes.loading import read
+
+        file = read(recipe) if isinstance(recipe, Path) else recipe
+        return cls(file.path, file=file)
+
+    @classmethod
+    def find(cls, layout: Layout, manifest: Manifest | None) -> RecipeSet | None:
+        """The recipe's set of a folder, from its manifest if there is one; None if its shards are not a recipe's."""
+        plan = load_plan(layout)
+        recipe, root = (plan.recipe.get(key) if plan else None for key in ("recipe", "root"))
+        path = local_or_none(locate(recipe)) if recipe else None
+        known = manifest or (plan.manifest() if plan else None)
+        is_made = known.dataset.kind == RECIPE if known else bool(layout.set_name)  # ImageNet's sets have no prefix
+        return cls(path, locate(root) if root else None, known) if is_made else None
 
     @property
     def name(self) -> str:
@@ -51,8 +72,26 @@ class MadeByRecipe(KnownSet):
         return self.path.stem if self.path else "data set"
 
     @property
+    def set_name(self) -> str:
+        """The prefix that the recipe gives its shards."""
+        from imagenet_prep.recipes.rules import prefix_of
+
+        return prefix_of(self.file)[1] if self.file else ""
+
+    @property
+    def options(self) -> MakingOptions:
+        """The settings of the manifest, or of the recipe."""
+        if self.file is not None:
+            recipe = self.file.recipe
+            return MakingOptions(**{each: getattr(recipe, each) for each in ("compression", "skip_bad", *_READING)})
+        if self.manifest is None:
+            return MakingOptions()
+        compression = self.manifest.settings.get("compression", "none")
+        return MakingOptions(compression=compression, skip_bad=self.manifest.has_set_aside)
+
+    @property
     def splits(self) -> tuple[str, ...]:
-        """The splits that the manifest names; none before it exists."""
+        """The splits that manifest or plan name; none before they exist."""
         return self.manifest.dataset.splits if self.manifest else ()
 
     @property
@@ -61,37 +100,10 @@ class MadeByRecipe(KnownSet):
         totals = self.manifest.totals if self.manifest else {}
         return {split: totals[split].images if split in totals else 0 for split in self.splits}
 
-    def following(self, layout: Layout, states: Mapping[str, State]) -> str:
-        """Repair a finished set, or resume the conversion."""
-        if self.manifest is None:
-            return self.call_again(layout)
-        plan = load_plan(layout)
-        return command("repair", layout.data_dir, layout.elsewhere(plan.raw_dir if plan else None))
-
     # what its shards must be -----------------------------------------------------------------------------------
-
-    def refuse_unfinished(self, layout: Layout, damage: str) -> None:
-        """Its shards are not to be compared with ILSVRC2012, and nothing but the manifest tells what they must be."""
-        if self.manifest is not None:
-            return
-        again = f"run the same imagenet-prep convert again, with --config {self.path or 'RECIPE'}"
-        if damage:
-            what = f"{layout.manifest_path} is damaged: {damage}"
-            detail = "nothing else tells what the shards of a recipe must be"
-            raise InputError(what, detail, f"remove it and {again}")
-        merge = command("merge", layout.data_dir, Layout(layout.data_dir, output=layout.output).elsewhere())
-        raise InputError(
-            f"the conversion in {layout.output_dir} is not finished",
-            f"expected {layout.manifest_path.name}, which is written when every shard is done",
-            f"it finishes the set, or names the ranks to run again: {merge}"
-            if layout.rank_parts()
-            else f"{again}: finished shards are kept",
-        )
 
     def examiner(self, foreign: Sequence[AnyPath], *, decode: bool) -> PromiseExaminer:
         """The examiner that compares each record with the promise."""
-        from imagenet_prep.checks.examiner import PromiseExaminer, holders
-
         assert self.manifest is not None
         return PromiseExaminer(self.manifest.dataset.features, decode, holders(self.manifest.settings))
 
@@ -100,19 +112,18 @@ class MadeByRecipe(KnownSet):
         from imagenet_prep.checks.inventory import check_totals
         from imagenet_prep.recipes.splits import missing_classes
 
-        assert self.manifest is not None
-        problems: list[Problem] = []
+        manifest, problems = inventory.manifest, list[Problem]()
         for split in self.splits:
             shards = inventory.of(split)
             found = checked.of(shards)
             own = [problem for report in found for problem in report.problems]
-            if not own and len(found) == len(shards) and split in self.manifest.totals:
-                own += check_totals(split, found, len(checked.labels[split]), self.manifest, counts_alone=True)
+            if manifest and not own and len(found) == len(shards) and split in manifest.totals:
+                own += check_totals(split, found, len(checked.labels[split]), manifest, counts_alone=True)
             problems += own
-        if not problems:
+        if manifest and not problems:
             problems += self._check_expected(checked)
         labels = {split: [f"label {label}" for label in sorted(checked.labels[split])] for split in self.splits}
-        return SetFindings(tuple(problems), tuple(missing_classes(labels)), flavour="recipe")
+        return SetFindings(tuple(problems), tuple(missing_classes(labels)) if manifest else (), flavour="recipe")
 
     def _check_expected(self, checked: Checked) -> list[Problem]:
         """The totals that the recipe expects, compared with the records of all splits."""
@@ -130,7 +141,7 @@ class MadeByRecipe(KnownSet):
                 problems.append(Problem(ProblemKind.WRONG_COUNT, split or name, said, remedy))
         return problems
 
-    # making it again -------------------------------------------------------------------------------------------
+    # making them -----------------------------------------------------------------------------------------------
 
     def refuse_without_source(self) -> None:
         """Raise InputError if the recipe file has moved."""
@@ -141,31 +152,46 @@ class MadeByRecipe(KnownSet):
                 "put it back, and repair again",
             )
 
-    def plan_again(
-        self, layout: Layout, engine: Engine, manifest: Manifest, splits: Collection[str], progress: Progress
-    ) -> tuple[MakingOptions, list[PlannedSplit]]:
-        """Some splits as the recipe says now, which must be as it said then; and compared with them."""
-        from imagenet_prep.recipes.loading import load
+    def plan(
+        self,
+        layout: Layout,
+        engine: Engine,
+        options: MakingOptions,
+        progress: Progress,
+        splits: Collection[str] = (),
+    ) -> PlannedSet:
+        """List its files, and cut every split into plans; with ``splits``, the recipe must be the recorded one."""
+        from imagenet_prep.recipes.inputs import data_root, is_root_named
+        from imagenet_prep.recipes.loading import load, read
 
-        self.refuse_without_source()
-        path, root, skip_bad = self.path, layout.raw or self.root, manifest.has_set_aside
-        assert path is not None
-        found = load(path, root, engine, layout=layout, skip_bad=skip_bad, progress=progress)
-        planned = found.cut()
-        names = sorted({*planned.settings, *manifest.settings})
-        changed = [name for name in names if planned.settings.get(name) != manifest.settings.get(name)]
+        assert self.path is not None
+        file, root = self.file or read(self.path), layout.raw or self.root
+        found = load(file, root, engine, layout=layout, skip_bad=options.skip_bad, progress=progress).cut()
+        call = {"skip_bad": options.skip_bad, "overwrite": options.overwrite}
+        base = {"root": str(data_root(file, local_or_none(root) if root else None))} if is_root_named(root) else {}
+        found = dataclasses.replace(
+            found,
+            options=tuple((name, True) for name, is_set in call.items() if is_set),
+            recipe={"recipe": str(self.path.resolve()), **base},
+        )
+        return self._recorded(found, splits) if splits else found
+
+    def _recorded(self, planned: PlannedSet, splits: Collection[str]) -> PlannedSet:
+        """These splits; raises InputError if the settings are not those of the manifest."""
+        assert self.manifest is not None
+        recorded = self.manifest.settings
+        names = sorted({*planned.settings, *recorded})
+        changed = [name for name in names if planned.settings.get(name) != recorded.get(name)]
         if changed:
             raise InputError(
-                f"{path} is not the recipe that the shards were made by: it differs in {', '.join(changed)}",
-                f"expected {manifest.settings.get(changed[0])!r}, got {planned.settings.get(changed[0])!r}",
+                f"{self.path} is not the recipe that the shards were made by: it differs in {', '.join(changed)}",
+                f"expected {recorded.get(changed[0])!r}, got {planned.settings.get(changed[0])!r}",
                 "bring back the recorded recipe, or make the set again with this one: the same convert, --overwrite",
             )
-        again = [split for split in planned.splits if split.catalog.split in splits]
-        for split in again:
-            refuse_other_images(split, manifest)
-        return MakingOptions(compression=found.compression, skip_bad=skip_bad), again
+        own = tuple(split for split in planned.splits if split.catalog.split in splits)
+        return dataclasses.replace(planned, splits=own)
 
-    def call_again(self, layout: Layout) -> str:
+    def following(self, layout: Layout, states: Mapping[str, State]) -> str:
         """The same conversion again. A folder in the recipe's prefix is part of where the shards are: not given."""
         from imagenet_prep.recipes.loading import read
         from imagenet_prep.recipes.rules import prefix_of
@@ -177,19 +203,12 @@ class MadeByRecipe(KnownSet):
         root = layout.raw or self.root
         output = _outside(layout.output, folder) if layout.output else None
         data_dir = layout.data_dir if layout.output else _outside(layout.data_dir, folder)
-        plan = load_plan(layout) if self.manifest is None else None
+        plan = load_plan(layout)
         given = (("config", self.path or "RECIPE"), *(plan.options if plan else ()))
         return command("convert", data_dir, (*Layout(data_dir, root, output).elsewhere(), *given))
 
 
-def find_made(layout: Layout, manifest: Manifest | None) -> MadeByRecipe | None:
-    """The recipe's set, from its manifest if there is one; None if the shards are not a recipe's."""
-    plan = load_plan(layout)
-    recipe, root = (plan.recipe.get(key) if plan else None for key in ("recipe", "root"))
-    path = local_or_none(locate(recipe)) if recipe else None
-    known = manifest or plan
-    is_made = known.dataset.kind == RECIPE if known else bool(layout.set_name)  # ImageNet's sets have no prefix
-    return MadeByRecipe(manifest, path, locate(root) if root else None) if is_made else None
+_READING = ("read_order", "memory")
 
 
 def refuse_made(layout: Layout) -> None:
@@ -199,10 +218,10 @@ def refuse_made(layout: Layout) -> None:
         UsageError: it is.
     """
     layout = layout.sets()[0]
-    made = find_made(layout, usable_manifest(layout.manifest_path))
+    made = RecipeSet.find(layout, usable_manifest(layout.manifest_path))
     if made is None or (made.manifest is None and made.path is None):
         return
-    again = made.call_again(layout) if made.path else "give its recipe with --config"
+    again = made.following(layout, {}) if made.path else "give its recipe with --config"
     raise UsageError(
         f"{layout.output_dir} holds shards of the recipe {made.name}",
         "expected a folder for ILSVRC2012 alone: without --config that is what would be made",

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from imagenet_prep import __version__
-from imagenet_prep.checks.examiner import KnownSet, Published
+from imagenet_prep.checks.dataset import Dataset, Published
 from imagenet_prep.checks.verdict import SplitReport, Verdict
 from imagenet_prep.model import Problem
 from imagenet_prep.reporting.census import SHOWN_NAMES, Census, FeatureCensus, SplitCensus, Spread
@@ -58,7 +58,7 @@ class Subject:
         return self.published is None
 
     @classmethod
-    def describe(cls, dataset: KnownSet, manifest: Manifest | None, census: Census) -> Subject:
+    def describe(cls, dataset: Dataset, manifest: Manifest | None, census: Census) -> Subject:
         """The subject of a known data set, from its manifest and its census."""
         if dataset.published is not None or manifest is None:
             return cls(dataset.name, dataset.splits, dataset.published)

@@ -7,8 +7,8 @@ import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from imagenet_prep.checks.dataset import Dataset
 from imagenet_prep.checks.index_check import filled, is_indexed, not_done, settle
-from imagenet_prep.datasets.dataset import Dataset
 from imagenet_prep.datasets.declarations import MakingOptions
 from imagenet_prep.datasets.identity import find_changed
 from imagenet_prep.datasets.plan import (
@@ -107,7 +107,10 @@ def convert(
                 works = lay_out(splits, todo, layout, options)
                 consuming = None if share else _consuming_needs(planned, todo, layout, engine, options)
                 refuse_lack(_needs(works, layout, engine, options), consuming)
-                dataset.prepare()
+                for path, content in planned.lists.items():
+                    with writing(path):
+                        path.parent.mkdir(parents=True, exist_ok=True)
+                        save_bytes(path, content)
                 replaces = options.overwrite or (share is None and layout.shards.is_local)
                 plan.save(layout, found.before, found.packed, replaces=replaces)
                 if share:
@@ -131,8 +134,6 @@ def convert(
             finish_consuming(splits, layout)
         for summary in summaries:
             progress.note(f"{summary.split}: Finished writing all {summary.images} images in data set.")
-        for note in planned.closing:
-            progress.note(note)
         return ConvertSummary(summaries, tuple(problems), planned.notes)
 
 
@@ -192,7 +193,7 @@ class _Planning:
         else:
             planned = dataset.plan(layout, engine, options, progress)
             packed = {split.catalog.split: split.catalog.pack() for split in planned.splits}
-            plan = plan_of(planned, layout, dataset.recipe_file, before, packed)
+            plan = plan_of(planned, layout, before, packed)
             splits = share.of_splits(planned.splits) if share else planned.splits
             found = cls(planned, plan, before, splits, packed)
         refuse_lost(before, planned.splits, layout)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from imagenet_prep.checks.index_check import agrees, corrected
 from imagenet_prep.checks.inventory import manifest_fault, plan_fault
 from imagenet_prep.datasets.declarations import MakingOptions
-from imagenet_prep.datasets.plan import PlannedSplit, plan_name
+from imagenet_prep.datasets.plan import PlannedSplit, plan_name, refuse_other_images
 from imagenet_prep.errors import InputError
 from imagenet_prep.images import pixels
 from imagenet_prep.model import Done, Engine, ProblemKind, Progress, ShardInfo, ShardPlan, Silent
@@ -81,7 +81,11 @@ def repair(
                 work.refuse_obstacles(names)
                 splits = sorted({parsed[0] for parsed in map(parse_shard_name, names) if parsed})
                 dataset = known_set(layout, manifest)
-                options, planned = dataset.plan_again(layout, engine, manifest, splits, progress)
+                dataset.refuse_without_source()
+                options = dataset.options
+                planned = dataset.plan(layout, engine, options, progress, splits).splits
+                for split in planned:
+                    refuse_other_images(split, manifest)
                 work.make(names, planned, options)
         return RepairSummary(tuple(names), unchanged, entries)
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from imagenet_prep.checks.examiner import KnownSet
+from imagenet_prep.checks.dataset import Dataset
 from imagenet_prep.checks.inventory import sound_manifest
 from imagenet_prep.checks.verdict import load_verdict
 from imagenet_prep.datasets.plan import load_plan
@@ -48,7 +48,7 @@ def status(layout: Layout) -> Status:
     manifest = _manifest(layout)
     dataset = known_set(layout, manifest)
     sizes = layout.find_shards(dataset.splits)
-    convert, verify = _convert(layout, dataset, manifest, sizes), _verify(layout, dataset, manifest, sizes)
+    convert, verify = _convert(layout, dataset, manifest, sizes), _verify(layout, manifest, sizes)
     stages = (*dataset.stages_before(layout), convert, verify)
     if verify.state == "done":
         following = command("report", layout.output_dir)
@@ -64,11 +64,9 @@ def status(layout: Layout) -> Status:
 # the stages ----------------------------------------------------------------------------------------------------
 
 
-def _convert(layout: Layout, dataset: KnownSet, manifest: Manifest | None, sizes: Mapping[str, int]) -> StageStatus:
-    if not dataset.is_known_before_its_end and manifest is None:
-        return StageStatus("convert", "partly", _under_way(layout))
+def _convert(layout: Layout, dataset: Dataset, manifest: Manifest | None, sizes: Mapping[str, int]) -> StageStatus:
     recorded = _recorded(layout, manifest)
-    if not recorded:
+    if not recorded and load_plan(layout) is None:
         words = f"{number_of(len(sizes), 'shard')} not made here" if sizes else "no shards"
         return StageStatus("convert", "unknown" if sizes else "not started", words)
     done = [name for name, size in recorded.items() if sizes.get(name) == size]
@@ -77,7 +75,8 @@ def _convert(layout: Layout, dataset: KnownSet, manifest: Manifest | None, sizes
     lost = len(layout.without_index(done))
     if lost:
         detail += f", {lost:,} of them without an index"
-    return StageStatus("convert", "done" if planned and len(done) - lost >= planned else "partly", detail)
+    is_done = planned and len(done) - lost >= planned and (manifest or load_plan(layout) is None)
+    return StageStatus("convert", "done" if is_done else "partly", detail)
 
 
 def _manifest(layout: Layout) -> Manifest | None:
@@ -95,7 +94,7 @@ def _recorded(layout: Layout, manifest: Manifest | None) -> dict[str, int]:
     return {name: info.size for name in journal.names() if (info := journal.get(name))}
 
 
-def _planned(layout: Layout, names: Iterable[str], dataset: KnownSet) -> int:
+def _planned(layout: Layout, names: Iterable[str], dataset: Dataset) -> int:
     """The number of shards that an unfinished conversion makes: as planned, otherwise by the names of its shards."""
     if (plan := load_plan(layout)) is not None:
         return len(plan.shards())
@@ -107,9 +106,7 @@ def _planned(layout: Layout, names: Iterable[str], dataset: KnownSet) -> int:
     return sum(found.most_common(1)[0][0] if found else usual.get(split, 0) for split, found in counts.items())
 
 
-def _verify(layout: Layout, dataset: KnownSet, manifest: Manifest | None, sizes: Mapping[str, int]) -> StageStatus:
-    if not dataset.is_known_before_its_end and manifest is None:
-        return StageStatus("verify", "not started", "the conversion is not finished")
+def _verify(layout: Layout, manifest: Manifest | None, sizes: Mapping[str, int]) -> StageStatus:
     if not sizes:
         return StageStatus("verify", "not started", "no shards")
     kept = load_verdict(layout)
@@ -131,18 +128,6 @@ def _verify(layout: Layout, dataset: KnownSet, manifest: Manifest | None, sizes:
         return StageStatus("verify", "done", "no problem found; completeness unknown (no manifest)")
     what = f"a part of {verdict.dataset}" if verdict.is_part else verdict.dataset
     return StageStatus("verify", "done", f"{what}, whole and right")
-
-
-def _under_way(layout: Layout) -> str:
-    """The shards that the journal lists for an unfinished conversion, and their total by their names."""
-    recorded = _recorded(layout, None)
-    parsed = {name: found for name in recorded if (found := parse_shard_name(name))}
-    sizes = layout.find_shards({split for split, _, _ in parsed.values()})
-    done = Counter(parsed[name][::2] for name in sorted(parsed) if sizes.get(name) == recorded[name])
-    plan = load_plan(layout)
-    expected = [(split, totals.shards) for split, totals in plan.totals.items()] if plan and done else list(done)
-    words = (f"{split}: {done[split, planned]:,} of {number_of(planned, 'shard')}" for split, planned in expected)
-    return "; ".join(words) or "started, no shard is done yet"
 
 
 # what next -----------------------------------------------------------------------------------------------------

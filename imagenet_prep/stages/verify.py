@@ -6,7 +6,7 @@ import dataclasses
 import json
 from collections import Counter, defaultdict
 
-from imagenet_prep.checks.examiner import SetFindings
+from imagenet_prep.checks.dataset import SetFindings
 from imagenet_prep.checks.inventory import (
     Checked,
     Inventory,
@@ -56,7 +56,6 @@ def verify(
         progress.note(f"{running} is working here: shards that it has not made yet count as missing")
     manifest, problems = sound_manifest(layout)
     dataset = known_set(layout, manifest)
-    dataset.refuse_unfinished(layout, problems[0].detail if problems else "")
     inventory = take_inventory(layout, dataset, manifest)
     inventory = _restricted(inventory, share) if share else inventory
     if manifest is not None and dataset.published is not None:

@@ -74,7 +74,6 @@ def _take_inventory(layout: Layout) -> None:
     with suppress(InputError):
         manifest, _ = sound_manifest(layout)
         dataset = known_set(layout, manifest)
-        dataset.refuse_unfinished(layout, "")
         inventory = take_inventory(layout, dataset, manifest)
         check_names(inventory, layout)
         check_sizes(inventory, layout)

@@ -1,0 +1,123 @@
+"""Dataset: what a data set knows about itself: its settings and splits, how to plan its shards, how to check them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from imagenet_prep.datasets.declarations import MakingOptions
+from imagenet_prep.datasets.plan import Asked, PlannedSet
+from imagenet_prep.model import Engine, Problem, Progress, StageStatus, State
+from imagenet_prep.storage.layout import Layout
+from imagenet_prep.storage.location import AnyPath
+
+if TYPE_CHECKING:
+    from imagenet_prep.checks.examiner import Examiner
+    from imagenet_prep.checks.inventory import Checked, Inventory
+
+
+class Published(NamedTuple):
+    """The facts of a whole split of a published data set: images, classes, shards, boxes (None: unknown)."""
+
+    images: int
+    classes: int
+    shards: int
+    boxes: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class SetFindings:
+    """The findings in all shards together, in addition to each report's problems.
+
+    ``flavour``, ``differences`` and ``order`` are as in Verdict.
+    """
+
+    problems: tuple[Problem, ...]
+    notes: tuple[str, ...] = ()
+    flavour: str = ""
+    differences: tuple[str, ...] = ()
+    order: str = "unknown"
+
+
+class Dataset(Protocol):
+    """ILSVRC2012, or the data set of a recipe; to be made, or made and known from its manifest or its plan.
+
+    Args:
+        name: its name.
+        splits: the prefixes of shard names, in order.
+        options: the settings of its shards.
+        set_name: the prefix of its shards' names, if it separates this set from others in the same folder; or "".
+        images: how many images each split should have.
+        is_part: whether its manifest records less than the whole, judged by the facts and not by its own totals.
+        published: the facts of each split of the whole set; None for a set without published facts.
+        words_of: from a class's wnid or an image's name to words, "" if neither tells; picklable.
+        compares_records: whether ``check_set`` needs every record of every shard, and not only each shard's totals.
+    """
+
+    @property
+    def name(self) -> str: ...  # noqa: D102 - each is described above
+    @property
+    def splits(self) -> tuple[str, ...]: ...  # noqa: D102
+    @property
+    def options(self) -> MakingOptions: ...  # noqa: D102
+    @property
+    def set_name(self) -> str: ...  # noqa: D102
+    @property
+    def images(self) -> Mapping[str, int]: ...  # noqa: D102
+    @property
+    def is_part(self) -> bool: ...  # noqa: D102
+    @property
+    def published(self) -> Mapping[str, Published] | None: ...  # noqa: D102
+    @property
+    def words_of(self) -> Callable[[str | None, str], str]: ...  # noqa: D102
+    @property
+    def compares_records(self) -> bool: ...  # noqa: D102
+
+    # making its shards -----------------------------------------------------------------------------------------
+
+    def ask(self, layout: Layout, options: Any) -> Asked | None:
+        """The inputs of a plan, without a look at any image; None if only ``plan`` can tell."""
+        return None
+
+    def plan(
+        self, layout: Layout, engine: Engine, options: Any, progress: Progress, splits: Collection[str] = ()
+    ) -> PlannedSet:
+        """Plan all its shards, by ``options`` of its own type; called while the folder is locked.
+
+        With ``splits`` only these, complete or not, as its manifest records them: for shards with known digests.
+
+        Raises:
+            IncompleteError: images are missing, and that is not allowed.
+            InputError: there is nothing to convert, or an input is damaged or differs from the recorded one.
+            UsageError: an option is invalid.
+        """
+        ...
+
+    def refuse_without_source(self) -> None:
+        """Raise InputError if its shards can't be made again, whichever they are."""
+        return
+
+    # status ----------------------------------------------------------------------------------------------------
+
+    def stages_before(self, layout: Layout) -> tuple[StageStatus, ...]:
+        """The status of the stages before convert; empty if there are none."""
+        return ()
+
+    def following(self, layout: Layout, states: Mapping[str, State]) -> str:
+        """The advice for an unfinished convert; ``states`` are the states of the stages."""
+        ...
+
+    # checking its shards ---------------------------------------------------------------------------------------
+
+    def notes(self, inventory: Inventory, *, is_part: bool) -> Iterator[str]:
+        """Notes about the set at hand, before a shard is read."""
+        yield from ()
+
+    def examiner(self, foreign: Sequence[AnyPath], *, decode: bool) -> Examiner:
+        """The examiner of each record; ``foreign`` are the shards of unknown origin."""
+        ...
+
+    def check_set(self, inventory: Inventory, checked: Checked, examiner: Examiner, *, is_part: bool) -> SetFindings:
+        """The findings in all reports together, including each report's own problems."""
+        ...
