@@ -38,10 +38,14 @@ _ENVIRONMENT = {
     "RAY_DEDUP_LOGS_SKIP_REGEX": "^",  # and reports no deaths on standard output
     "RAY_task_oom_retries": str(TRIES - 1),  # for a cluster started here; Ray's own default has no limit
 }
+_ALONE: dict[str, Any] = {
+    "include_dashboard": False,
+    "_node_ip_address": "127.0.0.1",
+    "object_store_memory": 100 << 20,  # it holds only unusually large tasks
+}
 _LOOK = 0.5  # seconds between checks of the cluster's size
 _ANSWER = 10.0  # seconds in which the machine of an address must answer
 _END = 5.0  # seconds to wait for cancelled tasks to end
-_STORE = 100 << 20  # bytes of Ray's object store on this machine: it holds only unusually large tasks
 
 
 class RayEngine:
@@ -73,9 +77,8 @@ class RayEngine:
             NetworkError: no cluster answers.
         """
         if not isinstance(function, Portable):
-            here = (
-                ThreadEngine if self._is_connected else ProcessEngine
-            )  # a process with foreign threads should not fork
+            # A process with foreign threads should not fork.
+            here = ThreadEngine if self._is_connected else ProcessEngine
             yield from here(self._workers or available_cpus()).map(function, tasks, moved)
             return
         self.connect()
@@ -93,12 +96,14 @@ class RayEngine:
         handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
         try:
             import ray
+
+            logging.getLogger("ray").setLevel(logging.ERROR)
+            cpus = None if self._address else self._workers or available_cpus()
+            alone = {} if self._address else _ALONE
+            where = {"address": self._address or "local", "num_cpus": cpus, **alone}
+            ray.init(logging_level=logging.ERROR, log_to_driver=False, ignore_reinit_error=True, **where)
         except ImportError as error:
             raise UsageError("Ray is not installed", str(error), "pip install 'imagenet-prep[ray]'") from error
-        logging.getLogger("ray").setLevel(logging.ERROR)
-        try:
-            if not ray.is_initialized():
-                ray.init(logging_level=logging.ERROR, log_to_driver=False, **self._where())
         except (ConnectionError, RuntimeError, ValueError) as error:
             raise _no_cluster(self._address or "this machine", error) from error
         finally:
@@ -106,12 +111,6 @@ class RayEngine:
                 with contextlib.suppress(ValueError):  # not in the main thread
                     signal.signal(number, handler)
         self._is_connected = True
-
-    def _where(self) -> dict[str, Any]:
-        if self._address:
-            return {"address": self._address}
-        alone = {"include_dashboard": False, "_node_ip_address": "127.0.0.1", "object_store_memory": _STORE}
-        return {"address": "local", "num_cpus": self._workers or available_cpus(), **alone}
 
 
 # the driver ------------------------------------------------------------------------------------------------------
@@ -178,7 +177,11 @@ class _Flight(Generic[T, R]):
         if time.monotonic() - self._looked > _LOOK:
             fit = [node for node in _nodes() if node["NodeID"] not in self._unfit]
             if self._unfit and not fit:
-                raise _no_fit_machine(self._unfit.values())
+                raise UsageError(
+                    f"no machine of the Ray cluster can do this work: {'; '.join(self._unfit.values())}",
+                    f"expected the same as on {platform.node()}",
+                    "every machine needs the same imagenet-prep, and the same folders from a shared file system",
+                )
             self._limit, self._looked = self._most or AHEAD * _slots(fit), time.monotonic()
         return self._limit
 
@@ -195,43 +198,36 @@ class _Flight(Generic[T, R]):
 
     def _collect(self) -> Iterator[Done[T, R] | Failed[T]]:
         """Wait a little for an answer."""
+        import ray
+
         self._room()  # the last suitable machine may be gone
-        for reference in _wait(self._out):
+        try:
+            ready = ray.wait(list(self._out), timeout=_LOOK)[0]
+        except SystemError as error:  # Ray's compiled code wraps an exception raised by a signal's handler
+            raise error.__cause__ or error from None
+        for reference in ready:
             task = self._out.pop(reference)
-            outcome = _outcome(task, reference)
-            if isinstance(outcome, Unfit):
-                self._unfit[outcome.node] = f"{outcome.machine}: {outcome.reason}"
+            try:
+                lacking, node, machine, value = ray.get(reference)
+            except Exception as error:  # noqa: BLE001 - an unreadable answer, or any failure of the task or of Ray
+                yield Failed(task, _failure(error))
+                continue
+            if lacking:
+                self._unfit[node] = f"{machine}: {lacking}"
                 self._looked = -_LOOK
                 yield from self._send(task)
             else:
-                yield outcome
+                yield Done(task, value)
 
 
-def _wait(references: Iterable[Any]) -> list[Any]:
-    """The next ready reference, if one is ready within a moment."""
-    import ray
-
-    try:
-        ready: list[Any] = ray.wait(list(references), timeout=_LOOK)[0]
-    except SystemError as error:  # Ray's compiled code wraps an exception raised by a signal's handler
-        raise error.__cause__ or error from None
-    return ready
-
-
-def _outcome(task: T, reference: Any) -> Done[T, Any] | Failed[T] | Unfit:
-    """The outcome of a task, from Ray's answer."""
-    import ray
+def _failure(error: Exception) -> PrepError:
+    """The error of a task, from Ray's."""
     from ray import exceptions
 
-    try:
-        found = ray.get(reference)
-    except exceptions.RayTaskError as error:
-        return Failed(task, fault(error.cause if isinstance(error.cause, Exception) else error))
-    except (exceptions.WorkerCrashedError, exceptions.OutOfMemoryError, exceptions.NodeDiedError) as error:
-        return Failed(task, died(_line(error)))
-    except Exception as error:  # noqa: BLE001 - an unreadable answer, or any other failure of Ray
-        return Failed(task, fault(error))
-    return Unfit(*found[1:]) if found[0] == _UNFIT else Done(task, found[1])
+    if isinstance(error, (exceptions.WorkerCrashedError, exceptions.OutOfMemoryError, exceptions.NodeDiedError)):
+        return died(_line(error))
+    cause = error.cause if isinstance(error, exceptions.RayTaskError) else None
+    return fault(cause if isinstance(cause, Exception) else error)
 
 
 def _nodes() -> list[dict[str, Any]]:
@@ -243,14 +239,6 @@ def _nodes() -> list[dict[str, Any]]:
 
 def _slots(nodes: Iterable[dict[str, Any]]) -> int:
     return max(1, int(sum(node["Resources"]["CPU"] for node in nodes)))
-
-
-def _no_fit_machine(reasons: Iterable[str]) -> PrepError:
-    return UsageError(
-        f"no machine of the Ray cluster can do this work: {'; '.join(reasons)}",
-        f"expected the same as on {platform.node()}",
-        "every machine needs the same imagenet-prep, and the same folders from a shared file system",
-    )
 
 
 def _refuse_address(address: str | None) -> None:
@@ -282,16 +270,6 @@ def _line(error: Exception) -> str:
 
 # a worker --------------------------------------------------------------------------------------------------------
 
-_UNFIT = "unfit"
-
-
-class Unfit(NamedTuple):
-    """A machine that can't do the work: Ray's name of the node, its own, and what it lacks."""
-
-    node: str
-    machine: str
-    reason: str
-
 
 class Kit(NamedTuple):
     """The data that a worker needs in addition to tasks, sent once per machine as plain values for any version.
@@ -308,14 +286,15 @@ class Kit(NamedTuple):
     patience: float
 
 
-_kept: tuple[str, Callable[[Any], Any] | str] | None = None
-"""The name of a kit, and its function, or the fault of this machine: a reader keeps its archives open between tasks."""
+_kept: tuple[str, str, Any] = ("", "", None)
+"""The name of a kit, what this machine lacks for it, and its function: a reader keeps archives open between tasks."""
 
 
 def _by_value() -> Callable[[Any, Any], Any]:
     """The function that runs there first: Ray sends its code, so it also runs without this package."""
 
     def run(kit: Any, task: Any) -> Any:
+        """The thing that this machine lacks or "", its node, its name, and the result if it lacks nothing."""
         import platform
 
         import ray
@@ -324,27 +303,27 @@ def _by_value() -> Callable[[Any, Any], Any]:
         try:
             from imagenet_prep.engines import ray_cluster
         except ImportError as error:
-            return ("unfit", *here, f"imagenet-prep can't be imported there: {error}")
-        return ray_cluster.answer(kit, task, *here)
+            return (f"imagenet-prep can't be imported there: {error}", *here, None)
+        lacking, value = ray_cluster.answer(kit, task)
+        return (lacking, *here, value)
 
     return run
 
 
-def answer(kit: tuple[str, str, bytes, str, str, float], task: Any, node: str, machine: str) -> tuple[Any, ...]:
-    """The result of a task, or the fault of this machine.
+def answer(kit: tuple[str, str, bytes, str, str, float], task: Any) -> tuple[str, Any]:
+    """The thing that this machine lacks for a task, or "", and the result if it lacks nothing.
 
     Raises:
         PrepError: the function raised; the error is converted to a PrepError.
     """
     global _kept
-    if _kept is None or _kept[0] != kit[0]:
-        _kept = kit[0], _lacking(Kit(*kit)) or ForkingPickler.loads(kit[2])
-    function = _kept[1]
-    lacking = function if isinstance(function, str) else _missing(function, task)
-    if isinstance(function, str) or lacking:
-        return _UNFIT, node, machine, lacking
+    if _kept[0] != kit[0]:
+        lacking = _lacking(Kit(*kit))
+        _kept = kit[0], lacking, None if lacking else ForkingPickler.loads(kit[2])
+    _, lacking, function = _kept
+    lacking = lacking or next((f"it lacks {path}" for path in function.inputs(task) if not path.exists()), "")
     try:
-        return "done", function(task)
+        return lacking, None if lacking else function(task)
     except Exception as error:  # noqa: BLE001 - a bug reaches the driver with its traceback
         raise fault(error) from None
 
@@ -362,8 +341,3 @@ def _lacking(kit: Kit) -> str:
             return f"it has another folder {os.path.dirname(kit.mark)} than this machine"  # noqa: PTH120
         time.sleep(0.2)
     return ""
-
-
-def _missing(function: Any, task: Any) -> str:
-    """The first input of a task that this machine lacks; empty if all exist."""
-    return next((f"it lacks {path}" for path in function.inputs(task) if not path.exists()), "")
