@@ -23,6 +23,8 @@ ELSEWHERE = {
 BOOSTS = {"howto/": 8, "tutorial": 4, "changes": 0.2, "choices": 0.2, "performance": 0.2, "benchmarks": 0.2, "api": 0.2}
 """The boost of a page in the search, by the start of its name."""
 
+SCRIPT = "site/site.js"
+
 MODULES = ("imagenet_prep.records", "imagenet_prep.torch", "imagenet_prep.tensorflow")
 
 
@@ -45,10 +47,21 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
 
 
 def on_post_page(output: str, page: Any, config: Any) -> str:
-    """Name the search dialog for screen readers, which announce an unnamed one only as a dialog."""
-    return output.replace(
+    """Mend the theme's page: see ``_mended``."""
+    return _mended(output, os.path.relpath(SCRIPT, Path(page.file.dest_uri).parent))
+
+
+def on_post_template(output_content: str, template_name: str, config: Any) -> str:
+    """Mend the theme's page for addresses that do not exist."""
+    return _mended(output_content, f"/{SCRIPT}") if template_name == "404.html" else output_content
+
+
+def _mended(page: str, script: str) -> str:
+    """Name the search dialog for screen readers; load the script that runs the search on disk from the site itself."""
+    named = page.replace(
         'data-md-component="search" role="dialog"', 'data-md-component="search" role="dialog" aria-label="Search"'
     )
+    return named.replace("https://unpkg.com/iframe-worker/shim", script)
 
 
 def api_page() -> str:
