@@ -297,6 +297,10 @@ class Plan:
             digest.update("\n".join((split, str(len(fingerprints)), *fingerprints, "")).encode())
         return digest.hexdigest()[:16]
 
+    def extends(self, other: Plan | None) -> bool:
+        """Whether it has all shards of another plan, unchanged: the set has grown."""
+        return other is not None and other.fingerprints.items() <= self.fingerprints.items()
+
     @property
     def raw_dir(self) -> AnyPath | None:
         """The folder of raw data, if one was given."""

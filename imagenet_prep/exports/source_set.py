@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 from array import array
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +16,7 @@ from imagenet_prep.escaping import command
 from imagenet_prep.reading.shard import Record, Shard, remedy
 from imagenet_prep.reading.shard_set import ShardSet
 from imagenet_prep.state.manifest import ILSVRC2012, Manifest, load_manifest
-from imagenet_prep.storage.layout import Layout, parse_shard_name, shard_name
+from imagenet_prep.storage.layout import Layout, grown_from, parse_shard_name, shard_name
 from imagenet_prep.storage.location import local_path
 from imagenet_prep.tfrecord.example import KINDS, parse_example
 from imagenet_prep.tfrecord.framing import framing_digest
@@ -99,7 +101,7 @@ class SourceSet:
         for split in sorted(counts, key=lambda each: (splits.index(each) if each in splits else len(splits), each)):
             ShardSet(layout.output_dir, split)  # it refuses an incomplete set, or two of one name
             found += [_shard(layout, manifest, split, index, counts[split]) for index in range(counts[split])]
-        return cls(layout, manifest, tuple(found))
+        return cls(layout, manifest, tuple(_numbered(found)))
 
     @property
     def splits(self) -> dict[str, list[SourceShard]]:
@@ -108,6 +110,15 @@ class SourceSet:
         for shard in self.shards:
             found.setdefault(shard.split, []).append(shard)
         return found
+
+
+def _numbered(shards: Sequence[SourceShard]) -> Iterator[SourceShard]:
+    """The shards, those of a growth counted on after those of its split."""
+    counts = Counter[str]()
+    for shard in shards:
+        split = grown_from(shard.split)[0]
+        yield dataclasses.replace(shard, split=split, index=counts[split])
+        counts[split] += 1
 
 
 def _shard(layout: Layout, manifest: Manifest | None, split: str, index: int, count: int) -> SourceShard:

@@ -20,6 +20,7 @@ from imagenet_prep.exports.source_set import SourceSet, SourceShard, find_roles,
 from imagenet_prep.reading.shard import Shard
 from imagenet_prep.registry import labels_of_classes
 from imagenet_prep.state.manifest import ILSVRC2012
+from imagenet_prep.storage.layout import split_of
 from imagenet_prep.storage.location import local_path
 
 _FEATURES = "tensorflow_datasets.core.features"
@@ -42,6 +43,12 @@ class TfdsPacker(Packer):
             name = re.sub(r"\W+", "_", manifest.dataset.name).strip("_").lower()
             self.name, self.version = name if name[:1].isalpha() else f"set_{name}", "1.0.0"
         for shard in source.shards:
+            if split_of(shard.name) != shard.split:
+                raise UsageError(
+                    f"{shard.split} has grown, and TensorFlow Datasets reads only shards of one numbering",
+                    f"expected no shard such as {shard.name}",
+                    "make the set again with imagenet-prep convert --overwrite, or export to another format",
+                )
             compression = Shard.open(shard.path).compression
             if compression != "none":
                 raise UsageError(

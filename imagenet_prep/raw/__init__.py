@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, overload
 
 from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.reading.shard_set import ShardSet, first_label_of
-from imagenet_prep.storage.layout import Layout
+from imagenet_prep.storage.layout import Layout, grown_from
 from imagenet_prep.storage.location import locate
 
 if TYPE_CHECKING:
@@ -96,6 +96,9 @@ def _open_raw(layout: Layout, split: str, options: MakingOptions | None, config:
     if split not in found:
         there = f"found: {', '.join(sorted(found))}"
         raise InputError(f"no {split} images among the raw data of {layout.data_dir}", there, "name another split")
+    if grown := [each for each in found if each != split and grown_from(each)[0] == split]:
+        hint = f"imagenet_prep.open({str(layout.data_dir)!r}, {split!r}) reads its shards"
+        raise UsageError(f"{split} has grown: {grown[0]} has shards of its own", "expected a set that has not", hint)
     return RawSet(found[split], first_label_of(planned.entry.classes, planned.settings))
 
 

@@ -24,7 +24,7 @@ from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.reading.shard import Record, Shard, remedy
 from imagenet_prep.state.manifest import Manifest, find_set, load_manifest
 from imagenet_prep.storage.files import find_plain, names_in
-from imagenet_prep.storage.layout import Layout, parse_shard_name, shard_name
+from imagenet_prep.storage.layout import Layout, grown_from, parse_shard_name, shard_name
 from imagenet_prep.storage.location import AnyPath, Location, local_or_none, locate
 from imagenet_prep.storage.refusals import unreadable
 from imagenet_prep.text import number_of
@@ -237,12 +237,23 @@ def _find(layout: Layout, split: str, manifest: Manifest | None) -> tuple[list[s
         raise UsageError(
             "open needs the name of a split", there, f"imagenet_prep.open({str(layout.output_dir)!r}, 'train')"
         )
+    parts = sorted((each for each in known if grown_from(each)[0] == split), key=grown_from)
     if split not in known:
         detail = f"expected files such as {shard_name(split, 0, 1024)}"
         detail += f"; found: {', '.join(sorted(known))}" if known else ""
         hint = "name the folder and the split that hold them"
         raise InputError(f"no {split} shards in {layout.output_dir}", detail, hint)
-    count, *others = sorted(known[split])
+    found = [
+        name
+        for part in (parts if split in parts else [split])
+        for name in _complete(layout, part, known[part], present)
+    ]
+    return found, [recorded.get(name) for name in found]
+
+
+def _complete(layout: Layout, split: str, counts: Collection[int], present: Collection[str]) -> list[str]:
+    """The shards of a split, all of them; raises InputError if one is missing, or if they are of two sets."""
+    count, *others = sorted(counts)
     if others:
         sets = f"shards of sets of {count} and {others[0]}"
         raise InputError(
@@ -253,11 +264,10 @@ def _find(layout: Layout, split: str, manifest: Manifest | None) -> tuple[list[s
     if lacking:
         first = next(name for name in names if name not in present)
         what = f"{layout.output_dir} lacks {lacking:,} of {number_of(count, f'{split} shard')}"
-        is_begun = manifest is None and layout.journal_path.exists()
+        is_begun = not layout.manifest_path.exists() and layout.journal_path.exists()
         todo = "run the same imagenet-prep convert again" if is_begun else remedy(layout.shard_path(first))
         raise InputError(what, f"the first missing one: {first}", todo)
-    found = list(names)
-    return found, [recorded.get(name) for name in found]
+    return list(names)
 
 
 def _parsed(names: Iterable[str]) -> Iterator[tuple[str, int, int]]:

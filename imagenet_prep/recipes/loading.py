@@ -119,6 +119,7 @@ def load(
         classes=labelled.classes,
         notes=(*notes, *found.notes, *labelled.notes, *_input_notes(inputs, folder)),
         warnings=tuple(missing_classes({each.name: _classes_in(each, labelled) for each in divisions})),
+        grows=file.recipe.grow,
         manifest=inputs.manifest,
         expected={
             prefixes[name] if isinstance(value, dict) else name: value

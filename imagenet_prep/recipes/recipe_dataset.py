@@ -292,6 +292,7 @@ class RecipeDataset:
         classes: names, words and numbers of the classes; empty if there are none.
         notes: what to tell the user.
         warnings: the classes that a split lacks, as text.
+        grows: whether new files get new shards, and earlier shards stay as they are.
         manifest: a manifest_file that is still to be made.
         expected: how many "images" and "classes" the recipe says that there are, in all or by prefix.
     """
@@ -306,6 +307,7 @@ class RecipeDataset:
     manifest: ManifestFile | None = None
     expected: Mapping[str, Any] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
+    grows: bool = False
 
     def cut(self) -> PlannedSet:
         """Every split, cut into plans."""

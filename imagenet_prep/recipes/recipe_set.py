@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +18,7 @@ from imagenet_prep.escaping import command
 from imagenet_prep.model import Engine, Problem, ProblemKind, Progress, State
 from imagenet_prep.state.manifest import RECIPE, Manifest, usable_manifest
 from imagenet_prep.storage.files import kind_of
-from imagenet_prep.storage.layout import Layout
+from imagenet_prep.storage.layout import Layout, grown_from
 from imagenet_prep.storage.location import AnyPath, local_or_none, locate
 
 if TYPE_CHECKING:
@@ -122,8 +123,11 @@ class RecipeSet(Dataset):
             problems += own
         if manifest and not problems:
             problems += self._check_expected(checked)
-        labels = {split: [f"label {label}" for label in sorted(checked.labels[split])] for split in self.splits}
-        return SetFindings(tuple(problems), tuple(missing_classes(labels)) if manifest else (), flavour="recipe")
+        labels = defaultdict[str, set[int]](set)
+        for split in self.splits:
+            labels[grown_from(split)[0]] |= checked.labels[split]
+        named = {split: [f"label {label}" for label in sorted(found)] for split, found in labels.items()}
+        return SetFindings(tuple(problems), tuple(missing_classes(named)) if manifest else (), flavour="recipe")
 
     def _check_expected(self, checked: Checked) -> list[Problem]:
         """The totals that the recipe expects, compared with the records of all splits."""
@@ -133,7 +137,7 @@ class RecipeSet(Dataset):
         assert self.manifest is not None
         problems = []
         for split, name, count in totals_in(self.manifest.settings.get("expected", {})):
-            those = [each for each in self.splits if split in ("", each)]
+            those = [each for each in self.splits if split in ("", grown_from(each)[0])]
             labels = {label for each in those for label in checked.labels[each]}
             found = sum(self.manifest.totals[each].images for each in those) if name == "images" else len(labels)
             if found != count and (found or name == "images"):  # labels under other names are not counted
@@ -161,12 +165,16 @@ class RecipeSet(Dataset):
         splits: Collection[str] = (),
     ) -> PlannedSet:
         """List its files, and cut every split into plans; with ``splits``, the recipe must be the recorded one."""
+        from imagenet_prep.recipes.growing import grow
         from imagenet_prep.recipes.inputs import data_root, is_root_named
         from imagenet_prep.recipes.loading import load, read
 
         assert self.path is not None
         file, root = self.file or read(self.path), layout.raw or self.root
-        found = load(file, root, engine, layout=layout, skip_bad=options.skip_bad, progress=progress).cut()
+        made = load(file, root, engine, layout=layout, skip_bad=options.skip_bad, progress=progress)
+        if made.grows and not options.overwrite:
+            made = grow(made, dataclasses.replace(layout, set_name=self.set_name), adds=not splits)
+        found = made.cut()
         call = {"skip_bad": options.skip_bad, "overwrite": options.overwrite}
         base = {"root": str(data_root(file, local_or_none(root) if root else None))} if is_root_named(root) else {}
         found = dataclasses.replace(

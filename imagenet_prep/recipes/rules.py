@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from imagenet_prep.recipes.recipe_file import Key, RecipeFile
-from imagenet_prep.storage.layout import RAW_NAME, STATE_NAME
+from imagenet_prep.storage.layout import RAW_NAME, STATE_NAME, grown_from
 from imagenet_prep.text import byte_count
 
 if TYPE_CHECKING:
@@ -164,11 +164,15 @@ def _check_splits(file: RecipeFile) -> None:
         raise file.fault(
             ("stratified",), "there are no fractions", "expected splits: {train: 0.9, ...}, no manifest_file"
         )
+    if file.recipe.stratified and file.recipe.grow:
+        raise file.fault(("grow",), "new files move others with stratified", "expected one of the two")
     if splits is None:
         return
     for name in splits:
-        if not SPLIT_NAME.fullmatch(name):
-            raise file.fault(("splits", name), "no name of a split", "expected letters, digits, _, -, . and +")
+        if not SPLIT_NAME.fullmatch(name) or grown_from(name)[1] > 1:
+            raise file.fault(
+                ("splits", name), "no name of a split", "expected letters, digits, _, -, . and +, no -grownN"
+            )
     fractions = fractions_of(file)
     if not splits or (fractions and len(fractions) != len(splits)):
         raise file.fault(

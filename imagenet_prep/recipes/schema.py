@@ -74,6 +74,7 @@ class Recipe(CommonSettings, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     labels: Text | Labels | None = None
     splits: dict[str, Any] | None = None
     stratified: bool = False
+    grow: bool = False
     content: Literal["image", "pixels", "array"] | None = None
     array: Text | None = None
     expected: dict[str, Any] | None = None

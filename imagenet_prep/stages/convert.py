@@ -53,7 +53,7 @@ from imagenet_prep.sources.catalog import PackedCatalog
 from imagenet_prep.state.journal import Journal
 from imagenet_prep.state.manifest import RECIPE, usable_manifest
 from imagenet_prep.storage.files import Need, refuse_lack, save_bytes
-from imagenet_prep.storage.layout import Layout, parse_shard_name
+from imagenet_prep.storage.layout import Layout, grown_from, parse_shard_name
 from imagenet_prep.storage.lock import hold
 from imagenet_prep.storage.refusals import writing
 from imagenet_prep.text import number_of
@@ -111,7 +111,7 @@ def convert(
                     with writing(path):
                         path.parent.mkdir(parents=True, exist_ok=True)
                         save_bytes(path, content)
-                replaces = options.overwrite or (share is None and layout.shards.is_local)
+                replaces = options.overwrite or (share is None and layout.shards.is_local) or plan.extends(found.before)
                 plan.save(layout, found.before, found.packed, replaces=replaces)
                 if share:
                     save_bytes(layout.rank_path(part), b"")
@@ -281,14 +281,15 @@ class _ExistingSet:
             info = self.journal.get(name)
             if parsed is None or (info is None and parsed[0] not in prefixes):
                 continue
-            if info is not None and parsed[0] not in plan.totals and plan.dataset.kind == RECIPE:
+            is_other = grown_from(parsed[0])[0] not in plan.totals
+            if info is not None and is_other and plan.dataset.kind == RECIPE:
                 raise UsageError(
                     f"{self.layout.output_dir} holds finished {parsed[0]} shards of another recipe",
                     f"expected only shards of {', '.join(plan.totals)}",
                     f"give this set its own prefix in the recipe: output_file_prefix: {plan.dataset.name}; "
                     "or choose another folder with --output",
                 )
-            if info is not None and parsed[0] not in plan.totals:
+            if info is not None and is_other:
                 raise UsageError(
                     f"{self.layout.output_dir} holds finished {parsed[0]} shards, but their raw data is missing",
                     f"expected the {parsed[0]} images in {self.layout.raw_dir} too",

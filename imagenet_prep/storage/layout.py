@@ -17,6 +17,7 @@ MAX_SHARDS = 9_999_999
 """The most shards of a split: a million shards of 100 MB are 100 TB."""
 
 _SHARD = re.compile("(.+)-([0-9]{5,7})-of-([0-9]{5,7})")
+_GROWN = re.compile("(.+)-grown([1-9][0-9]*)")
 RAW_NAME = "raw-data"
 STATE_NAME = "imagenet-prep"
 SETS_NAME = "sets"
@@ -43,6 +44,17 @@ def split_of(name: str) -> str:
     """The split in a shard's name; "" if it isn't one."""
     parsed = parse_shard_name(name)
     return parsed[0] if parsed else ""
+
+
+def grown_name(split: str, number: int) -> str:
+    """The split of the shards that the growth ``number`` of a split added: ``train-grown2``; 1 is the split itself."""
+    return f"{split}-grown{number}"
+
+
+def grown_from(split: str) -> tuple[str, int]:
+    """The split that a split belongs to, and the number of its growth: ("train", 2) for ``train-grown2``."""
+    match = _GROWN.fullmatch(split)
+    return (match[1], int(match[2])) if match else (split, 1)
 
 
 class ArchiveFile(Protocol):

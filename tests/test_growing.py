@@ -1,0 +1,217 @@
+"""Sets that grow: new files get shards of their own, earlier shards stay as they are, and readers see one set."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tf_fixture
+from existing import existing
+from made_sets import data_of
+from running import command
+
+import imagenet_prep
+from imagenet_prep.demo import photographs
+from imagenet_prep.engines import make_engine
+from imagenet_prep.errors import InputError, PrepError, UsageError
+from imagenet_prep.pipeline import verify_and_repair
+from imagenet_prep.recipes.recipe_set import RecipeSet
+from imagenet_prep.shards.share import Share
+from imagenet_prep.stages.convert import convert
+from imagenet_prep.stages.export import export
+from imagenet_prep.stages.verify import verify
+from imagenet_prep.storage.layout import Layout
+
+tf = tf_fixture.tf
+
+ENGINE = make_engine("threads", 2)
+RECIPE = (
+    "source: {folders: data}\nsplits: {train: 0.8, validation: 0.2}\nshards: {train: 4, validation: 1}\ngrow: true\n"
+)
+
+
+def add(folder: Path, start: int, stop: int, *classes: str) -> None:
+    """Images of these numbers in class folders, by turns."""
+    for number in range(start, stop):
+        path = folder / "data" / classes[number % len(classes)] / f"{number:04d}.jpg"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(photographs.tiny(number))
+
+
+def make(folder: Path, recipe: str = RECIPE, share: Share | None = None) -> Layout:
+    """The set of a recipe, made or grown."""
+    (folder / "r.yaml").write_text(recipe)
+    layout = Layout(folder / "out")
+    convert(layout, ENGINE, dataset=RecipeSet.read(folder / "r.yaml"), share=share)
+    return layout
+
+
+def shards(layout: Layout) -> dict[str, tuple[int, int, bytes]]:
+    """The inode, time and content of each shard."""
+    return {
+        path.name: (path.stat().st_ino, path.stat().st_mtime_ns, path.read_bytes())
+        for path in existing(layout.output_dir, "*-of-*")
+    }
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A set of 60 images."""
+    add(tmp_path, 0, 60, "a", "b", "c")
+    make(tmp_path)
+    return tmp_path
+
+
+def test_only_new_shards_are_made(folder: Path) -> None:
+    """After 30 more files, and 15 more, each earlier shard is the same file; nothing new makes nothing."""
+    layout = Layout(folder / "out")
+    first = shards(layout)
+    add(folder, 60, 90, "a", "b", "c")
+    second = shards(make(folder))
+    assert {name: second[name] for name in first} == first
+    assert sorted(second.keys() - first) == [
+        *(f"train-grown2-{number:05d}-of-00002" for number in range(2)),
+        "validation-grown2-00000-of-00001",
+    ]
+    assert shards(make(folder)) == second
+    add(folder, 90, 105, "c", "d")
+    third = shards(make(folder))
+    assert {name: third[name] for name in second} == second
+    assert sorted({name.partition("-0")[0] for name in third.keys() - second}) == ["train-grown3", "validation-grown3"]
+    names = [
+        record.filename for split in ("train", "validation") for record in imagenet_prep.open(folder / "out", split)
+    ]
+    assert sorted(names) == [str(path.relative_to(folder / "data")) for path in existing(folder / "data", "*/*.jpg")]
+    assert verify(layout, ENGINE).problems == ()
+    assert (
+        len(imagenet_prep.open(folder / "out", "train-grown3")) < 15 < len(imagenet_prep.open(folder / "out", "train"))
+    )
+
+
+def test_every_reader_sees_one_set(folder: Path, tmp_path: Path) -> None:
+    """open, a glob, exports and report read the first shards and the new ones; formats of one numbering refuse."""
+    add(folder, 60, 90, "a", "b", "c")
+    layout = make(folder)
+    held = [bytes(record.data) for record in imagenet_prep.open(folder / "out", "train")]
+    assert held == [data for path in existing(folder / "out", "train-*") for data in data_of(path)]
+    export(layout, "folders", tmp_path / "folders", ENGINE)
+    out = Counter(path.relative_to(tmp_path / "folders").parts[0] for path in (tmp_path / "folders").rglob("*.jpg"))
+    assert out == {"train": len(held), "validation": 90 - len(held)}
+    summary = export(layout, "webdataset", tmp_path / "tars", ENGINE)
+    assert [(each.split, each.records, each.shards) for each in summary.splits] == [
+        ("train", len(held), 6),
+        ("validation", 90 - len(held), 2),
+    ]
+    assert [path.name for path in existing(tmp_path / "tars", "train-*")] == [f"train-{n:06d}.tar" for n in range(6)]
+    with pytest.raises(UsageError, match="train has grown"):
+        export(layout, "tfds", None, ENGINE)
+    with pytest.raises(UsageError, match="train has grown"):
+        imagenet_prep.open(folder / "out", "train", source="raw", config=folder / "r.yaml")
+    for arguments in (["verify"], ["report"], ["status"]):
+        assert command(*arguments, str(folder / "out")).returncode == 0
+    assert command("show", str(folder / "out/train-grown2-00000-of-00002")).returncode == 0
+    (folder / "out/train-grown2-00001-of-00002").unlink()
+    with pytest.raises(InputError, match="lacks 1 of 2 train-grown2 shards"):
+        imagenet_prep.open(folder / "out", "train")
+
+
+def test_frameworks_read_a_grown_set(folder: Path, tf: Any, torch: Any) -> None:
+    """PyTorch and TensorFlow see the images of both; labels are those of the class folders."""
+    from imagenet_prep.tensorflow import dataset
+    from imagenet_prep.torch import ImageDataset
+
+    add(folder, 60, 90, "a", "b", "c")
+    make(folder)
+    images = ImageDataset(imagenet_prep.open(folder / "out", "train"))
+    assert len(images) == len(list((folder / "data").rglob("*.jpg"))) - len(
+        imagenet_prep.open(folder / "out", "validation")
+    )
+    batches = dataset(folder / "out", "train", batch_size=4, image_size=16, training=False)
+    assert [label for _, labels in batches for label in labels.numpy()] == [label for _, label in images]
+
+
+def test_damage_is_repaired_although_more_files_came(folder: Path) -> None:
+    """repair makes an old and a new shard again, and leaves files of a later growth alone."""
+    add(folder, 60, 90, "a", "b", "c")
+    layout = make(folder)
+    before = {name: content for name, (_, _, content) in shards(layout).items()}
+    add(folder, 90, 95, "a")
+    (folder / "out/train-00001-of-00004").write_bytes(b"")
+    (folder / "out/train-grown2-00001-of-00002").unlink()
+    assert verify_and_repair(layout, ENGINE).verdict.problems == ()
+    assert {name: content for name, (_, _, content) in shards(layout).items()} == before
+
+
+def test_growth_may_be_stopped_and_taken_up(folder: Path) -> None:
+    """A bad new image stops its shard alone; a sound copy, and more files, are taken by the same command."""
+    first = shards(Layout(folder / "out"))
+    add(folder, 60, 90, "a", "b", "c")
+    bad = next(path for path in existing(folder / "data", "a/00[678]*.jpg"))
+    bad.write_bytes(b"\xff\xd8 cut")
+    with pytest.raises(PrepError, match="can't be converted"):
+        make(folder)
+    bad.write_bytes(photographs.tiny(7))
+    add(folder, 90, 95, "b")
+    layout = make(folder)
+    second = shards(layout)
+    assert {name: second[name] for name in first} == first
+    assert verify(layout, ENGINE).problems == ()
+    assert sum(len(imagenet_prep.open(folder / "out", split)) for split in ("train", "validation")) == 95
+
+
+def test_ranks_grow_a_set_together(folder: Path) -> None:
+    """Both ranks plan the same growth; the last one finishes the set."""
+    first = shards(Layout(folder / "out"))
+    add(folder, 60, 90, "a", "b", "c")
+    for rank in range(2):
+        layout = make(folder, share=Share(rank, 2))
+    second = shards(layout)
+    assert {name: second[name] for name in first} == first
+    assert len(second) == len(first) + 3
+    assert verify(layout, ENGINE).problems == ()
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ("gone", "1 file is (a/0000.jpg) not in split train any more"),
+        ("longer", "1 file is (a/0000.jpg) of another length now"),
+        ("same length", "only file times differ, of "),
+        ("new first class", "of another label now: a was class 1 of the list"),
+        ("other seed", "changed since then: order"),
+        ("without grow", "other inputs or with other settings"),
+    ],
+)
+def test_changes_of_earlier_files_are_refused(folder: Path, change: str, words: str) -> None:
+    """Each earlier file must be as it was; the error names those that are not, and the shards stay."""
+    first, recipe = shards(Layout(folder / "out")), RECIPE
+    add(folder, 60, 63, "a", "b", "c")
+    path = folder / "data/a/0000.jpg"
+    if change == "gone":
+        path.unlink()
+    elif change == "longer":
+        path.write_bytes(path.read_bytes() + b"\0")
+    elif change == "same length":
+        path.write_bytes(path.read_bytes())
+    elif change == "new first class":
+        add(folder, 63, 64, "Z")
+    elif change == "other seed":
+        recipe += "seed: 7\n"
+    else:
+        recipe = recipe.replace("grow: true\n", "")
+    with pytest.raises(PrepError) as caught:
+        make(folder, recipe)
+    assert words in str(caught.value)
+    assert shards(Layout(folder / "out")) == first
+
+
+def test_overwrite_makes_a_grown_set_as_one(folder: Path) -> None:
+    """The shards of the growth are replaced by shards of all files."""
+    add(folder, 60, 90, "a", "b", "c")
+    layout = make(folder)
+    command("convert", str(folder / "out"), "--config", str(folder / "r.yaml"), "--overwrite")
+    assert not list((folder / "out").glob("*grown*"))
+    assert len(shards(layout)) == 5
+    assert verify(layout, ENGINE).problems == ()
