@@ -73,13 +73,13 @@ MUTANTS = (
     Mutant("fetch/partial.py", "    path.replace(final)", "    forget(path)\n    path.replace(final)", FINISHED),
     Mutant("fetch/partial.py", "        fsync_dir(folder)", "        pass", SAVED),
     Mutant(
-        "shards/consuming.py",
+        "shards/consumption.py",
         "    layout.shards.sync()  # finished shards must be durable: the space of their images is freed, too\n"
         "    layout.indexes.sync()\n",
         "",
         LAST_COPY,
     ),
-    Mutant("sources/consumption.py", "                fsync_dir(path.parent)", "                pass", ONE_NAME),
+    Mutant("shards/consumption.py", "                fsync_dir(path.parent)", "                pass", ONE_NAME),
     Mutant("state/journal.py", "self.sync()\n        for path in theirs:", "for path in theirs:", RANKS),
     Mutant(
         "stages/merge.py",

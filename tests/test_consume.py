@@ -29,11 +29,12 @@ from imagenet_prep.ilsvrc2012.raw_data import find_source
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.model import Silent
 from imagenet_prep.pipeline import missing_archives, verify_and_repair
+from imagenet_prep.shards import consumption, regroup
 from imagenet_prep.shards import run as making
-from imagenet_prep.sources import consumption, regroup
-from imagenet_prep.sources.consumption import Consumption
+from imagenet_prep.shards.consumption import Consumption
 from imagenet_prep.stages.convert import convert
 from imagenet_prep.stages.status import status
+from imagenet_prep.state.journal import sealed_line
 from imagenet_prep.storage import durable, local
 from imagenet_prep.storage.layout import Layout
 
@@ -134,7 +135,7 @@ def test_the_shards_are_those_of_an_ordinary_conversion(layout: Layout, expected
     assert states(layout) == expected
     assert not {"ILSVRC2012_img_train.tar", "ILSVRC2012_img_val.tar"} & set(os.listdir(layout.raw_dir))
     left = {path.name for path in existing(layout.consumed_dir, "*/*")}
-    assert left == {"record.json", "position.json", "listing"}
+    assert left == {"record.json", "listing"}
     (told,) = [at for at, note in enumerate(said.notes) if note.startswith("--consume: ILSVRC2012_img_train.tar and 1")]
     assert "then they are gone" in said.notes[told]
     assert told < said.notes.index("reading ILSVRC2012_img_train.tar in order")
@@ -307,8 +308,8 @@ def survive(moment: int, layout: Layout, expected: dict[str, bytes], *, is_thoro
         run_until(3 + moment % 5, lambda: made(layout))
     made(layout)
     assert states(layout) == expected, f"died before step {moment}, {steps[-1]}"
-    position = json.loads(layout.consumed("train").position.read_text())
-    assert (position["rows"], position["of"], position["over"]) == (12, 12, True)
+    record = json.loads(layout.consumed("train").record.read_text())
+    assert (record["rows"], record["total"], record["is_over"]) == (12, 12, True)
     assert list(layout.consumed_dir.glob("*/[fb]*/*")) == []
     assert list(layout.raw_dir.glob("*_img_*.tar")) == []
     shutil.rmtree(layout.data_dir)
@@ -359,8 +360,7 @@ def midway(layout: Layout) -> None:
         is_on_record = all(Consumption.find(layout, split) for split in ("train", "validation"))
         run_until(30 if is_on_record else moment, lambda: made(layout))
         found = Consumption.find(layout, "train")
-        position = found.position if found else None
-        if position and 0 < position["rows"] < position["of"]:
+        if found and 0 < found.rows < found.total:
             return
     pytest.fail("no run died midway")
 
@@ -494,7 +494,7 @@ def test_a_disk_that_refuses_midway(
     assert states(layout) == expected
 
 
-@pytest.mark.parametrize("name", ["record.json", "position.json", "listing/names.npy"])
+@pytest.mark.parametrize("name", ["record.json", "listing/names.npy"])
 def test_a_record_that_has_changed_is_not_gone_by(layout: Layout, name: str) -> None:
     """A wrong number would give back what is nowhere else: it is refused, and what is there stays."""
     midway(layout)
@@ -539,9 +539,9 @@ def test_without_its_record_a_split_is_not_left_out(layout: Layout, is_over: boo
     before = states(layout) if is_over else {}
     layout.consumed("train").record.unlink()
     for options in (CONSUME, PLAIN):
-        with pytest.raises(InputError, match=r"record.json has changed since it was written, or is gone") as found:
+        with pytest.raises(InputError, match=r"record.json (has changed since it was written, or )?is gone") as found:
             made(layout, options)
-        assert f"move {layout.consumed('train').folder} away" in found.value.hint
+        assert "get the raw data again" in found.value.hint
     assert not is_over or states(layout) == before
 
 
@@ -553,19 +553,22 @@ def test_a_split_whose_files_are_lost_is_missed(layout: Layout, more: tuple[str,
     counts = ("--train-shards", 3, "--validation-shards", 2, "--check", "header", "--workers", 1)
     ended = prep("convert", layout.data_dir, "--allow-incomplete", *counts, *more)
     assert ended.returncode == 4, ended.stdout + ended.stderr
-    assert f"{layout.consumed('train').folder} is gone" in ended.stderr
+    assert f"{layout.consumed('train').record} is gone" in ended.stderr
     assert f"imagenet-prep download {layout.data_dir}" in ended.stderr
     assert not layout.manifest_path.exists()
     assert prep("verify", layout.data_dir).returncode == 4
 
 
-def test_without_its_position_a_pass_does_not_start_again(layout: Layout) -> None:
+def test_with_its_first_record_a_pass_does_not_start_again(layout: Layout) -> None:
     """The images before it are in bundles alone, and holes are in their place in the archive: nothing is touched."""
     midway(layout)
-    layout.consumed("train").position.unlink()
+    record = layout.consumed("train").record
+    value = json.loads(record.read_text())
+    del value["crc"]
+    record.write_bytes(sealed_line({**value, "rows": -1}))
     kept = {each: each.read_bytes() for each in existing(layout.consumed_dir, "**/*") if each.is_file()}
     for options in (CONSUME, CONSUME.replace(skip_bad=True)):
-        with pytest.raises(InputError, match=r"position.json has changed since it was written, or is gone"):
+        with pytest.raises(InputError, match=r"record.json has changed since it was written, or is gone"):
             made(layout, options)
     assert {each: each.read_bytes() for each in existing(layout.consumed_dir, "**/*") if each.is_file()} == kept
 

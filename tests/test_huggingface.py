@@ -24,8 +24,9 @@ from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.portals import HubFiles, official_name
 from imagenet_prep.ilsvrc2012.raw_data import find_source
 from imagenet_prep.model import Silent
+from imagenet_prep.shards import regroup
 from imagenet_prep.shards.run import ConvertSummary
-from imagenet_prep.sources import parquets, regroup
+from imagenet_prep.sources import parquets
 from imagenet_prep.sources.parquets import ParquetImages
 from imagenet_prep.sources.slices import Buffer, Row
 from imagenet_prep.stages.annotate import annotate

@@ -271,7 +271,7 @@ def test_space_is_given_back_of_what_is_durable_elsewhere(recordings: dict[str, 
             durable = disk.durable()
             kept = b"".join(data for path, data in durable.items() if "/bundles/" in path or "-of-" in path)
             assert all(content in kept for content in before)
-            rows = json.loads(durable[operation.path.replace(f"files/{name}", "position.json")])["rows"]  # type: ignore[union-attr]
+            rows = json.loads(durable[operation.path.replace(f"files/{name}", "record.json")])["rows"]  # type: ignore[union-attr]
             assert rows == len(before)
             given_back[operation.kind] += len(before)
         disk.apply(operation)

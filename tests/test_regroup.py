@@ -23,9 +23,9 @@ from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.model import Silent
 from imagenet_prep.recipes.recipe_set import RecipeSet
+from imagenet_prep.shards import regroup as module
+from imagenet_prep.shards.regroup import regroup
 from imagenet_prep.shards.room import available_memory, is_seek_dear
-from imagenet_prep.sources import regroup as module
-from imagenet_prep.sources.regroup import regroup
 from imagenet_prep.sources.slices import Reader
 from imagenet_prep.stages.convert import convert
 from imagenet_prep.storage.layout import Layout

@@ -17,7 +17,8 @@ from imagenet_prep.ilsvrc2012.part import WHOLE, Part
 from imagenet_prep.ilsvrc2012.raw_data import ConsumedImages, find_source
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.ilsvrc2012.source import ImageSource
-from imagenet_prep.shards.room import PendingShards, consumed_needs, is_pass_better, shard_needs
+from imagenet_prep.shards.consumption import consumed_needs
+from imagenet_prep.shards.room import PendingShards, is_pass_better, shard_needs
 from imagenet_prep.storage.files import Need
 from imagenet_prep.storage.layout import Layout, parse_shard_name
 

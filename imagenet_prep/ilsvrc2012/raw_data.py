@@ -18,8 +18,8 @@ from imagenet_prep.ilsvrc2012.official import ClassTars, ImageFolders, OfficialT
 from imagenet_prep.ilsvrc2012.part import Part
 from imagenet_prep.ilsvrc2012.source import ImageSource, finished
 from imagenet_prep.model import Engine, Progress, StageStatus, State
+from imagenet_prep.shards.consumption import Consumption
 from imagenet_prep.sources.catalog import Catalog
-from imagenet_prep.sources.consumption import Consumption
 from imagenet_prep.state.manifest import seen_digests
 from imagenet_prep.storage.files import load_json, names_in, open_file, scan
 from imagenet_prep.storage.layout import STATE_NAME, Layout

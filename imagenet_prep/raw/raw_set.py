@@ -13,8 +13,7 @@ from imagenet_prep.model import Box
 from imagenet_prep.reading.shard import Record, Shard
 from imagenet_prep.reading.shard_set import RecordSequence
 from imagenet_prep.sources.catalog import Catalog
-from imagenet_prep.sources.consumption import Gone, gone
-from imagenet_prep.sources.slices import Buffer, Row
+from imagenet_prep.sources.slices import Buffer, Gone, Row, gone
 
 
 class RawSet(RecordSequence):

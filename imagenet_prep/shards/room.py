@@ -12,14 +12,12 @@ from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import AnyPath, local_or_none
 from imagenet_prep.text import number_of
 
-_RECORD = 1024
+RECORD = 1024
 """A record that holds its image is larger by less than this many bytes, including its lines in the index."""
 
 
 HELD = 64 << 20
 """Bytes of shards after which shards made from bundles are made durable: only then bundles can be removed."""
-
-_LEAST_STEP = 16 << 20  # bytes; each step of a consuming pass makes every bundle durable
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +41,7 @@ def shard_needs(layout: Layout, pending: PendingShards, *, in_order: bool, keeps
     don't keep the size of their image, the size of the shards is unknown, and only bundles are counted.
     """
     split, shards, is_about = pending.split, pending.shards, pending.is_about
-    made = pending.size + _RECORD * pending.images if keeps_size else 0
+    made = pending.size + RECORD * pending.images if keeps_size else 0
     needs = []
     if shards:
         what = number_of(shards, f"{split} shard")
@@ -52,27 +50,6 @@ def shard_needs(layout: Layout, pending: PendingShards, *, in_order: bool, keeps
         bundles = made // 8 if keeps_size else pending.size
         needs.append(Need("convert", f"bundles for {split} shards", layout.bundle_dir, bundles, shards, is_about))
     return needs
-
-
-def consumed_needs(layout: Layout, pending: PendingShards, *, under_way: int, whole: int) -> list[Need]:
-    """The space for pending shards in addition to the raw data that gives its space to them.
-
-    It includes the framing of records. Raw data and bundles, or bundles and shards, exist twice for a while: a step of
-    the pass, or the bytes held until the next sync with the shards ``under_way``. It also includes ``whole``, the
-    largest file that can only be freed as a whole.
-    """
-    if not pending.shards:
-        return []
-    size = pending.size
-    twice = max(min(size, consumed_step(size)), min(size, HELD + under_way))
-    what = f"{number_of(pending.shards, f'{pending.split} shard')} in the space of the raw data"
-    needed = _RECORD * pending.images + twice + whole
-    return [Need("convert", what, layout.output_dir, needed, 4 * pending.shards, pending.is_about)]
-
-
-def consumed_step(size: int) -> int:
-    """Bytes after which a pass through ``size`` bytes frees their space: a small part of it, but not too often."""
-    return max(size // 32, _LEAST_STEP)
 
 
 def is_pass_better(path: AnyPath, left: int, options: MakingOptions) -> bool:

@@ -17,11 +17,11 @@ from imagenet_prep.datasets.plan import PlannedSplit, plan_name
 from imagenet_prep.errors import DataProblemsError, PrepError, UsageError, named
 from imagenet_prep.images.prepare import TURNED, count_changes
 from imagenet_prep.model import Done, Engine, Problem, Progress, ShardInfo, ShardPlan
+from imagenet_prep.shards.consumption import Consumption, consumed_step, is_gone
 from imagenet_prep.shards.maker import Outcome, ShardMaker, ShardTask, expected_and_got
-from imagenet_prep.shards.room import HELD, PendingShards, available_memory, consumed_step, is_pass_better, shard_needs
+from imagenet_prep.shards.regroup import regroup
+from imagenet_prep.shards.room import HELD, PendingShards, available_memory, is_pass_better, shard_needs
 from imagenet_prep.sources.catalog import Catalog
-from imagenet_prep.sources.consumption import Consumption, Gone
-from imagenet_prep.sources.regroup import regroup
 from imagenet_prep.state.journal import Journal
 from imagenet_prep.storage.files import Need
 from imagenet_prep.storage.layout import Layout, split_of
@@ -160,7 +160,7 @@ def count_images(plan: ShardPlan) -> int:
 def _wants_pass(split: PlannedSplit, left: int, options: MakingOptions) -> bool:
     if options.consume:
         return True
-    if any(isinstance(each, Gone) for each in split.catalog.containers):
+    if is_gone(split):
         return False  # each shard reports it
     if split.catalog.is_in_order:
         if options.read_order == "shuffled":

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Literal, NamedTuple, TypeAlias
 
+from imagenet_prep.errors import InputError
 from imagenet_prep.storage.durable import write_all
 from imagenet_prep.storage.location import AnyPath, Location
 from imagenet_prep.storage.refusals import unreadable
@@ -146,6 +147,29 @@ class Container:
             InputError: now, or on reading a row: a file is gone, or its length has changed since the listing.
         """
         raise NotImplementedError
+
+
+@dataclass(frozen=True, slots=True)
+class Gone(Container):
+    """A file that convert consumed; ``path`` is its former place."""
+
+    def place(self, row: Row) -> str:
+        """The former place of a row, for messages."""
+        return f"{self.path.name}, which was consumed"
+
+    def open(self) -> Callable[[Row], Buffer]:
+        """Raise the error that says where the images are now."""
+        raise gone(self.path)
+
+
+def gone(path: AnyPath) -> InputError:
+    """The error for a consumed file that is required again."""
+    return InputError(
+        f"{path} was consumed: its images are in the shards alone",
+        "expected no more need for it: imagenet-prep convert --consume gave its space to the shards",
+        "get it again with imagenet-prep download; then "
+        "imagenet-prep repair makes wrong or missing shards, imagenet-prep convert another set",
+    )
 
 
 class Reader:

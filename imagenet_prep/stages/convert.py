@@ -24,7 +24,7 @@ from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.escaping import command
 from imagenet_prep.model import Engine, Problem, Progress, ShardPlan, Silent
 from imagenet_prep.registry import ILSVRC2012, KNOWN_SPLITS, refuse_other_set
-from imagenet_prep.shards.consuming import (
+from imagenet_prep.shards.consumption import (
     begin_consuming,
     check_consumable,
     consuming_needs,
@@ -258,7 +258,7 @@ def _changed(found: _Planning, existing: _ExistingSet, engine: Engine) -> Mappin
         changed = find_changed(planned.splits, found.before, existing.layout, existing.journal, engine)
     gone = [split for split in planned.splits if is_gone(split)]
     waiting = {*map(plan_name, existing.still_to_make(gone)), *changed}
-    refuse_gone(planned.splits, waiting, existing.layout, existing.options)
+    refuse_gone(planned.splits, waiting, existing.layout, consume=existing.options.consume)
     existing.refuse_strangers(plan, changed)
     return changed
 

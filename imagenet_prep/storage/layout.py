@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from imagenet_prep.errors import UsageError
 from imagenet_prep.escaping import Settings
@@ -78,30 +78,22 @@ class _Below:
         return folder / self._name
 
 
-class _LocalBelow(_Below):
-    """A path that must be on this machine; raises UsageError if the folder is in another store."""
+class ConsumedPaths(NamedTuple):
+    """Files of a split whose raw data gives its space to the shards.
 
-    def __get__(self, layout: Layout | ConsumedPaths, owner: type[Layout | ConsumedPaths]) -> Path:
-        folder: AnyPath = getattr(layout, self._folder)
-        return local_path(folder) / self._name
-
-
-@dataclass(frozen=True, slots=True)
-class ConsumedPaths:
-    """Files of a split whose raw data gives its space to the shards."""
+    Args:
+        folder: the place of all others.
+        record: the consumed files, the shards made of them, and the progress of the pass (JSON).
+        listing: the images that the files held.
+        files: the files themselves: nothing finds them under their old names.
+        bundles: the images of each shard that is not made yet.
+    """
 
     folder: Path
-
-    record = _LocalBelow("folder", "record.json")
-    """The consumed files, and the shards made of them (JSON): while it exists, the folder counts."""
-    position = _LocalBelow("folder", "position.json")
-    """The number of images that are durable in bundles (JSON)."""
-    listing = _LocalBelow("folder", "listing")
-    """The images that the files held."""
-    files = _LocalBelow("folder", "files")
-    """The files themselves, from the first freed range on: nothing finds them under their old names."""
-    bundles = _LocalBelow("folder", "bundles")
-    """The images of each shard that is not made yet."""
+    record: Path
+    listing: Path
+    files: Path
+    bundles: Path
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,12 +283,16 @@ class Layout:
 
     demo_path = _Below("data_dir", f"{STATE_NAME}/demo.json")
     """The mark of a folder made by the demo: its number of classes and images (JSON)."""
-    consumed_dir = _LocalBelow("data_dir", f"{STATE_NAME}/consumed")
-    """Raw data that gives its space to the shards, and its records after it is gone."""
+
+    @property
+    def consumed_dir(self) -> Path:
+        """Raw data that gives its space to the shards, and its records after it is gone."""
+        return local_path(self.data_dir) / STATE_NAME / "consumed"
 
     def consumed(self, split: str) -> ConsumedPaths:
         """The consumed files of one split."""
-        return ConsumedPaths(self.consumed_dir / split)
+        folder = self.consumed_dir / split
+        return ConsumedPaths(folder, *(folder / name for name in ("record.json", "listing", "files", "bundles")))
 
     verdict_path = _Below("state_dir", "verdict.json")
     """The verdict of the last verify, and the files that it covers (JSON)."""

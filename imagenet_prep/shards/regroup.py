@@ -4,7 +4,7 @@ Shards hold images in shuffled order. If seeks are expensive (a spinning disk, a
 can't hold the archive, fetching images one by one would crawl. So the archive is read once from start to end. Images
 are collected per shard up to a memory limit, then appended to the shard's bundle. A bundle is small enough to be read
 whole when its shard is made. The price is one more copy of the data, in large reads and writes. With a Consumption,
-the pass resumes after a crash, and can free the archive's space meanwhile (``consumption``).
+the pass resumes after a crash, and frees the archive's space meanwhile.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from io import BufferedReader, FileIO
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.model import Progress
 from imagenet_prep.sources.catalog import Catalog
-from imagenet_prep.sources.consumption import Consumption
 from imagenet_prep.sources.names import places_of
 from imagenet_prep.sources.slices import Buffer, Container, Row
 from imagenet_prep.storage.durable import write_all
@@ -32,6 +32,9 @@ from imagenet_prep.storage.local import map_file
 from imagenet_prep.storage.location import AnyPath, local_path
 from imagenet_prep.storage.refusals import space_errors, writing
 from imagenet_prep.storage.store import changed
+
+if TYPE_CHECKING:
+    from imagenet_prep.shards.consumption import Consumption
 
 CHUNK = 16 << 20
 """Bytes per read of the archive."""
@@ -93,7 +96,7 @@ def regroup(
     bundles = _Bundles(paths, bundle_of.tolist(), memory)
     offsets, container_ids = catalog.offsets.astype(np.int64), catalog.container_ids.astype(np.int64)
     sizes = [0] * len(paths)
-    start = keeper.done(len(wanted)) if keeper else 0
+    start = 0 if keeper is None else len(wanted) if keeper.is_read else keeper.rows
     held: list[int] = []
     for position, row in enumerate(wanted):
         if position == start:
@@ -103,7 +106,7 @@ def regroup(
         sizes[number] += int(catalog.lengths[row]) + _CRC.size
     if keeper:
         _take_up(paths, held if start < len(wanted) else sizes)
-        keeper.keep(start, len(wanted), (), _place_of(catalog, wanted, start))
+        keeper.keep(start, (), _place_of(catalog, wanted, start))
     if start < len(wanted):
         _copy(catalog, wanted, start, bundles, progress, keeper)
     containers = [*catalog.containers, *map(Bundle, paths)]
@@ -125,10 +128,10 @@ def _copy(
         for position, (row, data) in enumerate(_read_in_order(catalog, wanted[start:]), start + 1):
             written = bundles.add(row, bytes(data))
             if keeper and written:
-                keeper.keep(position, len(wanted), written, _place_of(catalog, wanted, position))
+                keeper.keep(position, written, _place_of(catalog, wanted, position))
             progress.advance(len(data))
     if keeper:
-        keeper.keep(len(wanted), len(wanted), bundles.written, None)
+        keeper.keep(len(wanted), bundles.written, None)
     progress.end()
 
 
