@@ -113,15 +113,8 @@ class Verdict:
             "part": value.pop("is_part"),
             "manifest": value.pop("has_manifest"),
             **value,
-            "totals": {total.split: dataclasses.asdict(total) for total in self.totals},
-            "problems": [problem_dict(problem) for problem in self.problems],
-            "faulty": {name: [kind.value for kind in kinds] for name, kinds in self.faulty.items()},
+            "totals": {total["split"]: total for total in value["totals"]},
         }
-
-
-def problem_dict(problem: Problem) -> dict[str, Any]:
-    """A problem as JSON-ready values."""
-    return {**dataclasses.asdict(problem), "kind": problem.kind.value, "remedy": str(problem.remedy)}
 
 
 # kept in DATA_DIR ------------------------------------------------------------------------------------------------
@@ -142,41 +135,19 @@ class KeptVerdict:
 
 def load_verdict(layout: Layout) -> KeptVerdict | None:
     """The verdict of the last verify; None if none can be read."""
+    import msgspec
+
     if not layout.verdict_path.exists():
         return None
     try:
         value = load_json(layout.verdict_path)
         if value["schema"] != SCHEMA:
             return None
-        verdict = _verdict(value)
+        changed = {"is_part": value["part"], "has_manifest": value["manifest"], "totals": [*value["totals"].values()]}
+        verdict = msgspec.convert({**value, **changed}, Verdict)
         return KeptVerdict(verdict, value["files"] == _signature(layout, verdict))
     except (InputError, KeyError, TypeError, ValueError, AttributeError):
         return None
-
-
-def _verdict(value: dict[str, Any]) -> Verdict:
-    return Verdict(
-        depth=value["depth"],
-        problems=tuple(map(_problem, value["problems"])),
-        totals=tuple(SplitReport(**total) for total in value["totals"].values()),
-        is_part=value["part"],
-        has_manifest=value["manifest"],
-        notes=tuple(value["notes"]),
-        flavour=value["flavour"],
-        differences=tuple(value["differences"]),
-        order=value["order"],
-        fingerprint=value["fingerprint"],
-        dataset=value["dataset"],
-        faulty={name: tuple(map(ProblemKind, kinds)) for name, kinds in value["faulty"].items()},
-    )
-
-
-def _problem(value: dict[str, Any]) -> Problem:
-    problem = Problem(**{**value, "kind": ProblemKind(value["kind"])})
-    texts = (problem.subject, problem.detail, problem.remedy, problem.image, problem.expected, problem.got)
-    if not all(isinstance(text, str) for text in texts):
-        raise TypeError("expected texts")
-    return problem
 
 
 def _signature(layout: Layout, verdict: Verdict) -> str:

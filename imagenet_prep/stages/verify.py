@@ -19,7 +19,7 @@ from imagenet_prep.checks.inventory import (
     take_inventory,
 )
 from imagenet_prep.checks.shard_check import ShardCheck
-from imagenet_prep.checks.verdict import Depth, SplitReport, Verdict, problem_dict, save_verdict
+from imagenet_prep.checks.verdict import Depth, SplitReport, Verdict, save_verdict
 from imagenet_prep.errors import InputError, SpaceError, WorkerError, WriteError, in_a_line
 from imagenet_prep.escaping import command
 from imagenet_prep.model import Engine, Failed, Problem, ProblemKind, Progress, Silent
@@ -212,7 +212,7 @@ def _keep(verdict: Verdict, layout: Layout, share: Share | None) -> list[str]:
                 part.unlink(missing_ok=True)
         if verdict.problems:
             with atomic_file(path) as file:
-                file.writelines(json.dumps(problem_dict(problem)).encode() + b"\n" for problem in verdict.problems)
+                file.writelines(json.dumps(each).encode() + b"\n" for each in map(dataclasses.asdict, verdict.problems))
         else:
             path.unlink(missing_ok=True)
         save_verdict(verdict, layout, share.name if share else "")

@@ -118,20 +118,6 @@ def _decoder() -> tuple[Callable[[bytes], Any], type[Exception]]:
     return Decoder(entry).decode, DecodeError
 
 
-def texts(value: object) -> tuple[str, ...]:
-    """A list of texts that UTF-8 can encode; anything else raises TypeError or ValueError."""
-    if type(value) is not list or not all(type(each) is str for each in value):
-        raise TypeError("expected texts")
-    "".join(value).encode()
-    return tuple(value)
-
-
-def counts(*values: object) -> None:
-    """Raise TypeError unless each is a whole number from 0 up that fits 64 bits."""
-    if not all(type(each) is int and 0 <= each < 1 << 63 for each in values):
-        raise TypeError("expected numbers")
-
-
 class Journal:
     """One JSON line per finished shard, appended once the shard has its final name.
 

@@ -7,11 +7,11 @@ import dataclasses
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from io import BytesIO
-from typing import Any
+from typing import Any, TypedDict
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.model import ShardInfo
-from imagenet_prep.state.journal import canonical, counts, decode_entry, info_dict, many_objects, shard_info, texts
+from imagenet_prep.state.journal import canonical, decode_entry, info_dict, many_objects, shard_info
 from imagenet_prep.storage.files import find_plain, load_json, save_bytes
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import AnyPath
@@ -48,12 +48,6 @@ ILSVRC2012, RECIPE = "ILSVRC2012", "recipe"
 """The kinds of data sets: a kind decides how a set is checked and made again."""
 
 
-def _split_totals(value: dict[str, Any]) -> SplitTotals:
-    totals = SplitTotals(**value)
-    counts(*dataclasses.astuple(totals))
-    return totals
-
-
 @dataclasses.dataclass(frozen=True, slots=True)
 class DatasetEntry:
     """A manifest's entry for its data set.
@@ -72,23 +66,10 @@ class DatasetEntry:
     classes: Mapping[str, int] = dataclasses.field(default_factory=dict)
 
 
-def _dataset(value: dict[str, Any]) -> DatasetEntry:
-    """The DatasetEntry of a manifest whose form is known to be right."""
-    found = {"classes": {}, **value["dataset"]}
-    if found.keys() != {field.name for field in dataclasses.fields(DatasetEntry)}:
-        raise ValueError("dataset")
-    if found["kind"] not in (ILSVRC2012, RECIPE):
-        raise ValueError("kind")
-    features, turned, classes = found["features"], found["turned"], found["classes"]
-    kinds = (each["kind"] for each in features.values())
-    splits = texts(found["splits"])
-    texts([found["kind"], found["name"], *features, *kinds, *classes])
-    for each in features.values():
-        if type(each["optional"]) is not bool:
-            raise TypeError("expected true or false")
-        counts(each["values"] or 0)
-    counts(*turned.values(), *classes.values())
-    return DatasetEntry(found["kind"], found["name"], splits, dict(features), dict(turned), dict(classes))
+class _Feature(TypedDict):
+    kind: str
+    optional: bool
+    values: int | None
 
 
 def _entry_dict(entry: DatasetEntry) -> dict[str, Any]:
@@ -244,18 +225,22 @@ def load_unproven(path: AnyPath) -> Manifest | None:
 
 def _manifest(value: dict[str, Any], shards: dict[str, ShardInfo], *, is_as_written: bool = False) -> Manifest:
     """A manifest from its JSON form; raises TypeError, KeyError, ValueError or AttributeError if it isn't one."""
+    import msgspec
+
     if value["schema"] != SCHEMA or value.keys() != {"schema", "crc", *_KEYS}:
         raise ValueError("schema")
-    return Manifest(
-        version=str(value["version"]),
-        dataset=_dataset(value),
-        settings=dict(value["settings"]),
-        sources=dict(value["sources"]),
-        totals={split: _split_totals(total) for split, total in value["totals"].items()},
-        shards=shards,
-        crc=str(value["crc"]),
-        is_as_written=is_as_written,
-    )
+    head = {**value, "shards": {}}
+    json.dumps(head, ensure_ascii=False).encode()  # all texts can be written
+    if {"classes", *head["dataset"]} != {field.name for field in dataclasses.fields(DatasetEntry)}:
+        raise ValueError("dataset")
+    found = msgspec.convert(head, Manifest)
+    entry, totals = found.dataset, found.totals.values()
+    features = msgspec.convert(entry.features, dict[str, _Feature]).values()
+    counts = [*entry.turned.values(), *entry.classes.values(), *(each["values"] or 0 for each in features)]
+    counts += (count for each in totals for count in dataclasses.astuple(each))
+    if entry.kind not in (ILSVRC2012, RECIPE) or not all(0 <= count < 1 << 63 for count in counts):
+        raise ValueError("kind, or a number")
+    return dataclasses.replace(found, shards=shards, is_as_written=is_as_written)
 
 
 def _read_as_written(content: bytes) -> Manifest | None:
