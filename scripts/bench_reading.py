@@ -71,7 +71,7 @@ def prepare(image):
 """
 OURS = f"""{TORCH}
 import imagenet_prep
-from imagenet_prep.torch import ImageDataset, Loader
+from imagenet_prep.torch import CenterCrop, ImageDataset, Loader
 
 began, count = spent(), 0
 dataset = ImageDataset(imagenet_prep.open(sys.argv[1], "train"), prepare)
@@ -99,7 +99,7 @@ for images, labels in DataLoader(Folder(), batch_size=64, shuffle=True, num_work
     count += len(images)
 """,
     "PyTorch, imagenet_prep.torch": OURS,
-    "the same with min_side": OURS.replace("prepare)\n", "prepare, min_side=SIDE)\n"),
+    "the same with a crop": OURS.replace("prepare)\n", "crop=CenterCrop(SIDE))\n"),
     "imagenet_prep.tensorflow": """
 from imagenet_prep.tensorflow import dataset
 began = spent()

@@ -264,7 +264,7 @@ def test_reading_is_measured(
         "tf.data",
         "tfrecord package",
         "image folder",
-        "min_side",
+        "with a crop",
     )
     assert all(re.search(rf"^.*{row}.* \d+\.\d\d$", printed, re.MULTILINE) for row in rows)
     assert list(tmp_path.iterdir()) == []

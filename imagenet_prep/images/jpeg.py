@@ -22,6 +22,7 @@ MOST_PER_BYTE = 128
 
 _SOI, _EOI, _SOS = 0xD8, 0xD9, 0xDA
 _SOF = frozenset({0xC0, 0xC1, 0xC2, 0xC3, 0xC5, 0xC6, 0xC7, 0xC9, 0xCA, 0xCB, 0xCD, 0xCE, 0xCF})
+_SEQUENTIAL = (0xC0, 0xC1)
 _WITHOUT_LENGTH = frozenset({0x01, *range(0xD0, 0xD8), _SOS, _EOI, _SOI, 0xFF})  # TEM, RST0 to RST7; a fill byte
 _FRAME = struct.Struct(">BHHB")
 _TAIL = 4096  # some cameras add padding after the end of image
@@ -103,6 +104,16 @@ def _frame_header(data: Buffer, position: int) -> JpegHeader:
     if precision != 8 or components not in (1, 3, 4):
         raise ImageError(f"{components} components of {precision} bits are not supported")
     return JpegHeader(width, height, components)
+
+
+def with_rows(data: Buffer, rows: int) -> bytearray | None:
+    """The JPEG with a header of fewer rows: a decoder stops there. None if it has several scans, each of all rows."""
+    frame, scan = _find(data, _SOF), _find(data, frozenset({_SOS}))
+    if data[frame + 1] not in _SEQUENTIAL or scan < 0 or data[scan + 4] != data[frame + 9]:
+        return None
+    shorter = bytearray(data)
+    shorter[frame + 5 : frame + 7] = rows.to_bytes(2, "big")
+    return shorter
 
 
 def check_ends(data: Buffer) -> None:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import io
-from collections.abc import Iterator
+import math
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +28,9 @@ REDUCE = 2
 """A JPEG is decoded at 1/2, 3/8, ... if each side stays at least this many times the target's: the resized image then
 differs from full-size decoding by less than a level on average, and by 8 at most (a test checks this)."""
 
+
+Part = tuple[int, int, int, int]
+"""A part of an image in pixels: top, left, height, width."""
 
 MAX_SIDE = 65_500
 """libjpeg's own limit, in pixels."""
@@ -191,6 +195,66 @@ def decode_array(data: Buffer, min_side: int | None = None) -> NDArray[np.uint8]
     smaller = {} if min_side is None else {"min_width": min_side, "min_height": min_side, "min_factor": 2}
     pixels = None if png.is_png(data) else _decoded(data, jpeg.read_header(data), colorspace="RGB", **smaller)
     return np.array(decode_rgb(data)) if pixels is None else pixels
+
+
+def decode_part(data: Buffer, choose: Callable[[int, int], Part], side: int) -> NDArray[np.uint8]:
+    """The part that ``choose`` gives for the image's height and width: uint8 of the shape (height, width, 3), in RGB.
+
+    A JPEG is decoded at 1/2 or less as long as both sides of the part keep ``side`` pixels. Most of what is below the
+    part is not decoded, if the JPEG has one scan.
+
+    Raises:
+        ImageError: it can't be decoded.
+        ValueError: the part is not within the image.
+    """
+    import numpy as np
+
+    header = png.read_header(data) if png.is_png(data) else jpeg.read_header(data)
+    top, left, height, width = part = choose(header.height, header.width)
+    if not (0 <= top < top + height <= header.height and 0 <= left < left + width <= header.width):
+        raise ValueError(f"the part {part} is not within {header.height} x {header.width} pixels")
+    side = max(side, 16)  # enough to tell the scale by the width
+    pixels = None
+    if isinstance(header, jpeg.JpegHeader):
+        smaller = {"min_width": -(-side * header.width // width), "min_factor": 2}
+        pixels = _decode_above(data, header, top + height, side / height, smaller)
+    if pixels is None:
+        pixels = np.array(decode_rgb(data))
+    eighths = round(8 * pixels.shape[1] / header.width)
+    top, left, height, width = ((each * eighths + 4) // 8 for each in part)
+    return np.ascontiguousarray(pixels[top : top + height, left : left + width])
+
+
+_LEFT_OVER = "extraneous bytes before marker"
+
+
+def _decode_above(
+    data: Buffer, header: jpeg.JpegHeader, end: int, scale: float, smaller: dict[str, int]
+) -> NDArray[np.uint8] | None:
+    """The rows of a JPEG down to ``end`` or below, made smaller; None if simplejpeg can't decode it.
+
+    The decoder stops at the rows that the header claims. Then it warns of the bytes that are left, as its first warning
+    only if it had no other. It interpolates colours from the next two rows, and decodes 16 at a time.
+    """
+    import numpy as np
+    import simplejpeg
+
+    rows = -(-(end + 2) // 16) * 16
+    shorter = jpeg.with_rows(data, rows) if rows < header.height and header.components != 4 else None
+    if shorter is not None:
+        check_claim(header.width, header.height, len(data))
+        smaller["min_height"] = math.ceil(rows * scale)
+        with contextlib.suppress(ValueError):  # then the whole image is decoded, which tells why
+            height, width = simplejpeg.decode_jpeg_header(shorter, **smaller)[:2]
+            pixels = np.empty((height, width, 3), np.uint8)
+            try:
+                simplejpeg.decode_jpeg(shorter, "RGB", buffer=pixels, **smaller)
+            except ValueError as error:
+                if _LEFT_OVER not in str(error):
+                    raise
+            return pixels
+    smaller["min_height"] = math.ceil(header.height * scale)
+    return _decoded(data, header, colorspace="RGB", **smaller)
 
 
 @contextlib.contextmanager

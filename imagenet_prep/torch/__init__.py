@@ -5,6 +5,7 @@ import importlib.util
 if importlib.util.find_spec("torch") is None:
     raise ModuleNotFoundError("imagenet_prep.torch needs PyTorch: pip install 'imagenet-prep[torch]'", name="torch")
 
-from imagenet_prep.torch.loader import ImageDataset, Loader
+from imagenet_prep.torch.images import CenterCrop, Crop, ImageDataset, RandomResizedCrop
+from imagenet_prep.torch.loader import Loader
 
-__all__ = ["ImageDataset", "Loader"]
+__all__ = ["CenterCrop", "Crop", "ImageDataset", "Loader", "RandomResizedCrop"]

@@ -4,117 +4,31 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import operator
-import os
+import hashlib
+import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from functools import partial
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.distributed
-from torch.utils.data import DataLoader, Dataset, DistributedSampler, IterableDataset, Sampler, Subset, default_collate
+from torch.utils.data import DataLoader, Dataset, DistributedSampler, IterableDataset, Sampler, default_collate
 
-from imagenet_prep.errors import InputError, UsageError
-from imagenet_prep.reading.shard import Record
+from imagenet_prep.errors import UsageError
 from imagenet_prep.reading.shard_set import RecordSequence
 from imagenet_prep.text import number_of
+from imagenet_prep.torch.images import shown, whole
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-
-Sample = tuple[Any, int]
-
-
-class ImageDataset(Dataset[Sample]):
-    """``(image, label)`` of every record: ``ImageDataset(imagenet_prep.open("/data/imagenet", "train"), transform)``.
-
-    An image is a uint8 tensor of the shape (3, height, width) in RGB, with the same pixels as Pillow's. ``transform``
-    prepares it for training (those of torchvision.transforms.v2 accept it directly).
-
-    LABELS COUNT FROM 0: 0 to 999 for ImageNet, whose records say 1 to 1000. The first class of every set is 0, whatever
-    its number in the records (``records.first_label``).
-
-    ``[i:j]`` is a data set of those images.
-
-    Args:
-        records: the set that ``open`` gives, or a ``shard`` of it.
-        transform: a function from an image to an item of a batch; None: the image itself.
-        min_side: decode at 1/2, 1/4 or 1/8 if the shorter side keeps at least this many pixels: up to four times as
-            fast, but THE PIXELS DIFFER from those of the whole image made smaller. None: decode in full.
-
-    Raises:
-        UsageError: an argument has the wrong type: records are what ``open`` gives.
-        InputError: a record is damaged or holds no image, or its label is below that of the first class.
-    """
-
-    def __init__(
-        self,
-        records: RecordSequence,
-        transform: Callable[[torch.Tensor], Any] | None = None,
-        *,
-        min_side: int | None = None,
-    ) -> None:
-        if not isinstance(records, RecordSequence):
-            folder = os.fspath(records) if isinstance(records, str | os.PathLike) else "/data/imagenet"
-            hint = f"ImageDataset(imagenet_prep.open({folder!r}, 'train'))"
-            raise UsageError(f"ImageDataset({_shown(records)})", "expected records that open gives", hint)
-        if transform is not None and not callable(transform):
-            raise UsageError(f"ImageDataset(transform={_shown(transform)})", "expected a function of an image")
-        self.records = records
-        self.transform = transform
-        self.min_side = None if min_side is None else _whole("ImageDataset(min_side=", min_side, 1)
-
-    def __repr__(self) -> str:
-        return f"ImageDataset({self.records!r}): {len(self):,} images, labels from 0"
-
-    def __len__(self) -> int:
-        return len(self.records)
-
-    @overload
-    def __getitem__(self, index: int) -> Sample: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> Subset[Sample]: ...
-
-    def __getitem__(self, index: int | slice) -> Sample | Subset[Sample]:
-        if isinstance(index, slice):
-            return Subset(self, range(*index.indices(len(self))))
-        return self._sample(self.records[index])
-
-    def __getitems__(self, indices: Sequence[int]) -> list[Sample]:
-        """Several samples at once, as PyTorch's DataLoader requests them."""
-        return [self._sample(record) for record in self.records.__getitems__(indices)]
-
-    def _sample(self, record: Record) -> Sample:
-        label = record.label - self.records.first_label
-        if label < 0:
-            where = f"{record.shard}: record {record.number} at byte {record.offset} has label {record.label}"
-            raise InputError(where, f"expected {self.records.first_label} or more", "set first_label of the records")
-        image = torch.from_numpy(record.array(self.min_side)).permute(2, 0, 1)
-        return (image if self.transform is None else self.transform(image)), label
-
-
-def _shown(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 100 else f"{text[:100]}..."
-
-
-def _whole(name: str, value: Any, least: int) -> int:
-    """A whole number of at least ``least``; raises UsageError."""
-    try:
-        number = operator.index(value)
-    except TypeError:
-        number = None
-    if number is None or number < least or isinstance(value, bool):
-        end = ")" if "(" in name else ""
-        raise UsageError(f"{name}{_shown(value)}{end}", f"expected a whole number of at least {least}")
-    return number
-
-
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 """Options of mallopt (malloc.h), in bytes: free memory kept at the end, and the least block with a map of its own."""
+
+
+_Before = list[tuple[int, int]]
+"""Earlier parts of an epoch: numbers of ranks, and the records that each of them was given."""
 
 
 class Loader:
@@ -127,8 +41,13 @@ class Loader:
     sequentially.
 
     ``state_dict()`` holds the epoch and the number of batches that the latest iterator gave. A new Loader that gets it
-    by ``load_state_dict`` continues with the next record, whatever its ``num_workers``. Every other ``iter()`` starts
-    the epoch again: after a ``break`` the same one, unless ``set_epoch`` chooses another.
+    by ``load_state_dict`` continues with the next record, whatever its ``num_workers``, ``world`` and ``batch_size``.
+    With another world or batch size, the records that no rank was given are divided again, and batches of the rest of
+    that epoch are counted from 0. Every other ``iter()`` starts the epoch again: after a ``break`` the same one, unless
+    ``set_epoch`` chooses another.
+
+    Random numbers of torch, random and numpy.random are seeded for each item, from ``seed``, the epoch and the item's
+    number. So a record's augmentation in an epoch is the same in every run, whatever the workers, ranks and batches.
 
     Args:
         dataset: the images. All records of a data set other than ImageDataset are mixed, whatever the ``window``.
@@ -144,6 +63,7 @@ class Loader:
         sampler: numbers of the records in the order of an epoch, in place of ``shuffle`` and ``window``. It is asked
             once per epoch, with PyTorch's random numbers seeded by ``seed`` and epoch: all ranks divide the same order,
             and a resumed epoch has it too. Random numbers from elsewhere can't be resumed.
+        channels_last: each batch of images is in torch.channels_last; its shape stays the same.
         options: of torch.utils.data.DataLoader: num_workers, pin_memory, persistent_workers, collate_fn, ... A worker
             keeps freed memory, and then calls your worker_init_fn, if there is one.
 
@@ -164,30 +84,35 @@ class Loader:
         world: int | None = None,
         drop_last: bool | None = None,
         sampler: Iterable[int] | None = None,
+        channels_last: bool = False,
         **options: Any,
     ) -> None:
         in_use = torch.distributed.is_available() and torch.distributed.is_initialized()
         rank = rank if rank is not None else torch.distributed.get_rank() if in_use else 0
         world = world if world is not None else torch.distributed.get_world_size() if in_use else 1
-        self.world = _whole("Loader(world=", world, 1)
-        self.rank = _whole("Loader(rank=", rank, 0)
+        self.world = whole("Loader(world=", world, 1)
+        self.rank = whole("Loader(rank=", rank, 0)
         if self.rank >= self.world:
             raise UsageError(f"Loader(rank={rank}, world={world})", "expected a rank below world")
-        for name, value in (("shuffle", shuffle), ("drop_last", False if drop_last is None else drop_last)):
-            if not isinstance(value, bool):
-                raise UsageError(f"Loader({name}={_shown(value)})", "expected True or False")
+        flags = {"shuffle": shuffle, "drop_last": drop_last, "channels_last": channels_last}
+        for name, value in flags.items():
+            if not isinstance(value, bool) and (name, value) != ("drop_last", None):
+                raise UsageError(f"Loader({name}={shown(value)})", "expected True or False")
         _refuse_other_data(dataset)
         _refuse_other_samplers(sampler, options)
+        if channels_last and "collate_fn" in options:
+            raise UsageError("Loader(channels_last=True, collate_fn=...)", "expected one of both")
         self.dataset = dataset
         self.epoch = 0
         self.given = 0
+        self._before: _Before = []  # the parts of the current epoch that other worlds were given
         self._sampler = sampler
         self._settings: dict[str, Any] = {
             "records": len(dataset if sampler is None else sampler),  # type: ignore[arg-type]
-            "batch_size": _whole("Loader(batch_size=", batch_size, 1),
+            "batch_size": whole("Loader(batch_size=", batch_size, 1),
             "shuffle": shuffle,
-            "window": _whole("Loader(window=", window, 1),
-            "seed": _whole("Loader(seed=", seed, 0),
+            "window": whole("Loader(window=", window, 1),
+            "seed": whole("Loader(seed=", seed, 0),
             "world": self.world,
             "drop_last": shuffle if drop_last is None else drop_last,
             "sampler": None if sampler is None else type(sampler).__name__,
@@ -197,67 +122,85 @@ class Loader:
             what = f"{number_of(count, 'record')} for {number_of(self.world, 'rank')}: no batch of {batch_size}"
             raise UsageError(what, "expected enough for one", "choose a smaller batch_size, or drop_last=False")
         begin = partial(_begin, options.pop("worker_init_fn", None))
-        options.setdefault("collate_fn", _collated)
+        options.setdefault("collate_fn", _collated_channels_last if channels_last else _collated)
         self._is_loaded = False
-        self._place = (0, 0)  # epoch and batches given, for the next iterator
+        self._place: tuple[int, int, _Before] = (0, 0, [])  # of the next iterator: epoch, batches given, and before
         self._latest: object = None
-        self._loader = DataLoader(dataset, batch_sampler=_Batches(self), worker_init_fn=begin, **options)
+        seeded: Dataset[Any] = _Seeded(dataset, self._settings["seed"])
+        self._loader = DataLoader(seeded, batch_sampler=_Batches(self), worker_init_fn=begin, **options)
 
     def __len__(self) -> int:
-        """The number of batches in an epoch, including those given before it was resumed."""
-        size, count = self._settings["batch_size"], self._of_a_rank()
-        return int(count // size if self._settings["drop_last"] else -(-count // size))
+        """The number of batches in the epoch, including those given before it was resumed."""
+        return self._count_batches(self._before, self.world, self._settings["batch_size"])
 
     def __iter__(self) -> Iterator[Any]:
-        first = self.given if self._is_loaded else 0
+        place = (self.epoch, self.given, self._before) if self._is_loaded else (self.epoch, 0, [])
         self._is_loaded = False
-        return self._iterate(self.epoch, first)
+        return self._iterate(*place)
 
-    def _iterate(self, epoch: int, given: int) -> Iterator[Any]:
-        self._place = epoch, given
+    def _iterate(self, epoch: int, given: int, before: _Before) -> Iterator[Any]:
+        self._place = epoch, given, before
         self._latest = mine = object()
         for batch in self._loader:
             given += 1
-            self.epoch, self.given = epoch, given
+            self.epoch, self.given, self._before = epoch, given, before
             yield batch
             if self._latest is not mine and self._loader.persistent_workers:
                 raise UsageError("a later iterator has the workers", "expected one at a time with persistent_workers")
-        self.epoch, self.given = epoch + 1, 0
+        self.epoch, self.given, self._before = epoch + 1, 0, []
 
     def set_epoch(self, epoch: int) -> None:
         """Start this epoch next; the current one keeps its place."""
         if epoch != self.epoch:
-            self.epoch, self.given = epoch, 0
+            self.epoch, self.given, self._before = epoch, 0, []
 
     def state_dict(self) -> dict[str, Any]:
         """The state that a new Loader needs to continue from here."""
-        return {"epoch": self.epoch, "given": self.given, **self._settings}
+        return {"epoch": self.epoch, "given": self.given, "before": self._before, **self._settings}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Continue from the place of ``state_dict``."""
         if not isinstance(state, Mapping):
-            raise UsageError(f"the state {_shown(state)}", "expected what state_dict gives")
+            raise UsageError(f"the state {shown(state)}", "expected what state_dict gives")
         for name, value in self._settings.items():
-            if state.get(name) != value:
+            if state.get(name) != value and name not in ("world", "batch_size"):
                 what = f"the state is of a Loader with {name} {state.get(name)}, this one has {value}"
                 raise UsageError(what, "expected the same data set and settings", "make the Loader with those")
-        epoch, given = (_whole(f"the state: {name} ", state.get(name), 0) for name in ("epoch", "given"))
-        if given > len(self):
-            raise UsageError(f"the state: given {given}", f"expected at most the {len(self)} batches of an epoch")
-        self.epoch, self.given = epoch, given
+        epoch, given, world, size = (
+            whole(f"the state: {name} ", state.get(name), least)
+            for name, least in (("epoch", 0), ("given", 0), ("world", 1), ("batch_size", 1))
+        )
+        before: _Before = [(each[0], each[1]) for each in state.get("before", [])]
+        if given > (count := self._count_batches(before, world, size)):
+            raise UsageError(f"the state: given {given}", f"expected at most the {count} batches of an epoch")
+        if (world, size) != (self.world, self._settings["batch_size"]) and given:
+            before, given = [*before, (world, given * size)], 0
+        self.epoch, self.given, self._before = epoch, given, before
         self._is_loaded = True
 
-    def _batches(self, epoch: int, given: int) -> Iterator[list[int]]:
-        """The numbers of the records in each remaining batch of an epoch."""
-        size, count = self._settings["batch_size"], self._of_a_rank()
-        order = self._order(epoch)
+    def _batches(self, epoch: int, given: int, before: _Before) -> Iterator[list[Any]]:
+        """The epoch, and the numbers of the records, of each remaining batch of an epoch."""
+        size, order = self._settings["batch_size"], self._left(self._order(epoch), before)
+        count = self._of_a_rank(len(order), self.world)
         first = self.rank * count
-        for at in range(given * size, len(self) * size, size):
-            yield [int(order[(first + k) % len(order)]) for k in range(at, min(at + size, count))]
+        for at in range(given * size, self._count_batches(before, self.world, size) * size, size):
+            yield [epoch, [int(order[(first + k) % len(order)]) for k in range(at, min(at + size, count))]]
 
-    def _of_a_rank(self) -> int:
-        count, world = self._settings["records"], self._settings["world"]
+    def _of_a_rank(self, count: int, world: int) -> int:
         return int(count // world if self._settings["drop_last"] else -(-count // world))
+
+    def _count_batches(self, before: _Before, world: int, size: int) -> int:
+        count = self._of_a_rank(len(self._left(range(self._settings["records"]), before)), world)
+        return int(count // size if self._settings["drop_last"] else -(-count // size))
+
+    def _left(self, order: Sequence[int], before: _Before) -> Sequence[int]:
+        """The records of an epoch that no rank of other worlds was given, in order."""
+        for world, given in before:
+            count = self._of_a_rank(len(order), world)
+            stops = (min((rank + 1) * count, len(order)) for rank in range(world))
+            left = [order[rank * count + given : stop] for rank, stop in enumerate(stops)]
+            order = [number for part in (*left, order[world * count :]) for number in part]
+        return order
 
     def _order(self, epoch: int) -> Any:
         count, seed = self._settings["records"], self._settings["seed"]
@@ -277,7 +220,7 @@ def _refuse_other_data(dataset: object) -> None:
     is_map_style = isinstance(dataset, Sized) and hasattr(dataset, "__getitem__")
     if isinstance(dataset, str | IterableDataset) or not is_map_style:
         hint = "Loader(ImageDataset(imagenet_prep.open(folder, 'train'), transform), batch_size)"
-        raise UsageError(f"Loader({_shown(dataset)})", "expected a map-style data set", hint)
+        raise UsageError(f"Loader({shown(dataset)})", "expected a map-style data set", hint)
 
 
 def _refuse_other_samplers(sampler: object, options: Mapping[str, Any]) -> None:
@@ -291,7 +234,7 @@ def _refuse_other_samplers(sampler: object, options: Mapping[str, Any]) -> None:
     elif getattr(sampler, "generator", None) is not None:
         expected = "its generator can't be resumed: make the sampler without, Loader seeds it"
     if expected:
-        raise UsageError(f"Loader(sampler={_shown(sampler)})", expected)
+        raise UsageError(f"Loader(sampler={shown(sampler)})", expected)
 
 
 def _collated(samples: list[Any]) -> Any:
@@ -307,6 +250,15 @@ def _collated(samples: list[Any]) -> Any:
         raise UsageError(what, "expected one", "give ImageDataset a transform that makes them one size") from None
 
 
+def _collated_channels_last(samples: list[Any]) -> Any:
+    """A batch whose images are laid out by pixel, as they were decoded: nothing is transposed."""
+    images = [sample[0] if isinstance(sample, tuple) else None for sample in samples]
+    if not all(isinstance(image, torch.Tensor) and image.dim() == 3 for image in images):
+        raise UsageError("Loader(channels_last=True)", "expected samples (image, label) whose image is a 3-D tensor")
+    batch, *others = _collated([(sample[0].permute(1, 2, 0), *sample[1:]) for sample in samples])
+    return [batch.permute(0, 3, 1, 2), *others]
+
+
 def _begin(then: Callable[[int], None] | None, number: int) -> None:
     """Let a worker keep up to 128 MiB of freed memory: otherwise the system maps new pages for each image.
 
@@ -320,17 +272,45 @@ def _begin(then: Callable[[int], None] | None, number: int) -> None:
         then(number)
 
 
-class _Batches(Sampler[list[int]]):
+class _Seeded(Dataset[Any]):
+    """The items of a data set, each with random numbers that its epoch and number decide."""
+
+    def __init__(self, dataset: Any, seed: int) -> None:
+        self.dataset = dataset
+        self._seed = seed
+
+    def __getitems__(self, batch: list[Any]) -> list[Any]:
+        """The items of a batch; the random numbers of the process stay as they were."""
+        import numpy as np
+
+        epoch, numbers = batch
+        states, items = (random.getstate(), np.random.get_state()), []
+        with torch.random.fork_rng(devices=[]):
+            for number in numbers:
+                text = f"{self._seed} {epoch} {number}".encode()
+                seed = int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "big")
+                torch.default_generator.manual_seed(seed)
+                random.seed(seed)
+                np.random.seed(seed % 2**32)
+                items.append(self.dataset[number])
+        random.setstate(states[0])
+        np.random.set_state(states[1])
+        return items
+
+
+class _Batches(Sampler[list[Any]]):
     """The sampler of the remaining batches, for DataLoader."""
 
     def __init__(self, loader: Loader) -> None:
         self._loader = loader
 
-    def __iter__(self) -> Iterator[list[int]]:
+    def __iter__(self) -> Iterator[list[Any]]:
         return self._loader._batches(*self._loader._place)
 
     def __len__(self) -> int:
-        return len(self._loader) - self._loader._place[1]
+        _, given, before = self._loader._place
+        settings = self._loader._settings
+        return self._loader._count_batches(before, settings["world"], settings["batch_size"]) - given
 
 
 def sampled_order(sampler: Iterable[int], *, seed: int, epoch: int) -> list[int]:

@@ -1,0 +1,296 @@
+"""Crops: parts are torchvision's, pixels those of decode-then-crop, and augmentation is the same in every run."""
+
+from __future__ import annotations
+
+import io
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import simplejpeg
+from PIL import Image
+
+import imagenet_prep
+from imagenet_prep import records
+from imagenet_prep.demo.photographs import photograph_bytes
+from imagenet_prep.errors import InputError, UsageError
+from imagenet_prep.images.jpeg import ImageError
+from imagenet_prep.images.pixels import decode_array, decode_part
+
+COUNT = 61
+"""A number that no number of ranks and images a batch divides."""
+
+USUAL = ((0.08, 1.0), (3 / 4, 4 / 3))
+
+
+def saved(image: Image.Image, kind: str = "JPEG", **how: Any) -> bytes:
+    """The file of an image."""
+    image.save(buffer := io.BytesIO(), kind, **how)
+    return buffer.getvalue()
+
+
+PHOTOGRAPH = Image.open(io.BytesIO(photograph_bytes(3)[0])).convert("RGB").resize((501, 393))
+FILES = {
+    "4:2:0": saved(PHOTOGRAPH, subsampling="4:2:0"),
+    "4:2:2": saved(PHOTOGRAPH, subsampling="4:2:2"),
+    "4:4:4": saved(PHOTOGRAPH, subsampling="4:4:4"),
+    "restarts": saved(PHOTOGRAPH, restart_marker_rows=2),
+    "grey": saved(PHOTOGRAPH.convert("L")),
+    "progressive": saved(PHOTOGRAPH, progressive=True),
+    "CMYK": saved(PHOTOGRAPH.convert("CMYK")),
+    "PNG": saved(PHOTOGRAPH, "PNG"),
+}
+
+
+@pytest.fixture(scope="module")
+def photographs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """61 small photographs in 5 shards, each with a label of its own. Read only."""
+    folder = tmp_path_factory.mktemp("photographs")
+    with records.ShardWriter(folder / "train", shards=5) as shards:
+        for number in range(COUNT):
+            image = PHOTOGRAPH.crop((number, number, number + 80, number + 60))
+            shards.write({"image/encoded": saved(image), "image/class/label": number + 1})
+    return folder
+
+
+# parts and pixels ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("seed", "height", "width", "limits", "expected"),
+    [
+        (0, 375, 500, USUAL, [(17, 80, 294, 343), (52, 183, 251, 271), (26, 182, 295, 318)]),
+        (1, 500, 333, USUAL, [(38, 39, 256, 293), (167, 21, 253, 293), (91, 0, 363, 325)]),
+        (2, 64, 64, ((0.5, 1), (1, 1)), [(4, 2, 58, 58), (0, 1, 59, 59), (2, 1, 57, 57)]),
+        (4, 10, 1000, USUAL, [(0, 493, 10, 13)]),
+        (5, 1000, 10, USUAL, [(493, 0, 13, 10)]),
+        (6, 1, 1, USUAL, [(0, 0, 1, 1)]),
+        (8, 2448, 3264, ((0.2, 0.5), (0.5, 2)), [(124, 57, 1370, 2212), (331, 847, 1522, 1859)]),
+        (9, 90, 120, ((1, 1), (1, 1)), [(0, 15, 90, 90)]),
+    ],
+)
+def test_random_parts_are_torchvisions(
+    torch: Any, seed: int, height: int, width: int, limits: Any, expected: list[tuple[int, ...]]
+) -> None:
+    """The numbers that get_params of torchvision 0.28 gives after the same manual_seed."""
+    from imagenet_prep.torch import RandomResizedCrop
+
+    torch.manual_seed(seed)
+    crop = RandomResizedCrop(224, *limits)
+    assert [crop.choose(height, width) for _ in expected] == expected
+
+
+def test_the_middle_is_that_of_an_evaluation(torch: Any) -> None:
+    """Resize(256) and CenterCrop(224) keep 7/8 of the shorter side."""
+    from imagenet_prep.torch import CenterCrop
+
+    assert CenterCrop(224).choose(256, 300) == (16, 38, 224, 224)
+    assert CenterCrop(64, part=1).choose(7, 5) == (1, 0, 5, 5)
+    assert CenterCrop(224).choose(1, 900) == (0, 449, 1, 1)
+
+
+@pytest.mark.parametrize("kind", FILES)
+@pytest.mark.parametrize("side", [20, 50, 90, 400])
+def test_a_part_is_what_decode_then_crop_gives(kind: str, side: int) -> None:
+    """Every pixel is that of the whole image, decoded at the same scale; those of the last row, too."""
+    data, draw = FILES[kind], random.Random(side)
+    for _ in range(12):
+        height, width = draw.randint(1, 393), draw.randint(1, 501)
+        top, left = draw.randint(0, 393 - height), draw.randint(0, 501 - width)
+        found = decode_part(data, lambda *_, part=(top, left, height, width): part, side)
+        needed = max(side, 16)
+        eighths = 8
+        if kind not in ("PNG", "CMYK"):
+            fits = [n for n in (4, 3, 2, 1) if n * height >= 8 * needed and n * width >= 8 * needed]
+            eighths = min(fits, default=8)
+        whole = decode_array(data) if eighths == 8 else at_scale(data, eighths)
+        y, x, h, w = ((each * eighths + 4) // 8 for each in (top, left, height, width))
+        assert np.array_equal(found, whole[y : y + h, x : x + w]), (height, width, eighths)
+        assert min(found.shape[:2]) >= min(height, width, side)
+
+
+def at_scale(data: bytes, eighths: int) -> np.ndarray[Any, Any]:
+    """The whole image at a scale."""
+    return simplejpeg.decode_jpeg(
+        data, min_height=-(-393 * eighths // 8), min_width=-(-501 * eighths // 8), min_factor=2
+    )
+
+
+def test_resized_parts_are_close_to_those_of_the_whole(torch: Any, photographs: Path) -> None:
+    """At full scale they are those of decode, crop, resize; a part of a large image differs by a few levels at most."""
+    from torch.nn import functional
+
+    from imagenet_prep.torch import Crop, ImageDataset
+
+    class Lower(Crop):
+        def choose(self, height: int, width: int) -> tuple[int, int, int, int]:
+            return height // 8, width // 4, height // 2, width // 2
+
+    found = imagenet_prep.open(photographs, "train")
+    for side, most in ((64, 0), (12, 12)):
+        for record, (image, label) in zip(found, ImageDataset(found, crop=Lower(side)), strict=True):
+            assert (tuple(image.shape), image.dtype, label) == ((3, side, side), torch.uint8, record.label - 1)
+            part = np.ascontiguousarray(record.array()[7:37, 20:60])
+            whole = torch.from_numpy(part).permute(2, 0, 1)[None]
+            expected = functional.interpolate(whole, (side, side), mode="bilinear", antialias=True)[0]
+            assert (image.int() - expected.int()).abs().max() <= most
+
+
+def test_damage_in_a_part_is_reported(torch: Any, tmp_path: Path) -> None:
+    """Damage within the part, and a file that is cut below it, are errors that name the record."""
+    from imagenet_prep.torch import CenterCrop, Crop, ImageDataset
+
+    class Upper(Crop):
+        def choose(self, height: int, width: int) -> tuple[int, int, int, int]:
+            return 0, 0, 100, 100
+
+    whole = FILES["4:2:0"]
+    middle = len(whole) // 10
+    damaged = whole[:middle] + b"\xff\xd0\xff\xd1" * 5 + whole[middle + 20 :]
+    for number, (data, crop) in enumerate(
+        [(damaged, Upper(32)), (damaged, CenterCrop(32)), (whole[: len(whole) * 3 // 4], Upper(32))]
+    ):
+        folder = tmp_path / str(number)
+        with records.ShardWriter(folder / "train", shards=1) as shards:
+            shards.write({"image/encoded": data, "image/class/label": 1})
+        with pytest.raises(InputError, match="record 0 at byte 0: its image is damaged"):
+            ImageDataset(imagenet_prep.open(folder, "train"), crop=crop)[0]
+
+
+def test_a_part_outside_of_the_image_is_refused() -> None:
+    """Empty, negative, or too large: never fewer pixels than were asked for."""
+    for part in ((0, 0, 0, 5), (-1, 0, 5, 5), (0, 0, 394, 5), (0, 500, 5, 2)):
+        with pytest.raises(ValueError, match="is not within 393 x 501 pixels"):
+            decode_part(FILES["4:2:0"], lambda *_, part=part: part, 10)
+    with pytest.raises(ImageError, match="not a JPEG"):
+        decode_part(b"text", lambda *_: (0, 0, 1, 1), 10)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"size": 0}, {"size": 2.5}, {"scale": (0, 1)}, {"scale": (0.5, 2)}, {"ratio": (2, 1)}, {"scale": 0.5}],
+    ids=str,
+)
+def test_crops_that_can_not_be(torch: Any, wrong: dict[str, Any], photographs: Path) -> None:
+    """A size, and limits in their order; a crop of torchvision's comes after decoding and is no Crop."""
+    from imagenet_prep.torch import ImageDataset, RandomResizedCrop
+
+    with pytest.raises(UsageError, match=f"{next(iter(wrong))}="):
+        RandomResizedCrop(**{"size": 224, **wrong})
+    with pytest.raises(UsageError, match=r"^ImageDataset\(crop="):
+        ImageDataset(imagenet_prep.open(photographs, "train"), crop=224)
+
+
+# the same pixels in every run ------------------------------------------------------------------------------------
+
+
+def noisy(image: Any) -> Any:
+    """An augmentation with random numbers of each of the three."""
+    import torch
+
+    return image.float() + torch.rand(()) + random.random() + np.random.random()
+
+
+def items(photographs: Path, start: Any = None, **settings: Any) -> tuple[dict[int, bytes], dict[str, Any]]:
+    """The pixels of the rest of an epoch by label, and the state after two batches."""
+    from imagenet_prep.torch import ImageDataset, Loader, RandomResizedCrop
+
+    dataset = ImageDataset(imagenet_prep.open(photographs, "train"), noisy, crop=RandomResizedCrop(16))
+    train = Loader(dataset, **{"batch_size": 4, "seed": 3, **settings})
+    if isinstance(start, int):
+        train.set_epoch(start)
+    elif start:
+        train.load_state_dict(start)
+    found, state = {}, {}
+    for number, (images, labels) in enumerate(train):
+        found |= {int(label): image.numpy().tobytes() for image, label in zip(images, labels, strict=True)}
+        state = train.state_dict() if number == 1 else state
+    return found, state
+
+
+def test_augmentation_depends_on_seed_epoch_and_record(torch: Any, photographs: Path) -> None:
+    """Not on workers, batches, ranks or a resume; the random numbers of the program itself stay as they were."""
+    expected, state = items(photographs)
+    before = random.getstate(), np.random.get_state()[1].tolist()
+    assert len(set(expected.values())) == len(expected) == 60
+    again, _ = items(photographs, state)
+    assert len(again) == 52
+    for found in (
+        again,
+        items(photographs, num_workers=2)[0],
+        items(photographs, batch_size=7)[0],
+        *(items(photographs, rank=rank, world=3)[0] for rank in range(3)),
+        items(photographs, shuffle=False)[0],
+    ):
+        assert all(expected.get(label, image) == image for label, image in found.items())
+    assert before == (random.getstate(), np.random.get_state()[1].tolist())
+    after = set()
+    for other in ({"start": 1}, {"seed": 4}):
+        torch.manual_seed(5)
+        assert not set(expected.values()) & set(items(photographs, **other)[0].values())
+        after.add(float(torch.rand(())))
+    assert len(after) == 1
+
+
+@pytest.mark.parametrize("drop_last", [True, False])
+@pytest.mark.parametrize(("before", "after"), [((1, 4), (3, 2)), ((3, 2), (1, 5)), ((3, 2), (2, 2)), ((2, 4), (2, 3))])
+def test_another_world_gives_the_rest_of_the_epoch(
+    torch: Any, photographs: Path, before: tuple[int, int], after: tuple[int, int], drop_last: bool
+) -> None:
+    """Records that no rank was given come once, with the same pixels; twice in a row, and the next epoch is whole."""
+    from imagenet_prep.torch import ImageDataset, Loader
+
+    def loaders(world: int, size: int, state: Any = None) -> list[Any]:
+        dataset = ImageDataset(imagenet_prep.open(photographs, "train"))
+        made = [Loader(dataset, size, rank=rank, world=world, drop_last=drop_last) for rank in range(world)]
+        for each in made:
+            if state:
+                each.load_state_dict(state)
+        return made
+
+    def some(ranks: list[Any], most: int) -> list[int]:
+        return [n for rank in ranks for _, (_, labels) in zip(range(most), rank, strict=False) for n in labels.tolist()]
+
+    seen, state = list[int](), None
+    for world, size in (before, after, (1, 3)):
+        ranks = loaders(world, size, state)
+        expected = len(ranks[0])
+        seen += some(ranks, 2)
+        state = ranks[0].state_dict()
+        assert 2 <= expected == len(ranks[-1])
+    (last,) = loaders(1, 2, state)
+    assert len(last) == sum(1 for _ in iter_from(last, seen))
+    assert len(seen) == len(set(seen))
+    assert len(seen) >= COUNT - drop_last  # one record is no batch of two
+    assert (last.epoch, last.given) == (1, 0)
+    assert len(last) == (COUNT // 2 if drop_last else -(-COUNT // 2))
+    assert len(set(some([last], COUNT))) == (COUNT // 2 * 2 if drop_last else COUNT)
+
+
+def iter_from(train: Any, seen: list[int]) -> Any:
+    """The batches; their labels are added to ``seen``."""
+    for _, labels in train:
+        seen += labels.tolist()
+        yield labels
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_batches_are_laid_out_by_pixel(torch: Any, photographs: Path, workers: int) -> None:
+    """By choice; values and shape are the same. Samples of another form, or a collate_fn, are refused."""
+    from imagenet_prep.torch import CenterCrop, ImageDataset, Loader
+
+    dataset = ImageDataset(imagenet_prep.open(photographs, "train"), crop=CenterCrop(32))
+    batches = [
+        list(Loader(dataset, 8, channels_last=each, num_workers=workers, drop_last=False)) for each in (False, True)
+    ]
+    for (one, first), (other, second) in zip(*batches, strict=True):
+        assert torch.equal(one, other)
+        assert torch.equal(first, second)
+        assert one.is_contiguous()
+        assert other.is_contiguous(memory_format=torch.channels_last)
+    with pytest.raises(UsageError, match="expected one of both"):
+        Loader(dataset, 8, channels_last=True, collate_fn=list)
+    with pytest.raises(UsageError, match="whose image is a 3-D tensor"):
+        next(iter(Loader([1, 2, 3], 2, channels_last=True)))
