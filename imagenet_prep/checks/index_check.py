@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
-import itertools
 from collections import Counter, defaultdict
 from collections.abc import Collection, Hashable, Sequence
 from dataclasses import dataclass
@@ -12,17 +10,12 @@ from typing import TypeVar
 
 from imagenet_prep.images.prepare import TURNED, count_changes
 from imagenet_prep.model import ProblemKind, ShardInfo
+from imagenet_prep.state.indexes import agrees
 from imagenet_prep.state.journal import Journal
 from imagenet_prep.state.manifest import Manifest
-from imagenet_prep.storage.files import open_file
 from imagenet_prep.storage.layout import Layout, parse_shard_name
-from imagenet_prep.storage.location import AnyPath
-from imagenet_prep.tfrecord.framing import Index, decode
 
 R = TypeVar("R", bound=Hashable)
-
-_LINE = 42  # two numbers of up to 20 digits, a space, a newline
-_NAME_LINE = 4106  # a CRC of 8 digits, a space, a path of up to 4,096 bytes, a newline
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,54 +29,6 @@ class Departure:
     record: int
     way: str
     lost: tuple[int, ...] = ()
-
-
-def read_written(layout: Layout, info: ShardInfo) -> Index | None:
-    """The Index that was written with a shard; None if it is gone, damaged, or of another shard.
-
-    Raises:
-        OSError: it can't be read.
-    """
-    written = read_index(*layout.index_paths(info.name), info.records)
-    if written is None:
-        return None
-    return written if (written.digest, len(written.lengths)) == (info.digest, info.records) else None
-
-
-def read_index(index: AnyPath, listing: AnyPath, records: int) -> Index | None:
-    """Both files of an index as an Index; None if one is missing or differs from the written form in any byte.
-
-    Files that are too long for ``records`` records are not read.
-
-    Raises:
-        OSError: one can't be read.
-    """
-    found = []
-    for path, line in ((index, _LINE), (listing, _NAME_LINE)):
-        content = _read_short(path, (2 * records + 1000) * line)
-        if content is None:
-            return None
-        found.append(content)
-    return decode(*found)
-
-
-def _read_short(path: AnyPath, most: int) -> bytes | None:
-    """The content of a file; None if it is missing or has more than ``most`` bytes. Raises OSError."""
-    try:
-        with open_file(path) as file:
-            content = file.read(most + 1)
-    except FileNotFoundError:
-        return None
-    return content if len(content) <= most else None
-
-
-def is_indexed(layout: Layout, info: ShardInfo, names: Sequence[str]) -> bool:
-    """Whether the index of a shard is the one written for these images: it gives the recorded digest."""
-    written = _founded(layout, info)
-    if written is None:
-        return False
-    offsets = [0, *itertools.accumulate(written.lengths[:-1])]
-    return (written.offsets, written.names) == (offsets[: len(names)], names)
 
 
 def corrected(layout: Layout, manifest: Manifest, journal: Journal) -> Manifest | None:
@@ -106,17 +51,6 @@ def corrected(layout: Layout, manifest: Manifest, journal: Journal) -> Manifest 
         return manifest if manifest.is_sealed else None
     found = dataclasses.replace(manifest, shards={**manifest.shards, **infos}, is_as_written=False)
     return found if manifest.is_sealed or found.is_sealed else None
-
-
-def agrees(layout: Layout, info: ShardInfo) -> bool:
-    """Whether the index of a shard exists and gives the digest of this entry."""
-    return _founded(layout, info) is not None
-
-
-def _founded(layout: Layout, info: ShardInfo) -> Index | None:
-    with contextlib.suppress(OSError):
-        return read_written(layout, info)
-    return None
 
 
 def first_difference(expected: Sequence[object], found: Sequence[object]) -> int | None:

@@ -11,11 +11,12 @@ from functools import cached_property
 from pathlib import Path
 
 from imagenet_prep.checks.examiner import Examiner, Finding, Findings, Place
-from imagenet_prep.checks.index_check import departure, first_difference, read_index, read_written
+from imagenet_prep.checks.index_check import departure, first_difference
 from imagenet_prep.errors import InputError
 from imagenet_prep.escaping import command
 from imagenet_prep.model import Problem, ProblemKind, ShardInfo, Stepwise
 from imagenet_prep.reading.shard import Shard
+from imagenet_prep.state.indexes import read_index, read_written
 from imagenet_prep.storage.layout import Layout, parse_shard_name
 from imagenet_prep.storage.location import AnyPath
 from imagenet_prep.tfrecord.compression import Compression, CompressionError
@@ -141,7 +142,7 @@ class ShardCheck(Stepwise[str, ShardReport]):
         return reading.report()
 
     def check(self, shard: Shard) -> ShardReport:
-        """Check a shard that is open; raises OSError if its index can't be read."""
+        """Check a shard that is open; raises InputError if its index can't be read."""
         name = shard.path.name
         reading = _Reading(name, self._findings(name), self)
         reading.read(shard)
@@ -189,7 +190,7 @@ class ShardCheck(Stepwise[str, ShardReport]):
         is_named = all(reading.index.names) and not reading.findings  # damage is reported once
         if is_named and reading.has_index(*paths):
             return
-        index = read_index(*paths, info.records)
+        index = read_index(self.layout, reading.name, info.records)
         if index is None:
             yield Finding(ProblemKind.BAD_INDEX, f"{paths[0]} is not an index, or does not match its .list")
             return

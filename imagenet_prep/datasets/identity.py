@@ -13,15 +13,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from imagenet_prep.datasets.plan import Plan, PlannedSplit, Recorder, plan_name
-from imagenet_prep.errors import InputError
 from imagenet_prep.images.jpeg import ImageError
 from imagenet_prep.model import Engine, Failed, ShardInfo, ShardPlan
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.slices import Reader
+from imagenet_prep.state.indexes import read_written
 from imagenet_prep.state.journal import Journal
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import scheme_of
-from imagenet_prep.tfrecord.framing import FOOTER, decode, frame
+from imagenet_prep.tfrecord.framing import FOOTER, frame
 
 LOOKED_AT = 4096
 """The approximate number of images to compare, at least one per shard: every one of a small set, or of a few shards."""
@@ -126,11 +126,7 @@ def _some(split: PlannedSplit, known: Sequence[_Known]) -> _Some:
 def _known(plan: ShardPlan, split: PlannedSplit, info: ShardInfo, layout: Layout, few: int) -> list[_Known]:
     """Rows to compare, none if the index is missing (the shard is made again then) and none that a codec repaired."""
     crcs: dict[str, int] = {}
-    try:
-        written = decode(*(layout.indexes.read(path.name) for path in layout.index_paths(info.name)))
-    except InputError:
-        written = None
-    if written is not None and written.digest == info.digest:
+    if written := read_written(layout, info):
         repaired = {repair.rpartition(" (")[0] for repair in info.repairs}
         crcs = {name: crc for name, crc in zip(written.names, written.crcs, strict=True) if name not in repaired}
     rows = [row for row in split.rows(plan) if split.catalog.names[row] in crcs]

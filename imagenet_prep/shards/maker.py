@@ -14,12 +14,13 @@ from imagenet_prep.model import Item, Portable, Problem, ProblemKind, ShardInfo
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.reading import read_in_turn
 from imagenet_prep.sources.slices import Reader
+from imagenet_prep.state.indexes import read_written
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import Sink
 from imagenet_prep.storage.refusals import USED_UP, no_space, space_errors
 from imagenet_prep.storage.store import GoneError
 from imagenet_prep.tfrecord.compression import Compression, RecordWriter
-from imagenet_prep.tfrecord.framing import Index, decode
+from imagenet_prep.tfrecord.framing import Index
 
 _REMEDY = "get a sound copy of it, or leave it out: --skip-bad, in a recipe skip_bad: true"
 
@@ -157,20 +158,17 @@ class _Making:
                 remedy = f"{_REMEDY}; {recorder.loosely} accepts it unchanged" if is_taken else _REMEDY
                 self._problems.append(Problem(ProblemKind.BAD_IMAGE, item.filename, detail, remedy))
 
-    def _altered(self) -> list[str]:
+    def _altered(self, expected: ShardInfo) -> list[str]:
         """The images whose records differ from the shard's index; none if the index is of other images."""
-        layout, made = self._task.layout, self._index
-        try:
-            written = decode(*(layout.indexes.read(path.name) for path in layout.index_paths(self._task.name)))
-        except InputError:
-            return []
+        made = self._index
+        written = read_written(self._task.layout, expected)
         if written is None or written.names != made.names:
             return []
         return [name for name, old, new in zip(made.names, written.crcs, made.crcs, strict=True) if old != new]
 
     def _other(self, expected: ShardInfo, made: ShardInfo) -> InputError:
         """The error for a shard that differs from the one made first."""
-        problems, altered, doubt = self._problems, self._altered(), self._task.doubt
+        problems, altered, doubt = self._problems, self._altered(expected), self._task.doubt
         what = f"{made.name} can't be made again: the raw data has changed since"
         detail = expected_and_got(expected, made)
         hint = "restore the recorded images and boxes, or make the set again with imagenet-prep convert --overwrite"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import itertools
 from collections import Counter
@@ -15,11 +14,12 @@ from imagenet_prep.errors import InputError, PrepError, UsageError
 from imagenet_prep.model import Progress, ShardInfo, Silent
 from imagenet_prep.reading.shard import Record, Shard
 from imagenet_prep.reading.values import Decoder
+from imagenet_prep.state.indexes import read_written
 from imagenet_prep.state.manifest import Manifest, load_manifest
 from imagenet_prep.storage.layout import Layout, parse_shard_name
 from imagenet_prep.storage.location import AnyPath
 from imagenet_prep.tfrecord.crc import crc32c
-from imagenet_prep.tfrecord.framing import FOOTER, HEADER, OVERHEAD, Framed, Index, decode, mask
+from imagenet_prep.tfrecord.framing import FOOTER, HEADER, OVERHEAD, Framed, Index, mask
 
 LOOKED_INTO = 20
 """The default number of differing records to compare by feature, and of names to list."""
@@ -285,12 +285,8 @@ class ComparedSet:
             InputError: from some byte on, no record can be found.
         """
         layout, info = self.homes.get(name, Layout(self.place)), self.recorded.get(name)
-        if info is not None:
-            with contextlib.suppress(InputError):
-                index = decode(*(layout.indexes.read(path.name) for path in layout.index_paths(name)))
-                if index is not None and index.digest == info.digest:
-                    return index
-        return _by_headers(Shard.open(layout.shard_path(name)))
+        index = read_written(layout, info) if info else None
+        return index or _by_headers(Shard.open(layout.shard_path(name)))
 
     def record(self, name: str, number: int, offset: int, length: int) -> Record:
         """A record by its number, its byte offset and its length in bytes with framing.

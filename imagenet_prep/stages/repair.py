@@ -6,7 +6,7 @@ from array import array
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from imagenet_prep.checks.index_check import agrees, corrected
+from imagenet_prep.checks.index_check import corrected
 from imagenet_prep.checks.inventory import manifest_fault, plan_fault
 from imagenet_prep.datasets.declarations import MakingOptions
 from imagenet_prep.datasets.plan import PlannedSplit, plan_name, refuse_other_images
@@ -16,6 +16,7 @@ from imagenet_prep.model import Done, Engine, ProblemKind, Progress, ShardInfo, 
 from imagenet_prep.reading.shard import Shard
 from imagenet_prep.registry import known_set
 from imagenet_prep.shards.run import Expected, Work, count_images, lay_out, make_shards, prepare_tasks, unfinished
+from imagenet_prep.state.indexes import agrees
 from imagenet_prep.state.journal import Journal
 from imagenet_prep.state.manifest import Manifest, changed, load_unproven
 from imagenet_prep.storage.files import Need, refuse_lack

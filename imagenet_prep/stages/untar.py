@@ -284,8 +284,12 @@ class _Unpacker:
         """The number of images of the class, and of images in the partial folder that are ready to be moved."""
         if task.split not in self.stamps:
             return self._write(task)
-        with _unchanged(*self.stamps[task.split]):
-            return self._write(task)
+        path, stamp = self.stamps[task.split]
+        with FileSlices(path) as view:
+            try:
+                return self._write(task)
+            finally:  # no finding counts, good or bad, unless the file stays the listed one to the end
+                refuse_changed(path, view.stamp == stamp)
 
     def _write(self, task: ClassTask) -> tuple[int, int]:
         catalog = task.catalog or _list_class(task)
@@ -303,19 +307,6 @@ class _Unpacker:
 def _list_class(task: ClassTask) -> Catalog:
     assert task.tar is not None
     return ArchiveIndex(task.split)(task.tar)
-
-
-@contextlib.contextmanager
-def _unchanged(path: Path, stamp: tuple[int, int, int]) -> Iterator[None]:
-    """Ignore all findings in a file, good or bad, unless it stays the listed archive to the end."""
-    with FileSlices(path) as view:
-        refuse_changed(path, view.stamp == stamp)
-        try:
-            yield
-        except InputError:
-            refuse_changed(path, view.stamp == stamp)
-            raise
-        refuse_changed(path, view.stamp == stamp)
 
 
 def _write_in_order(

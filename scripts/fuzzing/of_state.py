@@ -14,7 +14,6 @@ import urllib3
 from requests.adapters import HTTPAdapter
 from target import HOME, SHARD, Here, file_of, target
 
-from imagenet_prep.checks.index_check import read_index, read_written
 from imagenet_prep.checks.inventory import check_names, check_sizes, sound_manifest, take_inventory
 from imagenet_prep.checks.shard_check import ShardCheck
 from imagenet_prep.checks.verdict import load_verdict
@@ -30,6 +29,7 @@ from imagenet_prep.registry import known_set
 from imagenet_prep.stages.annotate import annotate
 from imagenet_prep.stages.download import pending
 from imagenet_prep.stages.status import status
+from imagenet_prep.state.indexes import read_index, read_written
 from imagenet_prep.state.journal import Journal
 from imagenet_prep.state.manifest import load_manifest
 from imagenet_prep.storage.layout import Layout, parse_shard_name
@@ -49,7 +49,7 @@ def shard_index(data: bytes) -> None:
     paths[0].write_bytes(index)
     paths[1].write_bytes(listing)
     read_written(layout, HOME.infos[SHARD])
-    if read_index(*paths, HOME.infos[SHARD].records) is not None:
+    if read_index(layout, SHARD, HOME.infos[SHARD].records) is not None:
         ShardCheck(layout, ImageNetExaminer(), HOME.infos)(SHARD)
 
 
