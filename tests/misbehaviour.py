@@ -235,6 +235,12 @@ def one_header_is_huge(answer: Answer) -> None:
     answer.close_connection = True
 
 
+@must(RIGHT)
+def many_headers(answer: Answer) -> None:
+    """500 of them: more than http.client takes by itself."""
+    answer.reply_with(**{f"X_{number}": "." for number in range(500)})
+
+
 @must(RIGHT, at="parts", times=2)
 @must(5)
 def very_many_headers(answer: Answer) -> None:
@@ -292,10 +298,23 @@ def no_length_and_cut(answer: Answer) -> None:
     answer.close_connection = True
 
 
-@must(5)
+@must(RIGHT, plain=5)
 def no_length_at_all(answer: Answer) -> None:
-    """Neither for a part nor for the whole."""
+    """Neither for a part nor for the whole: with a digest, the end of the connection is the end of the file."""
     answer.reply("HTTP/1.1 200 OK", {"Content-Type": "application/octet-stream"}, CONTENT)
+    answer.close_connection = True
+
+
+@must(RIGHT, plain=5)
+def no_length_at_all_in_chunks(answer: Answer) -> None:
+    """The last chunk is the end of the file."""
+    answer.reply("HTTP/1.1 200 OK", {"Transfer-Encoding": "chunked"}, _chunks(CONTENT) + b"0\r\n\r\n")
+
+
+@must(4, plain=5)
+def no_length_at_all_and_cut(answer: Answer) -> None:
+    """Nothing tells the end of the file but its digest."""
+    answer.reply("HTTP/1.1 200 OK", {"Content-Type": "application/octet-stream"}, _half(CONTENT))
     answer.close_connection = True
 
 
@@ -393,11 +412,24 @@ def another_end(answer: Answer) -> None:
 
 
 @must(RIGHT, at="later", times=2)
-@must(5, at="rest", loses=True)
+@must(4, at="rest", loses=True, plain=5)
 def another_total(answer: Answer) -> None:
     """That of another file."""
     start, stop = _span(answer)
     _with_range(answer, f"bytes {start}-{stop - 1}/{SIZE + 512}")
+
+
+@must(RIGHT, at="rest", loses=True, plain=5)
+def another_total_of_the_right_bytes(answer: Answer) -> None:
+    """Only a digest tells that this is the file all the same."""
+    start, stop = _span(answer)
+    answer.reply_with(Content_Range=f"bytes {start}-{stop - 1}/{SIZE + 512}")
+
+
+@must(RIGHT, at="rest", loses=True, plain=5)
+def no_content_range_of_the_right_bytes(answer: Answer) -> None:
+    """206 with the part that was asked for, and no word about it."""
+    answer.reply_with(Content_Range=None)
 
 
 @must(RIGHT, at="later", times=2)
@@ -417,6 +449,7 @@ def no_total(answer: Answer) -> None:
 
 
 @must(RIGHT, at="later", times=2)
+@must(4, at="rest", loses=True, plain=5)
 @must(RIGHT, at="all")
 def no_content_range(answer: Answer) -> None:
     """206, and no word about of what."""
@@ -645,6 +678,15 @@ def redirects_to_another_host(answer: Answer) -> None:
         answer.reply(*answer.right())
     else:
         answer.nothing(307, Location=f"http://localhost:{answer.server.server_port}{answer.path}")
+
+
+@must(RIGHT)
+def several_choices(answer: Answer) -> None:
+    """300, with the address of the choice that the server prefers (RFC 9110, section 15.4.1)."""
+    if answer.path.startswith("/chosen"):
+        answer.reply(*answer.right())
+    else:
+        answer.nothing(300, Location=f"/chosen{answer.path}")
 
 
 @must(RIGHT, times=40)

@@ -172,12 +172,6 @@ TABLE += [
     Surroundings("quota_is_used_up", 7, ("no space left",), _failing("pwrite", errno.EDQUOT, 2)),
     Surroundings("disk_fails_in_a_sync", 1, ("cannot write", "dmesg"), _failing("fsync", errno.EIO, 0)),
     Surroundings("disk_found_full_by_a_sync", 7, ("no space left",), _failing("fsync", errno.ENOSPC, 0)),
-    Surroundings(
-        "boots_have_no_id",
-        RIGHT,
-        (),
-        lambda place: place.patch.setattr("imagenet_prep.fetch.partial.boot_id", lambda: ""),
-    ),
 ]
 
 
@@ -313,7 +307,7 @@ def proxy_is_not_asked_for_this_machine(place: Place) -> None:
 
 
 _OURS = "the proxy 127.0.0.1"
-_UNKNOWN = ("unknown host name of the proxy no-such-proxy.invalid:", "nothing was fetched")
+_UNKNOWN = ("can't reach the proxy no-such-proxy.invalid:", "unknown host name", "nothing was fetched")
 _PORTAL = b"<html>Welcome to our network</html>"
 _NO_CONNECTION = "no connection to the proxy 127.0.0.1:9 ("
 TABLE += [

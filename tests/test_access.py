@@ -279,7 +279,6 @@ def test_four_notice_at_once(server: FaultServer) -> None:
     _let_sessions_end(server, 0)
     assert _ask_at_once(server, session) == ([CONTENT[5:10]] * 4, [])
     assert len(_posts(server)) == 2
-    assert len([seen for seen in server.seen if seen.headers.get("Range") == PROBE]) == 4  # two for each entry
 
 
 def test_a_password_that_no_longer_counts_is_sent_once(server: FaultServer) -> None:
@@ -295,14 +294,14 @@ def test_a_password_that_no_longer_counts_is_sent_once(server: FaultServer) -> N
 
 
 def test_signing_in_again_that_does_not_help(server: FaultServer, tmp_path: Path) -> None:
-    """Where the server lets us in and still sends no file, it is tried once; then its answer is the error."""
+    """Where the server lets us in and still sends no file, its answer is the error after three attempts."""
     server.faults = Faults(login="page")
     session = _enter(server)
-    server.faults = Faults(statuses=[(403, {}), (206, {}), (403, {}), (403, {})])
+    server.faults = Faults(statuses=[(403, {})] * 4)
     with pytest.raises(AccessError) as caught:
         fetch(session, server.url + "a.tar", tmp_path / "part", Manner(pace=PACE))
     _told(caught.value, "a.tar", "403", "IMAGENET_ACCESS_KEY")
-    assert len(server.faults.statuses) == 1
+    assert len(server.faults.statuses) == 1  # it may have meant a moment
 
 
 def test_a_session_may_end_often(server: FaultServer, tmp_path: Path) -> None:
@@ -317,12 +316,12 @@ def test_a_session_may_end_often(server: FaultServer, tmp_path: Path) -> None:
 
 
 def test_nobody_to_sign_in_again(server: FaultServer, tmp_path: Path) -> None:
-    """Without credentials a page midway is what it was: exit 6."""
+    """Without credentials a page midway asks for some: exit 6."""
     session = _enter(server, None)
     server.faults = Faults(login="page")
     with pytest.raises(AccessError) as caught:
         fetch(session, server.url + "a.tar", tmp_path / "part", Manner(pace=PACE))
-    _told(caught.value, "web page")
+    _told(caught.value, "requires you to sign in for a.tar")
     assert _posts(server) == []
 
 

@@ -132,16 +132,17 @@ def test_parts_of_one_version_fit_together(change: dict[str, Any], is_same: bool
     """Address and length must be the same; then strong ETags decide, if both have one, else dates, which both have."""
     fields: dict[str, Any] = {"url": "http://a/", "total": 10, "etag": '"1"', "last_modified": "Mon"}
     one, other = Remote(**fields), Remote(**{**fields, **change})
-    assert one.may_join(other, has_digest=False) is other.may_join(one, has_digest=False) is is_same
-    assert one.may_join(other, has_digest=True) is is_same
+    for has_digest in (False, True):
+        assert (one.obstacle(other, has_digest=has_digest) == "") is is_same
+        assert (other.obstacle(one, has_digest=has_digest) == "") is is_same
 
 
 def test_without_validators_a_digest_decides() -> None:
     """Nothing tells two versions apart, but an address or a length."""
     one = Remote("http://a/", 10, 'W/"1"', None)
-    assert one.may_join(one, has_digest=True)
-    assert not one.may_join(one, has_digest=False)
-    assert not one.may_join(Remote("http://b/", 10, None, None), has_digest=True)
+    assert one.obstacle(one, has_digest=True) == ""
+    assert "neither ETag nor date" in one.obstacle(one, has_digest=False)
+    assert one.obstacle(Remote("http://b/", 10, None, None), has_digest=True)
 
 
 @pytest.mark.parametrize(

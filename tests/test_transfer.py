@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import itertools
 import json
 import os
 import random
+import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -20,7 +22,6 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from imagenet_prep.errors import NetworkError, WriteError
-from imagenet_prep.fetch import partial
 from imagenet_prep.fetch.access import open_session
 from imagenet_prep.fetch.digests import fastest
 from imagenet_prep.fetch.partial import (
@@ -30,7 +31,6 @@ from imagenet_prep.fetch.partial import (
     forget,
     kept_bytes,
     state_path,
-    written_path,
 )
 from imagenet_prep.fetch.patience import CutError, Pace, Patience
 from imagenet_prep.fetch.reply import Remote, inspect
@@ -87,7 +87,7 @@ class Telling(Silent):
     def note(self, text: str) -> None:
         """Keep the line."""
         left = find_leftover(self.part)
-        self.told.append((text, left.size if left else 0))
+        self.told.append((text, left[1].size if left else 0))
 
     def restarts(self) -> list[tuple[str, int]]:
         """What was said of starting over."""
@@ -116,14 +116,14 @@ def leave_half(server: FaultServer, part: Path, content: bytes = CONTENT) -> Non
 # what was written ------------------------------------------------------------------------------------------------
 
 
-def test_what_was_written_counts_though_it_was_not_saved(part: Path) -> None:
-    """After the death of the process every byte that was noted is known, in whatever order they came."""
+def test_what_was_saved_counts(part: Path) -> None:
+    """After the death of the process every byte that was saved is known, in whatever order they came, and no other."""
     with PartialFile(part, REMOTE) as file:
         for start in (0, 50, 10):
             file.write(start, b"x" * 10)
-        file.note()
-    assert not state_path(part).exists()
-    assert written_path(part).stat().st_mode & 0o777 == 0o600
+        file.save()
+        file.write(90, b"x" * 10)
+    assert state_path(part).stat().st_mode & 0o777 == 0o600
     assert kept_bytes(part, REMOTE) == 30
     with PartialFile(part, REMOTE) as file:
         assert file.spans() == [(0, 20), (50, 60)]
@@ -132,47 +132,6 @@ def test_what_was_written_counts_though_it_was_not_saved(part: Path) -> None:
     assert kept_bytes(part, REMOTE) == 40
 
 
-@pytest.mark.parametrize("boot", ["", "another"])
-def test_after_the_end_of_the_system_only_what_was_synced_counts(
-    part: Path, boot: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """In another boot, and where the system doesn't name its boots, what was noted is not believed."""
-    with PartialFile(part, REMOTE) as file:
-        file.write(0, b"x" * 10)
-        file.save()
-        file.write(10, b"x" * 10)
-        file.note()
-    assert kept_bytes(part, REMOTE) == 20
-    monkeypatch.setattr(partial, "boot_id", lambda: boot)
-    assert kept_bytes(part, REMOTE) == 10
-    with PartialFile(part, REMOTE) as file:
-        assert file.spans() == [(0, 10)]
-
-
-def test_without_a_boot_id_nothing_is_noted(part: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What could not be believed is not written."""
-    monkeypatch.setattr(partial, "boot_id", lambda: "")
-    with PartialFile(part, REMOTE) as file:
-        file.write(0, b"x" * 10)
-        file.note()
-    assert not written_path(part).exists()
-    assert kept_bytes(part, REMOTE) == 0
-
-
-def test_a_copy_of_a_part_is_another_file(part: Path) -> None:
-    """What was noted is of the very file: a copy may have been made in between."""
-    with PartialFile(part, REMOTE) as file:
-        file.write(0, b"x" * 10)
-        file.save()
-        file.write(10, b"x" * 10)
-        file.note()
-    content = part.read_bytes()
-    part.rename(part.with_name("before"))
-    part.write_bytes(content)
-    assert kept_bytes(part, REMOTE) == 10
-
-
-@pytest.mark.parametrize("is_durable", [False, True])
 @pytest.mark.parametrize(
     "damage",
     [
@@ -184,17 +143,16 @@ def test_a_copy_of_a_part_is_another_file(part: Path) -> None:
         b'"done": [[-5, 9]]',
         b'"done": [["a", 9], [1]]',
         b'"total": 5',
-        b'"where": []',
         None,
     ],
     ids=repr,
 )
-def test_a_map_that_makes_no_sense_is_not_believed(part: Path, is_durable: bool, damage: bytes | None) -> None:
+def test_a_map_that_makes_no_sense_is_not_believed(part: Path, damage: bytes | None) -> None:
     """Damaged, of another file, or naming bytes beyond the end of the part (None: that has become shorter)."""
     with PartialFile(part, REMOTE) as file:
         file.write(0, b"x" * 15)
-        file.save() if is_durable else file.note()
-    path = state_path(part) if is_durable else written_path(part)
+        file.save()
+    path = state_path(part)
     state = json.loads(path.read_text())
     if damage is None:
         os.truncate(part, 10)
@@ -202,16 +160,15 @@ def test_a_map_that_makes_no_sense_is_not_believed(part: Path, is_durable: bool,
         path.write_text(json.dumps({**state, **json.loads(b"{" + damage + b"}")}))
     else:
         path.write_bytes(damage)
-    assert kept_bytes(part, REMOTE) == (15 if is_durable and damage == b'"where": []' else 0)
+    assert kept_bytes(part, REMOTE) == 0
 
 
-def test_a_disk_that_fails_makes_notes_worthless(part: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_after_a_disk_failed_nothing_is_saved(part: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """After a failed fsync the system may have dropped what was written, and the next fsync does not say so."""
     with PartialFile(part, REMOTE) as file:
         file.write(0, b"x" * 10)
         file.save()
         file.write(10, b"x" * 10)
-        file.note()
 
         def fail(descriptor: int) -> None:
             raise OSError(5, "Input/output error")
@@ -221,7 +178,6 @@ def test_a_disk_that_fails_makes_notes_worthless(part: Path, monkeypatch: pytest
             with pytest.raises(WriteError):
                 file.save()
         file.write(20, b"x" * 10)
-        file.note()
         file.save()
     assert kept_bytes(part, REMOTE) == 10
 
@@ -422,15 +378,63 @@ def test_a_body_above_the_minimum_speed_is_not_cut(server: FaultServer, part: Pa
     assert len(server.gets()) == 1
 
 
-def test_a_host_that_is_unknown_for_a_while_is_waited_for() -> None:
-    """Once the server has answered, its name may come back."""
-    waits: list[float] = []
-    patience = Patience("a.tar", Pace(tries=3), waits.append, was_answered=True)
-    for _ in range(2):
-        patience.wait(CutError("can't reach nowhere: unknown host name", kind="unknown"))
+def test_a_host_that_is_unknown_for_a_while_is_waited_for(server: FaultServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once the server has answered, its name may come back; before that, an unknown name is final."""
+    waits: list[str] = []
+    url, pace = server.url.replace("127.0.0.1", "localhost"), replace(PACE, tries=3)
+    known, unknown = (Session(url, 1, waits.append) for _ in range(2))
+    inspect(known, url + "a.tar", pace)
+    known._at_home.close()
+
+    def fail(*_: object) -> None:
+        raise socket.gaierror(-2, "Name or service not known")
+
+    monkeypatch.setattr(socket, "getaddrinfo", fail)
     with pytest.raises(NetworkError, match="3 attempts"):
-        patience.wait(CutError("can't reach nowhere: unknown host name", kind="unknown"))
+        inspect(known, url + "a.tar", pace)
     assert len(waits) == 2
+    with pytest.raises(NetworkError, match=r"can't reach localhost:[0-9]+: unknown host name"):
+        inspect(unknown, url + "a.tar", pace)
+    assert len(waits) == 2
+
+
+@contextlib.contextmanager
+def _dropping() -> Iterator[str]:
+    """The URL of an address that answers no packet: nobody accepts the connections in its queue, which is full."""
+    with contextlib.ExitStack() as stack:
+        listener = stack.enter_context(socket.socket())
+        listener.bind(("127.0.0.1", 0))
+        listener.listen(0)
+        for _ in range(3):
+            waiting = stack.enter_context(socket.socket())
+            waiting.setblocking(False)
+            waiting.connect_ex(listener.getsockname())
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}/"
+
+
+def test_an_address_that_drops_packets_is_told_after_each_try() -> None:
+    """The reason, the address, the next try; and after three tries it ends, whatever the budget is."""
+    said: list[str] = []
+    with _dropping() as url, pytest.raises(NetworkError) as caught:
+        open_session(url, None, None, probe="a.tar", pace=replace(PACE, stall=0.3, tries=10), note=said.append)
+    name = url[7:-1]
+    assert [text.partition(" in ")[0] for text in said] == [
+        f"a.tar: no connection to {name}: it timed out; try {number} of 3" for number in (2, 3)
+    ]
+    assert f"no connection to {name}: it timed out" in caught.value.what
+
+
+def test_no_connection_at_all_takes_two_minutes() -> None:
+    """By the numbers that a user gets: three attempts to connect, and the waits between them."""
+    pace, waits = Pace(), list[float]()
+    patience = Patience("a.tar", pace, waits.append)
+    cut = CutError("it timed out", lasting=NetworkError("no connection", "", ""))
+    patience.wait(cut)
+    patience.wait(cut)
+    with pytest.raises(NetworkError, match="no connection"):
+        patience.wait(cut)
+    connect, _ = Session("http://a.org/", pace.stall)._timeout
+    assert (len(waits) + 1) * connect + sum(waits) < 120
 
 
 # what is said ----------------------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ import requests
 from imagenet_prep.errors import AccessError, InputError, UsageError
 from imagenet_prep.fetch import SIGN_UP_URL, reply
 from imagenet_prep.fetch.login import LoginForm, find_login_form
-from imagenet_prep.fetch.patience import Pace, Patience
+from imagenet_prep.fetch.patience import CutError, Pace, Patience
 from imagenet_prep.fetch.session import Session, file_url, host_of, origin
 from imagenet_prep.storage.files import find_plain
 
@@ -146,7 +146,8 @@ def open_session(
 ) -> Session:
     """Open a session that may fetch from ``base_url``; test it with the first bytes of the file ``probe``.
 
-    It does whatever the server asks for: nothing, Basic credentials, or a sign-in form; again when the sign-in expires.
+    The session does whatever the server asks for: nothing, Basic credentials, or a sign-in form; again when the sign-in
+    expires.
 
     Args:
         base_url: the folder of the archives.
@@ -165,71 +166,46 @@ def open_session(
     session = Session(base_url, pace.stall, note)
     if cookies is not None:
         session.use_cookies(_load_cookies(cookies))
-    url = file_url(base_url, probe)
     find = cache(credentials) if callable(credentials) else lambda: credentials
-    enter = partial(_enter, session, url, find, cookies, pace)
-    enter()
-    if credentials is not None:
-        session.enter_with(enter)
+    session.enter_with(partial(_enter, session, find, cookies))
+    url = file_url(base_url, probe)
+    Patience(reply.name_of(url), pace, note=note).until(lambda: reply.ask(session, url, reply.FIRST))
     return session
 
 
-@dataclass(frozen=True, slots=True)
-class _Door:
-    """The server's answer in place of the file: a status, whether it asks for Basic credentials, or a sign-in form."""
-
-    status: int
-    wants_basic: bool
-    form: LoginForm | None
-
-
 def _enter(
-    session: Session, url: str, find: Callable[[], Credentials | None], cookies: Path | None, pace: Pace
+    session: Session,
+    find: Callable[[], Credentials | None],
+    cookies: Path | None,
+    response: requests.Response,
+    url: str,
+    in_vain: bool,
 ) -> None:
-    """Sign in the way the server's answer asks for."""
-    closed = _ask(session, url, pace)
-    if closed is None:
+    """Sign in the way that the server's answer asks for."""
+    status, head = response.status_code, reply.Body(response).peek(_PAGE_BYTES)
+    is_page = reply.is_page(response, head)
+    if status in (200, 206) and not is_page:
+        session.sends_data_as_pages = True
         return
+    form = find_login_form(head, response.url) if is_page else None
+    if status == 403 and form is None and session.has_worked:  # or it accepts no more connections
+        raise CutError("HTTP status 403", kind="refused", lasting=_denied(url, "HTTP status 403"))
     credentials = find()
     if credentials is None:
         raise _missing(url, cookies)
-    if closed.wants_basic:
+    if in_vain:
+        # an unknown user gets 401, or a form
+        raise _refused(url, credentials, is_denied=status == 403 and form is None)
+    if status == 401 and "basic" in reply.schemes(response.headers.get("WWW-Authenticate", "")):
         session.authorization = credentials.authorization
-    elif closed.form is not None:
-        _sign_in(session, closed.form, credentials, pace)
+    elif form is not None:
+        _send_form(session, form, credentials)
     else:
-        raise _no_way_in(url, closed.status)
-    still_closed = _ask(session, url, pace)
-    if still_closed is not None:
-        raise _refused(url, credentials, still_closed)
+        got = f"HTTP status {status}" if status in (401, 403) else "a web page without a recognizable sign-in form"
+        raise _denied(url, got)
 
 
-def _ask(session: Session, url: str, pace: Pace) -> _Door | None:
-    """Ask for the first bytes of a file; None if they arrive."""
-
-    def ask() -> _Door | None:
-        with session.get_as_is(url, {"Range": f"bytes=0-{reply.PROBE - 1}"}) as response:
-            return _understand(session, response, url)
-
-    return Patience(reply.name_of(url), pace, note=session.note).until(ask)
-
-
-def _understand(session: Session, response: requests.Response, url: str) -> _Door | None:
-    status = response.status_code
-    if reply.says_empty(response):
-        return None
-    if status not in (401, 403):
-        reply.check_status(response, url)
-    head = reply.read_head(response)
-    page = reply.is_page(response, head)
-    if status in (200, 206) and not page:
-        return None
-    offers_basic = status == 401 and "basic" in reply.schemes(response.headers.get("WWW-Authenticate", ""))
-    form = find_login_form(head + reply.read_head(response, _PAGE_BYTES), response.url) if page else None
-    return _Door(status, offers_basic and origin(response.url) == session.home, form)
-
-
-def _sign_in(session: Session, form: LoginForm, credentials: Credentials, pace: Pace) -> None:
+def _send_form(session: Session, form: LoginForm, credentials: Credentials) -> None:
     """Send the form to the server that the user named only, and never in a URL."""
     try:
         at_home = origin(form.action) == session.home
@@ -241,8 +217,7 @@ def _sign_in(session: Session, form: LoginForm, credentials: Credentials, pace: 
             "it goes to another address" if not at_home else "it would put the password into a URL",
             "sign in with a browser, export its cookies, then: imagenet-prep download --cookies FILE",
         )
-    fields = form.filled(credentials.username, credentials.password)
-    Patience("signing in", pace, note=session.note).until(lambda: session.post(form.action, fields).close())
+    session.post(form.action, form.filled(credentials.username, credentials.password)).close()
 
 
 def _load_cookies(path: Path) -> MozillaCookieJar:
@@ -271,26 +246,24 @@ def _missing(url: str, cookies: Path | None) -> AccessError:
     )
 
 
-def _refused(url: str, credentials: Credentials, door: _Door) -> AccessError:
-    origin = f" ({credentials.origin})" if credentials.origin else ""
-    if door.status == 403 and door.form is None:  # an unknown user gets 401, or the form again
+def _refused(url: str, credentials: Credentials, *, is_denied: bool) -> AccessError:
+    who = f"{credentials.username!r}" + (f" ({credentials.origin})" if credentials.origin else "")
+    if is_denied:
         return reply.RefusedError(
-            f"{host_of(url)} denied access to {reply.name_of(url)}, signed in as {credentials.username!r}{origin}",
+            f"{host_of(url)} denied access to {reply.name_of(url)}, signed in as {who}",
             "expected the archive, got HTTP status 403",
             "ask the site whether this account has access; if a browser can fetch the file, use "
             "imagenet-prep download --cookies FILE, or move the browser's copy into raw-data/",
         )
     return reply.RefusedError(
-        f"{host_of(url)} refused the credentials of {credentials.username!r}{origin}",
+        f"{host_of(url)} refused the credentials of {who}",
         "expected a valid user name and access key",
         f"check both and try again (or set IMAGENET_USERNAME and IMAGENET_ACCESS_KEY, "
         f"or imagenet-prep download --cookies FILE); without an account sign up at {SIGN_UP_URL}",
     )
 
 
-def _no_way_in(url: str, status: int) -> AccessError:
-    is_page = status not in (401, 403)
-    got = "a web page without a recognizable sign-in form" if is_page else f"HTTP status {status}"
+def _denied(url: str, got: str) -> AccessError:
     return reply.access_error(
         f"{host_of(url)} denied access to {reply.name_of(url)}", f"expected the archive, got {got}"
     )

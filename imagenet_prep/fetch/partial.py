@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import threading
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any
 
 from imagenet_prep.errors import PrepError, WriteError
-from imagenet_prep.fetch.reply import NO_VALIDATOR, Remote
+from imagenet_prep.fetch.reply import Remote
 from imagenet_prep.storage.durable import fsync_dir, make_folder
 from imagenet_prep.storage.files import atomic_file, load_json
 from imagenet_prep.storage.local import remove_abandoned
 from imagenet_prep.storage.refusals import space_errors, writing
-
-_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 Span = tuple[int, int]
 """Start and stop (exclusive) of a run of bytes."""
@@ -61,89 +58,33 @@ class Spans:
         return self._stops[0] if self._starts and self._starts[0] == 0 else 0
 
 
-@dataclass(frozen=True, slots=True)
-class Leftover:
-    """The bytes that earlier runs fetched of a file, and the version that they belong to."""
-
-    remote: Remote
-    spans: tuple[Span, ...]
-
-    @property
-    def size(self) -> int:
-        """The number of bytes fetched."""
-        return sum(stop - start for start, stop in self.spans)
-
-    def obstacle(self, remote: Remote, *, has_digest: bool) -> str:
-        """Why a transfer of ``remote`` can't resume from these bytes; "" if it can."""
-        if remote.total != self.remote.total:
-            return f"the file on the server has another size: {remote.total:,} bytes, it was {self.remote.total:,}"
-        if not remote.ranges:
-            return "the server sends the file only as a whole"
-        if remote.url != self.remote.url:
-            return "it comes from another address"
-        if not remote.has_validator and not has_digest:
-            return NO_VALIDATOR
-        return "" if remote.may_join(self.remote, has_digest=has_digest) else "the file on the server has changed"
-
-
 def state_path(path: Path) -> Path:
-    """The path of the durable map of the partial file ``path``; the bytes it names are durable too."""
+    """The path of the map of the partial file ``path``; the bytes it names are durable too."""
     return path.with_name(f"{path.name}.json")
 
 
-def written_path(path: Path) -> Path:
-    """The path of the map of everything written; it is valid until the next boot."""
-    return path.with_name(f"{path.name}.written.json")
-
-
-def boot_id() -> str:
-    """An identifier of the current boot; "" if the system gives none."""
-    try:
-        return _BOOT_ID.read_text(encoding="ascii").strip()
-    except (OSError, ValueError):
-        return ""
-
-
-def find_leftover(path: Path) -> Leftover | None:
-    """The bytes that earlier runs left in ``path``; None if there are none, or their map is invalid."""
-    try:
-        status = path.stat()
-    except OSError:
-        return None
-    durable, written = load_json(state_path(path)), load_json(written_path(path))
-    left = _leftover(durable, status.st_size)
-    if isinstance(written, dict) and written.get("where") == _where(status):
-        later = _leftover(written, status.st_size)
-        if later and (not left or later.remote == left.remote):
-            left = Leftover(later.remote, tuple(Spans([*later.spans, *(left.spans if left else ())])))
-    return left if left and left.spans else None
-
-
-def _leftover(state: Any, size: int) -> Leftover | None:
-    """Read a map; None if it is invalid, or names bytes beyond the file."""
+def find_leftover(path: Path) -> tuple[Remote, Spans] | None:
+    """The version and the bytes that earlier runs left in ``path``; None without any, or if the map is invalid."""
+    state = load_json(state_path(path))
     try:
         remote = Remote(state["url"], state["total"], state["etag"], state["last_modified"])
-        spans = [(int(start), int(stop)) for start, stop in state["done"]]
-        fits = all(0 <= start <= stop <= min(size, remote.total) for start, stop in spans)
-    except (KeyError, TypeError, ValueError, OverflowError):
+        done = [(int(start), int(stop)) for start, stop in state["done"]]
+        end = min(path.stat().st_size, remote.total)
+        fits = all(0 <= start <= stop <= end for start, stop in done)
+    except (OSError, KeyError, TypeError, ValueError, OverflowError):
         return None
-    return Leftover(remote, tuple(Spans(spans))) if fits else None
-
-
-def _where(status: os.stat_result) -> list[str | int] | None:
-    """The current boot and the file's identity; a copy of the file has another one."""
-    boot = boot_id()
-    return [boot, status.st_dev, status.st_ino] if boot else None
+    spans = Spans(done if fits else ())
+    return (remote, spans) if spans.size else None
 
 
 def kept_bytes(path: Path, remote: Remote, *, has_digest: bool = False) -> int:
     """The number of bytes of ``remote`` that earlier runs left in ``path`` and this run can reuse."""
-    left = find_leftover(path)
-    return left.size if left and not left.obstacle(remote, has_digest=has_digest) else 0
+    version, spans = find_leftover(path) or (remote, Spans())
+    return 0 if remote.obstacle(version, has_digest=has_digest) else spans.size
 
 
 def finish(path: Path, final: Path) -> None:
-    """Give the complete partial file ``path`` its final name, durably; then remove its maps.
+    """Give the complete partial file ``path`` its final name, durably; then remove its map.
 
     Raises:
         WriteError: the disk failed; the partial file can't be trusted.
@@ -151,9 +92,6 @@ def finish(path: Path, final: Path) -> None:
     file = os.open(path, os.O_RDONLY)
     try:
         _fsync(file, path)
-    except PrepError:
-        written_path(path).unlink(missing_ok=True)
-        raise
     finally:
         os.close(file)
     path.replace(final)
@@ -163,8 +101,7 @@ def finish(path: Path, final: Path) -> None:
 
 
 def forget(path: Path) -> None:
-    """Remove the maps of the partial file ``path``, and temporary map files of a killed run."""
-    written_path(path).unlink(missing_ok=True)
+    """Remove the map of the partial file ``path``, and temporary map files of a killed run."""
     state_path(path).unlink(missing_ok=True)
     remove_abandoned(state_path(path))
 
@@ -173,7 +110,7 @@ class PartialFile:
     """A file being fetched, which any thread may write to at any position.
 
     ``save`` makes the received bytes durable before it updates the map, so the map never names a missing byte, even
-    after a crash. ``note`` updates a second map of written bytes, without a sync: it survives a kill.
+    after a crash.
 
     Args:
         path: the partial file; created if missing.
@@ -194,17 +131,16 @@ class PartialFile:
         self._writing = threading.Lock()
         self._spans = Spans()
         self._saved: list[Span] = []
-        self._noted: list[Span] = []
         self._has_failed = False
         left = find_leftover(path)
         make_folder(path.parent)
         with writing(path):
             self._file: int | None = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        if left is None or left.obstacle(remote, has_digest=has_digest):
+        if left is None or remote.obstacle(left[0], has_digest=has_digest):
             self.reset()
             return
-        self._spans, self._noted = Spans(left.spans), list(left.spans)
-        if remote != left.remote:
+        self._spans = left[1]
+        if remote != left[0]:
             self.save()
 
     def __enter__(self) -> PartialFile:
@@ -223,7 +159,7 @@ class PartialFile:
         with self._changed, space_errors(self.path):
             forget(self.path)
             fsync_dir(self.path.parent)  # the map goes before the bytes
-            self._spans, self._saved, self._noted = Spans(), [], []
+            self._spans, self._saved = Spans(), []
             os.truncate(self._open_file(), 0)
 
     def write(self, offset: int, data: bytes) -> None:
@@ -253,18 +189,6 @@ class PartialFile:
             self._changed.wait_for(lambda: self._spans.front > beyond, seconds)
             return self._spans.front
 
-    def note(self) -> None:
-        """Record the written bytes in the map that survives a kill, but not a crash of the system."""
-        where, spans = _where(os.fstat(self._open_file())), self.spans()
-        if where is None or self._has_failed or spans == self._noted:
-            return
-        new = written_path(self.path).with_suffix(".new")
-        with space_errors(self.path):
-            new.touch(0o600)
-            new.write_text(self._map(spans, where=where))
-            new.replace(written_path(self.path))
-        self._noted = spans
-
     def save(self) -> None:
         """Make the received bytes durable, then record them in the map.
 
@@ -279,17 +203,12 @@ class PartialFile:
             _fsync(self._open_file(), self.path)
         except PrepError:  # unsynced bytes may be lost, and a later fsync would not report it
             self._has_failed = True
-            written_path(self.path).unlink(missing_ok=True)
             raise
         with space_errors(self.path), atomic_file(state_path(self.path)) as file:
             os.fchmod(file.fileno(), 0o600)  # while it is still empty
-            file.write(self._map(spans).encode())
+            version = dataclasses.asdict(self.remote)
+            file.write(f"{json.dumps({**version, 'done': spans}, indent=2)}\n".encode())
         self._saved = spans
-
-    def _map(self, spans: list[Span], **more: Any) -> str:
-        remote = self.remote
-        version = {"url": remote.url, "total": remote.total, "etag": remote.etag, "last_modified": remote.last_modified}
-        return json.dumps({**version, "done": spans, **more}, indent=2) + "\n"
 
     def spans(self) -> list[Span]:
         """The spans that have arrived, sorted and disjoint; start and stop (exclusive)."""

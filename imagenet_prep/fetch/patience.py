@@ -24,15 +24,15 @@ class CutError(Exception):
     Args:
         reason: the cause, as text that never holds a URL.
         retry_after: the wait in seconds that the server asked for.
-        kind: "unknown": the host has no address; final before the first answer. "refused": the server may accept no
-            more connections. "slow": bytes arrived, but too few to count as progress.
-        lasting: the error to raise if it persists after a few attempts.
+        kind: "refused": the server may accept no more connections. "slow": bytes arrived, but too few to count as
+            progress.
+        lasting: the error to raise if it persists after 3 attempts.
     """
 
     reason: str
     retry_after: float = 0
     _: KW_ONLY
-    kind: Literal["cut", "unknown", "refused", "slow"] = "cut"
+    kind: Literal["cut", "refused", "slow"] = "cut"
     lasting: Exception | None = None
 
 
@@ -85,7 +85,6 @@ class Patience:
         pause: waits for some seconds; ``Event.wait`` makes the wait interruptible.
         note: called with each wait: its reason, the number of the try, the seconds.
         kept: returns the number of bytes kept so far.
-        was_answered: whether the server answered before, so that an unknown name may be temporary.
     """
 
     what: str
@@ -93,7 +92,6 @@ class Patience:
     pause: Callable[[float], object] = time.sleep
     note: Callable[[str], object] = lambda text: None
     kept: Callable[[], int] = lambda: 0
-    was_answered: bool = False
     _retry: Retry = field(init=False)
     _since: float = field(init=False)  # time of the last byte, or of the first attempt
     _lasting: int = 0  # the number of latest failures in a row that had a lasting error
@@ -124,10 +122,9 @@ class Patience:
             self._refill()
         self._mark = mark
         self._lasting = self._lasting + 1 if cut.lasting else 0
-        if cut.lasting and self._lasting >= min(self.pace.tries, _TRIES_OF_LASTING):
+        tries = min(self.pace.tries, _TRIES_OF_LASTING) if cut.lasting else self.pace.tries
+        if cut.lasting and self._lasting >= tries:
             raise cut.lasting
-        if cut.kind == "unknown" and not self.was_answered:
-            raise self._unknown(cut)
         try:
             self._retry = self._retry.increment(error=cut)
         except MaxRetryError:
@@ -136,15 +133,8 @@ class Patience:
         seconds = max(asked, self._retry.get_backoff_time())
         if time.monotonic() + seconds > self._since + self.pace.budget:
             raise self._given_up(cut, failures)
-        self.note(f"{self.what}: {cut.reason}; try {failures + 1} of {self.pace.tries} in {seconds:.0f} s")
+        self.note(f"{self.what}: {cut.reason}; try {failures + 1} of {max(tries, failures + 1)} in {seconds:.0f} s")
         self.pause(seconds)
-
-    def _unknown(self, cut: CutError) -> NetworkError:
-        return NetworkError(
-            f"{self.what}: {cut.reason}",
-            "nothing was fetched",
-            "check the host name in --base-url or the proxy, and this machine's network",
-        )
 
     def _given_up(self, cut: CutError, failures: int) -> NetworkError:
         again = "run the same command again"

@@ -19,7 +19,7 @@ from imagenet_prep.errors import AccessError, InputError, NetworkError, UsageErr
 from imagenet_prep.escaping import quoted
 from imagenet_prep.fetch.access import Credentials, Token, secret_text, token_in, token_in_file
 from imagenet_prep.fetch.patience import Pace, Patience
-from imagenet_prep.fetch.reply import PROBE, RefusedError, check_status, inspect, read_some
+from imagenet_prep.fetch.reply import FIRST, Body, RefusedError, check_status, inspect
 from imagenet_prep.fetch.session import Session, file_url, host_of
 from imagenet_prep.storage.files import load_json, save_json
 from imagenet_prep.text import listed, number_of
@@ -165,7 +165,7 @@ class KaggleSite(Site):
         remote = inspect(session, url, pace)
 
         def ask() -> dict[str, str]:
-            with session.get(url, {"Range": f"bytes=0-{PROBE - 1}"}) as response:
+            with session.get(url, {"Range": FIRST}) as response:
                 check_status(response, url, was_seen=True)
                 found = digests_of(response.headers.get("x-goog-hash", ""))
                 return {"md5": found["md5"]} if "md5" in found else found
@@ -325,8 +325,8 @@ def _ask_json(session: Session, url: str, pace: Pace) -> tuple[Any, str]:
     def ask() -> tuple[Any, str]:
         with session.get(url) as response:
             check_status(response, url, name=DATASET)
-            content = b""
-            while len(content) <= _LONGEST_JSON and (more := read_some(response, _LONGEST_JSON)):
+            body, content = Body(response), b""
+            while len(content) <= _LONGEST_JSON and (more := body.read(_LONGEST_JSON)):
                 content += more
             return json.loads(content), response.links.get("next", {}).get("url", "")
 

@@ -1,12 +1,14 @@
-"""inspect and checks of answers: a server sent the file, a web page, a refusal, or a temporary error."""
+"""Remote, a version of a file on a server, and Source, its bytes: every answer is checked before it is kept."""
 
 from __future__ import annotations
 
 import contextlib
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
+from typing import NoReturn
 
 import requests
 import urllib3
@@ -15,13 +17,14 @@ from imagenet_prep.errors import AccessError, InputError, NetworkError
 from imagenet_prep.fetch import SIGN_UP_URL
 from imagenet_prep.fetch.network import reason_of
 from imagenet_prep.fetch.patience import CutError, Pace, Patience
-from imagenet_prep.fetch.session import Getter, bare_url, host_of, is_page_type, origin
+from imagenet_prep.fetch.session import Session, bare_url, host_of, is_page_type, origin
 from imagenet_prep.text import is_web_page
 
 PROBE = 1024  # bytes: enough to distinguish an archive from a page
+FIRST = f"bytes=0-{PROBE - 1}"
 
 _PASSING = (408, 425, 429, 500, 502, 503, 504, 509, *range(520, 528))
-NO_VALIDATOR = "the server sends neither ETag nor date, and no checksum is known: parts may not fit together"
+_NO_VALIDATOR = "the server sends neither ETag nor date, and no checksum is known: parts may not fit together"
 
 _BUSY = (429, 503)
 _RETRY = urllib3.Retry(retry_after_max=10**9)
@@ -59,20 +62,30 @@ class Remote:
     last_modified: str | None
     ranges: bool = True
 
-    @property
-    def has_validator(self) -> bool:
-        """Whether the server sends a value that changes with the file: a strong ETag, or a date."""
-        return bool(self._strong_etag or self.last_modified)
-
-    def may_join(self, other: Remote, *, has_digest: bool) -> bool:
-        """Whether bytes of both versions fit together: they are equal, or lack validators and a digest decides."""
-        if (self.url, self.total) != (other.url, other.total):
-            return False
+    def obstacle(self, other: Remote, *, has_digest: bool) -> str:
+        """Why this version can't be fetched on from bytes of the version ``other``; "" if it can."""
+        if self.total != other.total:
+            return f"the file on the server has another size: {self.total:,} bytes, it was {other.total:,}"
+        if self.url != other.url:
+            return "it comes from another address"
+        if why := self.why_whole(has_digest=has_digest):
+            return why
         if self._strong_etag and other._strong_etag:
-            return self.etag == other.etag
-        if self.last_modified and self.last_modified == other.last_modified:
-            return True
-        return has_digest and not self.has_validator and not other.has_validator
+            is_same = self.etag == other.etag
+        elif self.last_modified and self.last_modified == other.last_modified:
+            is_same = True
+        else:
+            is_same = not any((self._strong_etag, self.last_modified, other._strong_etag, other.last_modified))
+        return "" if is_same else "the file on the server has changed"
+
+    def why_whole(self, *, has_digest: bool) -> str:
+        """Why each byte must arrive in one request; "" if an interrupted transfer can resume.
+
+        Without a digest, the server must send a value that changes with the file: a strong ETag, or a date.
+        """
+        if not self.ranges:
+            return "the server sends the file only as a whole"
+        return "" if has_digest or self._strong_etag or self.last_modified else _NO_VALIDATOR
 
     @property
     def _strong_etag(self) -> str | None:
@@ -80,7 +93,9 @@ class Remote:
         return self.etag if self.etag and not self.etag.startswith("W/") else None
 
 
-def inspect(session: Getter, url: str, pace: Pace, *, was_seen: bool = False, size: int | None = None) -> Remote:
+def inspect(
+    session: Session, url: str, pace: Pace, *, was_seen: bool = False, size: int | None = None, has_digest: bool = False
+) -> Remote:
     """Ask a server about a file with a small Range request; nothing is written.
 
     Args:
@@ -88,30 +103,33 @@ def inspect(session: Getter, url: str, pace: Pace, *, was_seen: bool = False, si
         url: the file's address.
         pace: timing and budget of retries.
         was_seen: whether the server had the file a moment ago.
-        size: the known size in bytes, for a server that sends none, if a digest will check the file.
+        size: the known size in bytes, for a server that sends none.
+        has_digest: whether a digest will check the file. Then the size may also be counted.
 
     Raises:
         AccessError: the server requires credentials, or sends a web page instead.
         NetworkError: the file doesn't exist, or the server can't be reached.
     """
+    known = size if has_digest else None
 
-    def ask(span: str | None) -> Remote | None:
-        return _ask(session, url, span, was_seen=was_seen, size=size)
+    def look() -> Remote:
+        for span in (FIRST, None):
+            if remote := ask(session, url, span, was_seen=was_seen, size=known):
+                return remote
+        return _measure(session, url, pace) if has_digest else _no_length(url)
 
-    return Patience(name_of(url), pace, note=session.note, was_answered=was_seen).until(
-        lambda: ask(f"bytes=0-{PROBE - 1}") or ask(None) or _no_length(url)
-    )
+    return Patience(name_of(url), pace, note=session.note).until(look)
 
 
-def _ask(
-    session: Getter, url: str, span: str | None, *, was_seen: bool = False, size: int | None = None
+def ask(
+    session: Session, url: str, span: str | None, *, was_seen: bool = False, size: int | None = None
 ) -> Remote | None:
     """Make one attempt at inspect; None if the answer gives no trustworthy length."""
     with session.get(url, {"Range": span} if span else None) as response:
-        if span and says_empty(response):
-            return _empty(session, url)
+        if span and response.status_code == 416 and response.headers.get("Content-Range", "").strip() == "bytes */0":
+            return _empty(session, url)  # RFC 9110, section 15.5.17
         check_status(response, url, was_seen=was_seen)
-        check_is_no_page(response, read_head(response), url)
+        check_is_no_page(response, Body(response).peek(PROBE), url)
         length = content_length(response) if "Content-Length" in response.headers else size
         if response.status_code == 206:
             found = content_range(response)
@@ -122,15 +140,25 @@ def _ask(
     return None
 
 
-def _empty(session: Getter, url: str) -> Remote:
+def _empty(session: Session, url: str) -> Remote:
     """Confirm an empty file with a plain request, since a Range request reported that; CutError if it isn't empty."""
-    remote = _ask(session, url, None)
+    remote = ask(session, url, None)
     if remote is None or remote.total:
         raise CutError("HTTP status 416 for a file that is not empty")
     return remote
 
 
-def _no_length(url: str) -> Remote:
+def _measure(session: Session, url: str, pace: Pace) -> Remote:
+    """Count the bytes of a file whose server doesn't report its size."""
+    with session.get(url) as response:
+        check_status(response, url, was_seen=True)
+        body, total = Body(response, pace), 0
+        while data := body.read(1 << 20):
+            total += len(data)
+        return remote_of(response, url, total, ranges=False)
+
+
+def _no_length(url: str) -> NoReturn:
     raise NetworkError(
         f"{host_of(url)} doesn't report the size of {name_of(url)}",
         "expected a Content-Range or a Content-Length",
@@ -158,53 +186,118 @@ def content_range(response: requests.Response) -> tuple[int, int, int] | None:
     return (start, last + 1, total) if start <= last < total else None
 
 
-def read_range(session: Getter, url: str, start: int, stop: int, remote: Remote, pace: Pace) -> bytes:
-    """Read the bytes from ``start`` to ``stop`` of a file, with retries; the whole file requires no Range support.
+@dataclass(frozen=True, slots=True)
+class Source:
+    """The bytes of a version of a file on a server; a slice of it is one request, with retries.
 
-    Raises:
-        AccessError, InputError, NetworkError: the file has changed, the server sends no parts, sends a page or an
-            encoded body, or can't be reached.
+    Args:
+        session: sends the requests.
+        url: the file's address.
+        remote: its version; bytes of another one are refused.
+        pace: timing and budget of retries.
+        has_digest: whether a digest will check the file.
+        is_trusted: accept a part that the server does not describe, or describes as one of a file of another size.
+            Only a digest can check it.
     """
-    if start and not remote.ranges:
-        raise no_parts_error(url)
 
-    def read() -> bytes:
-        with session.get(url, {"Range": f"bytes={start}-{stop - 1}"} if remote.ranges else None) as response:
-            check_status(response, url, was_seen=True)
-            refuse_encoding(response, url)
-            body = Body(response, pace)
-            data = body.head(stop - start)
-            check_is_no_page(response, data, url, is_start=not start)
-            total = part_total(response, start, stop) if remote.ranges else remote.total
-            if not remote_of(response, url, total, remote.ranges).may_join(remote, has_digest=True):
-                raise CutError("the file on the server has changed", lasting=changed_error(url))
-            if len(data) < stop - start:
-                raise CutError("the answer was too short")
-            body.release()
-            return data
+    session: Session
+    url: str
+    remote: Remote
+    pace: Pace
+    has_digest: bool = False
+    is_trusted: bool = False
 
-    try:
-        return Patience(name_of(url), pace, note=session.note, was_answered=True).until(read)
-    except RestartError:
-        raise no_parts_error(url) from None
+    @property
+    def path(self) -> Path:
+        """The file's name in messages."""
+        return Path(host_of(self.url)) / name_of(self.url)
 
+    def __len__(self) -> int:
+        return self.remote.total
 
-def no_parts_error(url: str) -> NetworkError:
-    """The error for a server that does not answer Range requests."""
-    return NetworkError(
-        f"{host_of(url)} doesn't serve parts of {name_of(url)}",
-        "expected an answer to a Range request, which single classes require",
-        "name another server with --base-url, or fetch all classes: leave out --classes",
-    )
+    def __getitem__(self, where: slice) -> bytes:
+        """The bytes of a slice; the start of the file requires no Range support.
 
+        Raises:
+            AccessError, InputError, NetworkError: the file has changed, the server sends no parts, sends a page or an
+                encoded body, or can't be reached.
+        """
+        start, stop = where.start or 0, where.stop
 
-def changed_error(url: str) -> NetworkError:
-    """The error for a file that was replaced while parts of it were fetched."""
-    return NetworkError(
-        f"{name_of(url)} on {host_of(url)} changed while parts of it were fetched",
-        "expected the same file throughout",
-        "run the same command again: complete files are kept",
-    )
+        def read() -> bytes:
+            with self.open(start, stop) as (body, _):
+                data = body.peek(stop - start)
+                if len(data) < stop - start:
+                    raise CutError("the answer was too short")
+                body.release()
+                return data
+
+        try:
+            if start and not self.remote.ranges:
+                raise RestartError("", is_about_ranges=True)
+            return Patience(name_of(self.url), self.pace, note=self.session.note).until(read)
+        except RestartError as restart:
+            raise self.refusal(restart) from None
+
+    def refusal(self, restart: RestartError) -> NetworkError:
+        """The error for a server from which parts of this version can't be read."""
+        if restart.is_about_ranges:
+            return NetworkError(
+                f"{host_of(self.url)} doesn't serve parts of {name_of(self.url)}",
+                "expected an answer to a Range request, which single classes require",
+                "name another server with --base-url, or fetch all classes: leave out --classes",
+            )
+        return NetworkError(
+            f"{name_of(self.url)} on {host_of(self.url)} changed while parts of it were fetched",
+            "expected the same file throughout",
+            "run the same command again: complete files are kept",
+        )
+
+    @contextlib.contextmanager
+    def open(self, start: int, stop: int, *, is_first: bool = False) -> Iterator[tuple[Body, Remote]]:
+        """Request the bytes from ``start`` to ``stop``; the body of the answer, once checked, and the version it has.
+
+        ``is_first``: no bytes are kept so far, so another version of the same size will do, if it comes whole.
+
+        Raises:
+            AccessError: the answer is a web page.
+            InputError: it is encoded, and no digest can check it.
+            CutError: any other fault; if it persists, RestartError, AccessError or NetworkError.
+        """
+        is_whole = not self.remote.ranges or (start, stop) == (0, self.remote.total)
+        with self.session.get(self.url, {} if is_whole else {"Range": f"bytes={start}-{stop - 1}"}) as response:
+            body = Body(response, self.pace)
+            check_status(response, self.url, was_seen=True)
+            if not self.has_digest:
+                refuse_encoding(response, self.url)
+            head = body.peek(min(PROBE, stop - start))
+            check_is_no_page(response, head, self.url, is_start=response.status_code != 206 or not start)
+            total = self._total(response, start, stop, is_whole)
+            found = remote_of(response, self.url, total, self.remote.ranges)
+            may_differ = is_first and is_whole and total == self.remote.total
+            why = "" if may_differ or found == self.remote else found.obstacle(self.remote, has_digest=True)
+            if why:
+                raise CutError(why, lasting=RestartError(why))
+            yield body, found if may_differ else self.remote
+
+    def _total(self, response: requests.Response, start: int, stop: int, is_whole: bool) -> int:
+        """The size of the file by an answer with the requested bytes, or with the first of them; -1 if it is invalid.
+
+        Raises:
+            CutError: the answer has a different part; RestartError if that persists.
+        """
+        if response.status_code != 206:
+            if not is_whole:
+                raise _no_parts("the server sent the whole file instead of a part")
+            length = content_length(response) if "Content-Length" in response.headers else self.remote.total
+            return -1 if length is None else length
+        found = content_range(response)
+        if self.is_trusted and (found is None or found[:2] == (start, stop)):
+            return self.remote.total
+        is_beginning = found and found[0] == start and found[1] < stop and content_length(response) == found[1] - start
+        if found is None or (found[:2] != (start, stop) and not is_beginning):
+            raise _no_parts("the server sent a different part than requested")
+        return found[2]
 
 
 def refuse_encoding(response: requests.Response, url: str) -> None:
@@ -218,20 +311,7 @@ def refuse_encoding(response: requests.Response, url: str) -> None:
         )
 
 
-def part_total(response: requests.Response, start: int, stop: int) -> int:
-    """The size of the file, from an answer with the requested part, or with the start of that part.
-
-    Raises:
-        CutError: the answer has a different part; RestartError if that persists.
-    """
-    found = content_range(response)
-    is_beginning = found and found[0] == start and found[1] < stop and content_length(response) == found[1] - start
-    if found is None or (found[:2] != (start, stop) and not is_beginning):
-        raise no_parts("the server sent a different part than requested")
-    return found[2]
-
-
-def no_parts(reason: str) -> CutError:
+def _no_parts(reason: str) -> CutError:
     """The error for an answer that is not the requested part."""
     return CutError(reason, lasting=RestartError(reason, is_about_ranges=True))
 
@@ -259,9 +339,10 @@ class Body:
         pace: its minimum speed.
     """
 
-    def __init__(self, response: requests.Response, pace: Pace) -> None:
+    def __init__(self, response: requests.Response, pace: Pace = Pace()) -> None:
         self._response = response
         self._pace = pace
+        self._head = b""  # received, and not yet read
         self._count = 0
         self._waited = 0.0  # seconds spent in reads, without the work between them
 
@@ -271,53 +352,48 @@ class Body:
         Raises:
             CutError: the connection broke, fell silent, or is too slow.
         """
+        if self._head:
+            data, self._head = self._head[:size], self._head[size:]
+            return data
         if self._waited >= self._pace.slow_after:
             if self._count < self._pace.least_speed * self._waited:
                 speed = f"{self._count / self._waited:,.0f} bytes/s"
                 raise CutError(f"too slow ({speed} over {self._waited:.0f} s)", kind="slow")
             self._count, self._waited = 0, 0.0
         began = time.monotonic()
-        data = read_some(self._response, size)
+        try:
+            data = self._response.raw.read1(size, decode_content=False) or b""
+        except (urllib3.exceptions.HTTPError, OSError, ValueError) as error:
+            raise CutError(reason_of(error)) from None
         self._waited += time.monotonic() - began
         self._count += len(data)
         return data
 
-    def head(self, size: int) -> bytes:
-        """The first ``size`` bytes; fewer if the body is shorter or breaks off."""
-        return _first(self.read, size)
+    def peek(self, size: int) -> bytes:
+        """The next ``size`` bytes, which are read again; fewer if the body is shorter or breaks off.
+
+        Raises:
+            CutError: none arrived.
+        """
+        head, self._head = self._head, b""
+        while len(head) < size:
+            try:
+                more = self.read(size - len(head))
+            except CutError:
+                if not head:
+                    raise
+                break  # keep these bytes: the next read fails again
+            if not more:
+                break
+            head += more
+        self._head = head
+        return head[:size]
 
     def release(self) -> None:
         """Return the connection for reuse, after the whole body was read."""
+        self._head = b""
         with contextlib.suppress(CutError):
             self.read(1)
-
-
-def read_some(response: requests.Response, size: int) -> bytes:
-    """Read received bytes of a body, raw, at most ``size``; b"" at its end. Raises CutError."""
-    try:
-        return response.raw.read1(size, decode_content=False) or b""
-    except (urllib3.exceptions.HTTPError, OSError, ValueError) as error:
-        raise CutError(reason_of(error)) from None
-
-
-def read_head(response: requests.Response, size: int = PROBE) -> bytes:
-    """The first ``size`` bytes of a body; fewer if it is shorter or breaks off. Raises CutError if none arrived."""
-    return _first(lambda count: read_some(response, count), size)
-
-
-def _first(read: Callable[[int], bytes], size: int) -> bytes:
-    head = b""
-    while len(head) < size:
-        try:
-            more = read(size - len(head))
-        except CutError:
-            if not head:
-                raise
-            break  # keep these bytes: the next read fails again
-        if not more:
-            break
-        head += more
-    return head
 
 
 def is_page(response: requests.Response, head: bytes, *, is_start: bool = True) -> bool:
@@ -336,11 +412,6 @@ def check_is_no_page(response: requests.Response, head: bytes, url: str, *, is_s
         raise access_error(
             f"{host_of(url)} sent a web page in place of {name_of(url)}", "expected an archive; nothing was kept"
         )
-
-
-def says_empty(response: requests.Response) -> bool:
-    """Whether a range was refused because the file is empty (RFC 9110, section 15.5.17)."""
-    return response.status_code == 416 and response.headers.get("Content-Range", "").strip() == "bytes */0"
 
 
 def check_status(response: requests.Response, url: str, *, name: str = "", was_seen: bool = False) -> None:

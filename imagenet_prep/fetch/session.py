@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import logging
 import re
 import threading
@@ -10,38 +11,26 @@ from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from functools import partial
 from http.cookiejar import Cookie, DefaultCookiePolicy
-from typing import Protocol
 from urllib.parse import parse_qsl, urlencode, urljoin, urlsplit, urlunsplit
 
 import requests
 import urllib3
 from requests.adapters import HTTPAdapter
 
-from imagenet_prep.errors import AccessError, NetworkError, UsageError
+from imagenet_prep.errors import NetworkError, UsageError
 from imagenet_prep.fetch.network import proxy_of, raise_for
-from imagenet_prep.fetch.patience import CutError
+
+http.client._MAXHEADERS = 1000  # type: ignore[attr-defined]  # 100 by default: servers behind others send more
 
 Origin = tuple[str, str, int]
 
+_CONNECT = 20  # seconds to establish a connection
 _MAX_REDIRECTS = 10
 _MAX_CONNECTIONS = 64
 _MAX_ENTRIES = 3  # per request: other threads may use up a sign-in first
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _PAGE_TYPES = ("text/html", "application/xhtml+xml")
 _HEADERS = {"User-Agent": "imagenet-prep", "Accept": "*/*", "Accept-Encoding": "identity"}
-
-
-class Getter(Protocol):
-    """An object that sends requests for files: a session, or a window of one (window.py)."""
-
-    @property
-    def note(self) -> Callable[[str], object]:
-        """The function called with the text of each wait."""
-        ...
-
-    def get(self, url: str, headers: Mapping[str, str] | None = None) -> requests.Response:
-        """The answer to a GET, its body unread; raises as Session.get."""
-        ...
 
 
 class Session:
@@ -62,15 +51,16 @@ class Session:
     def __init__(self, base_url: str, stall: float, note: Callable[[str], object] = lambda text: None) -> None:
         self.note = note
         self.home = _home(base_url)
-        self._timeout = (min(stall, 30), stall)
+        self._timeout = (min(stall, _CONNECT), stall)
         self._at_home = _plain_session()
         self._abroad = _plain_session()
         self._abroad.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))
         self.authorization = ""  # the header, sent home only
-        self._enter: Callable[[], None] | None = None
+        self.sends_data_as_pages = False  # with a wrong type
+        self._enter: Callable[[requests.Response, str, bool], None] | None = None
         self._entries = 0  # the number of sign-ins
         self._worked = 0  # the last sign-in that got a file
-        self._has_worked = False  # whether any did
+        self.has_worked = False  # whether any did
         self._was_answered = False  # whether any request was
         self._moved: dict[str, str] = {}  # redirect targets of home addresses, while they work
         self._door = threading.Lock()
@@ -81,75 +71,60 @@ class Session:
         for cookie in cookies:
             self._at_home.cookies.set_cookie(cookie)
 
-    def enter_with(self, enter: Callable[[], None]) -> None:
-        """Call ``enter`` when the server stops accepting this session; it raises AccessError if that fails."""
+    def enter_with(self, enter: Callable[[requests.Response, str, bool], None]) -> None:
+        """Call ``enter`` with an answer of home in place of a file, its URL, and whether the last sign-in is in vain.
+
+        It signs in, or raises AccessError, or CutError for an answer that may come from too many connections.
+        """
         self._enter = enter
 
     def get(self, url: str, headers: Mapping[str, str] | None = None) -> requests.Response:
         """The answer to a GET with redirects followed, its body unread.
 
-        If home refuses a file it sent before, or sends a page, sign in again. However many threads notice, that happens
-        once, and again only after a file arrived.
+        If home refuses a file, or sends a page, sign in. However many threads notice, that happens once, and again
+        only after a file arrived.
 
         Raises:
-            AccessError: signing in again failed.
+            AccessError: signing in failed.
             CutError: the server could not be reached; a later attempt may succeed.
             NetworkError: an unsafe redirect, or a certificate that can't be trusted.
         """
         for _ in range(_MAX_ENTRIES):
             entry = self._entries
-            response = self.get_as_is(url, headers)
-            if not _is_closed(response):
-                self._worked, self._has_worked = max(self._worked, entry), True
-                break
-            if origin(response.url) != self.home or not self._enter_again(entry, response.status_code):
-                break
-            response.close()
-        return response
+            response = self._ask(url, headers)
+            if not self._is_closed(response):
+                self._worked, self.has_worked = max(self._worked, entry), True
+                return response
+            if self._enter is None or origin(response.url) != self.home:
+                return response
+            with response, self._door:
+                if entry == self._entries:  # no other thread signed in since
+                    self._enter(response, url, self._worked < entry)
+                    self._entries += 1
+        return self._ask(url, headers)
 
-    def get_as_is(self, url: str, headers: Mapping[str, str] | None = None) -> requests.Response:
+    def _is_closed(self, response: requests.Response) -> bool:
+        is_page = response.status_code in (200, 206) and is_page_type(response) and not self.sends_data_as_pages
+        return is_page or response.status_code in (401, 403)
+
+    def _ask(self, url: str, headers: Mapping[str, str] | None) -> requests.Response:
         """The answer to a GET, even if the server refuses this session.
 
         A host that home redirected to is asked directly until it stops serving the file: some sites sign an address per
         request, and count them.
         """
-        response = self._get_moved(url, headers)
-        return self._send("GET", url, headers) if response is None else response
-
-    def _get_moved(self, url: str, headers: Mapping[str, str] | None) -> requests.Response | None:
-        """The answer from the known redirect target of ``url``; None if home must be asked again."""
-        address = self._moved.get(url)
-        if address is None:
-            return None
-        is_file = False
-        try:
-            response = self._request("GET", address, headers, None)
-            is_file = _is_file(response)
-        finally:
-            if not is_file:
-                self._moved.pop(url, None)
-        if is_file or (response.status_code >= 416 and not is_page_type(response)):
-            return response
-        response.close()
-        return None
-
-    def _enter_again(self, entry: int, status: int) -> bool:
-        """Sign in again, unless another thread did since ``entry``; False if pointless: that sign-in brought no file.
-
-        A 403 may also mean that the server accepts no more connections. Then signing in fails and the session stays.
-        """
-        with self._door:
-            if entry == self._entries and self._worked == entry and self._enter is not None:
-                enter, self._enter = self._enter, None  # after a failure no thread tries again
-                try:
-                    enter()
-                except AccessError as error:
-                    if status != 403 or not self._has_worked:
-                        raise
-                    self._enter, self._worked = enter, entry - 1  # allow the next attempt after a file arrives
-                    raise CutError("HTTP status 403", kind="refused", lasting=error) from None
-                self._enter, self._entries = enter, entry + 1
-            return entry != self._entries
+        if address := self._moved.get(url):
+            is_file = False
+            try:
+                response = self._request("GET", address, headers, None)
+                is_file = _is_file(response)
+            finally:
+                if not is_file:
+                    self._moved.pop(url, None)
+            if is_file or (response.status_code >= 416 and not is_page_type(response)):
+                return response
+            response.close()
+        return self._send("GET", url, headers)
 
     def post(self, url: str, fields: Mapping[str, str]) -> requests.Response:
         """The answer to a form; redirects are followed with GET, so no field leaves home. Raises as get."""
@@ -161,7 +136,7 @@ class Session:
         current = url
         for _ in range(_MAX_REDIRECTS):
             response = self._request(method, current, headers, fields)
-            if not response.is_redirect:
+            if not (response.is_redirect or (response.status_code == 300 and "Location" in response.headers)):
                 if method == "GET" and origin(current) != origin(url) and _is_file(response):
                     self._moved[url] = current
                 return response
@@ -324,10 +299,6 @@ def _refused(url: str, why: str) -> NetworkError:
         why,
         "check the address given with --base-url, or try later",
     )
-
-
-def _is_closed(response: requests.Response) -> bool:
-    return response.status_code in (401, 403) or (is_page_type(response) and response.status_code != 206)
 
 
 def _is_file(response: requests.Response) -> bool:

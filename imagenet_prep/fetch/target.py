@@ -14,7 +14,7 @@ from imagenet_prep.escaping import quoted
 from imagenet_prep.fetch.digests import fastest, hasher
 from imagenet_prep.fetch.partial import finish, forget, kept_bytes
 from imagenet_prep.fetch.patience import Pace
-from imagenet_prep.fetch.reply import PROBE, Remote, is_text, read_range
+from imagenet_prep.fetch.reply import PROBE, Remote, Source, is_text
 from imagenet_prep.fetch.session import Session, host_of
 from imagenet_prep.fetch.transfer import Fetched
 from imagenet_prep.model import Progress
@@ -258,10 +258,11 @@ def look_at(session: Session, url: str, remote: Remote, pace: Pace, name: str) -
     """
     look = look_of(name)
     total = remote.total
-    head = read_range(session, url, 0, min(PROBE, total), remote, pace) if total else b""
+    source = Source(session, url, remote, pace)
+    head = source[: min(PROBE, total)] if total else b""
     start = max(0, total - _TAIL)
     has_tail = total and look.ends and (remote.ranges or not start)
-    tail = read_range(session, url, start, total, remote, pace) if has_tail else None
+    tail = source[start:total] if has_tail else None
     if fault := look.fault(head, tail, total):
         raise InputError(
             f"{host_of(url)} has a different kind of file under the name {name}",

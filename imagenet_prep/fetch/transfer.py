@@ -7,16 +7,15 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
-import requests
-
 from imagenet_prep.errors import NetworkError, PrepError
-from imagenet_prep.fetch import reply
 from imagenet_prep.fetch.digests import FrontHasher
-from imagenet_prep.fetch.partial import PartialFile, find_leftover
+from imagenet_prep.fetch.partial import PartialFile, Span, Spans, find_leftover
 from imagenet_prep.fetch.patience import CutError, Pace, Patience
-from imagenet_prep.fetch.session import Getter, host_of
+from imagenet_prep.fetch.reply import Remote, RestartError, Source, inspect, name_of
+from imagenet_prep.fetch.session import Session, host_of
 from imagenet_prep.model import Progress, Silent
 from imagenet_prep.text import number_of
 
@@ -25,6 +24,7 @@ _TICK = 0.1  # seconds between two checks of a running transfer
 _IDLE = 0.02  # seconds between two checks of an idle connection for work
 _GRACE = 0.5  # seconds that connections get to end after an interrupt; silent ones are abandoned
 _REFUSALS = 3  # in a row; then a connection ends, if others work
+_UNSAVED = 32 << 20  # bytes; then progress is made durable
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Fetched:
     it matches the expected digest.
     """
 
-    remote: reply.Remote
+    remote: Remote
     algorithm: str = ""
     digest: str = ""
     is_right: bool = True
@@ -57,20 +57,23 @@ class Manner:
 
 
 def fetch(
-    session: Getter,
+    session: Session,
     url: str,
     path: Path,
     manner: Manner,
     *,
-    remote: reply.Remote | None = None,
+    remote: Remote | None = None,
     digests: Mapping[str, str] | None = None,
 ) -> Fetched:
     """Fetch ``url`` into the partial file ``path``, and resume from the bytes of earlier runs.
 
+    If the server contradicts itself, it starts over with one connection. If that fails too and a digest is known, it
+    starts over once more and takes each part as the server sends it: the digest decides.
+
     Args:
         session: sends the requests.
         url: the file; its redirect target may expire, and is then requested again.
-        path: the partial file; two map files next to it list the bytes present.
+        path: the partial file; a map file next to it lists the bytes present.
         manner: the connections, the pace and the progress.
         remote: the result of ``inspect``, if already known.
         digests: the digests that the file must have (hex), by algorithm; the fastest one is computed.
@@ -80,26 +83,37 @@ def fetch(
         NetworkError: it can't be reached, or its answers can't be put together.
         SpaceError: the disk is full.
     """
-    progress, pace, digests = manner.progress, manner.pace, digests or {}
-    for is_last in (False, True):
-        remote = remote or reply.inspect(session, url, pace, was_seen=is_last)
-        if is_last and reply.inspect(session, url, pace, was_seen=True) != remote:
-            manner = replace(manner, connections=1)  # each answer has its own version: one must bring the whole file
-        left = find_leftover(path)
-        if left and (obstacle := left.obstacle(remote, has_digest=bool(digests))):
-            _note_restart(progress, url, obstacle, left.size)
-        with PartialFile(path, remote, has_digest=bool(digests)) as part:
-            transfer = Connections(session, url, part, pace, has_digest=bool(digests))
+    digests, last = digests or {}, 2 if digests else 1
+    find = partial(inspect, session, url, manner.pace, has_digest=bool(digests))
+    remote = remote or find()
+    for attempt in range(3):
+        source = Source(session, url, remote, manner.pace, bool(digests), is_trusted=attempt == 2)
+        with _open(path, remote, manner.progress, has_digest=bool(digests)) as part:
             try:
-                return _fetch_and_hash(transfer, part, digests, manner)
-            except reply.RestartError as restart:
-                if is_last:
-                    raise _hopeless(url, restart) from None
-                _note_restart(progress, url, str(restart), part.size)
+                return _fetch_and_hash(Connections(source, part), part, digests, manner)
+            except RestartError as caught:
+                restart = caught
+                if attempt == last:
+                    break
+                _note_restart(manner.progress, remote, str(restart), part.size)
                 part.reset()
-                remote = None
-                manner = replace(manner, connections=1) if restart.is_about_ranges else manner
-    raise AssertionError("unreachable")
+        remote = find(was_seen=True, size=remote.total)
+        if attempt or restart.is_about_ranges or find(was_seen=True, size=remote.total) != remote:
+            manner = replace(manner, connections=1)  # one answer must bring the whole file
+    raise NetworkError(
+        f"{name_of(url)}: the server can't resume the transfer",
+        f"started over {'once' if last == 1 else 'twice'}, then failed again: {restart}",
+        "run the same command again later, or name another server with --base-url",
+    )
+
+
+def fetch_span(source: Source, span: Span, path: Path, remote: Remote, manner: Manner) -> None:
+    """Fetch a span of a file, called ``remote`` as a file of its own, into ``path``. Raises as ``fetch``."""
+    with _open(path, remote, manner.progress) as part:
+        try:
+            Connections(source, part, span[0]).run(manner.connections, manner.progress)
+        except RestartError as restart:
+            raise source.refusal(restart) from None
 
 
 def _fetch_and_hash(transfer: Connections, part: PartialFile, digests: Mapping[str, str], manner: Manner) -> Fetched:
@@ -109,22 +123,22 @@ def _fetch_and_hash(transfer: Connections, part: PartialFile, digests: Mapping[s
         return Fetched(part.remote)
     with FrontHasher(part, digests) as front:
         transfer.run(manner.connections, manner.progress)
-        digest = front.digest(manner.progress, f"checking {reply.name_of(part.remote.url)}")
+        digest = front.digest(manner.progress, f"checking {name_of(part.remote.url)}")
     return Fetched(part.remote, front.algorithm, digest, digest == digests[front.algorithm])
 
 
-def _note_restart(progress: Progress, url: str, reason: str, size: int) -> None:
+def _open(path: Path, remote: Remote, progress: Progress, *, has_digest: bool = False) -> PartialFile:
+    """The partial file at ``path``; a note says so if the bytes of an earlier run don't fit."""
+    version, spans = find_leftover(path) or (remote, Spans())
+    if spans.size and (why := remote.obstacle(version, has_digest=has_digest)):
+        _note_restart(progress, remote, why, spans.size)
+    return PartialFile(path, remote, has_digest=has_digest)
+
+
+def _note_restart(progress: Progress, remote: Remote, reason: str, size: int) -> None:
     """Report why bytes are thrown away, while they still exist."""
     cost = f"; {size:,} bytes already received are thrown away" if size else ""
-    progress.note(f"{reply.name_of(url)}: starting over: {reason}{cost}")
-
-
-def _hopeless(url: str, restart: reply.RestartError) -> NetworkError:
-    return NetworkError(
-        f"{reply.name_of(url)}: the server can't resume the transfer",
-        f"started over once, then failed again: {restart}",
-        "run the same command again later, or name another server with --base-url",
-    )
+    progress.note(f"{name_of(remote.url)}: starting over: {reason}{cost}")
 
 
 @dataclass(eq=False, slots=True)
@@ -203,32 +217,23 @@ class Connections:
     """A transfer of the missing bytes of a partial file.
 
     Args:
-        session: sends the requests.
-        url: the file's address.
+        source: the file on the server.
         part: the partial file.
-        pace: timing and budget of retries.
-        has_digest: whether a digest will check the file.
+        offset: the place of its first byte in the source.
     """
 
-    def __init__(self, session: Getter, url: str, part: PartialFile, pace: Pace, *, has_digest: bool) -> None:
-        self._session = session
-        self._url = url
+    def __init__(self, source: Source, part: PartialFile, offset: int = 0) -> None:
+        self._source = source
         self._part = part
-        self._pace = pace
-        self._has_digest = has_digest
-        self._obstacle = self._find_obstacle()
-        self._segments = Segments(part, 1, pace)
+        self._offset = offset
+        self._name = name_of(part.remote.url)
+        self._obstacle = part.remote.why_whole(has_digest=source.has_digest)
+        self._segments = Segments(part, 1, source.pace)
         self._stop = threading.Event()
         self._error: BaseException | None = None
-        self._note: Callable[[str], object] = session.note
+        self._note: Callable[[str], object] = source.session.note
         self._lock = threading.Lock()
         self._all: list[_Connection] = []
-
-    def _find_obstacle(self) -> str:
-        """Why an interrupted transfer can't resume, and each byte must arrive in one request; "" if it can."""
-        if not self._part.remote.ranges:
-            return "the server sends the file only as a whole"
-        return "" if self._has_digest or self._part.remote.has_validator else reply.NO_VALIDATOR
 
     def run(self, connections: int, progress: Progress) -> None:
         """Fetch all missing bytes over so many connections; however it ends, received bytes are durable.
@@ -237,10 +242,12 @@ class Connections:
             AccessError, NetworkError, SpaceError, WriteError: the error that ended it.
             RestartError: the received bytes are worthless.
         """
-        self._note = progress.note
-        self._segments = Segments(self._part, 1 if self._obstacle else connections, self._pace)
-        count = min(1 if self._obstacle else connections, self._segments.count())
-        self._all = [_Connection(self._patience()) for _ in range(count)]
+        self._note, pace = progress.note, self._source.pace
+        connections = 1 if self._obstacle else connections
+        self._segments = Segments(self._part, connections, pace)
+        for _ in range(min(connections, self._segments.count())):
+            patience = Patience(self._name, pace, self._stop.wait, note=self._note, kept=lambda: self._part.size)
+            self._all.append(_Connection(patience))
         # daemons: a thread that hangs in a connection attempt must not keep an interrupted process alive
         threads = [threading.Thread(target=self._work, args=(each,), daemon=True) for each in self._all]
         try:
@@ -250,19 +257,9 @@ class Connections:
         if self._error is not None:
             raise self._error
 
-    def _patience(self) -> Patience:
-        return Patience(
-            reply.name_of(self._url),
-            self._pace,
-            self._stop.wait,
-            note=self._note,
-            kept=lambda: self._part.size,
-            was_answered=True,
-        )
-
     def _watch(self, threads: list[threading.Thread], progress: Progress) -> None:
-        total, shown, saved_at = self._part.remote.total, 0, time.monotonic()
-        progress.begin(reply.name_of(self._url), total, "B", self._part.size)
+        total, shown, saved, saved_at = self._part.remote.total, 0, 0, time.monotonic()
+        progress.begin(self._name, total, "B", self._part.size)
         try:
             for thread in threads:
                 thread.start()
@@ -274,10 +271,9 @@ class Connections:
                 received = self._part.received
                 progress.advance(received - shown)
                 shown = received
-                self._part.note()
-                if time.monotonic() - saved_at >= self._pace.save_every:
+                if received - saved >= _UNSAVED or time.monotonic() - saved_at >= self._source.pace.save_every:
                     self._part.save()
-                    saved_at = time.monotonic()
+                    saved, saved_at = received, time.monotonic()
         finally:
             progress.end()
 
@@ -315,7 +311,7 @@ class Connections:
         if cut is None or self._stop.is_set():
             return
         if self._obstacle and segment.position:
-            raise reply.RestartError(f"{cut.reason}, and {self._obstacle}")
+            raise RestartError(f"{cut.reason}, and {self._obstacle}")
         self._retry(connection, cut)
 
     def _retry(self, connection: _Connection, cut: CutError) -> None:
@@ -338,7 +334,7 @@ class Connections:
             self._all.remove(connection)
         if any(each.is_working for each in others):
             at_a_time = number_of(len(others), "connection")
-            self._note(f"{reply.name_of(self._url)}: {host_of(self._url)} accepts no more than {at_a_time} at a time")
+            self._note(f"{self._name}: {host_of(self._source.url)} accepts no more than {at_a_time} at a time")
         return True
 
     def _request(self, connection: _Connection, segment: Segment) -> None:
@@ -347,50 +343,15 @@ class Connections:
         Raises:
             CutError: bytes are missing.
         """
-        span = {} if self._is_whole(segment) else {"Range": f"bytes={segment.position}-{segment.stop - 1}"}
-        with self._session.get(self._url, span) as response:
-            body = reply.Body(response, self._pace)
-            data = self._check(response, body, segment)
-            while data and not self._stop.is_set():
+        start, stop = self._offset + segment.position, self._offset + segment.stop
+        with self._source.open(start, stop, is_first=not self._part.size) as (body, found):
+            if found != self._source.remote:  # no bytes of another version exist
+                self._source, self._part.remote = replace(self._source, remote=found), found
+            while not self._stop.is_set() and (data := body.read(min(_CHUNK, segment.left))):
                 connection.is_working, connection.refusals = True, 0
                 self._part.write(segment.position, data)
                 segment.position, segment.heard = segment.position + len(data), time.monotonic()
                 if not segment.left:
                     body.release()
                     return
-                data = body.read(min(_CHUNK, segment.left))
         raise CutError("the answer was too short")
-
-    def _is_whole(self, segment: Segment) -> bool:
-        return (segment.position, segment.stop) == (0, self._part.remote.total)
-
-    def _check(self, response: requests.Response, body: reply.Body, segment: Segment) -> bytes:
-        """The first bytes of an answer, once they are known to belong to the segment.
-
-        Raises:
-            AccessError: the answer is a web page.
-            InputError: it is encoded, and no digest can check it.
-            CutError: any other fault; if it persists, RestartError, AccessError or NetworkError.
-        """
-        reply.check_status(response, self._url, was_seen=True)
-        if not self._has_digest:
-            reply.refuse_encoding(response, self._url)
-        head = body.head(min(reply.PROBE, segment.left))
-        remote = self._part.remote
-        reply.check_is_no_page(response, head, self._url, is_start=response.status_code != 206 or not segment.position)
-        if response.status_code == 206:
-            total = reply.part_total(response, segment.position, segment.stop)
-        else:
-            if not self._is_whole(segment):
-                raise reply.no_parts("the server sent the whole file instead of a part")
-            is_told = "Content-Length" in response.headers
-            length = reply.content_length(response) if is_told else remote.total
-            total = -1 if length is None else length
-        found = reply.remote_of(response, self._url, total, remote.ranges)
-        if found != remote and not found.may_join(remote, has_digest=self._has_digest):
-            is_alone = self._is_whole(segment) and not self._part.size and total == remote.total
-            if not (is_alone and self._has_digest):
-                reason = "the file on the server has changed"
-                raise CutError(reason, lasting=reply.RestartError(reason))
-            self._part.remote = found  # no bytes of another version exist
-        return head

@@ -348,7 +348,7 @@ def _fetch(session: Session, url: str, target: Target, manner: Manner, remote: R
 
 def _inspect(session: Session, url: str, target: Target, pace: Pace, *, was_seen: bool = False) -> Remote:
     """Ask the server about the file, and check as early as possible that it is the expected one."""
-    remote = inspect(session, url, pace, was_seen=was_seen, size=target.size if target.digests else None)
+    remote = inspect(session, url, pace, was_seen=was_seen, size=target.size, has_digest=bool(target.digests))
     if target.size not in (None, remote.total):
         raise InputError(
             f"{host_of(url)} has a different {target.filename}",

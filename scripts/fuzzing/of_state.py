@@ -211,8 +211,10 @@ def http_reply(data: bytes) -> None:
             reply.check_status(response, _URL)
             found = reply.content_range(response)
             assert found is None or 0 <= found[0] < found[1] <= found[2]
-            head = reply.read_head(response)
-            while reply.read_some(response, 1000):
+            body = reply.Body(response)
+            head = body.peek(reply.PROBE)
+            assert body.read(reply.PROBE) == head
+            while body.read(1000):
                 assert len(head) == reply.PROBE
 
 
