@@ -187,18 +187,29 @@ def annotate(data_dir: Path, raw: Path | None, quiet: bool, **given: Any) -> Non
 
 
 @cli.command()
-@o.folder
+@o.folder_or_file
 @click.option("--output", type=o.NewFile(), help="The recipe's file.  [default: FOLDER's name with .yaml, here]")
 @click.option("--as", "as_layout", metavar="LAYOUT", help="How to read FOLDER, if several ways are possible.")
+@click.option("--list", "is_list", is_flag=True, help="List the recipes of well-known data sets.")
+@click.option(
+    "--example", metavar="NAME", help="Write one of those, to --output or to the file named instead of FOLDER."
+)
 @o.workers
 @o.quiet
-def init(folder: Path, output: Path | None, as_layout: str | None, quiet: bool, **given: Any) -> None:
-    """Inspect a folder of images or arrays, and propose a recipe for it.
+def init(folder: Path | None, output: Path | None, as_layout: str | None, quiet: bool, **given: Any) -> None:
+    """Inspect a folder of images or arrays, and propose a recipe for it; or copy the recipe of a well-known data set.
 
     \b
     imagenet-prep init flowers
     imagenet-prep init scans --as class-folders
+    imagenet-prep init --list
+    imagenet-prep init --example food101
     """
+    if given["is_list"] or given["example"] is not None:
+        printing.print_examples(given["example"], output or folder)
+        return
+    if folder is None:
+        raise UsageError("init without a folder", "expected a folder of data, --list, or --example NAME")
     from imagenet_prep.stages.init import init
 
     summary = init(folder, output, _engine(given), layout=as_layout, progress=make_progress(quiet))

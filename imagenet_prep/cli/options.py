@@ -347,7 +347,7 @@ any_file = _Anywhere(path_type=Path)
 
 data_dir = click.argument("data_dir", type=_folder)
 new_data_dir = click.argument("data_dir", type=_folder, required=False)
-folder = click.argument("folder", type=_folder)
+folder_or_file = click.argument("folder", type=_Path(path_type=Path), required=False)
 out = click.argument("out", type=_folder, required=False)
 raw = click.option(
     "--raw",

@@ -52,6 +52,18 @@ def print_init(summary: InitSummary, quiet: bool) -> None:
         tell(f"next: {command('convert', Path(shards), (('config', summary.recipe),))}")
 
 
+def print_examples(name: str | None, target: Path | None) -> None:
+    """Print the list of recipes, or copy one of them and print it."""
+    from imagenet_prep.recipes.examples import copy_example, list_examples
+
+    if name is None:
+        _print_table([*list_examples().items()], left=2)
+        return
+    recipe, text = copy_example(name, target)
+    say(f"wrote {recipe}:", "", *text.split("\n"))
+    tell(f"next: {command('convert', Path(f'{recipe.stem}-shards'), (('config', recipe),))}")
+
+
 def print_run(summary: RunSummary, quiet: bool) -> None:
     """Print the summary of each stage of a run."""
     if summary.download is not None:

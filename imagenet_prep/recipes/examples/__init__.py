@@ -1,0 +1,38 @@
+"""Recipes of well-known data sets, a YAML file each: where the data is, its layout, and its published totals."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from imagenet_prep.errors import UsageError
+from imagenet_prep.escaping import command
+from imagenet_prep.storage.files import save_bytes
+from imagenet_prep.storage.refusals import writing
+
+_FOLDER = Path(__file__).parent
+
+
+def list_examples() -> dict[str, str]:
+    """The first line of each recipe, by its name."""
+    texts = {path.stem: path.read_text() for path in sorted(_FOLDER.glob("*.yaml"), key=lambda path: path.stem)}
+    return {name: text.partition("\n")[0].removeprefix("# ") for name, text in texts.items()}
+
+
+def copy_example(name: str, target: Path | None) -> tuple[Path, str]:
+    """Write one to a new file, by default NAME.yaml in the current folder; the file and its content.
+
+    Raises:
+        UsageError: there is no such recipe, or the file exists.
+    """
+    if name not in list_examples():
+        raise UsageError(
+            f"no example {name!r}", f"expected one of {', '.join(list_examples())}", "imagenet-prep init --list"
+        )
+    target = target or Path(f"{name}.yaml")
+    if target.exists():
+        hint = command("init", None, (("example", name), ("output", "FILE")))
+        raise UsageError(f"{target} already exists", "expected a new file", hint)
+    text = (_FOLDER / f"{name}.yaml").read_text()
+    with writing(target):
+        save_bytes(target, text.encode())
+    return target, text

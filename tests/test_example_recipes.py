@@ -1,0 +1,320 @@
+"""The recipes of well-known data sets, each on a stand-in: the archives as they are published, with few images."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import shutil
+import subprocess
+import sys
+import zipfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tf_fixture
+from made_folders import picture, tarred, write
+from running import command
+
+from imagenet_prep.datasets.declarations import MakingOptions
+from imagenet_prep.engines import make_engine
+from imagenet_prep.errors import InputError, UsageError
+from imagenet_prep.recipes.examples import copy_example, list_examples
+from imagenet_prep.recipes.recipe_set import RecipeSet
+from imagenet_prep.stages.convert import convert
+from imagenet_prep.stages.verify import verify
+from imagenet_prep.storage.layout import Layout
+
+tf = tf_fixture.tf
+
+ENGINE = make_engine("threads", 2)
+Files = dict[str, bytes]
+Labels = dict[str, dict[str, int]]
+"""By split, the label of each image by the last part of its name."""
+
+
+def jpeg(name: str) -> bytes:
+    """A small JPEG, whatever the ending of its name."""
+    return picture(name, "jpeg")
+
+
+def matlab(**values: Any) -> bytes:
+    """A MATLAB file."""
+    scipy = pytest.importorskip("scipy.io")
+    buffer = io.BytesIO()
+    scipy.savemat(buffer, values)
+    return buffer.getvalue()
+
+
+def zipped(files: Files) -> bytes:
+    """A zip of files."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for name, content in files.items():
+            archive.writestr(name, content)
+    return buffer.getvalue()
+
+
+def class_tars(lead: str) -> Files:
+    """A tar for each class of ImageNet-21k."""
+    wnids = ("n00004475", "n00005787", "n02110185")
+    images = {wnid: {f"{wnid}_{number}.JPEG": jpeg(f"{wnid}_{number}.jpeg") for number in range(4)} for wnid in wnids}
+    return {f"{lead}{wnid}.tar": tarred(files) for wnid, files in images.items()}
+
+
+def of_21k() -> Labels:
+    """The labels of these tars."""
+    wnids = ("n00004475", "n00005787", "n02110185")
+    return {"train": {f"{wnid}_{number}.JPEG": label for label, wnid in enumerate(wnids, 1) for number in range(4)}}
+
+
+def in_folders(paths: str, *names: str) -> Files:
+    """Images of these names below ``paths``, where {} stands for the name: its folder is the class."""
+    return {path: jpeg(path) for name in names for path in (paths.format(name),)}
+
+
+def pets() -> tuple[Files, Labels]:
+    """Cats and dogs, two images that no list names, and the hidden files of the archive."""
+    breeds = {"Abyssinian": "1 1 1", "Birman": "2 1 2", "american_bulldog": "3 2 1", "yorkshire_terrier": "4 2 2"}
+    lines = {f"{breed}_{number}": text for breed, text in breeds.items() for number in (1, 20, 100)}
+    extra = {"images/Birman_7.jpg": jpeg("Birman_7.jpg"), "images/Abyssinian_1.mat": b"MATLAB"}
+    images = {**{f"images/{name}.jpg": jpeg(f"{name}.jpg") for name in lines}, **extra}
+    split = {"trainval": [name for name in lines if not name.endswith("_100")]}
+    split["test"] = [name for name in lines if name not in split["trainval"]]
+    head = "#Image CLASS-ID SPECIES BREED ID\n#ID: 1:37 Class ids\n"
+    texts = {name: "".join(f"{each} {lines[each]}\n" for each in own) for name, own in split.items()}
+    texts["list"] = head + texts["trainval"] + texts["test"]
+    annotations = {f"annotations/{name}.txt": text.encode() for name, text in texts.items()}
+    labels = {each: list(breeds).index(each.rpartition("_")[0]) for each in lines}
+    right = {
+        "train": {f"{each}.jpg": labels[each] for each in split["trainval"]},
+        "test": {f"{each}.jpg": labels[each] for each in split["test"]},
+    }
+    return {"images.tar.gz": tarred(images), "annotations.tar.gz": tarred(annotations)}, right
+
+
+def flowers() -> tuple[Files, Labels]:
+    """Twelve images of three kinds."""
+    images = {f"jpg/image_{number:05d}.jpg": jpeg(f"image_{number:05d}.jpg") for number in range(1, 13)}
+    labels = [77, 77, 1, 1, 102, 102] * 2
+    ids = {"trnid": [1, 3, 5], "valid": [2, 4, 6], "tstid": [7, 8, 9, 10, 11, 12]}
+    files = {"imagelabels.mat": matlab(labels=labels), "setid.mat": matlab(**ids)}
+    names = {"trnid": "train", "valid": "validation", "tstid": "test"}
+    right = {names[key]: {f"image_{n:05d}.jpg": labels[n - 1] for n in own} for key, own in ids.items()}
+    return {"102flowers.tgz": tarred(images), **files}, right
+
+
+def cars() -> tuple[Files, Labels]:
+    """Two splits with the same file names, and annotations with boxes."""
+    import numpy as np
+
+    names = ["AM General Hummer SUV 2000", "Ram C/V Cargo Van Minivan 2012", "smart fortwo Convertible 2012"]
+    form = [(key, object) for key in ("bbox_x1", "bbox_y1", "bbox_x2", "bbox_y2", "class", "fname")]
+    labels = {"train": [2, 1, 3, 1], "test": [3, 1, 2]}
+    files = {"devkit/cars_meta.mat": matlab(class_names=np.array(names, object))}
+    for split, own in labels.items():
+        rows = [(1, 2, 9, 10, label, f"{number:05d}.jpg") for number, label in enumerate(own, 1)]
+        path = "devkit/cars_train_annos.mat" if split == "train" else "cars_test_annos_withlabels.mat"
+        files[path] = matlab(annotations=np.array(rows, form))
+        files |= {f"cars_{split}/{row[5]}": jpeg(f"{split}{row[5]}") for row in rows}
+    right = {
+        split: {f"cars_{split}/{n:05d}.jpg": label for n, label in enumerate(own, 1)} for split, own in labels.items()
+    }
+    return files, right
+
+
+def places() -> tuple[Files, Labels]:
+    """Scenes by letter, and validation images in one folder."""
+    kinds = {"/a/airfield": 0, "/b/bus_station/indoor": 1, "/z/zen_garden": 2}
+    train = {f"{kind}/0000000{number}.jpg": label for kind, label in kinds.items() for number in (1, 2)}
+    val = {f"Places365_val_0000000{number}.jpg": number % 3 for number in range(1, 7)}
+    lists = {
+        "categories_places365.txt": kinds,
+        "places365_train_standard.txt": train,
+        "places365_val.txt": val,
+    }
+    texts = {name: "".join(f"{path} {label}\n" for path, label in own.items()).encode() for name, own in lists.items()}
+    files = {
+        "train_256_places365standard.tar": tarred({f"data_256{name}": jpeg(name) for name in train}),
+        "val_256.tar": tarred({f"val_256/{name}": jpeg(name) for name in val}),
+        "filelist_places365-standard.tar": tarred(texts),
+    }
+    return files, {"train": {f"data_256{name}": label for name, label in train.items()}, "validation": val}
+
+
+def food() -> tuple[Files, Labels]:
+    """Three dishes."""
+    dishes = ("apple_pie", "baby_back_ribs", "waffles")
+    parts = {"train": range(3), "test": range(3, 5)}
+    names = {split: [f"{dish}/{1000 + number}" for dish in dishes for number in own] for split, own in parts.items()}
+    images = {f"food-101/images/{name}.jpg": jpeg(name + ".jpg") for own in names.values() for name in own}
+    meta = {f"food-101/meta/{split}.txt": "".join(f"{name}\n" for name in own).encode() for split, own in names.items()}
+    right = {split: {f"{n}.jpg": dishes.index(n.partition("/")[0]) for n in own} for split, own in names.items()}
+    return {"food-101.tar.gz": tarred({**images, **meta})}, right
+
+
+WNIDS = ("n01440764", "n02102040", "n03888257")
+SPECIES = (
+    "Animalia_Annelida_Clitellata_Haplotaxida_Lumbricidae_Lumbricus_terrestris",
+    "Animalia_Chordata_Aves_x_y_z_w",
+)
+TINY = {
+    **in_folders("tiny-imagenet-200/train/{0}/images/{0}_0.JPEG", *WNIDS),
+    **in_folders("tiny-imagenet-200/train/{0}/images/{0}_1.JPEG", *WNIDS),
+    **{f"tiny-imagenet-200/train/{wnid}/{wnid}_boxes.txt": b"n01443537_0.JPEG\t0\t10\t63\t58\n" for wnid in WNIDS},
+    **{f"tiny-imagenet-200/val/images/val_{n}.JPEG": jpeg(f"val_{n}.JPEG") for n in range(6)},
+    "tiny-imagenet-200/val/val_annotations.txt": "".join(
+        f"val_{n}.JPEG\t{WNIDS[n % 3]}\t0\t32\t44\t62\n" for n in range(6)
+    ).encode(),
+    **{f"tiny-imagenet-200/test/images/test_{n}.JPEG": jpeg(f"test_{n}.JPEG") for n in range(2)},
+    "tiny-imagenet-200/wnids.txt": "\n".join(reversed(WNIDS)).encode(),
+}
+
+
+def sets() -> Mapping[str, Callable[[], tuple[Files, Labels]]]:
+    """For each example its published files, and the labels of each split."""
+    numbered = {split: {f"{split}{label}.JPEG": label for label in range(3)} for split in ("train", "val")}
+    nette = {
+        f"imagenette2/{split}/{WNIDS[n]}/{name}": jpeg(name)
+        for split in numbered
+        for name, n in numbered[split].items()
+    }
+    inat = {
+        f"{split}/{n:05d}_{SPECIES[n]}/{split}-{n}.jpg": jpeg(f"{split}{n}") for split in numbered for n in range(2)
+    }
+    v2 = {f"imagenetv2-matched-frequency-format-val/{n}/i{n}.jpeg": jpeg(f"i{n}.jpeg") for n in range(12)}
+    r = {f"imagenet-r/{wnid}/art_{n}.jpg": jpeg(f"{wnid}{n}.jpg") for wnid in WNIDS for n in range(2)}
+    return {
+        "imagenet-21k-winter21": lambda: ({"winter21_whole.tar.gz": tarred(class_tars("winter21_whole/"))}, of_21k()),
+        "imagenet-21k-fall11": lambda: ({"fall11_whole.tar": tarred(class_tars(""))}, of_21k()),
+        "imagenette2": lambda: (
+            {"imagenette2.tgz": tarred({**nette, "imagenette2/noisy_imagenette.csv": b"path,noisy_labels_0\n"})},
+            {"train": numbered["train"], "validation": numbered["val"]},
+        ),
+        "imagenet-v2": lambda: (
+            {"imagenetv2-matched-frequency.tar.gz": tarred(v2)},
+            {"test": {f"i{n}.jpeg": n for n in range(12)}},
+        ),
+        "imagenet-r": lambda: (
+            {"imagenet-r.tar": tarred({**r, "imagenet-r/README.txt": b"ImageNet-R"})},
+            {"test": {f"{wnid}/art_{n}.jpg": label for label, wnid in enumerate(WNIDS) for n in range(2)}},
+        ),
+        "tiny-imagenet": lambda: (
+            {"tiny-imagenet-200.zip": zipped(TINY)},
+            {"train": {f"{wnid}_{n}.JPEG": label for label, wnid in enumerate(WNIDS) for n in range(2)}},
+        ),
+        "tiny-imagenet-val": lambda: (TINY, {"validation": {f"val_{n}.JPEG": n % 3 for n in range(6)}}),
+        "inaturalist2021": lambda: (
+            {
+                f"{split}.tar.gz": tarred({name: data for name, data in inat.items() if name.startswith(f"{split}/")})
+                for split in numbered
+            },
+            {
+                split: {f"{short}-{n}.jpg": n for n in range(2)}
+                for split, short in (("train", "train"), ("validation", "val"))
+            },
+        ),
+        "food101": food,
+        "places365": places,
+        "oxford-pets": pets,
+        "flowers102": flowers,
+        "stanford-cars": cars,
+    }
+
+
+def prepare(folder: Path, name: str, files: Files, right: Labels) -> Path:
+    """The published files, unpacked by the commands of the recipe; and the recipe with the totals of the stand-in."""
+    write(folder, **files)
+    recipe, text = copy_example(name, folder / "recipe.yaml")
+    commands = "\n".join(line[6:] for line in text.split("\n") if line.startswith("#     "))
+    if "unzip" in commands and shutil.which("unzip") is None:
+        pytest.skip("unzip is not installed")
+    script = commands.replace("python3 -c", f"{sys.executable} -c")
+    script = re.sub(r"tar -xzf", "tar -xf", script)  # the stand-ins are not compressed
+    subprocess.run(["bash", "-euc", script], cwd=folder, check=True, capture_output=True)
+    every = [label for own in right.values() for label in own.values()]
+    expected: dict[str, Any] = {"images": len(every), "classes": len(set(every))}
+    expected |= {
+        split: {"images": len(own), "classes": len(set(own.values()))} for split, own in right.items() if split
+    }
+    recipe.write_text(text[: text.index("\nexpected:")] + f"\nexpected: {json.dumps(expected)}\n")
+    return recipe
+
+
+def read(tf: Any, path: Path) -> Labels:
+    """The label of each record by split and name, by tf.data."""
+    found: Labels = {}
+    for shard in sorted(path.glob("*-of-*")):
+        own = found.setdefault(shard.name[:-15], {})
+        for record in tf.data.TFRecordDataset(str(shard)):
+            features = tf.train.Example.FromString(record.numpy()).features.feature
+            label = features.get("image/class/label", features.get("label"))
+            assert features["image/encoded"].bytes_list.value[0][:2] == b"\xff\xd8"
+            own[features["image/filename"].bytes_list.value[0].decode()] = label.int64_list.value[0]
+    return found
+
+
+def test_each_recipe_has_a_stand_in() -> None:
+    """A new example needs a stand-in here; each says where its data is, its layout and the source of its counts."""
+    assert list(list_examples()) == sorted(sets())
+    for name in list_examples():
+        text = (Path(copy_example.__globals__["__file__"]).parent / f"{name}.yaml").read_text()
+        assert [word for word in ("# Data: ", "# Layout: ", "# Counts: ", "\nexpected:") if word not in text] == [], (
+            name
+        )
+
+
+@pytest.mark.parametrize("name", sorted(sets()))
+def test_an_example_takes_the_published_files(name: str, tmp_path: Path, tf: Any) -> None:
+    """Its commands and the recipe make the right labels in the right splits; another number of images is refused."""
+    files, right = sets()[name]()
+    recipe, layout = prepare(tmp_path, name, files, right), Layout(tmp_path / "out")
+    convert(layout, ENGINE, dataset=RecipeSet.read(recipe))
+    for each in layout.sets():
+        assert verify(each, ENGINE).problems == ()
+    found = read(tf, tmp_path / "out")
+    assert found.keys() == right.keys()
+    for split, own in right.items():
+        assert len(found[split]) == len(own)
+        ends = {path: next(n for n in own if path == n or path.endswith(f"/{n}")) for path in found[split]}
+        assert {path: own[end] for path, end in ends.items()} == found[split]
+    text = recipe.read_text()
+    recipe.write_text(re.sub(r'"images": (\d+)', lambda found: f'"images": {int(found[1]) + 1}', text, count=1))
+    with pytest.raises(InputError, match="images expected"):
+        convert(Layout(tmp_path / "other"), ENGINE, dataset=RecipeSet.read(recipe))
+
+
+@pytest.mark.parametrize("name", sorted({*sets()} - {"imagenet-21k-winter21", "imagenet-21k-fall11"}))
+def test_a_class_without_a_sound_image_is_named(name: str, tmp_path: Path) -> None:
+    """Where all images of a class are damaged, convert leaves them out and verify names the totals that are not met."""
+    files, right = sets()[name]()
+    recipe, layout = prepare(tmp_path, name, files, right), Layout(tmp_path / "out")
+    label = max(label for own in right.values() for label in own.values())
+    lost = {name for own in right.values() for name, each in own.items() if each == label}
+    for path in tmp_path.rglob("*.[jJ]*"):
+        if any(str(path).endswith(f"/{name}") for name in lost) and "test/images" not in str(path):
+            path.write_bytes(path.read_bytes()[:40])
+    convert(layout, ENGINE, MakingOptions(skip_bad=True), dataset=RecipeSet.read(recipe))
+    details = {problem.detail for each in layout.sets() for problem in verify(each, ENGINE).problems}
+    count = len({label for own in right.values() for label in own.values()})
+    assert f"expected {count} classes, got {count - 1}" in details
+
+
+def test_the_command_lists_and_copies(tmp_path: Path) -> None:
+    """init --list names all of them; --example writes a file that init refuses to overwrite."""
+    listed = command("init", "--list").stdout
+    assert all(f"{name}  " in listed for name in list_examples())
+    assert "wrote food101.yaml" in command("init", "--example", "food101", cwd=tmp_path).stdout
+    assert "wrote my.yaml" in command("init", "--example", "food101", "my.yaml", cwd=tmp_path).stdout
+    assert (tmp_path / "my.yaml").read_bytes() == (tmp_path / "food101.yaml").read_bytes()
+    assert "my.yaml already exists" in command("init", "--example", "food101", "my.yaml", cwd=tmp_path, status=2).stderr
+    assert "expected one of flowers102, food101" in command("init", "--example", "food", cwd=tmp_path, status=2).stderr
+    assert "expected a folder of data, --list" in command("init", status=2).stderr
+
+
+def test_python_refuses_an_unknown_name(tmp_path: Path) -> None:
+    """The error lists the names."""
+    with pytest.raises(UsageError, match="no example 'x'"):
+        copy_example("x", tmp_path / "x.yaml")
