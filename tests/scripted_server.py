@@ -32,13 +32,21 @@ those that begin later; the same, where the whole file never comes in one answer
 """
 
 
-def _tar(seed: int) -> bytes:
+def tar_of(members: Mapping[str, bytes], kind: int = tarfile.GNU_FORMAT) -> bytes:
+    """A tar of these files."""
     file = io.BytesIO()
-    with tarfile.open(fileobj=file, mode="w", format=tarfile.GNU_FORMAT) as tar:
-        member = tarfile.TarInfo("n01440764.tar")
-        member.size = 390_000
-        tar.addfile(member, io.BytesIO(random.Random(seed).randbytes(member.size)))
+    with tarfile.open(fileobj=file, mode="w", format=kind) as tar:
+        for name, content in members.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            tar.addfile(member, io.BytesIO(content))
     return file.getvalue()
+
+
+def _tar(seed: int) -> bytes:
+    """A tar of ten class tars, 400 kB in all."""
+    draw, wnids = random.Random(seed), [f"n0144076{number}" for number in range(10)]
+    return tar_of({f"{wnid}.tar": tar_of({f"{wnid}_1.JPEG": draw.randbytes(29_000)}) for wnid in wnids})
 
 
 CONTENT, OTHER = _tar(1), _tar(2)

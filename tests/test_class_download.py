@@ -385,7 +385,7 @@ def test_a_class_that_arrives_damaged_is_set_aside(server: FaultServer, layout: 
     content = bytearray((server.folder / TRAIN).read_bytes())
     content[place + 148] ^= 1
     (server.folder / TRAIN).write_bytes(content)
-    with pytest.raises(InputError, match=rf"{second}\.tar arrived damaged") as caught:
+    with pytest.raises(InputError, match=rf"{second}\.tar arrived corrupt") as caught:
         _download(server, layout)
     assert "wrong header checksum" in caught.value.detail
     assert list(_tars_in(layout)) == [min(PART.labels)]
@@ -402,7 +402,7 @@ def test_a_class_without_images_is_no_class(server: FaultServer, layout: Layout,
     empty = io.BytesIO()
     _tar(empty, {})
     _tar(server.folder / TRAIN, {f"{wnid}.tar": empty.getvalue() for wnid in tars})
-    with pytest.raises(InputError, match="arrived damaged") as caught:
+    with pytest.raises(InputError, match="arrived corrupt") as caught:
         _download(server, layout)
     assert "it holds no image" in caught.value.detail
 

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 from imagenet_prep.errors import InputError
-from imagenet_prep.escaping import quoted
-from imagenet_prep.fetch.partial import Span, finish, forget, kept_bytes
+from imagenet_prep.fetch.partial import Span, finish, kept_bytes
 from imagenet_prep.fetch.reply import Remote, Source
 from imagenet_prep.fetch.session import Session
+from imagenet_prep.fetch.target import set_aside
 from imagenet_prep.fetch.transfer import Manner, fetch_span
 from imagenet_prep.ilsvrc2012.official import ArchiveIndex, ClassTars, class_tars
 from imagenet_prep.storage.durable import make_folder
 from imagenet_prep.storage.layout import Layout
-from imagenet_prep.storage.local import map_file
 from imagenet_prep.storage.location import local_path
 
 
@@ -90,22 +88,13 @@ class RemoteClasses:
 
     def _check(self, layout: Layout, wnid: str) -> None:
         """Check a received class tar by its headers."""
-        partial = layout.part_path(_file(wnid))
         try:
-            found = len(ArchiveIndex("train")((partial, wnid, 0, None)))
+            found = len(ArchiveIndex("train")((layout.part_path(_file(wnid)), wnid, 0, None)))
             fault = "" if found else "it holds no image"
         except InputError as error:
             fault = f"{error.what}: {error.detail}"
-        if not fault:
-            return
-        aside = layout.corrupt_path(_file(wnid), hashlib.sha256(map_file(partial)).hexdigest())
-        partial.replace(aside)
-        forget(partial)
-        raise InputError(
-            f"{wnid}.tar arrived damaged and is kept as {aside}",
-            fault,
-            f"run rm {quoted(str(aside))}, then the same command again",
-        )
+        if fault:
+            raise set_aside(layout, _file(wnid), fault)
 
 
 def _file(wnid: str) -> _ClassFile:

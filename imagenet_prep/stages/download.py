@@ -12,12 +12,13 @@ from imagenet_prep.fetch import BASE_URL
 from imagenet_prep.fetch.access import SignIn, open_session
 from imagenet_prep.fetch.patience import Pace
 from imagenet_prep.fetch.providers import Offer, Site, explained
-from imagenet_prep.fetch.reply import Remote, inspect
+from imagenet_prep.fetch.reply import Remote, Source, inspect
 from imagenet_prep.fetch.session import Session, bare_url, file_url, host_of
-from imagenet_prep.fetch.target import Target, look_at
+from imagenet_prep.fetch.target import Target
 from imagenet_prep.fetch.transfer import Manner, fetch
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.facts import ARCHIVES, OfficialArchive
+from imagenet_prep.ilsvrc2012.looks import fault_of, look_at
 from imagenet_prep.ilsvrc2012.official import class_tars_in
 from imagenet_prep.ilsvrc2012.part import WHOLE, Part
 from imagenet_prep.ilsvrc2012.remote_classes import RemoteClasses
@@ -343,7 +344,8 @@ def _summary(targets: Iterable[Target], missing: Collection[Target], size: int) 
 def _fetch(session: Session, url: str, target: Target, manner: Manner, remote: Remote | None = None) -> None:
     """Fetch one file, check it, and give it its final name."""
     remote = remote or _inspect(session, url, target, manner.pace)
-    target.place(fetch(session, url, target.partial, manner, remote=remote, digests=target.digests))
+    fetched = fetch(session, url, target.partial, manner, remote=remote, digests=target.digests)
+    target.place(fetched, "" if target.digests else fault_of(target.partial, target.filename))
 
 
 def _inspect(session: Session, url: str, target: Target, pace: Pace, *, was_seen: bool = False) -> Remote:
@@ -356,7 +358,7 @@ def _inspect(session: Session, url: str, target: Target, pace: Pace, *, was_seen
             "check the address given with --base-url; nothing was fetched",
         )
     if not target.digests:
-        look_at(session, url, remote, pace, target.filename)
+        look_at(Source(session, url, remote, pace), target.filename)
     return remote
 
 

@@ -1,0 +1,120 @@
+"""look_at, fault_of: whether a file has the structure that its name promises; for files without a known digest."""
+
+from __future__ import annotations
+
+import gzip
+import struct
+import zlib
+from pathlib import Path
+
+from imagenet_prep.errors import InputError
+from imagenet_prep.fetch.reply import PROBE, Source, is_text
+from imagenet_prep.fetch.session import host_of
+from imagenet_prep.sources.slices import FileSlices
+from imagenet_prep.sources.tar_members import ArchiveFault, Sliceable, iter_members
+from imagenet_prep.sources.zips import check_end, iter_entries
+from imagenet_prep.text import is_web_page
+
+_END_BLOCKS = 1024  # bytes of zeros at the end of a tar (POSIX.1-2017, ustar Interchange Format)
+_SMALL = 1 << 16  # bytes: a file that is read as a whole, if the server serves no parts
+_KINDS = {
+    ".tar": "a tar archive",
+    ".gz": "gzip data",
+    ".tgz": "gzip data",
+    ".zip": "a zip archive",
+    ".parquet": "a parquet file",
+}
+
+
+def look_at(source: Source, name: str) -> None:
+    """Check both ends of a file on a server before fetching it; ``name`` is its local name.
+
+    Raises:
+        InputError: the file has the wrong format, or the server encodes it.
+        AccessError, NetworkError: as ``inspect``.
+    """
+    total = len(source)
+    head = source[: min(PROBE, total)] if total else b""
+    fault = _fault_of_head(head, total, name)
+    if not fault and (source.remote.ranges or total <= _SMALL):
+        fault = _fault_of_end(source if source.remote.ranges else source[:total], name)
+    if fault:
+        raise InputError(
+            f"{host_of(source.url)} has a different kind of file under the name {name}",
+            fault,
+            "check the address given with --base-url; nothing was fetched",
+        )
+
+
+def fault_of(path: Path, name: str) -> str:
+    """The fault in the structure of a file that has arrived, not all of which is read; ``name`` is its final name."""
+    with FileSlices(path) as view:
+        total = len(view)
+        return _fault_of_head(view[0:PROBE], total, name) or _fault_of_end(view, name) or _fault_inside(view, name)
+
+
+def _fault_of_head(head: bytes, total: int, name: str) -> str:
+    """Why these can't be the first bytes of a file of this name; "" if they can."""
+    kind = _KINDS.get(Path(name).suffix.lower(), "a binary file")
+    fits = {
+        "a tar archive": head[257:262] == b"ustar" and total % 512 == 0 and total >= _END_BLOCKS,
+        "gzip data": head[:3] == b"\x1f\x8b\x08" and len(head) > 3 and head[3] < 0x20 and total >= 18,  # RFC 1952
+        "a zip archive": head[:4] == b"PK\x03\x04",
+        "a parquet file": head[:4] == b"PAR1",
+        "a binary file": not is_web_page(head) and not is_text(head),
+    }
+    if total and fits[kind]:
+        return ""
+    got = f"{total:,} bytes that start with {head[:8].hex(' ')}"
+    if not total:
+        got = "an empty file"
+    elif is_web_page(head):
+        got = "a web page"
+    elif is_text(head):
+        got = "JSON" if head.lstrip()[:1] in (b"{", b"[") else "text"
+    return f"expected {kind}, got {got}"
+
+
+def _fault_of_end(view: Sliceable, name: str) -> str:
+    """Why these can't be the last bytes of a file of this name; "" if they can."""
+    total, suffix = len(view), Path(name).suffix.lower()
+    if suffix == ".zip":
+        try:
+            check_end(view)
+        except ArchiveFault as fault:
+            return f"expected a zip archive, got a truncated one: {fault.reason}"
+    if suffix == ".parquet":  # the length of the metadata (4 bytes), then the magic
+        tail = bytes(view[max(0, total - 8) : total])
+        if tail[4:] != b"PAR1" or not 0 < struct.unpack("<I", tail[:4])[0] <= total - 12:
+            return f"expected a parquet file, got a truncated one: its {total:,} bytes have no valid end"
+    return ""
+
+
+def _fault_inside(view: FileSlices, name: str) -> str:
+    """The fault that the headers within a file show; "" without one."""
+    suffix = Path(name).suffix.lower()
+    try:
+        if suffix == ".tar":
+            return _fault_of_tar(view)
+        if suffix == ".zip":
+            for _ in iter_entries(view):
+                pass
+        if suffix in (".gz", ".tgz"):
+            with gzip.open(view.path) as file:
+                while file.read(1 << 22):
+                    pass
+    except ArchiveFault as fault:
+        return f"it is damaged {fault}"
+    except (EOFError, OSError, zlib.error) as error:
+        return f"expected gzip data, got damaged data: {error}"
+    return ""
+
+
+def _fault_of_tar(view: FileSlices) -> str:
+    """The fault of a tar, by every header, and the first header and the end of every tar in it."""
+    for name, start, length in iter_members(view, 0, len(view)):
+        if name.endswith(b".tar"):
+            next(iter_members(view, start, start + length), None)
+            if length < _END_BLOCKS or any(view[start + length - _END_BLOCKS : start + length]):
+                return f"it is damaged before byte {start + length:,}: {name.decode('utf-8', 'replace')} has no end"
+    return ""
