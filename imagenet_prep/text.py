@@ -16,6 +16,15 @@ def is_web_page(head: bytes) -> bool:
     return head.removeprefix(b"\xef\xbb\xbf").lstrip().lower().startswith(_PAGE_STARTS)
 
 
+_DOCTYPES = tuple("<!DOCTYPE".encode(encoding) for encoding in ("ascii", "utf-16-le", "utf-16-be"))
+"""A DOCTYPE in every encoding that expat accepts: the others are supersets of ASCII, or refused."""
+
+
+def has_doctype(content: bytes) -> bool:
+    """Whether XML may declare a document type; entities can only be declared there, so none can expand without it."""
+    return any(word in content for word in _DOCTYPES)
+
+
 def number_of(count: int, one: str, many: str = "") -> str:
     """A count with its noun; ``many`` is the plural if it is not ``one`` with an s."""
     return f"{count:,} {one if count == 1 else many or one + 's'}"

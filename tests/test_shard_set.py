@@ -681,7 +681,7 @@ def test_records_that_are_no_images(tmp_path: Path) -> None:
     assert film.features == {"Age": 29}
     with pytest.raises(InputError, match="record 0 at byte 0 is not an image's in Inception's layout") as caught:
         _ = film.label
-    assert caught.value.detail == "image/class/label is missing"
+    assert caught.value.detail == "image/encoded is missing"
     with pytest.raises(UsageError, match="record 0 at byte 0") as said:
         _ = clip.features
     assert "records.read_sequences" in said.value.hint

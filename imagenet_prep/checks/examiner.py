@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
-from imagenet_prep.images import jpeg, pixels
+from imagenet_prep.images import jpeg, pixels, png
 from imagenet_prep.model import Problem, ProblemKind
+from imagenet_prep.tfrecord.detection import EDGES, FEATURES
 from imagenet_prep.tfrecord.example import KINDS, BytesList, ExampleError, Feature, Int64List, parse_example
 
 LIMIT = 20
@@ -124,11 +126,13 @@ class PromiseExaminer:
         features: by name, each feature's "kind", whether it is "optional", and how many "values" (None: any).
         decode: decode images too.
         holders: the features that hold each column: a feature's name does not tell its column.
+        classes: the names of boxes by label; empty if there are none.
     """
 
     features: Mapping[str, Mapping[str, object]]
     decode: bool = False
     holders: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: _INCEPTION)
+    classes: Mapping[int, str] = field(default_factory=dict)
 
     def examine(self, data: memoryview, split: str, *, intact: bool) -> Seen:
         """Read a record and check all of it."""
@@ -145,6 +149,21 @@ class PromiseExaminer:
             len(boxes.values) if boxes else 0,
             self._check(features) if intact else (),
         )
+
+    def _check_mask(self, features: Mapping[str, Feature]) -> Iterator[Finding]:
+        """Whether the mask is a PNG as large as its record states."""
+        mask = self._held(features, "mask.encoded", BytesList)
+        size = tuple(self._held(features, side, Int64List) for side in ("width", "height"))
+        if not isinstance(mask, memoryview):
+            return
+        try:
+            header = png.read_header(mask)
+            png.check_ends(mask)
+        except jpeg.ImageError as error:
+            yield Finding(ProblemKind.BAD_IMAGE, f"its mask: {error}")
+            return
+        if None not in size and size != header[:2]:
+            yield Finding(ProblemKind.SIZE_MISMATCH, f"size of its mask: expected {size}, got {header[:2]}")
 
     @property
     def _name(self) -> str:
@@ -171,10 +190,45 @@ class PromiseExaminer:
             elif promised.get("values") == 1 and len(feature.values) != 1:
                 count = str(len(feature.values))
                 yield Finding(ProblemKind.BAD_FIELD, f"{name} holds {count} values, expected 1", "1", count)
+        objects = {
+            column: feature.values
+            for column, names in self.holders.items()
+            if column in FEATURES and (feature := features.get(names[0])) is not None
+        }
+        if objects:
+            yield from check_objects(objects, self.classes)
+            yield from self._check_mask(features)
         image = self._held(features, "encoded", BytesList)
         if isinstance(image, memoryview) and jpeg.is_jpeg(image):
             stated = {side: self._held(features, side, Int64List) for side in ("width", "height")}
             yield from check_jpeg(image, stated, decode=self.decode)
+
+
+def check_objects(values: Mapping[str, Sequence[Any]], classes: Mapping[int, str]) -> Iterator[Finding]:
+    """Whether the objects of a record, by their columns, are equally many, within the image, and of these classes."""
+    boxes, points = ({c: len(v) for c, v in values.items() if FEATURES[c].values == each} for each in ("box", "point"))
+    count = next(iter(boxes.values()), 0)
+    if (
+        len(set(boxes.values())) > 1
+        or len(set(points.values())) > 1
+        or (count and any(n % count for n in points.values()))
+    ):
+        counts = ", ".join(f"{FEATURES[c].name} {n}" for c, n in {**boxes, **points}.items())
+        yield Finding(ProblemKind.BAD_BOX, f"the values of its boxes differ in number: {counts}")
+        return
+    for low, high in (EDGES[::2], EDGES[1::2]):
+        for pair in zip(values.get(f"boxes.{low}", ()), values.get(f"boxes.{high}", ()), strict=False):
+            if not 0 <= pair[0] <= pair[1] <= 1:
+                yield Finding(
+                    ProblemKind.BAD_BOX, f"{low}, {high} of a box: expected 0 <= {low} <= {high} <= 1, got {pair}"
+                )
+    labels = values.get("boxes.label", ())
+    texts = [str(text, "utf-8", "replace") for text in values.get("boxes.text", ())]
+    for label, text in itertools.zip_longest(labels, texts):
+        if (labels and label not in classes) or (texts and text not in classes.values()):
+            yield Finding(ProblemKind.BAD_BOX, f"a box has label {label} and class {text}, which the set doesn't have")
+        elif labels and texts and text != classes[label]:
+            yield Finding(ProblemKind.BAD_BOX, f"a box of label {label}: expected {classes[label]}, got {text}")
 
 
 def check_jpeg(image: memoryview, stated: Mapping[str, object], *, decode: bool, most: int = 4) -> Iterator[Finding]:
@@ -198,6 +252,11 @@ def check_jpeg(image: memoryview, stated: Mapping[str, object], *, decode: bool,
         if got not in (None, expected):
             detail = f"{name} of a JPEG: expected {expected}, got {got}"
             yield Finding(ProblemKind.SIZE_MISMATCH, detail, str(expected), str(got))
+
+
+def box_classes(settings: Mapping[str, Any]) -> dict[int, str]:
+    """The names of boxes by label, from the settings in a recipe's manifest."""
+    return {int(label): str(name) for label, name in settings.get("boxes", {}).items()}
 
 
 def holders(settings: Mapping[str, Any]) -> Mapping[str, tuple[str, ...]]:

@@ -222,7 +222,7 @@ def _check_label(record: ImageRecord, true: str | None, flavour: Flavour, part: 
         yield _wrong(ProblemKind.WRONG_LABEL, "image/class/text", repr(expected), repr(printable(record.text)))
 
 
-def _way(got: int, wnid: str, label: int) -> ProblemKind:
+def _way(got: int | None, wnid: str, label: int) -> ProblemKind:
     """The well-known mistake that explains a wrong label, if any does."""
     if got == label - 1:
         return ProblemKind.ZERO_BASED_LABELS

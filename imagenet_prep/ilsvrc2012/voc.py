@@ -20,6 +20,7 @@ from typing import NamedTuple
 from xml.parsers import expat
 
 from imagenet_prep.model import Box
+from imagenet_prep.text import has_doctype
 
 LARGEST = 1 << 20
 """The maximum bytes in an annotation; real ones have about a thousand."""
@@ -224,13 +225,9 @@ class _Reader:
         self._texts = None
 
 
-_DOCTYPES = tuple("<!DOCTYPE".encode(encoding) for encoding in ("ascii", "utf-16-le", "utf-16-be"))
-"""A DOCTYPE in every encoding that expat accepts: the others are supersets of ASCII, or refused."""
-
-
 def _read_elements(content: bytes) -> dict[str, list[str]]:
     # Searched in the bytes: after a handler has raised, expat would still continue and expand.
-    if any(word in content for word in _DOCTYPES):
+    if has_doctype(content):
         raise AnnotationFault("a document type declaration, which annotations don't have")
     reader = _Reader()
     parser = expat.ParserCreate(namespace_separator="}")  # a tag in a namespace is a different tag

@@ -30,7 +30,7 @@ from imagenet_prep.tfrecord.inception_reader import (
     ImageRecord,
     RecordError,
     read_head,
-    read_record,
+    read_image,
 )
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ T = TypeVar("T")
 
 _PLAIN = Decoder()
 
-_Head = tuple[tuple[int, str | None, str | None], int, int | None]
+_Head = tuple[tuple[int | None, str | None, str | None], int, int | None]
 """Label, wnid and words; where the image starts and stops in the data, or None: then the whole record is parsed."""
 
 
@@ -116,7 +116,7 @@ class Record:
 
     def _read(self) -> ImageRecord:
         if self._image is None:
-            self._image = self.parse(read_record)
+            self._image = self.parse(read_image)
         return self._image
 
     def _read_head(self) -> _Head:
@@ -132,7 +132,11 @@ class Record:
     @property
     def label(self) -> int:
         """The class of the image: 1 to 1000."""
-        return (self._head or self._read_head())[0][0]
+        label = (self._head or self._read_head())[0][0]
+        if label is None:
+            what, hint = f"{self._where} has no image/class/label", "its `features` show what it holds"
+            raise InputError(what, "expected an image with a class", hint)
+        return label
 
     @property
     def wnid(self) -> str | None:

@@ -8,10 +8,12 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from imagenet_prep.errors import InputError
+from imagenet_prep.recipes.annotating import Annotations
 from imagenet_prep.recipes.labels import Labelled, at_line
 from imagenet_prep.recipes.labels_file import LabelsFault, typed
 from imagenet_prep.recipes.recipe_file import RecipeFile
 from imagenet_prep.sources.catalog import Catalog
+from imagenet_prep.tfrecord.detection import FEATURES
 from imagenet_prep.tfrecord.example import Kind
 
 Content = Literal["image", "pixels", "array"]
@@ -188,28 +190,39 @@ class Extra:
 
 
 def extra_columns(
-    file: RecipeFile, is_inception: bool, labelled: Labelled, content: Content, listing: Catalog
+    file: RecipeFile, is_inception: bool, labelled: Labelled, content: Content, annotations: Annotations
 ) -> Extra:
-    """The content of records, and the values that a labels file has for it."""
+    """The content of records, and the values that a labels file and annotations have for it."""
     if is_inception:
         return Extra(None, {})
     table = labelled.table
     extra = {column_name(name): name for name in table.columns} if table is not None else {}
+    objects = {name: FEATURES[name] for name in annotations.columns if name not in extra}
     if file.recipe.record is None:
         asked = usual(content, labelled.is_labelled, file.recipe.min_val is not None)
         asked += [Wish(name, name, None, optional=True) for name in extra]
+        asked += [Wish(each.name, name, None, optional=False) for name, each in objects.items()]
     else:
         asked = wishes(file)
-    check_wishes(file, asked, content, labelled.is_labelled, extra)
+    check_wishes(file, asked, content, labelled.is_labelled, (*extra, *objects))
     features: list[Mapped] = []
-    values: dict[str, list[Any]] = {}
+    values = dict(annotations.values)
     for wish in asked:
         if wish.column in extra:
-            features.append(_from_table(file, wish, extra[wish.column], labelled, listing, values))
+            features.append(_from_table(file, wish, extra[wish.column], labelled, annotations.listing, values))
+        elif wish.column in objects:
+            features.append(_of_objects(file, wish))
         else:
             features.append(builtin(wish, content, labelled.is_labelled))
     features.sort(key=lambda each: each.feature.encode())
     return Extra(tuple(features), values)
+
+
+def _of_objects(file: RecipeFile, wish: Wish) -> Mapped:
+    known = FEATURES[wish.column]
+    if wish.kind not in (None, known.kind):
+        raise file.fault(("record", wish.feature), f"{wish.column} can't be {wish.kind}", f"expected {known.kind}")
+    return Mapped(wish.feature, wish.column, known.kind, wish.optional, known.values != "one")
 
 
 def _from_table(

@@ -12,11 +12,13 @@ from typing import Any
 import numpy as np
 
 from imagenet_prep.datasets import order
+from imagenet_prep.datasets.plan import Recorder
 from imagenet_prep.errors import InputError, all_of
 from imagenet_prep.images.arrays import names_in_npz
 from imagenet_prep.model import Engine, Progress, Silent
 from imagenet_prep.recipes import columns as cols
 from imagenet_prep.recipes import rules
+from imagenet_prep.recipes.annotating import Annotations, annotate
 from imagenet_prep.recipes.columns import ENDINGS, Content, is_odd, is_of
 from imagenet_prep.recipes.inputs import Inputs, data_root, find_inputs
 from imagenet_prep.recipes.labels import (
@@ -28,7 +30,7 @@ from imagenet_prep.recipes.labels import (
     label_by_table,
     read_table,
 )
-from imagenet_prep.recipes.recipe_dataset import RecipeDataset, SplitPlan, make_recorder, settings_of
+from imagenet_prep.recipes.recipe_dataset import MappedRecorder, RecipeDataset, SplitPlan, make_recorder, settings_of
 from imagenet_prep.recipes.recipe_file import RecipeFile, read_recipe
 from imagenet_prep.recipes.splits import ONLY, Division, counted, divide, missing_classes, stratify
 from imagenet_prep.sources.catalog import Catalog
@@ -85,6 +87,8 @@ def load(
     listing, notes = _keep(file, inputs, content, skip_bad=skip_bad or file.recipe.skip_bad)
     if content == "array" and file.recipe.array is None:
         _refuse_several_arrays(file, listing)
+    annotations = _annotated(file, inputs, listing, folder, content)
+    listing = annotations.listing
     try:
         found = _labelled(file, inputs, listing, folder, content)
     except InputError as error:
@@ -93,7 +97,7 @@ def load(
     if inputs.obstacles:
         raise all_of(inputs.obstacles)
     _check_expected(file, divisions, labelled)
-    extra = cols.extra_columns(file, is_inception, labelled, content, listing)
+    extra = cols.extra_columns(file, is_inception, labelled, content, annotations)
     counts = _shard_counts(file, listing, divisions)
     _refuse_too_many(file, counts, divisions)
     prefixes = {each.name: _prefix(prefix, each.name, len(divisions)) for each in divisions}
@@ -106,7 +110,9 @@ def load(
             shards=counts[each.name],
             shuffle=_shuffles(file, each),
             seed=file.recipe.seed,
-            recorder=make_recorder(file, is_inception, extra.features, content, labelled, each.name),
+            recorder=_with_masks(
+                make_recorder(file, is_inception, extra.features, content, labelled, each.name), annotations.masks
+            ),
         )
         for each in divisions
     )
@@ -114,10 +120,10 @@ def load(
         path=file.path,
         splits=splits,
         skip_bad=skip_bad or file.recipe.skip_bad,
-        settings=settings_of(file, extra.features, content, listing, labelled.classes),
+        settings={**settings_of(file, extra.features, content, listing, labelled.classes), **annotations.settings},
         features=inception.PROMISE if extra.features is None else cols.promise(extra.features),
         classes=labelled.classes,
-        notes=(*notes, *found.notes, *labelled.notes, *_input_notes(inputs, folder)),
+        notes=(*notes, *annotations.notes, *found.notes, *labelled.notes, *_input_notes(inputs, folder)),
         warnings=tuple(missing_classes({each.name: _classes_in(each, labelled) for each in divisions})),
         grows=file.recipe.grow,
         manifest=inputs.manifest,
@@ -126,6 +132,24 @@ def load(
             for name, value in (file.recipe.expected or {}).items()
         },
     )
+
+
+def _annotated(file: RecipeFile, inputs: Inputs, listing: Catalog, root: Path, content: Content) -> Annotations:
+    """The images of a listing with their boxes and masks."""
+    boxes, mask = file.recipe.boxes, file.recipe.mask
+    if boxes is None and mask is None:
+        return Annotations(listing)
+    if content != "image":
+        raise file.fault(("boxes",) if boxes else ("mask",), f"content is {content}", "expected it with images only")
+    found = annotate(boxes, mask, listing, inputs.base, root)
+    if inputs.divided and len(found.listing) < len(listing):
+        key = ("boxes",) if boxes else ("mask",)
+        raise file.fault(key, "images would be skipped", "expected manifests of annotated images alone")
+    return found
+
+
+def _with_masks(recorder: Recorder, masks: Path | None) -> Recorder:
+    return dataclasses.replace(recorder, masks=masks) if isinstance(recorder, MappedRecorder) else recorder
 
 
 # labels and splits ---------------------------------------------------------------------------------------------
@@ -146,7 +170,8 @@ def _labelled(file: RecipeFile, inputs: Inputs, listing: Catalog, root: Path, co
     in_folders = table is None and inputs.has_folders and _lie_in_folders(file, listing)
     has_labels = in_folders or (table is not None and table[0].labels is not None)
     if file.recipe.record is None:
-        is_inception = content == "image" and has_labels and not (table is not None and table[0].columns)
+        is_plain = file.recipe.boxes is None and file.recipe.mask is None
+        is_inception = content == "image" and has_labels and is_plain and not (table is not None and table[0].columns)
     else:
         is_inception = file.recipe.record == "inception"
     if is_inception and not has_labels:

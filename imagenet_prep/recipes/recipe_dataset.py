@@ -6,6 +6,7 @@ import dataclasses
 import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from imagenet_prep.datasets.plan import InceptionRecorder, PlannedSet, Recorded, Recorder, cut
@@ -14,6 +15,8 @@ from imagenet_prep.images.jpeg import ImageError
 from imagenet_prep.images.pixels import Reencode, codec
 from imagenet_prep.images.prepare import Check, prepare
 from imagenet_prep.model import Item
+from imagenet_prep.recipes.annotated import ImageForm, follow
+from imagenet_prep.recipes.annotating import SIZE
 from imagenet_prep.recipes.columns import Content, Mapped
 from imagenet_prep.recipes.inputs import ManifestFile
 from imagenet_prep.recipes.labels import Classes, Labelled, class_notes
@@ -55,6 +58,7 @@ class MappedRecorder:
         bounds: numbers are clipped to these two and brought to [0, 1]; None: they stay.
         key: which array of an .npz.
         upright: turn images that are encoded again as EXIF asks.
+        masks: the folder of masks; None if there are none.
     """
 
     features: tuple[Mapped, ...]
@@ -66,6 +70,7 @@ class MappedRecorder:
     bounds: tuple[float, float] | None = None
     key: str | None = None
     upright: bool = False
+    masks: Path | None = None
 
     @property
     def keeps_size(self) -> bool:
@@ -76,6 +81,8 @@ class MappedRecorder:
     def record(self, item: Item, data: Buffer) -> Recorded:
         """The Example of all features, in canonical encoding."""
         given = _Image(data, self) if self.content == "image" else self._numbers(data)
+        if isinstance(given, _Image) and (self.masks is not None or SIZE in item.columns):
+            item = follow(item, data, given.made, self.masks)
         parts: list[Buffer] = []
         for mapped in self.features:
             value = self._value(item, mapped.column, given)
@@ -135,6 +142,7 @@ class _Image:
         self.repair = image.changes
         self._encoded, self._size, self._format = image.encoded, (image.width, image.height), "JPEG"
         self._channels = jpeg.read_header(image.encoded).components
+        self.made = ImageForm(image.width, image.height, image.orientation)
 
     def _keep_png(self, data: Buffer, check: Check) -> None:
         header = png.read_header(data)
@@ -143,6 +151,7 @@ class _Image:
             pixels.decode_rgb(data)
         self._encoded, self._size, self._format = data, (header.width, header.height), "PNG"
         self._channels = header.channels
+        self.made = ImageForm(header.width, header.height)
 
     def get(self, column: str) -> Buffer | int | str:
         """The value of a column."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from imagenet_prep.checks.dataset import Dataset, SetFindings
-from imagenet_prep.checks.examiner import Examiner, PromiseExaminer, holders, no_words
+from imagenet_prep.checks.examiner import Examiner, PromiseExaminer, box_classes, holders, no_words
 from imagenet_prep.datasets.declarations import MakingOptions
 from imagenet_prep.datasets.plan import PlannedSet, load_plan
 from imagenet_prep.errors import InputError, PrepError, UsageError
@@ -106,7 +106,8 @@ class RecipeSet(Dataset):
     def examiner(self, foreign: Sequence[AnyPath], *, decode: bool) -> PromiseExaminer:
         """The examiner that compares each record with the promise."""
         assert self.manifest is not None
-        return PromiseExaminer(self.manifest.dataset.features, decode, holders(self.manifest.settings))
+        settings = self.manifest.settings
+        return PromiseExaminer(self.manifest.dataset.features, decode, holders(settings), box_classes(settings))
 
     def check_set(self, inventory: Inventory, checked: Checked, examiner: Examiner, *, is_part: bool) -> SetFindings:
         """Whether the shards hold what the manifest counts: names may lack their folders, and be there twice."""

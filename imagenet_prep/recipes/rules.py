@@ -33,6 +33,7 @@ def check_rules(file: RecipeFile) -> None:
     _check_range(file)
     _check_record(file)
     _check_images(file)
+    _check_boxes(file)
     _check_splits(file)
     _check_expected(file)
     prefix_of(file)
@@ -118,6 +119,29 @@ def _check_record(file: RecipeFile) -> None:
 def _check_images(file: RecipeFile) -> None:
     if file.recipe.content in ("pixels", "array") and (key := said_of_images(file)):
         raise file.fault((key,), f"content is {file.recipe.content}", "expected it with content: image only")
+
+
+def _check_boxes(file: RecipeFile) -> None:
+    """Boxes are of one kind, and no key is of another."""
+    boxes = file.recipe.boxes
+    if file.recipe.record == "inception" and (key := "boxes" if boxes else "mask" if file.recipe.mask else ""):
+        hint = "leave `record` out: its features are those of TensorFlow's Object Detection API"
+        raise file.fault((key,), "Inception's records have no place for it", "expected another record", hint)
+    if boxes is None:
+        return
+    ways = ("coco", "voc", "yolo", "csv")
+    given = [name for name in ways if getattr(boxes, name) is not None]
+    if len(given) != 1:
+        what = f"{' and '.join(given)} at once" if given else "nothing in it"
+        raise file.fault(("boxes",), what, f"expected one of {', '.join(ways)}")
+    others = {"captions": ("coco",), "columns": ("csv",), "names": ways[1:], "first_label": ways[1:]}
+    for name, fitting in others.items():
+        if getattr(boxes, name) is not None and given[0] not in fitting:
+            raise file.fault(
+                ("boxes", name), f"the boxes are of {given[0]}", f"expected it with {' or '.join(fitting)}"
+            )
+    if given == ["yolo"] and boxes.names is None:
+        raise file.fault(("boxes", "yolo"), "no `names`", "expected a data.yaml, or the list of classes")
 
 
 def said_of_images(file: RecipeFile) -> str | None:

@@ -35,6 +35,30 @@ class Labels(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     unlabelled: Literal["error", "skip"] = "error"
 
 
+class Boxes(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The annotations of objects: one of the first four, and what to do with what has no counterpart."""
+
+    coco: Paths | None = None
+    voc: Paths | None = None
+    yolo: Paths | None = None
+    csv: Text | None = None
+    captions: Paths | None = None
+    columns: dict[str, Text] | None = None
+    names: Text | list[Text | int] | None = None
+    first_label: Annotated[int, Meta(ge=0, le=1 << 62)] | None = None
+    missing: Literal["error", "ignore"] = "error"
+    unannotated: Literal["error", "empty", "skip"] | None = None
+
+
+class Mask(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A folder of PNGs, each a mask of the image of the same name."""
+
+    folder: Text
+    match: Literal["stem"] = "stem"
+    missing: Literal["error", "ignore"] = "error"
+    unmasked: Literal["error", "skip"] = "error"
+
+
 class PlaceKeys(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Where the files of one split are: one of the three."""
 
@@ -72,6 +96,8 @@ class Recipe(CommonSettings, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     classes: Text | list[Text | int] | dict[str, Any] | None = None
     first_label: Annotated[int, Meta(ge=0, le=1 << 62)] | None = None
     labels: Text | Labels | None = None
+    boxes: Boxes | None = None
+    mask: Mask | None = None
     splits: dict[str, Any] | None = None
     stratified: bool = False
     grow: bool = False

@@ -103,13 +103,18 @@ def _mask_folders(classes: Mapping[str, Sequence[str]]) -> list[str]:
     if any(plain[name] in _IMAGE_FOLDERS for name in others):
         return masks
     images = {stem_of(each) for name in others for each in classes[name]}
-    pairs = [_unmasked(stem_of(each)) in images or stem_of(each) in images for name in masks for each in classes[name]]
+    pairs = [unmasked(stem_of(each)) in images or stem_of(each) in images for name in masks for each in classes[name]]
     return masks if sum(pairs) >= _PAIRED * len(pairs) else []
 
 
 def is_image_folder(name: str) -> bool:
     """Whether a folder has a name that says no more than that images are in it."""
     return re.sub(r"[^a-z0-9]", "", name.lower()) in _IMAGE_FOLDERS
+
+
+def is_mask_folder(name: str) -> bool:
+    """Whether a folder has the name of one of masks or annotations."""
+    return re.sub(r"[^a-z0-9]", "", name.lower()) in _MASK_FOLDERS
 
 
 def top_splits(names: Iterable[str]) -> dict[str, str] | None:
@@ -132,7 +137,7 @@ def mixed_masks(names: Names) -> Misread | None:
     images = {}
     for name in names.holding(_MASK_WORDS):
         stem = name.rpartition(".")[0]
-        image = _unmasked(stem)
+        image = unmasked(stem)
         if image != stem:
             images[name] = image
     if not images or len(images) < _MASKED * len(names):
@@ -154,7 +159,7 @@ def stem_of(name: str) -> str:
     return name.rpartition("/")[2].rpartition(".")[0]
 
 
-def _unmasked(stem: str) -> str:
+def unmasked(stem: str) -> str:
     """The name of the image that a mask of this name belongs to; the same name if it says nothing of that."""
     match = _MASK_NAME.fullmatch(stem.lower())
     return stem[: len(match[1])] if match else stem

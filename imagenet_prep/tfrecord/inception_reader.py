@@ -68,11 +68,11 @@ CANONICAL = Traits(inception.FEATURES, inception.COLORSPACE.decode(), inception.
 class ImageRecord(NamedTuple):  # a tuple is built in a third of the time of a frozen dataclass
     """The values of a record: ``width`` and ``height`` in pixels, ``box_labels`` one per box, ``encoded`` the JPEG.
 
-    Values that other makers leave out are None, or "", or empty.
+    Values that other makers leave out are None, or "", or empty; the label is None where ``read_image`` finds none.
     """
 
     filename: str
-    label: int
+    label: int | None
     wnid: str | None
     text: str | None
     width: int | None
@@ -91,6 +91,11 @@ def read_record(data: memoryview) -> ImageRecord:
         RecordError: image or label is missing, or a feature has the wrong kind or no usable value.
     """
     return read_canonical(data) or read_features(parse_example(data))
+
+
+def read_image(data: memoryview) -> ImageRecord:
+    """As ``read_record``; a record of boxes may lack the label."""
+    return read_canonical(data) or read_features(parse_example(data), needs_label=False)
 
 
 # our own encoding ----------------------------------------------------------------------------------------------
@@ -271,7 +276,7 @@ _MOST_SHARED = len(_FORMAT_ENTRY + _no_boxes() + _size_head("image/height", 4) +
 # any encoding --------------------------------------------------------------------------------------------------
 
 
-def read_features(features: Mapping[str, Feature]) -> ImageRecord:
+def read_features(features: Mapping[str, Feature], *, needs_label: bool = True) -> ImageRecord:
     """The record in a parsed Example; features beyond the fifteen are ignored.
 
     Raises:
@@ -279,8 +284,10 @@ def read_features(features: Mapping[str, Feature]) -> ImageRecord:
     """
     label = _int(features, "image/class/label")
     encoded = _value(features, "image/encoded", BytesList)
-    if label is None or encoded is None:
-        raise RecordError("image/class/label" if label is None else "image/encoded", "is missing")
+    if encoded is None or (label is None and needs_label):
+        raise RecordError(
+            "image/encoded" if label is not None or not needs_label else "image/class/label", "is missing"
+        )
     boxes, box_labels = _boxes(features)
     return ImageRecord(
         filename=_text(features, "image/filename") or "",

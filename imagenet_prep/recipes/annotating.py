@@ -1,0 +1,364 @@
+"""annotate: a recipe's `boxes` and `mask` -> Annotations: the objects and the mask of each image of a listing."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from imagenet_prep.errors import InputError
+from imagenet_prep.images import jpeg, png
+from imagenet_prep.images.jpeg import ImageError
+from imagenet_prep.recipes.box_files import (
+    BoxFile,
+    Marked,
+    Size,
+    coco_boxes,
+    coco_captions,
+    csv_boxes,
+    fault,
+    is_relative,
+    read_coco,
+    read_names,
+    voc_boxes,
+    walk,
+    yolo_boxes,
+)
+from imagenet_prep.recipes.labels_file import match
+from imagenet_prep.recipes.splits import is_image_folder, is_mask_folder, unmasked
+from imagenet_prep.sources.catalog import Catalog
+from imagenet_prep.sources.names import edges_of
+from imagenet_prep.sources.slices import Reader
+from imagenet_prep.storage.files import kind_of
+from imagenet_prep.text import listed, number_of
+from imagenet_prep.tfrecord.detection import EDGES
+
+if TYPE_CHECKING:
+    from imagenet_prep.recipes.schema import Boxes, Mask
+
+SIZE = "boxes.size"
+"""The column of the size that boxes were annotated for, which an image must have."""
+
+FIRST = 1
+"""The label of the first class: the Object Detection API keeps 0 for the background."""
+
+_USUAL = tuple(f"boxes.{each}" for each in (*EDGES, "label", "text", "source_id"))
+
+
+@dataclass(slots=True)
+class Annotations:
+    """The objects and masks of images.
+
+    Args:
+        listing: the images that stay, with their boxes.
+        values: the columns of its rows, by the names in detection.FEATURES; and SIZE.
+        columns: those that a record can hold.
+        classes: the names of boxes by label.
+        masks: the folder of masks.
+        notes: what was cut, left out or not found.
+        unmatched: images without annotation, and annotations without image, by name.
+        total: how many boxes there are.
+    """
+
+    listing: Catalog
+    values: dict[str, list[Any]] = field(default_factory=dict)
+    columns: tuple[str, ...] = ()
+    classes: Mapping[int, str] = field(default_factory=dict)
+    masks: Path | None = None
+    notes: list[str] = field(default_factory=list)
+    unmatched: tuple[Sequence[str], Sequence[str]] = ((), ())
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The classes of boxes for the manifest: they decide bytes, and verify reads them."""
+        return {"boxes": {str(label): name for label, name in self.classes.items()}} if self.classes else {}
+
+    @property
+    def total(self) -> int:
+        """How many boxes there are."""
+        return len(self.listing.boxes) // 4
+
+
+@dataclass(slots=True)
+class _Images:
+    """The images that annotations are sought for: their names start at ``base``, other paths at ``root``."""
+
+    listing: Catalog
+    base: Path
+    root: Path
+
+    @property
+    def names(self) -> list[str]:
+        return list(self.listing.names)
+
+    def size(self, row: int) -> Size:
+        """Width and height of an image, from its header."""
+        data = self.listing.read(row, Reader())
+        try:
+            header = png.read_header(data) if png.is_png(data) else jpeg.read_header(data)
+        except ImageError as error:
+            raise InputError(f"{self.listing.names[row]}: {error}", "expected an image") from error
+        return header.width, header.height
+
+
+def annotate(boxes: Boxes | None, mask: Mask | None, listing: Catalog, base: Path, root: Path) -> Annotations:
+    """The objects and masks of the images of a listing.
+
+    Args:
+        boxes: the recipe's key.
+        mask: the same.
+        listing: the images; their names start at ``base``.
+        base: that folder.
+        root: the folder of relative paths.
+
+    Raises:
+        InputError: an annotation is not there or can't be; an image has none, or one has no image.
+    """
+    found = Annotations(listing)
+    if mask is not None:  # first: rows that go take no boxes with them
+        _add_masks(found, mask, _Images(listing, base, root))
+    if boxes is not None:
+        _add_boxes(found, boxes, _Images(found.listing, base, root))
+    if not len(found.listing):
+        raise InputError(f"no image in {base} has an annotation", "expected some")
+    return found
+
+
+def _add_boxes(found: Annotations, keys: Boxes, images: _Images) -> None:
+    way = next(name for name in _WAYS if getattr(keys, name) is not None)
+    file, names = BoxFile(), images.names
+    marked, missing = _WAYS[way](keys, images, file)
+    _label(keys, file, marked, images.root)
+    policy = keys.unannotated or ("empty" if way == "yolo" else "error")
+    bare = [name for row, name in enumerate(names) if row not in marked]
+    where = listed(_texts(getattr(keys, way)))
+    found.notes += _unmatched("annotation", "unannotated", where, bare, policy)
+    found.notes += _unmatched("image", "missing", where, missing, keys.missing)
+    found.notes += _notes(file, [names[row] for row, each in sorted(marked.items()) if not each.boxes])
+    found.unmatched = bare, missing
+    rows = [row for row in range(len(names)) if row in marked or policy != "skip"]
+    several = [marked.get(row) or Marked("", "") for row in rows]
+    found.values = {name: [values[row] for row in rows] for name, values in found.values.items()}
+    found.columns += (*_USUAL, *file.columns, *(("boxes.caption",) if keys.captions else ()))
+    found.classes = dict(sorted(file.classes.items()))
+    found.values[SIZE] = [each.size for each in several]
+    for name in (name for name in found.columns if name.startswith("boxes.") and name.partition(".")[2] not in EDGES):
+        found.values[name] = [each.values.get(name, each.columns.get(name, [])) for each in several]
+    names = [names[row].rpartition("/")[2] for row in rows]
+    found.values["boxes.source_id"] = [
+        each.values.get("boxes.source_id", name) for each, name in zip(several, names, strict=True)
+    ]
+    listing = images.listing.picked(rows)
+    found.listing = dataclasses.replace(
+        listing,
+        box_starts=edges_of(np.fromiter((len(each.boxes) for each in several), np.int64, len(several))),
+        boxes=np.fromiter((edge for each in several for box in each.boxes for edge in box), np.float32),
+    )
+
+
+def _add_masks(found: Annotations, keys: Mask, images: _Images) -> None:
+    folder, names = images.root / keys.folder, images.names
+    masks, missing = _by_stems(images, [folder], ".png")
+    bare = [name for row, name in enumerate(names) if row not in masks]
+    found.notes += _unmatched("mask", "unmasked", keys.folder, bare, keys.unmasked)
+    found.notes += _unmatched("image", "missing", keys.folder, missing, keys.missing)
+    found.unmatched = bare, missing
+    rows = sorted(masks)
+    found.listing = images.listing.picked(rows)
+    lengths = [masks[row].stat().st_size for row in rows]
+    texts = [masks[row].relative_to(folder).as_posix() for row in rows]
+    found.values["mask.encoded"] = [list(pair) for pair in zip(texts, lengths, strict=True)]
+    found.values["mask.format"] = ["png"] * len(rows)
+    found.columns += ("mask.encoded", "mask.format")
+    found.masks = folder
+
+
+def _texts(value: str | list[str]) -> list[str]:
+    return [value] if isinstance(value, str) else value
+
+
+def _unmatched(what: str, key: str, where: str, names: Sequence[str], policy: str) -> list[str]:
+    """A note of what has no counterpart.
+
+    Raises:
+        InputError: the recipe doesn't say what to do with it.
+    """
+    if not names:
+        return []
+    nouns = ("annotation", "annotations") if what == "image" else ("image", "images")
+    text = f"{number_of(len(names), *nouns)} without {'an' if what[0] in 'ai' else 'a'} {what}"
+    text = f"{where}: {text}: {listed(names)}"
+    if policy != "error":
+        return [f"{text}; {'kept without boxes' if policy == 'empty' else 'left out'}"]
+    choices = {"missing": ["ignore"], "unmasked": ["skip"], "unannotated": ["skip", "empty"]}[key]
+    hint = " or ".join(f"{key}: {choice}" for choice in choices)
+    words = "; empty keeps them without boxes" if "empty" in choices else ""
+    raise InputError(text, "expected one for each", f"to leave them out, write {hint} next to {where}{words}")
+
+
+def _notes(file: BoxFile, bare: Sequence[str]) -> Iterator[str]:
+    if file.cut:
+        yield f"{number_of(len(file.cut), 'box', 'boxes')} cut at the edge of the image: {listed(file.cut)}"
+    if file.flat:
+        yield f"{number_of(len(file.flat), 'box', 'boxes')} without area left out: {listed(file.flat)}"
+    if bare:
+        yield f"{number_of(len(bare), 'image has', 'images have')} no box: {listed(bare)}"
+
+
+def _label(keys: Boxes, file: BoxFile, marked: Mapping[int, Marked], root: Path) -> None:
+    """Number the classes of boxes in the order of ``names``, otherwise of their bytes; COCO numbers its own.
+
+    Raises:
+        InputError: a class is not among ``names``.
+    """
+    if keys.coco is not None:
+        return
+    names = given_names(keys, root) or sorted({text for each in marked.values() for text in each.texts}, key=str.encode)
+    file.classes = dict(enumerate(names, FIRST if keys.first_label is None else keys.first_label))
+    labels = {name: label for label, name in file.classes.items()}
+    for each in marked.values():
+        strange = next((text for text in each.texts if text not in labels), None)
+        if strange is not None:
+            raise fault(each.where, f"the class {strange!r}", f"expected one of {listed(names, 20)}")
+        each.columns["boxes.label"] = [labels[text] for text in each.texts]
+
+
+def given_names(keys: Boxes, root: Path) -> list[str]:
+    """The names of classes that the recipe gives, itself or in a file."""
+    said = keys.names
+    names = [str(each) for each in said] if isinstance(said, list) else read_names(_need(root / said)) if said else []
+    again = next((name for name in names if names.count(name) > 1), None)
+    if again is not None:
+        raise InputError(f"names of boxes: {again} is there twice", "expected each once")
+    return names
+
+
+def _need(path: Path, kind: str = "file") -> Path:
+    if (found := kind_of(path)) != kind:
+        raise InputError(f"{path} is {'not there' if found == 'nothing' else f'not a {kind}'}", "expected annotations")
+    return path
+
+
+# each kind of annotation ---------------------------------------------------------------------------------------
+
+Matched = tuple[dict[int, Marked], list[str]]
+"""The images with annotations by row, and the names of annotations without an image."""
+
+
+def _coco(keys: Boxes, images: _Images, file: BoxFile) -> Matched:
+    assert keys.coco is not None
+    paths = [_need(images.root / text) for text in _texts(keys.coco)]
+    contents = [read_coco(path) for path in paths]
+    most = max((len(each.keypoints) for content in contents for each in content.categories), default=0)
+    marked: dict[int, Marked] = {}
+    missing: list[str] = []
+    while contents:
+        path, content = paths.pop(0), contents.pop(0)  # it takes a gigabyte
+        for row, image in _by_name(coco_boxes(path, content, most, file), images, path):
+            if row < 0:
+                missing.append(f"{image.name} ({image.where})")
+            elif marked.setdefault(row, image) is not image:
+                raise _twice(image, marked[row], images.listing.names[row])
+    for path in (_need(images.root / text) for text in _texts(keys.captions or [])):
+        for row, image in _by_name(coco_captions(path, read_coco(path)), images, path):
+            if row < 0:
+                missing.append(f"{image.name} ({image.where})")
+            else:
+                marked.setdefault(row, image).values["boxes.caption"] = image.values.get("boxes.caption", [])
+    return marked, list(dict.fromkeys(missing))
+
+
+def _by_name(found: Sequence[Marked], images: _Images, path: Path) -> Iterator[tuple[int, Marked]]:
+    """Each image of an annotation file with its row; -1 if it is not in the listing."""
+    rows = {name: row for row, name in enumerate(images.names)}
+    names = [each.name for each in found]
+    if not any("." in name for name in names):  # image ids, as in Open Images
+        rows = {name.rpartition(".")[0]: row for name, row in rows.items()}
+    return zip(match(names, rows, os.path.normpath(images.base), os.path.normpath(path.parent)), found, strict=True)
+
+
+def _twice(image: Marked, other: Marked, name: str) -> InputError:
+    return fault(image.where, f"{name} is annotated in {other.where} too", "expected every image once")
+
+
+def _voc(keys: Boxes, images: _Images, file: BoxFile) -> Matched:
+    found, missing = _by_stems(images, [images.root / text for text in _texts(keys.voc or [])], ".xml")
+    return {row: voc_boxes(path, file) for row, path in found.items()}, missing
+
+
+def _yolo(keys: Boxes, images: _Images, file: BoxFile) -> Matched:
+    names = given_names(keys, images.root)
+    found, missing = _by_stems(images, [images.root / text for text in _texts(keys.yolo or [])], ".txt")
+    return {row: yolo_boxes(path, names, file) for row, path in found.items()}, missing
+
+
+def _csv(keys: Boxes, images: _Images, file: BoxFile) -> Matched:
+    assert keys.csv is not None
+    path = _need(images.root / keys.csv)
+    rows = csv_boxes(path, keys.columns or {})
+    relative = is_relative(rows)
+    marked = {each.name: each for each in (Marked(row.name, row.where) for row in reversed(rows))}
+    found = {image.name: (row, image) for row, image in _by_name(list(marked.values()), images, path)}
+    by_row: dict[int, Marked] = {}
+    for each in rows:
+        place, image = found[each.name]
+        if place < 0:
+            continue
+        if by_row.setdefault(place, image) is not image:
+            raise _twice(image, by_row[place], images.listing.names[place])
+        if not relative:
+            image.size = image.size or each.size or images.size(place)
+            if each.size not in (None, image.size):
+                sizes = [f"{size[0]} x {size[1]}" for size in (each.size, image.size) if size]
+                raise fault(each.where, f"a size of {sizes[0]}", f"expected {sizes[1]}, as before")
+        box = file.place(each.corners, image.size, each.where) if each.corners is not None else None
+        if box is not None:
+            image.add(box, text=each.label)
+    return by_row, [f"{image.name} ({image.where})" for place, image in found.values() if place < 0]
+
+
+_WAYS: dict[str, Callable[[Boxes, _Images, BoxFile], Matched]] = {
+    **{"coco": _coco, "voc": _voc, "yolo": _yolo, "csv": _csv}
+}
+"""The kinds of annotations by their keys."""
+
+
+def _by_stems(images: _Images, folders: Sequence[Path], ending: str) -> tuple[dict[int, Path], list[str]]:
+    """The file of each image, by row, that has its name without the ending; and the files of no image.
+
+    Folders count, too, except those that only say what is in them: images/train/a.jpg and labels/train/a.txt, as well
+    as train/images/a.jpg and train/labels/a.txt. If those differ, what follows the annotations' own folder does.
+    """
+    paths: dict[str, Path] = {}  # by a name that images can have; the empty path: several files have it
+    for folder in folders:
+        for name in walk(_need(folder, "folder"), ending):
+            path = folder / name
+            for key in {_key(os.path.relpath(path, images.root)), _key(name)}:
+                if paths.setdefault(key, path) != path:
+                    paths[key] = Path()
+    found: dict[int, Path] = {}
+    rows: dict[Path, int] = {}
+    for row, name in enumerate(images.names):
+        parts = _key(os.path.relpath(images.base / name, images.root)).split("/")
+        keys = ("/".join(parts[start:]) for start in range(len(parts)))
+        own = next((paths[key] for key in keys if key in paths), None)
+        if own is None:
+            continue
+        if own == Path() or rows.setdefault(own, row) != row:
+            other = "several annotations" if own == Path() else f"{images.listing.names[rows[own]]}, too: {own}"
+            what = f"{name} has the name of {other}"
+            raise InputError(what, "expected one annotation of this name for each image", "rename one of them")
+        found[row] = own
+    every = {path for path in paths.values() if path != Path()}
+    return found, sorted(os.path.relpath(path, images.root) for path in every - rows.keys())
+
+
+def _key(name: str) -> str:
+    *folders, last = name.split("/")
+    kept = [each for each in folders if not is_image_folder(each) and not is_mask_folder(each)]
+    return "/".join((*kept, unmasked(last.rpartition(".")[0])))

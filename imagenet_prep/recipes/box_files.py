@@ -1,0 +1,444 @@
+"""Annotation files of COCO, Pascal VOC and YOLO, and CSVs of boxes -> BoxFile: the objects of each image they name.
+
+Boxes become relative to the image: pixels divided by its size, as in TensorFlow's Object Detection API. A box is cut at
+the image's edge if it leads out by at most a pixel; one that leads out further is a fault. A box without area is left
+out.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+from xml.etree import ElementTree
+
+import msgspec
+from msgspec import Struct
+
+from imagenet_prep.errors import InputError
+from imagenet_prep.recipes.labels_file import LABELS, PATHS, delimiter_of
+from imagenet_prep.storage.files import read_plain, view_of
+from imagenet_prep.text import has_doctype
+from imagenet_prep.tfrecord.detection import EDGES
+
+Corners = tuple[float, float, float, float]
+"""xmin, ymin, xmax, ymax."""
+
+Size = tuple[int, int]
+"""Width and height in pixels."""
+
+SLACK = 1.0
+"""Pixels by which a box may lead out of its image: COCO's own boxes do, by rounding."""
+
+RELATIVE_SLACK = 0.002
+"""The same for relative boxes, whose image's size their file does not say: a pixel of 500."""
+
+_LARGEST = 1 << 26
+
+
+@dataclass(slots=True)
+class Marked:
+    """One image as an annotation file has it.
+
+    Args:
+        name: its name there.
+        where: its place, for messages.
+        size: as annotated; None where the file does not say.
+        boxes: relative to it.
+        columns: the values of each column of objects, one per box or per point.
+        values: the values of the image itself by column.
+    """
+
+    name: str
+    where: str
+    size: Size | None = None
+    boxes: list[Corners] = field(default_factory=list)
+    columns: dict[str, list[Any]] = field(default_factory=dict)
+    values: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def texts(self) -> list[str]:
+        """The classes of its boxes."""
+        return self.columns.get("boxes.text", [])
+
+    def add(self, box: Corners, **values: Any) -> None:
+        """Add an object; several values of one column are as many points."""
+        self.boxes.append(box)
+        for name, value in values.items():
+            self.columns.setdefault(f"boxes.{name}", []).extend(value if isinstance(value, list) else [value])
+
+
+@dataclass(slots=True)
+class BoxFile:
+    """The columns and classes of annotation files, and the places of boxes ``cut`` and, as ``flat``, left out."""
+
+    columns: tuple[str, ...] = ()
+    classes: dict[int, str] = field(default_factory=dict)
+    cut: list[str] = field(default_factory=list)
+    flat: list[str] = field(default_factory=list)
+
+    def place(self, corners: Corners, size: Size | None, where: str) -> Corners | None:
+        """A box relative to its image, from pixels of ``size`` or (None) as it is; None for one without area.
+
+        Raises:
+            InputError: it is not finite, its corners are reversed, or it leads out of the image.
+        """
+        slack, sides = (RELATIVE_SLACK, (1, 1)) if size is None else (SLACK, size)
+        xmin, ymin, xmax, ymax = corners
+        shown = ", ".join(f"{value:g}" for value in corners)
+        if not all(map(math.isfinite, corners)):
+            raise fault(where, f"a box of {shown}", "expected finite numbers")
+        if xmax < xmin or ymax < ymin:
+            raise fault(where, f"a box of {shown}", "expected xmin <= xmax and ymin <= ymax")
+        if min(xmin, ymin) < -slack or xmax > sides[0] + slack or ymax > sides[1] + slack:
+            of = "the image" if size is None else f"the image of {size[0]} x {size[1]} pixels"
+            raise fault(where, f"a box of {shown} leads out of {of}", "expected it inside: xmin, ymin, xmax, ymax")
+        if min(xmin, ymin) < 0 or xmax > sides[0] or ymax > sides[1]:
+            self.cut.append(where)
+        left, right = (min(max(each / sides[0], 0.0), 1.0) for each in (xmin, xmax))
+        top, bottom = (min(max(each / sides[1], 0.0), 1.0) for each in (ymin, ymax))
+        if left == right or top == bottom:
+            self.flat.append(where)
+            return None
+        return left, top, right, bottom
+
+
+def _named(*columns: str) -> tuple[str, ...]:
+    return tuple(f"boxes.{each}" for each in columns)
+
+
+def fault(where: str, problem: str, expected: str = "") -> InputError:
+    """The error for a place in an annotation file."""
+    return InputError(f"{where}: {problem}", expected, "correct it and run the same command again")
+
+
+# COCO ----------------------------------------------------------------------------------------------------------
+
+
+class _CocoImage(Struct, gc=False):
+    id: int | str
+    file_name: str
+    width: int
+    height: int
+
+
+class _Annotation(Struct):
+    image_id: int | str
+    id: int | str | None = None
+    category_id: int | None = None
+    bbox: Corners | None = None
+    iscrowd: int = 0
+    area: float | None = None
+    keypoints: list[float] | None = None
+    num_keypoints: int | None = None
+    caption: str | None = None
+
+
+class _Category(Struct):
+    id: int
+    name: str
+    keypoints: list[str] = []
+
+
+class Coco(Struct):
+    """The parts of a COCO file that matter; https://cocodataset.org/#format-data has them."""
+
+    images: list[_CocoImage]
+    annotations: list[_Annotation] = []
+    categories: list[_Category] = []
+
+    @property
+    def sort(self) -> str:
+        """ "boxes" or "captions", as its annotations are; "" for others, such as panoptic segments."""
+        if any(each.bbox is not None for each in self.annotations):
+            return "boxes"
+        return "captions" if any(each.caption is not None for each in self.annotations) else ""
+
+
+def read_coco(path: Path) -> Coco:
+    """Read a COCO file.
+
+    Raises:
+        InputError: it is no JSON, or a key is missing or has another type; the error names it.
+    """
+    try:
+        view = view_of(path)
+        return msgspec.json.decode(view[0 : len(view)], type=Coco)
+    except msgspec.MsgspecError as error:
+        problem, _, key = str(error).partition(" - at ")
+        what = f"{path}: {key.strip('`').removeprefix('$.')}" if key else str(path)
+        raise fault(what, problem.replace("`", ""), "expected a COCO file of boxes or captions") from error
+
+
+def coco_boxes(path: Path, coco: Coco, most: int, found: BoxFile) -> list[Marked]:
+    """The images of a COCO file with their objects; ``most`` is how many key points an object has.
+
+    Labels are the numbers of categories, as they stand.
+    """
+    images = _coco_images(path, coco)
+    for category in coco.categories:
+        if found.classes.setdefault(category.id, category.name) != category.name:
+            what = f"{category.name!r}, and {found.classes[category.id]!r} before"
+            raise fault(f"{path}: category {category.id}", what, "expected one name for each id")
+    points = {category.id: category.keypoints for category in coco.categories}
+    found.columns = _named("crowd", "area", *(_KEYPOINTS if most else ()))
+    for number, each in enumerate(coco.annotations):
+        where = f"{path}: annotations[{number}] (id {each.id})"
+        image = _image_of(images, each, where)
+        if each.category_id not in points:
+            raise fault(where, f"category_id {each.category_id}", "expected the id of one of the categories")
+        if each.bbox is None:
+            raise fault(where, "no bbox", "expected x, y, width, height")
+        x, y, width, height = each.bbox
+        box = found.place((x, y, x + width, y + height), image.size, where)
+        if box is not None:
+            area = width * height if each.area is None else each.area
+            if not math.isfinite(area):
+                raise fault(where, f"an area of {area}", "expected a finite number")
+            values = {"label": each.category_id, "text": found.classes[each.category_id]}
+            more = _points(each, points[each.category_id], most, image, where) if most else {}
+            image.add(box, **values, crowd=each.iscrowd, area=area, **more)
+    return list(images.values())
+
+
+_KEYPOINTS = ("keypoint_count", "keypoint_x", "keypoint_y", "keypoint_visibility", "keypoint_text")
+
+
+def _points(each: _Annotation, names: list[str], most: int, image: Marked, where: str) -> dict[str, Any]:
+    """The key points of an object, relative; zeros where it has none, so that all objects have equally many."""
+    values = each.keypoints or [0.0] * 3 * most
+    if len(values) != 3 * most or (each.keypoints and len(names) != most):
+        raise fault(where, f"{len(values)} numbers of keypoints", f"expected three for each of {most}")
+    assert image.size is not None
+    xs, ys = ([value / side for value in values[start::3]] for start, side in enumerate(image.size))
+    if not all(map(math.isfinite, values)) or not all(-1 <= value <= 2 for value in (*xs, *ys)):
+        raise fault(where, "keypoints that lead out of the image", "expected x, y and visibility of each")
+    seen = [int(value) for value in values[2::3]]
+    count = sum(value > 0 for value in seen) if each.num_keypoints is None else each.num_keypoints
+    text = names if len(names) == most else [""] * most
+    return dict(zip(_KEYPOINTS, (count, xs, ys, seen, text), strict=True))
+
+
+def coco_captions(path: Path, coco: Coco) -> list[Marked]:
+    """The images of a COCO file with their captions."""
+    images = _coco_images(path, coco)
+    for number, each in enumerate(coco.annotations):
+        where = f"{path}: annotations[{number}] (id {each.id})"
+        if each.caption is None:
+            raise fault(where, "no caption", "expected a file of captions")
+        _image_of(images, each, where).values.setdefault("boxes.caption", []).append(each.caption.strip())
+    return list(images.values())
+
+
+def _coco_images(path: Path, coco: Coco) -> dict[int | str, Marked]:
+    images: dict[int | str, Marked] = {}
+    names: dict[str, int] = {}
+    for number, each in enumerate(coco.images):
+        where = f"{path}: images[{number}] (id {each.id})"
+        if each.id in images or names.setdefault(each.file_name, number) != number:
+            raise fault(where, f"{each.file_name} or its id is there twice", "expected every image once")
+        if min(each.width, each.height) < 1:
+            raise fault(where, f"a size of {each.width} x {each.height}", "expected pixels")
+        values = {"boxes.source_id": str(each.id)}
+        images[each.id] = Marked(each.file_name, where, (each.width, each.height), values=values)
+    return images
+
+
+def _image_of(images: Mapping[int | str, Marked], each: _Annotation, where: str) -> Marked:
+    if each.image_id not in images:
+        raise fault(where, f"image_id {each.image_id}", "expected the id of one of the images")
+    return images[each.image_id]
+
+
+# Pascal VOC ----------------------------------------------------------------------------------------------------
+
+
+def voc_boxes(path: Path, found: BoxFile) -> Marked:
+    """One XML file; its name tells the image, since <filename> is often another one. Labels come later."""
+    found.columns = _named("difficult", "truncated", "view")
+    content, where = read_plain(path, _LARGEST), str(path)
+    if has_doctype(content):
+        raise fault(where, "a document type declaration, which annotations don't have")
+    try:
+        root = ElementTree.fromstring(content)  # noqa: S314 - nothing expands without a DOCTYPE
+    except (ElementTree.ParseError, ValueError, LookupError) as error:
+        raise fault(where, f"not well-formed XML: {error}") from error
+    width, height = (int(_number(root, f"size/{side}", where)) for side in ("width", "height"))
+    if min(width, height) < 1:
+        raise fault(where, f"a size of {width} x {height}", "expected pixels in <size>")
+    image = Marked(path.stem, where, (width, height))
+    for number, each in enumerate(root.findall("object"), 1):
+        place = f"{where}: object {number}"
+        name = _text(each, "name")
+        if not name:
+            raise fault(place, "no <name>", "expected the class")
+        xmin, ymin, xmax, ymax = (_number(each, f"bndbox/{edge}", place) for edge in EDGES)
+        box = found.place((xmin, ymin, xmax, ymax), image.size, place)
+        if box is not None:
+            flags = {key: int(_number(each, key, place, "0")) for key in ("difficult", "truncated")}
+            image.add(box, text=name, **flags, view=_text(each, "pose") or "Unspecified")
+    return image
+
+
+def _text(element: ElementTree.Element, path: str) -> str:
+    return (element.findtext(path) or "").strip()
+
+
+def _number(element: ElementTree.Element, path: str, where: str, otherwise: str = "") -> float:
+    text = _text(element, path) or otherwise
+    return _parsed(text, f"{where}: <{path.rpartition('/')[2]}>")
+
+
+def _parsed(text: str, where: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise fault(where, f"{text[:40]!r}", "expected a finite number")
+    return value
+
+
+# YOLO ----------------------------------------------------------------------------------------------------------
+
+
+def yolo_boxes(path: Path, names: Sequence[str], found: BoxFile) -> Marked:
+    """One text file: a line a box, its class from 0, its centre and its size, relative to the image."""
+    image = Marked(path.stem, str(path))
+    for number, line in enumerate(_decoded(path).split("\n"), 1):
+        words, where = line.split(), f"{path}, line {number}"
+        if not words:
+            continue
+        if len(words) != 5:
+            expected = "expected 5: class, x, y, width, height; polygons, key points and confidences are not read"
+            raise fault(where, f"{len(words)} values", expected)
+        if not words[0].isdecimal() or int(words[0]) >= len(names):
+            raise fault(where, f"class {words[0]}", f"expected 0 to {len(names) - 1}, the classes of `names`")
+        x, y, width, height = values = [_parsed(word, where) for word in words[1:]]
+        if not all(0 <= value <= 1 for value in values):
+            raise fault(where, " ".join(words[1:]), "expected numbers from 0 to 1, relative to the image")
+        box = found.place((x - width / 2, y - height / 2, x + width / 2, y + height / 2), None, where)
+        if box is not None:
+            image.add(box, text=names[int(words[0])])
+    return image
+
+
+def _decoded(path: Path) -> str:
+    try:
+        return read_plain(path, _LARGEST).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise fault(str(path), f"not UTF-8, at byte {error.start:,}", "expected a text") from error
+
+
+def read_names(path: Path) -> list[str]:
+    """The names of classes in order: ``names`` of a data.yaml, or a line each.
+
+    Raises:
+        InputError: it can't be read, or holds none.
+    """
+    text = _decoded(path)
+    if path.suffix.lower() not in (".yaml", ".yml"):
+        return [line.strip() for line in text.splitlines() if line.strip()]
+    import yaml
+
+    try:
+        value = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise fault(str(path), f"not valid YAML: {error}".replace("\n", " ")) from error
+    names = value.get("names") if isinstance(value, dict) else None
+    if isinstance(names, dict) and set(names) == set(range(len(names))):
+        names = [names[number] for number in range(len(names))]
+    if not isinstance(names, list) or not names:
+        raise fault(str(path), "no `names`", "expected the names of the classes, from 0")
+    return [str(name) for name in names]
+
+
+# CSV -----------------------------------------------------------------------------------------------------------
+
+_ROLES: Mapping[str, tuple[str, ...]] = {
+    "path": (*PATHS, "image_path", "imageid", "image_id", "file_name"),
+    "label": (*LABELS, "labelname", "name", "class_name"),
+    **{
+        edge: (edge, f"{edge[0]}{number}")
+        for edge, number in zip(("xmin", "ymin", "xmax", "ymax"), "1122", strict=True)
+    },
+    "width": ("width", "image_width"),
+    "height": ("height", "image_height"),
+}
+"""The columns of a CSV of boxes, each with the names by which it is found."""
+
+
+class CsvBox(NamedTuple):
+    """A row of a CSV: the image, its class, corners as they are (None for an image without boxes), size and place."""
+
+    name: str
+    label: str
+    corners: Corners | None
+    size: Size | None
+    where: str
+
+
+def csv_boxes(path: Path, columns: Mapping[str, str]) -> list[CsvBox]:
+    """The rows of a CSV with a header.
+
+    Raises:
+        InputError: a column is missing, or a value can't be.
+    """
+    text = _decoded(path)
+    lines = csv.reader(io.StringIO(text), delimiter=delimiter_of(text.partition("\n")[0], "csv"))
+    header = [cell.strip() for cell in next(lines, [])]
+    at = _columns_at(path, header, columns)
+    found = []
+    for cells in lines:
+        where = f"{path}, line {lines.line_num}"
+        if not any(cells):
+            continue
+        if len(cells) != len(header):
+            raise fault(where, f"{len(cells)} columns", f"expected {len(header)}")
+        said = {role: cells[place].strip() for role, place in at.items()}
+        size = None
+        if said.get("width") and said.get("height"):
+            size = int(_parsed(said["width"], where)), int(_parsed(said["height"], where))
+            if min(size) < 1:
+                raise fault(where, f"a size of {size[0]} x {size[1]}", "expected pixels")
+        edges = [said[edge] for edge in EDGES]
+        if not said["path"] or (any(edges) and not said["label"]):
+            raise fault(where, "an empty cell", "expected an image, four corners and a class")
+        xmin, ymin, xmax, ymax = (_parsed(edge, where) if any(edges) else 0.0 for edge in edges)
+        corners = (xmin, ymin, xmax, ymax) if any(edges) else None
+        found.append(CsvBox(said["path"], said["label"], corners, size, where))
+    return found
+
+
+def _columns_at(path: Path, header: Sequence[str], columns: Mapping[str, str]) -> dict[str, int]:
+    """The place of each role's column."""
+    strange = sorted(set(columns) - set(_ROLES))
+    if strange:
+        raise fault(str(path), f"columns: {strange[0]}", f"expected some of {', '.join(_ROLES)}")
+    folded = [name.lower() for name in header]
+    found = {}
+    for role, names in _ROLES.items():
+        wanted = [columns[role].lower()] if role in columns else names
+        place = next((folded.index(name) for name in wanted if name in folded), None)
+        if place is not None:
+            found[role] = place
+        elif role not in ("width", "height") or role in columns:
+            hint = f"write in the recipe: columns: {{{role}: COLUMN}}"
+            raise InputError(f"{path}: no column for {role}", f"expected one of {', '.join(header)}", hint)
+    return found
+
+
+def is_relative(rows: Iterable[CsvBox]) -> bool:
+    """Whether all boxes of a CSV are relative: no corner is 2 or more. Pixels of a whole file are never so small."""
+    return all(max(row.corners) < 2 for row in rows if row.corners is not None)
+
+
+def walk(folder: Path, *endings: str) -> Iterator[str]:
+    """The names of the files with one of these endings below a folder, sorted; hidden ones are left out."""
+    found = (each.relative_to(folder).as_posix() for ending in endings for each in folder.rglob(f"*{ending}"))
+    yield from sorted(name for name in found if not re.search(r"(^|/)\.", name))

@@ -1,0 +1,641 @@
+"""Boxes and masks: those of COCO, Pascal VOC, YOLO and CSV in records, equal to what other readers say; or refused."""
+
+from __future__ import annotations
+
+import io
+import json
+import shutil
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from made_boxes import NAMES, coco_set, mask, photograph, save, voc_set, voc_xml, yolo_set
+from PIL import Image, ImageOps
+
+import imagenet_prep
+from imagenet_prep import records
+from imagenet_prep.checks.examiner import check_objects
+from imagenet_prep.engines import make_engine
+from imagenet_prep.errors import InputError, PrepError
+from imagenet_prep.model import Silent
+from imagenet_prep.recipes.recipe_set import RecipeSet
+from imagenet_prep.stages.convert import convert
+from imagenet_prep.stages.show import show
+from imagenet_prep.stages.verify import verify
+from imagenet_prep.storage.layout import Layout
+
+ENGINE = make_engine("threads", 2)
+OBJECT = "image/object/"
+EDGES = tuple(f"{OBJECT}bbox/{edge}" for edge in ("xmin", "ymin", "xmax", "ymax"))
+COCO = "source: {files: coco/*2017/*.jpg}\nboxes: {coco: coco/annotations/instances_train2017.json}\n"
+VOC = "source: {files: voc/JPEGImages/*.jpg}\nboxes: {voc: voc/Annotations}\n"
+YOLO = "source: {files: yolo/images/**/*.jpg}\nboxes: {yolo: yolo/labels, names: yolo/data.yaml}\n"
+CSV = "source: {files: csv/*.jpg}\nboxes: {csv: csv/boxes.csv}\n"
+
+
+def make(folder: Path, recipe: str) -> list[str]:
+    """A set in folder/out, verified; returns the notes of the plan."""
+    (folder / "r.yaml").write_text(recipe)
+    progress = Silent()
+    convert(Layout(folder / "out"), ENGINE, dataset=RecipeSet.read(folder / "r.yaml"), progress=progress)
+    assert verify(Layout(folder / "out"), ENGINE).problems == ()
+    return progress.notes
+
+
+def by_name(folder: Path) -> dict[str, dict[str, Any]]:
+    """Every record of the set by the last part of its file's name, by this package's own reader; all are lists."""
+    names = {"image/filename", "image/source_id", "image/caption", f"{OBJECT}class/text", f"{OBJECT}view"}
+    names |= {f"{OBJECT}keypoint/text", "image/segmentation/class/format"}
+    found = records.read(str(folder / "out/train-*"), lists=True, text=names)
+    return {each["image/filename"][0].rpartition("/")[2]: each for each in found}
+
+
+def by_tensorflow(folder: Path) -> dict[str, dict[str, Any]]:
+    """Every record by the last part of its file's name, by tf.data and the features that feature_spec names."""
+    tf = pytest.importorskip("tensorflow")
+    from imagenet_prep.tensorflow import feature_spec
+
+    spec, found = feature_spec(folder / "out"), {}
+    for data in tf.data.TFRecordDataset(sorted(map(str, folder.glob("out/train-*")))):
+        parsed = tf.io.parse_single_example(data, spec)
+        values = {
+            name: (tf.sparse.to_dense(each) if isinstance(each, tf.SparseTensor) else each).numpy()
+            for name, each in parsed.items()
+        }
+        found[values["image/filename"].decode().rpartition("/")[2]] = values
+    return found
+
+
+def refusal(folder: Path, recipe: str) -> str:
+    """The error against a recipe, in planning or in making, with its notes."""
+    progress = Silent()
+    (folder / "r.yaml").write_text(recipe)
+    with pytest.raises(PrepError) as caught:
+        convert(Layout(folder / "out"), ENGINE, dataset=RecipeSet.read(folder / "r.yaml"), progress=progress)
+    return "\n".join([str(caught.value), *progress.notes])
+
+
+# equal to other readers ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.tensorflow
+def test_coco_is_as_pycocotools_reads_it(tmp_path: Path) -> None:
+    """200 images through tf.data: boxes, names, numbers, crowd and area of every object, in order."""
+    coco = pytest.importorskip("pycocotools.coco")
+    coco_set(tmp_path / "coco", 200)
+    make(tmp_path, COCO)
+    theirs, ours = coco.COCO(str(tmp_path / "coco/annotations/instances_train2017.json")), by_tensorflow(tmp_path)
+    assert len(ours) == len(theirs.getImgIds()) == 200
+    boxes = 0
+    for image in theirs.loadImgs(theirs.getImgIds()):
+        found, width, height = ours[image["file_name"]], image["width"], image["height"]
+        several = theirs.loadAnns(theirs.getAnnIds(imgIds=[image["id"]], iscrowd=None))
+        corners = [(x, y, x + w, y + h) for x, y, w, h in (each["bbox"] for each in several)]
+        for number, (edge, side) in enumerate(zip(EDGES, (width, height) * 2, strict=True)):
+            assert found[edge].tolist() == np.array([each[number] / side for each in corners], np.float32).tolist()
+        assert found[f"{OBJECT}class/label"].tolist() == [each["category_id"] for each in several]
+        names = [theirs.loadCats([each["category_id"]])[0]["name"].encode() for each in several]
+        assert found[f"{OBJECT}class/text"].tolist() == names
+        assert found[f"{OBJECT}is_crowd"].tolist() == [each["iscrowd"] for each in several]
+        assert found[f"{OBJECT}area"].tolist() == np.array([each["area"] for each in several], np.float32).tolist()
+        assert found["image/source_id"] == str(image["id"]).encode()
+        boxes += len(several)
+    assert boxes > 200
+
+
+@pytest.mark.tensorflow
+def test_voc_is_as_element_tree_reads_it(tmp_path: Path) -> None:
+    """200 images through tf.data: pixels divided by the size, and every flag; parts of objects are no objects."""
+    voc_set(tmp_path / "voc", 200)
+    make(tmp_path, VOC)
+    ours = by_tensorflow(tmp_path)
+    assert len(ours) == 200
+    labels = {name: label for label, name in enumerate(sorted(NAMES), 1)}
+    for path in (tmp_path / "voc/Annotations").iterdir():
+        root, found = ElementTree.parse(path).getroot(), ours[f"{path.stem}.jpg"]
+        several = root.findall("object")
+        for name, edge in zip(EDGES, ("xmin", "ymin", "xmax", "ymax"), strict=True):
+            side = int(root.find("size").find("width" if edge[0] == "x" else "height").text)  # type: ignore[union-attr,arg-type]
+            values = [int(each.find("bndbox").find(edge).text) / side for each in several]  # type: ignore[union-attr,arg-type]
+            assert found[name].tolist() == np.array(values, np.float32).tolist()
+        texts = [each.findtext("name", "") for each in several]
+        assert found[f"{OBJECT}class/text"].tolist() == [text.encode() for text in texts]
+        assert found[f"{OBJECT}class/label"].tolist() == [labels[text] for text in texts]
+        assert found[f"{OBJECT}view"].tolist() == [each.findtext("pose", "").encode() for each in several]
+        for flag in ("difficult", "truncated"):
+            assert found[OBJECT + flag].tolist() == [int(each.findtext(flag, "")) for each in several]
+
+
+@pytest.mark.parametrize("first", [None, 0])
+def test_yolo_is_as_its_formula(tmp_path: Path, first: int | None) -> None:
+    """Centre minus and plus half of the size; classes count from 1, or from first_label; no file is no object."""
+    yolo_set(tmp_path / "yolo")
+    recipe = YOLO if first is None else YOLO.replace("names:", "first_label: 0, names:")
+    assert any("without an annotation: yolo/images/train/5.jpg" in note for note in make(tmp_path, recipe))
+    found = by_name(tmp_path)
+    for number in range(6):
+        path = tmp_path / f"yolo/labels/train/{number}.txt"
+        rows = [list(map(float, line.split())) for line in path.read_text().splitlines()] if path.exists() else []
+        one = found[f"{number}.jpg"]
+        for edge, (centre, size, sign) in zip(EDGES, ((1, 3, -1), (2, 4, -1), (1, 3, 1), (2, 4, 1)), strict=True):
+            assert one[edge] == pytest.approx([row[centre] + sign * row[size] / 2 for row in rows], abs=1e-6)
+        assert one[f"{OBJECT}class/label"] == [int(row[0]) + (1 if first is None else first) for row in rows]
+        assert one[f"{OBJECT}class/text"] == [NAMES[int(row[0])] for row in rows]
+
+
+CSVS = {
+    "pixels with sizes": "filename,width,height,class,xmin,ymin,xmax,ymax\n{n},80,40,dog,8,4,40,20\n",
+    "pixels alone": "image;x1;y1;x2;y2;label\n{n};8;4;40;20;dog\n",
+    "relative": "ImageID,LabelName,XMin,XMax,YMin,YMax\n{s},dog,0.1,0.5,0.1,0.5\n",
+}
+
+
+@pytest.mark.parametrize("name", CSVS)
+def test_boxes_of_a_csv(tmp_path: Path, name: str) -> None:
+    """In pixels of the size that it says or that the image has, or relative; a row without corners is no object."""
+    save(tmp_path / "csv/a.jpg", photograph(80, 40))
+    save(tmp_path / "csv/b.jpg", photograph(80, 40))
+    header, row = CSVS[name].splitlines()
+    lines = [header, row.format(n="a.jpg", s="a")]
+    (tmp_path / "csv/boxes.csv").write_text("\n".join(lines) + "\n")
+    make(tmp_path, CSV.replace("boxes.csv", "boxes.csv, unannotated: empty"))
+    found = by_name(tmp_path)
+    assert [found["a.jpg"][edge] for edge in EDGES] == [pytest.approx([side]) for side in (0.1, 0.1, 0.5, 0.5)]
+    assert found["a.jpg"][f"{OBJECT}class/text"] == ["dog"]
+    assert found["b.jpg"][EDGES[0]] == found["b.jpg"][f"{OBJECT}class/label"] == []
+
+
+def test_key_points_and_captions_are_kept(tmp_path: Path) -> None:
+    """Key points relative to the image, zeros for objects without; several captions of an image in order."""
+    value = coco_set(tmp_path / "coco", points=True)
+    captions = [{"id": k, "image_id": value["images"][k % 6]["id"], "caption": f"c{k}\n"} for k in range(9)]
+    save(tmp_path / "coco/c.json", json.dumps({"images": value["images"], "annotations": captions}))
+    make(tmp_path, COCO.replace(".json}", ".json, captions: coco/c.json}"))
+    found, images = by_name(tmp_path), {each["id"]: each for each in value["images"]}
+    for number, image in enumerate(value["images"]):
+        one = found[image["file_name"]]
+        assert one["image/caption"] == [f"c{k}" for k in range(9) if k % 6 == number]
+        assert len(one[f"{OBJECT}keypoint/x"]) == 2 * len(one[f"{OBJECT}class/label"])
+    (x, y) = next(each["keypoints"][:2] for each in value["annotations"] if "keypoints" in each)
+    image = images[next(each["image_id"] for each in value["annotations"] if "keypoints" in each)]
+    one = found[image["file_name"]]
+    place = one[f"{OBJECT}class/text"].index("dog")
+    assert one[f"{OBJECT}keypoint/x"][2 * place : 2 * place + 2] == pytest.approx([x / image["width"], 0])
+    assert one[f"{OBJECT}keypoint/y"][2 * place : 2 * place + 2] == pytest.approx([y / image["height"], 0])
+    assert one[f"{OBJECT}keypoint/visibility"][2 * place : 2 * place + 2] == [2, 0]
+    assert one[f"{OBJECT}keypoint/text"][2 * place : 2 * place + 2] == ["nose", "tail"]
+    assert one[f"{OBJECT}keypoint/num"][place] == 1
+
+
+# EXIF and sizes ------------------------------------------------------------------------------------------------
+
+HOW = {"kept": "", "re-encoded": "quality: 95\n", "resized": "resize: 32\n"}
+
+
+def upright(data: bytes) -> Image.Image:
+    """A picture as Pillow turns it."""
+    with Image.open(io.BytesIO(data)) as image:
+        return ImageOps.exif_transpose(image)
+
+
+@pytest.mark.parametrize("how", HOW)
+@pytest.mark.parametrize("orientation", range(1, 9))
+def test_boxes_points_and_mask_turn_with_the_image(tmp_path: Path, orientation: int, how: str) -> None:
+    """As exif_transpose turns a picture of the box, of the point and of the mask; a kept image is not turned."""
+    width, height, (x, y, w, h) = 80, 48, (8, 12, 40, 24)
+    data = photograph(width, height, orientation=orientation)
+    save(tmp_path / "coco/train2017/a.jpg", data)
+    values = np.zeros((height, width), np.uint8)
+    values[y : y + h, x : x + w] = 7
+    values[y, x] = 9
+    tags, buffer = Image.Exif(), io.BytesIO()
+    Image.fromarray(values).save(buffer, "PNG")
+    save(tmp_path / "masks/a.png", buffer.getvalue())
+    each = {"image_id": 1, "category_id": 1, "bbox": [x, y, w, h], "area": w * h, "iscrowd": 0}
+    each["keypoints"] = [x, y, 2, 0, 0, 0]
+    image = {"id": 1, "file_name": "a.jpg", "width": width, "height": height}
+    category = {"id": 1, "name": "dog", "keypoints": ["a", "b"]}
+    value = {"images": [image], "annotations": [each], "categories": [category]}
+    save(tmp_path / "coco/annotations/instances_train2017.json", json.dumps(value))
+    make(tmp_path, COCO + "mask: {folder: masks, match: stem}\n" + HOW[how])
+    (one,) = by_name(tmp_path).values()
+    tags[0x0112] = 1 if how == "kept" else orientation
+    buffer = io.BytesIO()
+    Image.fromarray(values).save(buffer, "PNG", exif=tags)
+    expected = np.asarray(upright(buffer.getvalue()))
+    rows, columns = np.nonzero(expected)
+    sides = expected.shape[1], expected.shape[0]
+    box = (columns.min() / sides[0], rows.min() / sides[1], (columns.max() + 1) / sides[0], (rows.max() + 1) / sides[1])
+    assert [one[edge][0] for edge in EDGES] == pytest.approx(box)
+    (row,), (column,) = np.nonzero(expected == 9)
+    point = one[f"{OBJECT}keypoint/x"][0] * sides[0], one[f"{OBJECT}keypoint/y"][0] * sides[1]
+    assert abs(point[0] - column) <= 1
+    assert abs(point[1] - row) <= 1
+    assert (one[f"{OBJECT}keypoint/x"][1], one[f"{OBJECT}keypoint/y"][1]) == (0, 0)
+    size = one["image/width"][0], one["image/height"][0]
+    assert one[f"{OBJECT}area"] == pytest.approx([w * h * size[0] * size[1] / (width * height)])
+    with Image.open(io.BytesIO(one["image/segmentation/class/encoded"][0])) as found:
+        assert found.size == size
+        if how == "resized":
+            inside = np.nonzero(np.asarray(found) > 0)
+            assert np.min(inside, axis=1) / size[::-1] == pytest.approx(np.array(box[1::-1]), abs=0.05)
+            assert set(np.unique(np.asarray(found))) <= {0, 7, 9}
+        else:
+            assert (np.asarray(found) == expected).all()
+    with Image.open(io.BytesIO(one["image/encoded"][0])) as found:
+        assert found.size == size
+
+
+# masks ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", ["P", "L", "I;16", "RGB", "1"])
+@pytest.mark.parametrize("how", HOW)
+def test_masks_of_every_mode(tmp_path: Path, mode: str, how: str) -> None:
+    """The same bytes with an image that is kept; its values and its palette at any other size."""
+    content = mask(80, 48, mode)
+    save(tmp_path / "images/a.jpg", photograph(80, 48))
+    save(tmp_path / "masks/a_mask.png", content)
+    make(tmp_path, "source: {files: images/*.jpg}\nmask: {folder: masks}\n" + HOW[how])
+    (one,) = by_name(tmp_path).values()
+    (found,) = one["image/segmentation/class/encoded"]
+    assert one["image/segmentation/class/format"] == ["png"]
+    if how != "resized":
+        assert found == content
+        return
+    with Image.open(io.BytesIO(content)) as before, Image.open(io.BytesIO(found)) as after:
+        assert (after.size, after.mode) == ((53, 32), before.mode)
+        assert after.getpalette() == before.getpalette()
+        assert (np.asarray(after) == np.asarray(before.resize((53, 32), Image.Resampling.NEAREST))).all()
+
+
+def test_voc_masks_of_some_images(tmp_path: Path) -> None:
+    """unmasked: skip leaves the others out, with their boxes."""
+    voc_set(tmp_path / "voc")
+    recipe = VOC.replace("}\nboxes: {voc: voc/Annotations}", "}\nboxes: {voc: voc/Annotations, missing: ignore}")
+    recipe += "mask: {folder: voc/SegmentationClass, unmasked: skip}\n"
+    notes = make(tmp_path, recipe)
+    assert any(note.startswith("voc/SegmentationClass: 4 images without a mask") for note in notes)
+    assert {*by_name(tmp_path)} == {"2007_000000.jpg", "2007_000001.jpg"}
+
+
+# refusals ------------------------------------------------------------------------------------------------------
+
+
+def change_coco(folder: Path, change: Callable[[dict[str, Any]], object]) -> None:
+    """Change the annotations of COCO."""
+    path = folder / "coco/annotations/instances_train2017.json"
+    value = json.loads(path.read_text())
+    change(value)
+    path.write_text(json.dumps(value))
+
+
+def of_coco(change: Callable[[dict[str, Any]], object]) -> Callable[[Path], str]:
+    """A set of COCO with a change in its annotations."""
+
+    def made(folder: Path) -> str:
+        coco_set(folder / "coco")
+        change_coco(folder, change)
+        return COCO
+
+    return made
+
+
+def of_voc(old: str, new: str) -> Callable[[Path], str]:
+    """A set of VOC with a text of its first annotation in place of another."""
+
+    def made(folder: Path) -> str:
+        voc_set(folder / "voc")
+        path = folder / "voc/Annotations/2007_000000.xml"
+        assert old in path.read_text()
+        path.write_text(path.read_text().replace(old, new, 1))
+        return VOC
+
+    return made
+
+
+def of_yolo(line: str) -> Callable[[Path], str]:
+    """A set of YOLO with one more line."""
+
+    def made(folder: Path) -> str:
+        yolo_set(folder / "yolo")
+        save(folder / "yolo/labels/train/0.txt", f"0 0.5 0.5 0.1 0.1\n{line}\n")
+        return YOLO
+
+    return made
+
+
+def of_csv(row: str) -> Callable[[Path], str]:
+    """A CSV with one more row."""
+
+    def made(folder: Path) -> str:
+        save(folder / "csv/a.jpg", photograph(80, 40))
+        save(
+            folder / "csv/boxes.csv", f"file,width,height,class,xmin,ymin,xmax,ymax\na.jpg,80,40,dog,8,4,40,20\n{row}\n"
+        )
+        return CSV
+
+    return made
+
+
+def of_files(recipe: str, **contents: bytes | str) -> Callable[[Path], str]:
+    """One image a.jpg, and files by their names."""
+
+    def made(folder: Path) -> str:
+        save(folder / "in/a.jpg", photograph(80, 48))
+        for name, content in contents.items():
+            save(folder / name, content)
+        return "source: {files: in/*}\n" + recipe
+
+    return made
+
+
+XML = voc_xml(80, 48, "").replace("%s", "a.jpg")
+FAULTS: Mapping[str, tuple[Callable[[Path], str], str]] = {
+    "COCO: no such category": (
+        of_coco(lambda v: v["annotations"][2].update(category_id=5)),
+        "json: annotations[2] (id 3): category_id 5; expected the id of one of the categories",
+    ),
+    "COCO: outside": (
+        of_coco(lambda v: v["annotations"][0].update(bbox=[0, 0, 500, 3])),
+        "annotations[0] (id 1): a box of 0, 0, 500, 3 leads out of the image of",
+    ),
+    "COCO: two pixels outside": (
+        of_coco(lambda v: v["annotations"][0].update(bbox=[-2, 0, 5, 3])),
+        "a box of -2, 0, 3, 3 leads out of",
+    ),
+    "COCO: reversed": (of_coco(lambda v: v["annotations"][0].update(bbox=[9, 9, -5, 3])), "xmin <= xmax"),
+    "COCO: NaN": (
+        of_coco(lambda v: v["annotations"][0].update(bbox=[float("nan"), 0, 5, 3])),
+        "json: JSON is malformed",
+    ),
+    "COCO: infinite": (of_coco(lambda v: v["annotations"][0].update(area=float("1e400"))), "JSON is malformed"),
+    "COCO: a box of three": (
+        of_coco(lambda v: v["annotations"][1].update(bbox=[1, 2, 3])),
+        "json: annotations[1].bbox: Expected",
+    ),
+    "COCO: no box": (of_coco(lambda v: v["annotations"][1].pop("bbox")), "annotations[1] (id 2): no bbox"),
+    "COCO: no such image": (
+        of_coco(lambda v: v["annotations"][1].update(image_id=999)),
+        "image_id 999; expected the id of one of the images",
+    ),
+    "COCO: an image twice": (
+        of_coco(lambda v: v["images"].append(v["images"][0])),
+        "images[6] (id 3): train2017_000000.jpg or its id",
+    ),
+    "COCO: a file is not there": (
+        of_coco(lambda v: v["images"].append({"id": 1, "file_name": "x.jpg", "width": 9, "height": 9})),
+        "1 annotation without an image: x.jpg",
+    ),
+    "COCO: an image is not there": (of_coco(lambda v: v["images"].pop(0)), "1 image without an annotation"),
+    "COCO: another size": (of_coco(lambda v: v["images"][1].update(width=99)), "its boxes are annotated in 99 x "),
+    "COCO: no size": (of_coco(lambda v: v["images"][1].update(width=0)), "images[1] (id 10): a size of 0 x"),
+    "COCO: two names of a category": (
+        of_coco(lambda v: v["categories"].append({"id": 1, "name": "x"})),
+        "category 1: 'x', and 'person' before",
+    ),
+    "COCO: odd key points": (
+        of_coco(lambda v: (v["categories"][0].update(keypoints=["a"]), v["annotations"][0].update(keypoints=[1, 2]))),
+        "2 numbers of keypoints; expected three for each of 1",
+    ),
+    "COCO: not there": (
+        lambda folder: (coco_set(folder / "coco"), COCO.replace("s_train", "s_val"))[1],
+        "is not there",
+    ),
+    "VOC: another size": (of_voc("<width>", "<width>1"), "2007_000000.jpg: its boxes are annotated in 1"),
+    "VOC: no size": (of_voc("<width>", "<wide>0</wide><w>"), "not well-formed"),
+    "VOC: a size of 0": (of_voc("<width>", "<width>0</width><width>"), "xml: a size of 0 x"),
+    "VOC: outside": (of_voc("<xmax>", "<xmax>1"), "xml: object 1: a box of"),
+    "VOC: no number": (of_voc("<ymin>", "<ymin>x"), "object 1: <ymin>: 'x"),
+    "VOC: not finite": (
+        of_voc("<ymin>", "<ymin>nan</ymin><ymin>"),
+        "object 1: <ymin>: 'nan'; expected a finite number",
+    ),
+    "VOC: no name": (of_voc("<name>", "<nom/><name></name><name>"), "object 1: no <name>"),
+    "VOC: an entity": (
+        of_voc("<annotation>", "<!DOCTYPE a [<!ENTITY b 'c'>]><annotation>"),
+        "a document type declaration",
+    ),
+    "VOC: no XML": (of_voc("</annotation>", ""), "2007_000000.xml: not well-formed XML"),
+    "VOC: a strange class": (
+        lambda folder: (voc_set(folder / "voc"), VOC.replace("ns}", "ns, names: [person, dog]}"))[1],
+        "the class 'traffic light'; expected one of person, dog",
+    ),
+    "VOC: no file of an image": (
+        lambda folder: (voc_set(folder / "voc"), (folder / "voc/Annotations/2007_000003.xml").unlink(), VOC)[2],
+        "voc/Annotations: 1 image without an annotation: voc/JPEGImages/2007_000003.jpg",
+    ),
+    "VOC: no image of a file": (
+        lambda folder: (voc_set(folder / "voc"), (folder / "voc/JPEGImages/2007_000003.jpg").unlink(), VOC)[2],
+        "voc/Annotations: 1 annotation without an image: voc/Annotations/2007_000003.xml",
+    ),
+    "YOLO: above 1": (of_yolo("0 0.5 1.5 0.1 0.1"), "0.txt, line 2: 0.5 1.5 0.1 0.1; expected numbers from 0 to 1"),
+    "YOLO: not finite": (of_yolo("0 0.5 nan 0.1 0.1"), "line 2: 'nan'; expected a finite number"),
+    "YOLO: a class too many": (of_yolo("3 0.5 0.5 0.1 0.1"), "line 2: class 3; expected 0 to 2"),
+    "YOLO: a class by name": (of_yolo("dog 0.5 0.5 0.1 0.1"), "line 2: class dog"),
+    "YOLO: a polygon": (of_yolo("0 0.1 0.1 0.2 0.1 0.2 0.2"), "line 2: 7 values; expected 5"),
+    "YOLO: outside": (of_yolo("0 0.05 0.5 0.2 0.1"), "line 2: a box of -0.05, 0.45, 0.15, 0.55 leads out of"),
+    "YOLO: no names": (
+        lambda folder: (yolo_set(folder / "yolo"), YOLO.replace(", names: yolo/data.yaml", ""))[1],
+        "no `names`",
+    ),
+    "YOLO: labels without an image": (
+        lambda folder: (yolo_set(folder / "yolo"), save(folder / "yolo/labels/train/x.txt", ""), YOLO)[2],
+        "1 annotation without an image: yolo/labels/train/x.txt",
+    ),
+    "CSV: not finite": (of_csv("a.jpg,80,40,dog,8,inf,9,20"), "boxes.csv, line 3: 'inf'"),
+    "CSV: outside": (of_csv("a.jpg,80,40,dog,8,4,140,20"), "boxes.csv, line 3: a box of 8, 4, 140, 20 leads out"),
+    "CSV: two sizes": (of_csv("a.jpg,90,40,dog,8,4,40,20"), "line 3: a size of 90 x 40; expected 80 x 40, as before"),
+    "CSV: a short row": (of_csv("a.jpg,80"), "line 3: 2 columns; expected 8"),
+    "CSV: no class": (of_csv("a.jpg,80,40,,8,4,40,20"), "line 3: an empty cell"),
+    "CSV: no such image": (of_csv("b.jpg,80,40,dog,8,4,40,20"), "1 annotation without an image: b.jpg"),
+    "CSV: no column": (
+        of_files("boxes: {csv: b.csv}\n", **{"b.csv": "file,class,left,top,right,bottom\na.jpg,dog,1,1,2,2\n"}),
+        "b.csv: no column for xmin; expected one of file, class, left, top, right, bottom",
+    ),
+    "a folder of annotations is not there": (of_files("boxes: {voc: xml}\n"), "xml is not there"),
+    "two images of one name": (
+        of_files("boxes: {voc: xml}\n", **{"in/a.png": photograph(80, 48, form="PNG"), "xml/a.xml": XML}),
+        "in/a.png has the name of in/a.jpg, too",
+    ),
+    "annotated when turned": (
+        of_files("boxes: {voc: xml}\n", **{"xml/a.xml": voc_xml(48, 80, "")}),
+        "annotated in 48 x 80 pixels, the image has 80 x 48: its EXIF orientation may",
+    ),
+    "a mask of another size": (
+        of_files("mask: {folder: m}\n", **{"m/a.png": mask(48, 80)}),
+        "its mask a.png: it has 48 x 80 pixels",
+    ),
+    "a mask that is cut": (
+        of_files("mask: {folder: m}\n", **{"m/a.png": mask(80, 48)[:-20]}),
+        "its mask a.png: the PNG has no end",
+    ),
+    "a mask that is a JPEG": (
+        of_files("mask: {folder: m}\n", **{"m/a.png": photograph(80, 48)}),
+        "its mask a.png: not a PNG",
+    ),
+    "an image without a mask": (
+        of_files("mask: {folder: m}\n", **{"m/b.png": mask(80, 48)}),
+        "m: 1 image without a mask: in/a.jpg",
+    ),
+    "a mask without an image": (
+        of_files("mask: {folder: m}\n", **{"m/a.png": mask(80, 48), "m/b.png": mask(80, 48)}),
+        "m: 1 annotation without an image: m/b.png",
+    ),
+    "two kinds": (of_files("boxes: {voc: xml, yolo: txt}\n"), "boxes: voc and yolo at once"),
+    "no kind": (of_files("boxes: {missing: ignore}\n"), "boxes: nothing in it"),
+    "names of COCO": (of_files("boxes: {coco: a.json, names: [a]}\n"), "boxes.names: the boxes are of coco"),
+    "Inception's records": (
+        of_files("boxes: {voc: xml}\nrecord: inception\n"),
+        "boxes: Inception's records have no place",
+    ),
+    "numbers": (of_files("boxes: {voc: xml}\ncontent: pixels\n"), "boxes: content is pixels"),
+    "an unknown key": (of_files("boxes: {vok: xml}\n"), "boxes.vok: no such key"),
+    "a wrong type": (
+        of_files("boxes: {voc: xml}\nrecord: {a: {from: boxes.xmin, type: int64}}\n", **{"xml/a.xml": XML}),
+        "boxes.xmin can't be int64",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_fault_is_refused_with_its_place(tmp_path: Path, name: str) -> None:
+    """Every fault of annotations: the error names the file and the line or key, what is wrong and what is right."""
+    made, said = FAULTS[name]
+    text = refusal(tmp_path, made(tmp_path))
+    assert said in "; ".join(text.splitlines())
+
+
+def test_boxes_a_hair_outside_are_cut_and_flat_ones_left_out(tmp_path: Path) -> None:
+    """COCO has a few of both: they are counted and named."""
+
+    def change(value: dict[str, Any]) -> None:
+        image = value["images"][1]
+        value["annotations"][0].update(bbox=[-0.5, 0, image["width"] + 1, 10])
+        value["annotations"][1].update(bbox=[3, 3, 0, 10])
+
+    coco_set(tmp_path / "coco")
+    change_coco(tmp_path, change)
+    notes = make(tmp_path, COCO)
+    assert any(note.startswith("1 box cut at the edge of the image") and "annotations[0]" in note for note in notes)
+    assert any(note.startswith("1 box without area left out") and "annotations[1]" in note for note in notes)
+    assert (
+        by_name(tmp_path)["train2017_000001.jpg"][EDGES[0]],
+        by_name(tmp_path)["train2017_000001.jpg"][EDGES[2]],
+    ) == ([0], [1])
+
+
+@pytest.mark.parametrize(("policy", "count"), [("skip", 5), ("empty", 6)])
+def test_images_without_annotation_by_choice(tmp_path: Path, policy: str, count: int) -> None:
+    """Left out, or kept without boxes; annotations without an image are ignored: both are counted and named."""
+    voc_set(tmp_path / "voc")
+    (tmp_path / "voc/Annotations/2007_000003.xml").unlink()
+    save(tmp_path / "voc/Annotations/x.xml", XML)
+    notes = make(
+        tmp_path, VOC.replace("}\nboxes: {voc: ", f"}}\nboxes: {{unannotated: {policy}, missing: ignore, voc: ")
+    )
+    assert any("1 image without an annotation: voc/JPEGImages/2007_000003.jpg" in note for note in notes)
+    assert any("1 annotation without an image: voc/Annotations/x.xml" in note for note in notes)
+    assert len(by_name(tmp_path)) == count
+
+
+def test_splits_folders_and_exports_of_roboflow(tmp_path: Path) -> None:
+    """train/images next to train/labels, in each split the same names; COCO's files next to their images."""
+    for split, names in (("train", "ab"), ("valid", "ac")):
+        for number, name in enumerate(names):
+            save(tmp_path / f"yolo/{split}/images/{name}.jpg", photograph(80, 48, number))
+            save(tmp_path / f"yolo/{split}/labels/{name}.txt", f"{len(split) % 3} 0.5 0.5 0.{number + 1} 0.1\n")
+    recipe = "source: {files: yolo/**/*.jpg}\nboxes: {yolo: [yolo/train/labels, yolo/valid/labels], names: [a, b, c]}\n"
+    recipe += "splits: {train: {files: yolo/train/**}, validation: {files: yolo/valid/**}}\n"
+    make(tmp_path, recipe)
+    assert {name: each[f"{OBJECT}class/text"] for name, each in by_name(tmp_path).items()} == {
+        "a.jpg": ["c"],
+        "b.jpg": ["c"],
+    }
+    shutil.rmtree(tmp_path / "out")
+    for split in ("train", "valid"):
+        value = {"images": [], "annotations": [], "categories": [{"id": 1, "name": split}]}
+        if split == "valid":
+            value["categories"] = [{"id": 2, "name": split}]
+        for number, path in enumerate(sorted((tmp_path / f"yolo/{split}/images").iterdir())):
+            path.rename(tmp_path / f"yolo/{split}/{path.name}")
+            value["images"].append({"id": number, "file_name": path.name, "width": 80, "height": 48})
+            value["annotations"].append(
+                {"image_id": number, "category_id": len(split) - 3 - (split == "train"), "bbox": [1, 1, 4, 4]}
+            )
+        save(tmp_path / f"yolo/{split}/_annotations.coco.json", json.dumps(value))
+    coco = "boxes: {coco: [yolo/train/_annotations.coco.json, yolo/valid/_annotations.coco.json]}\n"
+    make(tmp_path, "".join([*recipe.splitlines(keepends=True)[:1], coco, *recipe.splitlines(keepends=True)[2:]]))
+    assert {name: each[f"{OBJECT}class/text"] for name, each in by_name(tmp_path).items()} == {
+        "a.jpg": ["train"],
+        "b.jpg": ["train"],
+    }
+
+
+# readers and verify --------------------------------------------------------------------------------------------
+
+
+def test_records_are_opened_and_shown(tmp_path: Path) -> None:
+    """open gives image and boxes without a label of the image; show prints every feature."""
+    value = coco_set(tmp_path / "coco")
+    make(tmp_path, COCO)
+    found = imagenet_prep.open(tmp_path / "out", "train")
+    count = {
+        image["id"]: sum(each["image_id"] == image["id"] for each in value["annotations"]) for image in value["images"]
+    }
+    assert {int(each.features["image/source_id"]): len(each.boxes) for each in found} == count
+    assert found[0].array().shape == (found[0].height, found[0].width, 3)
+    with pytest.raises(InputError, match="has no image/class/label"):
+        _ = found[0].label
+    lines = "\n".join(line for each in show(tmp_path / "out/train-00000-of-00001") for line in each.lines())
+    assert "image/object/class/text" in lines
+    assert "traffic light" in lines
+
+
+GOOD: Mapping[str, Any] = {
+    **{"boxes.xmin": [0.1, 0.2], "boxes.xmax": [0.3, 0.4], "boxes.ymin": [0.1, 0.2], "boxes.ymax": [0.5, 0.6]},
+    **{"boxes.label": [1, 2], "boxes.text": [b"a", b"b"], "boxes.crowd": [0, 1], "boxes.keypoint_x": [0.1] * 6},
+}
+WRONG: Mapping[str, tuple[dict[str, Any], str]] = {
+    "one too few": ({"boxes.xmin": [0.1]}, "the values of its boxes differ in number"),
+    "no label": ({"boxes.label": []}, "image/object/class/label 0"),
+    "odd points": ({"boxes.keypoint_x": [0.1] * 5}, "image/object/keypoint/x 5"),
+    "reversed": ({"boxes.xmin": [0.1, 0.5]}, "expected 0 <= xmin <= xmax <= 1"),
+    "outside": ({"boxes.ymax": [0.5, 1.5]}, "expected 0 <= ymin <= ymax <= 1"),
+    "not finite": ({"boxes.ymin": [0.1, float("nan")]}, "expected 0 <= ymin <= ymax <= 1"),
+    "no such class": ({"boxes.label": [1, 3]}, "a box has label 3 and class b"),
+    "another name": ({"boxes.text": [b"b", b"b"]}, "a box of label 1: expected a, got b"),
+    "no such name": ({"boxes.text": [b"a", b"c"]}, "a box has label 2 and class c"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_verify_finds_wrong_objects(name: str) -> None:
+    """Values of other numbers, boxes out of the image, classes that the set doesn't have."""
+    changes, said = WRONG[name]
+    assert list(check_objects(GOOD, {1: "a", 2: "b"})) == []
+    assert said in "\n".join(each.detail for each in check_objects({**GOOD, **changes}, {1: "a", 2: "b"}))
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        (EDGES[0], [0.9], "of a box: expected 0 <= xmin"),
+        (f"{OBJECT}class/text", [b"unicorn"], "class unicorn"),
+        ("image/segmentation/class/encoded", [mask(9, 9)], "size of its mask"),
+    ],
+)
+def test_verify_reads_the_objects_of_shards(tmp_path: Path, name: str, value: list[Any], said: str) -> None:
+    """A record that was changed by another hand, with right checksums, is named by what is wrong in it."""
+    save(tmp_path / "in/a.jpg", photograph(80, 48))
+    save(tmp_path / "m/a.png", mask(80, 48))
+    save(tmp_path / "b.csv", "file,class,xmin,ymin,xmax,ymax\na.jpg,dog,0.1,0.1,0.5,0.5\n")
+    make(tmp_path, "source: {files: in/*}\nboxes: {csv: b.csv}\nmask: {folder: m}\n")
+    path = tmp_path / "out/train-00000-of-00001"
+    (record,) = records.read(path, lists=True)
+    records.write(tmp_path / "changed", [{**record, name: value}])
+    path.write_bytes((tmp_path / "changed").read_bytes())
+    assert said in "\n".join(each.detail for each in verify(Layout(tmp_path / "out"), ENGINE).problems)
