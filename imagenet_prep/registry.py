@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
@@ -25,6 +26,20 @@ ILSVRC2012 = ImageNet()
 
 KNOWN_SPLITS = ILSVRC2012.splits
 """Splits in the names of shards that are recognized whichever tool made the shards."""
+
+
+def read_dataset(recipe: Path) -> Dataset:
+    """The data set of a recipe: its own, or ILSVRC2012 with its settings.
+
+    Raises:
+        UsageError: the recipe is wrong; the error names file, line and key.
+        InputError: it can't be read.
+    """
+    from imagenet_prep.recipes.loading import read
+    from imagenet_prep.recipes.rules import is_imagenet
+
+    file = read(recipe)
+    return ImageNet(said=imagenet_options(file)) if is_imagenet(file) else RecipeSet.read(file)
 
 
 def imagenet_options(file: RecipeFile) -> ConvertOptions:

@@ -301,7 +301,7 @@ def _task(tmp_path: Path, made_tiny: MadeSet) -> ShardTask:
     for folder in (layout.partial_dir, layout.index_dir):
         folder.mkdir(parents=True)
     catalog = read_catalog(made_tiny.archives["validation"], "validation", ThreadEngine(1))
-    return ShardTask("validation-00000-of-00001", "f" * 64, layout, catalog, InceptionRecorder("header"))
+    return ShardTask("validation-00000-of-00001", "f" * 64, layout, catalog, InceptionRecorder(check="header"))
 
 
 def _failing(times: int, number: int) -> Callable[[int], None]:

@@ -83,7 +83,7 @@ def task(tmp_path: Path, made_tiny: MadeSet) -> ShardTask:
     for folder in (layout.partial_dir, layout.index_dir):
         folder.mkdir(parents=True)
     catalog = read_catalog(made_tiny.archives["validation"], "validation", ENGINE)
-    return ShardTask(NAME, "f" * 64, layout, catalog.whole([*range(80)] * 150), InceptionRecorder("header"))
+    return ShardTask(NAME, "f" * 64, layout, catalog.whole([*range(80)] * 150), InceptionRecorder(check="header"))
 
 
 @pytest.fixture

@@ -233,7 +233,6 @@ def convert(data_dir: Path, raw: Path | None, output: Path | None, quiet: bool, 
     imagenet-prep convert /data/flowers --config flowers.yaml
     imagenet-prep convert /data/imagenet --rank auto    (in each task of a Slurm job array)
     """
-    from imagenet_prep.registry import ILSVRC2012
     from imagenet_prep.stages.convert import convert, foresee
 
     engine, progress = _engine(given), make_progress(quiet)
@@ -244,7 +243,7 @@ def convert(data_dir: Path, raw: Path | None, output: Path | None, quiet: bool, 
     if given["dry_run"]:
         return _conclude_dry_run(foresee(layout, engine, options, dataset=dataset, share=share, progress=progress))
     summary = convert(layout, engine, options, dataset=dataset, share=share, progress=progress)
-    printing.print_convert(summary, quiet, facts.SPLITS if dataset is ILSVRC2012 else ())
+    printing.print_convert(summary, quiet, dataset.splits if dataset.published else ())
     return PROBLEMS_FOUND if summary.set_aside else 0
 
 
@@ -616,31 +615,25 @@ def _convert_options(given: Mapping[str, Any]) -> ConvertOptions:
 
 def _job(layout: Layout, given: Mapping[str, Any], progress: Progress) -> tuple[Layout, Dataset, MakingOptions]:
     """The shards' folder, data set and settings: from a recipe, or from options for ILSVRC2012."""
-    from imagenet_prep.registry import ILSVRC2012
+    from imagenet_prep.registry import ILSVRC2012, read_dataset
 
     options = _convert_options(given)
     if given["config"] is None:
         return layout, ILSVRC2012, options
     from imagenet_prep.recipes.inputs import shards_dir
-    from imagenet_prep.recipes.loading import read
     from imagenet_prep.recipes.recipe_set import RecipeSet
-    from imagenet_prep.recipes.rules import is_imagenet
-    from imagenet_prep.registry import imagenet_options
 
     _refuse_with_recipe(given)
-    file = read(given["config"])
+    dataset = read_dataset(given["config"])
+    if isinstance(dataset, RecipeSet) and dataset.file:
+        output = shards_dir(dataset.file, layout.output_dir)
+        if output != layout.output_dir:
+            layout = dataclasses.replace(layout, output=output)
+            progress.note(f"the shards are in {output}: the DATA_DIR of verify, status, repair and report")
+        if options.consume:
+            raise UsageError(f"--consume with --config {given['config']}", "expected ImageNet, whose digests are known")
     call = {"overwrite": options.overwrite, "consume": options.consume}
-    if is_imagenet(file):
-        by_recipe = imagenet_options(file)
-        return layout, ILSVRC2012, by_recipe.replace(**call, skip_bad=options.skip_bad or by_recipe.skip_bad)
-    output = shards_dir(file, layout.output_dir)
-    if output != layout.output_dir:
-        layout = dataclasses.replace(layout, output=output)
-        progress.note(f"the shards are in {output}: the DATA_DIR of verify, status, repair and report")
-    if options.consume:
-        raise UsageError(f"--consume with --config {given['config']}", "expected ImageNet, whose digests are known")
-    dataset = RecipeSet.read(file)
-    return layout, dataset, dataset.options.replace(**call, skip_bad=options.skip_bad or file.recipe.skip_bad)
+    return layout, dataset, dataset.options.replace(**call, skip_bad=options.skip_bad or dataset.options.skip_bad)
 
 
 def _refuse_with_recipe(given: Mapping[str, Any]) -> None:

@@ -7,9 +7,10 @@ import dataclasses
 import hashlib
 import itertools
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from imagenet_prep import __version__
 from imagenet_prep.datasets import order
@@ -32,8 +33,6 @@ if TYPE_CHECKING:
 
 Buffer = bytes | memoryview
 
-_LOOSELY = "--check header"
-
 
 class Recorded(NamedTuple):
     """A record: its pieces in order, and the change to its image other than encoding ("" for none)."""
@@ -42,30 +41,38 @@ class Recorded(NamedTuple):
     repair: str = ""
 
 
-class Recorder(Protocol):
-    """Makes the records of one split; picklable."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recorder(ABC):
+    """Makes the records of one split; picklable.
+
+    Args:
+        check: how closely each image is checked.
+        how: how to encode every image again, or None to keep them.
+        upright: turn images that are encoded again as EXIF asks, and their boxes with them; 2016 did not.
+        loosely: the setting that checks headers alone, as the user writes it.
+    """
+
+    check: Check = "decode"
+    how: Reencode | None = None
+    upright: bool = False
+    loosely: str = "--check header"
 
     @property
     def keeps_size(self) -> bool:
         """Whether a record is about as large as its file; if not, its size is unknown before it is made."""
-        ...
+        return self.how is None or not self.how.may_shrink
 
+    @abstractmethod
     def record(self, item: Item, data: Buffer) -> Recorded:
         """The record of an item whose file holds ``data``.
 
         Raises:
             ImageError: the file is damaged, or has the wrong kind.
         """
-        ...
-
-    @property
-    def loosely(self) -> str:
-        """The setting that checks headers alone, as the user writes it."""
-        ...
 
     def of_headers(self) -> Recorder:
         """A recorder of the same records that checks headers alone."""
-        ...
+        return dataclasses.replace(self, check="header")
 
 
 def takes(recorder: Recorder, item: Item, data: Buffer) -> bool:
@@ -78,27 +85,10 @@ def takes(recorder: Recorder, item: Item, data: Buffer) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class InceptionRecorder:
-    """Makes records of 2016's layout.
+class InceptionRecorder(Recorder):
+    """Makes records of 2016's layout; ``numbers`` are the labels to write for 1, 2, ..., None: the same labels."""
 
-    Args:
-        check: how closely each image is checked.
-        how: how to encode every image again, or None to keep them.
-        numbers: the labels to write for 1, 2, ...; None: the same labels.
-        upright: turn images that are encoded again as EXIF asks, and their boxes with them; 2016 did not.
-        loosely: the setting that checks headers alone, as the user writes it.
-    """
-
-    check: Check = "decode"
-    how: Reencode | None = None
     numbers: Sequence[int] | None = None
-    upright: bool = False
-    loosely: str = _LOOSELY
-
-    @property
-    def keeps_size(self) -> bool:
-        """False if images are made smaller."""
-        return self.how is None or not self.how.may_shrink
 
     def record(self, item: Item, data: Buffer) -> Recorded:
         """The fifteen features around the image's own bytes, or around its repaired bytes."""
@@ -113,23 +103,18 @@ class InceptionRecorder:
         """The item with the label of its record."""
         return item if self.numbers is None else dataclasses.replace(item, label=self.numbers[item.label - 1])
 
-    def of_headers(self) -> InceptionRecorder:
-        """A recorder of the same records that checks headers alone."""
-        return dataclasses.replace(self, check="header")
-
 
 @dataclass(frozen=True, slots=True)
 class PlannedSplit:
     """One split, planned.
 
-    The rows of ``catalog`` are in record order: those of a shard are consecutive. ``order`` has the position of each in
-    the listing, ``digest`` is that of the names, lengths and labels there. ``recorder`` makes the records. ``stamps``
-    are those of the containers that hold the images, by path.
+    The rows of ``catalog`` are in record order: those of a shard are consecutive. ``digest`` is that of the names,
+    lengths and labels in the order of the listing. ``recorder`` makes the records. ``stamps`` are those of the
+    containers that hold the images, by path.
     """
 
     catalog: Catalog
     source: AnyPath
-    order: Sequence[int]
     digest: str
     recorder: Recorder
     plans: tuple[ShardPlan, ...]
@@ -210,7 +195,7 @@ def cut(
     for i, (start, stop) in enumerate(itertools.pairwise(order.bounds(len(catalog), count))):
         fingerprint = fingerprints.of(range(start, stop)) if start < stop else nothing
         plans.append(ShardPlan(catalog.split, i, count, start, stop, fingerprint))
-    return PlannedSplit(arranged, source, rows, digest, recorder, tuple(plans), stamps)
+    return PlannedSplit(arranged, source, digest, recorder, tuple(plans), stamps)
 
 
 def source_record(planned: PlannedSplit) -> dict[str, object]:
@@ -318,14 +303,20 @@ class Plan:
             return False
         return (fingerprints[shard.index], known[shard.index]) == (shard.fingerprint, times)
 
+    def plans(self, split: str) -> list[ShardPlan]:
+        """The shards of a split, in order."""
+        fingerprints = self.fingerprints[split]
+        edges = itertools.pairwise(order.bounds(self.totals[split].images, len(fingerprints)))
+        return [
+            ShardPlan(split, number, len(fingerprints), start, stop, fingerprint)
+            for number, (fingerprint, (start, stop)) in enumerate(zip(fingerprints, edges, strict=True))
+        ]
+
     def shards(self) -> dict[str, ShardInfo]:
         """Each shard by name, with the facts known before it is made."""
-        found = {}
-        for split, fingerprints in self.fingerprints.items():
-            edges = itertools.pairwise(order.bounds(self.totals[split].images, len(fingerprints)))
-            for name, fingerprint, (start, stop) in zip(self.names(split), fingerprints, edges, strict=True):
-                found[name] = ShardInfo(name, fingerprint, stop - start, 0, "")
-        return found
+        plans = itertools.chain.from_iterable(map(self.plans, self.fingerprints))
+        named = ((plan_name(plan), plan) for plan in plans)
+        return {name: ShardInfo(name, plan.fingerprint, plan.stop - plan.start, 0, "") for name, plan in named}
 
     def read(self, layout: Layout, asked: Asked, names: Collection[str] | None = None) -> PlannedSet | None:
         """The planned set, or its shards of these names. None: raw data has changed, or rows are lost.
@@ -341,12 +332,7 @@ class Plan:
         return PlannedSet(self.dataset, splits, self.settings, self.expected, self.options, self.notes, asked=asked)
 
     def _split(self, split: str, layout: Layout, asked: Asked, names: Collection[str] | None) -> PlannedSplit:
-        fingerprints = self.fingerprints[split]
-        edges = itertools.pairwise(order.bounds(self.totals[split].images, len(fingerprints)))
-        plans = [
-            ShardPlan(split, number, len(fingerprints), start, stop, fingerprint)
-            for number, (fingerprint, (start, stop)) in enumerate(zip(fingerprints, edges, strict=True))
-        ]
+        plans = self.plans(split)
         folder = layout.plan_path.with_name(self.rows[split])
         if hashlib.sha256(read_plain(folder / "catalog.json", MOST_BYTES)).hexdigest()[:16] != folder.name:
             raise InputError(f"{folder} has changed since it was written")
@@ -360,7 +346,7 @@ class Plan:
             plans = _renumbered(plans, catalog, json.dumps(asked.deciding, sort_keys=True))
         digest = self.sources[split]["names_and_sizes"]
         origin = locate(self.origins[split])
-        return PlannedSplit(catalog, origin, (), digest, asked.recorders[split], tuple(plans), self.stamps[split])
+        return PlannedSplit(catalog, origin, digest, asked.recorders[split], tuple(plans), self.stamps[split])
 
     def manifest(self) -> Manifest:
         """The manifest to come, except for facts of finished shards."""

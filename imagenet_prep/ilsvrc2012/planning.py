@@ -244,7 +244,8 @@ def _plan_split(catalog: Catalog, source: ImageSource, layout: Layout, options: 
 
 
 def _recorder(source: ImageSource, layout: Layout, options: ConvertOptions) -> InceptionRecorder:
-    return InceptionRecorder(_depth(source, layout, options), options.reencode, options.part.numbers())
+    check, numbers = _depth(source, layout, options), options.part.numbers()
+    return InceptionRecorder(check=check, how=options.reencode, numbers=numbers)
 
 
 def _depth(source: ImageSource, layout: Layout, options: ConvertOptions) -> Check:

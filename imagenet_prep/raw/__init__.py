@@ -13,7 +13,6 @@ from imagenet_prep.storage.layout import Layout, grown_from
 from imagenet_prep.storage.location import locate
 
 if TYPE_CHECKING:
-    from imagenet_prep.checks.dataset import Dataset
     from imagenet_prep.datasets.declarations import MakingOptions
     from imagenet_prep.raw.raw_set import RawSet
 
@@ -83,8 +82,8 @@ def _open_raw(layout: Layout, split: str, options: MakingOptions | None, config:
     from imagenet_prep.raw.raw_set import RawSet
 
     engine = make_engine("threads")  # a training process may hold resources that don't survive a fork
-    dataset, by_itself = _data_set(config)
-    options = options or by_itself
+    dataset = registry.read_dataset(Path(config)) if config else registry.ILSVRC2012
+    options = options or dataset.options
     if options.skip_bad:
         hint = "leave it out: a bad image is an error when it is read; or convert, and open the shards"
         raise UsageError("skip_bad of raw data", "expected none: bad images are found only when all are read", hint)
@@ -100,20 +99,3 @@ def _open_raw(layout: Layout, split: str, options: MakingOptions | None, config:
         hint = f"imagenet_prep.open({str(layout.data_dir)!r}, {split!r}) reads its shards"
         raise UsageError(f"{split} has grown: {grown[0]} has shards of its own", "expected a set that has not", hint)
     return RawSet(found[split], first_label_of(planned.entry.classes, planned.settings))
-
-
-def _data_set(config: _Path | None) -> tuple[Dataset, MakingOptions]:
-    """The data set of the raw data, and its default options."""
-    from imagenet_prep.registry import ILSVRC2012, imagenet_options
-
-    if config is None:
-        return ILSVRC2012, ILSVRC2012.options
-    from imagenet_prep.recipes.loading import read
-    from imagenet_prep.recipes.recipe_set import RecipeSet
-    from imagenet_prep.recipes.rules import is_imagenet
-
-    file = read(Path(config))
-    if is_imagenet(file):
-        return ILSVRC2012, imagenet_options(file)
-    dataset = RecipeSet.read(file)
-    return dataset, dataset.options

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -141,4 +140,4 @@ class RawRecord(Record):
 
 def _by_headers(recorder: Recorder) -> Recorder:
     """A recorder of the same records that decodes no images to prove them: training decodes them anyway."""
-    return dataclasses.replace(recorder, check="header") if isinstance(recorder, InceptionRecorder) else recorder
+    return recorder.of_headers() if isinstance(recorder, InceptionRecorder) else recorder

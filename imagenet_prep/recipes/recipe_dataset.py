@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from imagenet_prep.datasets.plan import InceptionRecorder, PlannedSet, Recorded, Recorder, cut
 from imagenet_prep.images import arrays, jpeg, pixels, png
 from imagenet_prep.images.jpeg import ImageError
-from imagenet_prep.images.pixels import Reencode, codec
+from imagenet_prep.images.pixels import codec
 from imagenet_prep.images.prepare import Check, prepare
 from imagenet_prep.model import Item
 from imagenet_prep.recipes.annotated import ImageForm, follow
@@ -35,9 +35,6 @@ if TYPE_CHECKING:
 
 Buffer = bytes | memoryview
 
-LOOSELY = "check: header in the recipe"
-"""How to ask for a check of headers alone."""
-
 _LONG = 4096  # bytes that are not worth a copy
 _FLOATS = b"\x12"  # the tag of a float list, where SplitEntry's default is that of a byte string
 _FEW = frozenset(("label", "class", "text", "split", "height", "width", "depth", "channels"))
@@ -45,7 +42,7 @@ _FEW |= frozenset(("colorspace", "format", "dtype", "shape"))  # columns of whic
 
 
 @dataclass(frozen=True, slots=True)
-class MappedRecorder:
+class MappedRecorder(Recorder):
     """Records of features that a recipe lists.
 
     Args:
@@ -53,11 +50,8 @@ class MappedRecorder:
         content: what the files are.
         split: the name of the split.
         numbers: the labels to write, for 1, 2, ...
-        check: how closely to look at images that are kept.
-        how: how to encode images again, or None to keep them.
         bounds: numbers are clipped to these two and brought to [0, 1]; None: they stay.
         key: which array of an .npz.
-        upright: turn images that are encoded again as EXIF asks.
         masks: the folder of masks; None if there are none.
     """
 
@@ -65,11 +59,8 @@ class MappedRecorder:
     content: Content
     split: str = ""
     numbers: Sequence[int] = ()
-    check: Check = "decode"
-    how: Reencode | None = None
     bounds: tuple[float, float] | None = None
     key: str | None = None
-    upright: bool = False
     masks: Path | None = None
 
     @property
@@ -92,15 +83,6 @@ class MappedRecorder:
                 raise ImageError(f"it has no {mapped.column}")
         total = sum(map(len, parts))
         return Recorded(_joined([b"\x0a" + varint(total), *parts]), given.repair)
-
-    @property
-    def loosely(self) -> str:
-        """How to ask for a check of headers alone."""
-        return LOOSELY
-
-    def of_headers(self) -> MappedRecorder:
-        """The recorder of the same records that checks headers alone."""
-        return dataclasses.replace(self, check="header")
 
     def _numbers(self, data: Buffer) -> _Numbers:
         array = arrays.parse_array(data, self.key) if self.content == "array" else arrays.decode_raster(data)
@@ -364,16 +346,14 @@ def make_recorder(
 ) -> Recorder:
     """The recorder of one split; ``features`` are those of a mapped record."""
     recipe = file.recipe
-    how = recipe.reencode
     check: Check = "header" if recipe.check == "header" else "decode"
-    upright = content == "image" and file.recipe.upright
+    upright = content == "image" and recipe.upright
+    common: Any = {"check": check, "how": recipe.reencode, "upright": upright, "loosely": "check: header in the recipe"}
     numbers = _in_short(labelled.classes.numbers)
     if is_inception or features is None:
-        return InceptionRecorder(
-            check, how, None if numbers == range(1, len(numbers) + 1) else numbers, upright, LOOSELY
-        )
+        return InceptionRecorder(numbers=None if numbers == range(1, len(numbers) + 1) else numbers, **common)
     bounds = None if recipe.min_val is None or recipe.max_val is None else (recipe.min_val, recipe.max_val)
-    return MappedRecorder(features, content, split, numbers, check, how, bounds, recipe.array, upright)
+    return MappedRecorder(features, content, split, numbers, bounds, recipe.array, **common)
 
 
 def _in_short(numbers: tuple[int, ...]) -> Sequence[int]:

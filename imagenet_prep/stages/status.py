@@ -97,7 +97,7 @@ def _recorded(layout: Layout, manifest: Manifest | None) -> dict[str, int]:
 def _planned(layout: Layout, names: Iterable[str], dataset: Dataset) -> int:
     """The number of shards that an unfinished conversion makes: as planned, otherwise by the names of its shards."""
     if (plan := load_plan(layout)) is not None:
-        return len(plan.shards())
+        return sum(totals.shards for totals in plan.totals.values())
     counts: dict[str, Counter[int]] = {split: Counter() for split in dataset.splits}
     for parsed in map(parse_shard_name, names):
         if parsed is not None and parsed[0] in counts:

@@ -286,6 +286,7 @@ class _Unpacker:
             return self._write(task)
         path, stamp = self.stamps[task.split]
         with FileSlices(path) as view:
+            refuse_changed(path, view.stamp == stamp)
             try:
                 return self._write(task)
             finally:  # no finding counts, good or bad, unless the file stays the listed one to the end
