@@ -303,13 +303,20 @@ FOLDERS: dict[str, Made] = {
     ),
     "no labels": taken(images(*FLAT), train=dict.fromkeys(FLAT)),
     # annotations
-    "COCO": refused(_annotated(), "COCO annotations: annotations/instances.json"),
+    "COCO without sizes": refused(_annotated(), "annotations/instances.json: images[0]: Object missing required field"),
     "VOC": refused(
         images(*(f"JPEGImages/{n}" for n in FLAT)) | {f"Annotations/{n}.xml": b"<annotation/>" for n in range(6)},
-        "Pascal VOC",
+        "Annotations/0.xml: <width>: ''",
     ),
-    "YOLO": refused(images(*FLAT) | {f"{n}.txt": b"0 0.5 0.5 0.2 0.2\n" for n in range(6)}, "YOLO annotations"),
-    "masks": refused(images(*(f"images/{n}" for n in FLAT), *(f"masks/{n}.png" for n in range(6))), "masks"),
+    "YOLO without names": refused(
+        images(*FLAT) | {f"{n}.txt": b"0 0.5 0.5 0.2 0.2\n" for n in range(6)},
+        "YOLO annotations, and no file of the names",
+    ),
+    "masks": taken(
+        images(*(f"images/{n}" for n in FLAT), *(f"masks/{n}.png" for n in range(6))),
+        "masks has masks of 6 of 6 images",
+        train=dict.fromkeys(FLAT),
+    ),
     "LabelMe": refused(
         images(*FLAT) | {f"{n}.json": b'{"shapes": [], "imagePath": "x"}' for n in range(6)}, "LabelMe annotations"
     ),

@@ -23,6 +23,7 @@ from imagenet_prep.errors import InputError, PrepError
 from imagenet_prep.model import Silent
 from imagenet_prep.recipes.recipe_set import RecipeSet
 from imagenet_prep.stages.convert import convert
+from imagenet_prep.stages.init import init
 from imagenet_prep.stages.show import show
 from imagenet_prep.stages.verify import verify
 from imagenet_prep.storage.layout import Layout
@@ -467,15 +468,15 @@ FAULTS: Mapping[str, tuple[Callable[[Path], str], str]] = {
     ),
     "a mask of another size": (
         of_files("mask: {folder: m}\n", **{"m/a.png": mask(48, 80)}),
-        "its mask a.png: it has 48 x 80 pixels",
+        "its mask m/a.png: it has 48 x 80 pixels",
     ),
     "a mask that is cut": (
         of_files("mask: {folder: m}\n", **{"m/a.png": mask(80, 48)[:-20]}),
-        "its mask a.png: the PNG has no end",
+        "its mask m/a.png: the PNG has no end",
     ),
     "a mask that is a JPEG": (
         of_files("mask: {folder: m}\n", **{"m/a.png": photograph(80, 48)}),
-        "its mask a.png: not a PNG",
+        "its mask m/a.png: not a PNG",
     ),
     "an image without a mask": (
         of_files("mask: {folder: m}\n", **{"m/b.png": mask(80, 48)}),
@@ -639,3 +640,102 @@ def test_verify_reads_the_objects_of_shards(tmp_path: Path, name: str, value: li
     records.write(tmp_path / "changed", [{**record, name: value}])
     path.write_bytes((tmp_path / "changed").read_bytes())
     assert said in "\n".join(each.detail for each in verify(Layout(tmp_path / "out"), ENGINE).problems)
+
+
+# init ----------------------------------------------------------------------------------------------------------
+
+
+def roboflow(folder: Path) -> None:
+    """train and valid, each with images and labels."""
+    for split in ("train", "valid"):
+        for name in "abc":
+            save(folder / f"{split}/images/{split}{name}.jpg", photograph(80, 48))
+            save(folder / f"{split}/labels/{split}{name}.txt", "1 0.5 0.5 0.1 0.1\n")
+    save(folder / "data.yaml", "train: ../train/images\nnames: ['a', 'b']\n")
+    save(folder / "README.txt", "exported\n")
+
+
+def two_splits(folder: Path) -> None:
+    """COCO as it is published: two splits, with captions and key points."""
+    for split in ("train2017", "val2017"):
+        value = coco_set(folder, split=split)
+        captions = [{"image_id": each["id"], "caption": "a dog"} for each in value["images"]]
+        save(folder / f"annotations/captions_{split}.json", json.dumps({**value, "annotations": captions}))
+        save(folder / f"annotations/person_keypoints_{split}.json", json.dumps(value))
+
+
+def masked(folder: Path) -> None:
+    """images and masks, in splits."""
+    for number, split in enumerate(("train", "train", "val")):
+        save(folder / f"images/{split}/{number}.png", photograph(80, 48, form="PNG"))
+        save(folder / f"masks/{split}/{number}.png", mask(80, 48))
+
+
+def published_voc(folder: Path) -> None:
+    """VOC with its lists, in the folders that the archive has."""
+    voc_set(folder / "VOCdevkit/VOC2012")
+    stems = [f"2007_{number:06d}" for number in range(6)]
+    save(folder / "VOCdevkit/VOC2012/ImageSets/Main/train.txt", "".join(f"{stem}\n" for stem in stems))
+    save(folder / "VOCdevkit/VOC2012/ImageSets/Main/dog_train.txt", "".join(f"{stem} -1\n" for stem in stems))
+
+
+PUBLISHED: Mapping[str, tuple[Callable[[Path], object], str, str, dict[str, int]]] = {
+    "COCO": (two_splits, "coco", "annotates 12 of 12 images", {"train": 6, "validation": 6}),
+    "VOC": (published_voc, "pascal-voc", "VOC2012/Annotations annotates 6 of 6 images: 13 boxes of", {"train": 6}),
+    "YOLO": (yolo_set, "yolo", "labels/train annotates 5 of 6 images", {"train": 6}),
+    "Roboflow": (
+        roboflow,
+        "yolo",
+        "annotates 6 of 6 images: 6 boxes of 2 classes: a, b",
+        {"train": 3, "validation": 3},
+    ),
+    "masks": (masked, "masks", "masks has masks of 3 of 3 images", {"train": 2, "validation": 1}),
+}
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_init_recognises_annotations(tmp_path: Path, name: str) -> None:
+    """With its evidence; its recipe converts and verifies, every image in its split; each file left out is named."""
+    made, layout, said, counts = PUBLISHED[name]
+    made(tmp_path / "in")
+    summary = init(tmp_path / "in", tmp_path / "r.yaml", ENGINE)
+    assert (summary.layout, said in "\n".join(summary.evidence)) == (layout, True), summary.evidence
+    result = convert(Layout(tmp_path / "out"), ENGINE, dataset=RecipeSet.read(summary.recipe))
+    assert result is not None
+    assert verify(Layout(tmp_path / "out"), ENGINE).problems == ()
+    assert {split: len(imagenet_prep.open(tmp_path / "out", split)) for split in counts} == counts
+    text = summary.recipe.read_text() + "\n".join(summary.passed)
+    names = [path.name for path in (tmp_path / "in").rglob("*") if path.suffix in (".json", ".txt", ".xml", ".yaml")]
+    several = [name for name in names if not name[0].isdigit() and not name.startswith(("train", "valid"))]
+    assert [name for name in several if name not in text] == []
+
+
+def test_init_names_what_has_no_counterpart(tmp_path: Path) -> None:
+    """It refuses to lose an image or an annotation until --as says so; its recipe then leaves both out."""
+    voc_set(tmp_path / "in")
+    (tmp_path / "in/Annotations/2007_000003.xml").unlink()
+    save(tmp_path / "in/Annotations/x.xml", XML)
+    with pytest.raises(InputError) as caught:
+        init(tmp_path / "in", tmp_path / "r.yaml", ENGINE)
+    assert "1 image without an annotation: JPEGImages/2007_000003.jpg" in str(caught.value)
+    assert "1 annotation without an image: Annotations/x.xml" in str(caught.value)
+    assert "--as pascal-voc" in str(caught.value)
+    summary = init(tmp_path / "in", tmp_path / "r.yaml", ENGINE, layout="pascal-voc")
+    assert any("1 image without an annotation: JPEGImages/2007_000003.jpg" in each for each in summary.passed)
+    make(tmp_path, summary.recipe.read_text())
+    assert len(by_name(tmp_path)) == 5
+
+
+def test_init_asks_where_folders_may_be_classes_too(tmp_path: Path) -> None:
+    """Class folders with annotations can be read in two ways; a fault of annotations is named with its place."""
+    for name in ("cat/1", "cat/2", "dog/3", "dog/4"):
+        save(tmp_path / f"in/{name}.jpg", photograph(80, 48))
+        save(tmp_path / f"in/xml/{name[-1]}.xml", XML)
+    with pytest.raises(InputError, match="can be read in 2 ways") as caught:
+        init(tmp_path / "in", tmp_path / "r.yaml", ENGINE)
+    assert "--as class-folders" in str(caught.value)
+    assert "--as pascal-voc" in str(caught.value)
+    yolo_set(tmp_path / "yolo")
+    save(tmp_path / "yolo/labels/train/0.txt", "9 0.5 0.5 0.1 0.1\n")
+    with pytest.raises(InputError, match=r"0\.txt, line 1: class 9"):
+        init(tmp_path / "yolo", tmp_path / "r.yaml", ENGINE)

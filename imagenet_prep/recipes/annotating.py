@@ -59,7 +59,7 @@ class Annotations:
         values: the columns of its rows, by the names in detection.FEATURES; and SIZE.
         columns: those that a record can hold.
         classes: the names of boxes by label.
-        masks: the folder of masks.
+        masks: the folder that paths of masks start at.
         notes: what was cut, left out or not found.
         unmatched: images without annotation, and annotations without image, by name.
         total: how many boxes there are.
@@ -162,20 +162,20 @@ def _add_boxes(found: Annotations, keys: Boxes, images: _Images) -> None:
 
 
 def _add_masks(found: Annotations, keys: Mask, images: _Images) -> None:
-    folder, names = images.root / keys.folder, images.names
-    masks, missing = _by_stems(images, [folder], ".png")
+    folders, names = _texts(keys.folder), images.names
+    masks, missing = _by_stems(images, [images.root / each for each in folders], ".png")
     bare = [name for row, name in enumerate(names) if row not in masks]
-    found.notes += _unmatched("mask", "unmasked", keys.folder, bare, keys.unmasked)
-    found.notes += _unmatched("image", "missing", keys.folder, missing, keys.missing)
+    found.notes += _unmatched("mask", "unmasked", listed(folders), bare, keys.unmasked)
+    found.notes += _unmatched("image", "missing", listed(folders), missing, keys.missing)
     found.unmatched = bare, missing
     rows = sorted(masks)
     found.listing = images.listing.picked(rows)
     lengths = [masks[row].stat().st_size for row in rows]
-    texts = [masks[row].relative_to(folder).as_posix() for row in rows]
+    texts = [os.path.relpath(masks[row], images.root) for row in rows]
     found.values["mask.encoded"] = [list(pair) for pair in zip(texts, lengths, strict=True)]
     found.values["mask.format"] = ["png"] * len(rows)
     found.columns += ("mask.encoded", "mask.format")
-    found.masks = folder
+    found.masks = images.root
 
 
 def _texts(value: str | list[str]) -> list[str]:

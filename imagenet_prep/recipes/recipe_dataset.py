@@ -52,7 +52,7 @@ class MappedRecorder(Recorder):
         numbers: the labels to write, for 1, 2, ...
         bounds: numbers are clipped to these two and brought to [0, 1]; None: they stay.
         key: which array of an .npz.
-        masks: the folder of masks; None if there are none.
+        masks: the folder that paths of masks start at; None if there are none.
     """
 
     features: tuple[Mapped, ...]

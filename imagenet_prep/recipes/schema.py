@@ -53,7 +53,7 @@ class Boxes(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 class Mask(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A folder of PNGs, each a mask of the image of the same name."""
 
-    folder: Text
+    folder: Paths
     match: Literal["stem"] = "stem"
     missing: Literal["error", "ignore"] = "error"
     unmasked: Literal["error", "skip"] = "error"

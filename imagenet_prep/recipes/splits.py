@@ -117,6 +117,13 @@ def is_mask_folder(name: str) -> bool:
     return re.sub(r"[^a-z0-9]", "", name.lower()) in _MASK_FOLDERS
 
 
+def split_name(folder: str) -> str:
+    """The split that a folder is called as: "train" for train2017; "" if it is not."""
+    match = _SPLIT.fullmatch(folder)
+    word = match[1].lower() if match else ""
+    return {"training": "train", "testing": "test", "dev": "validation"}.get(word, FOLDERS.get(word, word))
+
+
 def top_splits(names: Iterable[str]) -> dict[str, str] | None:
     """The folders of all files and their splits, if all folders have names of splits; otherwise None."""
     tops = {name.partition("/")[0] for name in names if "/" in name}

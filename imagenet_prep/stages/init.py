@@ -8,7 +8,7 @@ import os
 import posixpath
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -54,13 +54,15 @@ def render_recipe(proposal: Proposal, folder: Path, recipe: Path) -> str:
     """The text of a recipe for a folder, for the file ``recipe``."""
     where = _where(folder, recipe)
     use = f"{NAME} convert DATA_DIR --config {quoted(recipe.name)}"
+    place = _below(where, proposal.lead.rstrip("/")) if proposal.kind == "files" else where
     blocks = [
         f"# {escaped(describe(proposal))}.\n# To use it: {escaped(use)}",
         _render_source(proposal, where),
         *([_render_labels(proposal, where)] if proposal.table else []),
+        *_render_annotations(proposal, where),
         f"content: {proposal.content}" + _CONTENT_NOTES[proposal.content],
-        _render_splits(proposal, where),
-        _render_shards(proposal, where),
+        _render_splits(proposal, place),
+        _render_shards(proposal, place),
         _render_record(proposal),
         "compression: none           # or gzip, zlib",
         "shuffle: true               # the same order every time\nseed: 12345",
@@ -104,7 +106,7 @@ def _render_source(proposal: Proposal, where: str) -> str:
             names = [_below(literal(where), "**/*.tar" if deep else "*.tar")]
         each = "\n  tar_folders: true   # each tar is a class with the tar's name" if proposal.tar_folders else ""
         return f"source:\n  tar: {_several(names)}   # read in place{each}".replace(":  ", ": ")
-    return f"source:\n  files: {_several(_patterns(proposal, where))}"
+    return f"source:\n  files: {_several(_patterns(proposal, _below(where, proposal.lead.rstrip('/'))))}"
 
 
 def _several(texts: Sequence[str]) -> str:
@@ -132,6 +134,18 @@ def _render_labels(proposal: Proposal, where: str) -> str:
     text = f"labels: {value}   # {len(table.paths):,} lines{columns}"
     hint = "\n# all columns become features; `label: COLUMN` in `labels: {file: ...}` makes one of them the class"
     return text if found.has_labels else text + hint
+
+
+def _render_annotations(proposal: Proposal, where: str) -> Iterator[str]:
+    for key, value in proposal.annotations.items():
+        lines = []
+        for name, each in value.items():
+            texts = [each] if isinstance(each, str) else each
+            if name in ("coco", "voc", "yolo", "captions", "names", "folder"):
+                texts = [_below(where, text) for text in texts]
+            shown = ", ".join(_value(text) for text in texts)
+            lines.append(f"  {name}: {shown if len(texts) == 1 else f'[{shown}]'}")
+        yield "\n".join([f"{key}:", *lines])
 
 
 def _value(text: str) -> str:
@@ -174,7 +188,7 @@ def _sizes(proposal: Proposal, where: str) -> dict[str, int]:
     if proposal.splits:
         sizes = dict.fromkeys(proposal.splits.values(), 0)
         for name, length in zip(proposal.names, proposal.lengths, strict=True):
-            sizes[proposal.splits[name.partition("/")[0]]] += length
+            sizes[next(split for top, split in proposal.splits.items() if name.startswith(f"{top}/"))] += length
         return sizes
     if len(proposal.names) < FEWEST or not min(_counts(proposal, where).values()):
         return {ONLY: total}
@@ -191,6 +205,8 @@ def _render_shards(proposal: Proposal, where: str) -> str:
 
 
 def _render_record(proposal: Proposal) -> str:
+    if proposal.annotations:
+        return "# record: the features of TensorFlow's Object Detection API and DeepLab; a mapping chooses others"
     extra, numbers = _extra(proposal), _numbers(proposal)
     if _is_inception(proposal):
         labels = "labels count from 1"

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Protocol, cast
 
 from imagenet_prep.errors import InputError, UsageError, all_of
@@ -67,6 +67,7 @@ class Proposal:
         splits: the given ones, by folder.
         classes: how many files each has, in the order of their labels.
         table: a labels file.
+        annotations: the value of the recipe's key "boxes" or "mask".
     """
 
     kind: str
@@ -79,6 +80,7 @@ class Proposal:
     splits: Mapping[str, str] | None = None
     classes: Mapping[str, int] | None = None
     table: LabelsFile | None = None
+    annotations: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     @property
     def is_labelled(self) -> bool:
@@ -191,27 +193,43 @@ def describe_rest(
     from_tars: bool = False,
     is_labelled: bool = True,
     table: LabelsFile | None = None,
+    used: Collection[str] | None = None,
 ) -> Description:
-    """The files left out by a layout that takes all items, or all tars, and this labels file."""
+    """The files left out by a layout that takes all items, or all tars, and a labels file or ``used`` annotations."""
     lost = [] if from_tars or not inspection.archives else [_unread(inspection, "tars", list(inspection.archives))]
     if from_tars and inspection.items:
         lost.append(_unread(inspection, "files outside of tars", inspection.items))
     passed = []
     for refusal in inspection.refusals:
-        if refusal.is_most or not is_labelled:
+        if used is None and (refusal.is_most or not is_labelled):
             lost.append(refusal.error)
         else:
             passed.append(f"{refusal.error.what.removeprefix(f'{inspection.folder}/')}; {refusal.error.hint}")
     for found in inspection.labels:
         if found is not table:
             passed.append(_unused(inspection, found, table))
-    lost += [_annotated(inspection, tool, names) for tool, names in inspection.annotations.items()]
-    for kind, names in inspection.others.items():
-        if kind in ("packed", "names images") or (kind in ("data", "text names images") and not is_labelled):
+    lost += _unread_annotations(inspection, used or ())
+    passed += _beside(inspection, used or ())
+    for kind, several in inspection.others.items():
+        names = [name for name in several if name not in (used or ())]
+        told = kind == "names images" or (kind in ("data", "text names images") and not is_labelled)
+        if names and (kind == "packed" or (told and used is None)):
             lost.append(_OTHERS[kind](inspection, names))
-        else:
+        elif names:
             passed += _by_ending(names, "array" if inspection.content == "array" else "image")
     return Description(taken, tuple(lost), (*passed, *_apart(inspection)))
+
+
+def _unread_annotations(inspection: Inspection, used: Collection[str]) -> list[InputError]:
+    """The annotations of tools none of whose files are used."""
+    several = inspection.annotations.items()
+    return [_annotated(inspection, tool, names) for tool, names in several if not set(names) & set(used)]
+
+
+def _beside(inspection: Inspection, used: Collection[str]) -> list[str]:
+    """The notes on files of the same tools as the used ones."""
+    rest = [sorted(set(names) - set(used)) for names in inspection.annotations.values() if set(names) & set(used)]
+    return [f"{listed(names)}: not read, {listed(sorted(used), 2)} taken" for names in rest if names]
 
 
 def _unread(inspection: Inspection, what: str, names: Sequence[str]) -> InputError:

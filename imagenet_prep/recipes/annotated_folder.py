@@ -1,0 +1,178 @@
+"""AnnotatedFolder: the images and annotations of an inspected folder, for the layouts coco, voc, yolo and masks."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from imagenet_prep.errors import InputError
+from imagenet_prep.recipes.annotating import Annotations, annotate
+from imagenet_prep.recipes.inspection import Inspection
+from imagenet_prep.recipes.layouts import CERTAIN, LIKELY, Description, Proposal, Reading, describe_rest
+from imagenet_prep.recipes.layouts.class_folders import shape_of
+from imagenet_prep.recipes.splits import is_image_folder, is_mask_folder, misread, split_name
+from imagenet_prep.sources.names import Names
+from imagenet_prep.text import listed, number_of
+
+CHOICES = {"boxes": {"missing": "ignore", "unannotated": "skip"}, "mask": {"missing": "ignore", "unmasked": "skip"}}
+"""What a recipe says of annotations without an image, and of images without an annotation, to leave them out."""
+
+
+@dataclass(frozen=True, slots=True)
+class AnnotatedFolder:
+    """Images with their annotations.
+
+    Args:
+        names: the images.
+        key: the recipe's key, "boxes" or "mask", and ``value`` what it holds, except for CHOICES.
+        used: the files of annotations.
+        found: what they say.
+        others: the images that are masks, and not taken.
+    """
+
+    names: Sequence[str]
+    key: str
+    value: Mapping[str, Any]
+    used: frozenset[str]
+    found: Annotations
+    others: Sequence[str]
+
+
+def recognise_annotations(
+    inspection: Inspection, key: str, value: Mapping[str, Any], used: Sequence[str], where: str
+) -> Reading | None:
+    """The folder with these annotations; None if they are of less than half of the images."""
+    import msgspec
+
+    from imagenet_prep.recipes.schema import Boxes, Mask
+
+    items, masks = images_and_masks(inspection)
+    rows = {name: row for row, name in enumerate(inspection.listing.names)}
+    listing = inspection.listing.picked([rows[name] for name in items])
+    has_classes = _has_classes(items)
+    certainty = LIKELY if has_classes else CERTAIN + (not any(each.has_labels for each in inspection.labels))
+    full = {**value, **CHOICES[key], **({"unannotated": "empty"} if "yolo" in value else {})}
+    boxes = msgspec.convert(full, Boxes) if key == "boxes" else None
+    mask = msgspec.convert(full, Mask) if key == "mask" else None
+    faults = _mixed(inspection, items, masks)
+    try:
+        found = annotate(boxes, mask, listing, inspection.folder, inspection.folder)
+    except InputError as error:
+        return refuse_annotations(inspection, key, error)
+    matched = len(items) - len(found.unmatched[0])
+    if 2 * matched < len(items):
+        return None
+    evidence = f"{where} {'annotates' if key == 'boxes' else 'has masks of'} {matched:,} of {len(items):,} images"
+    if key == "boxes":
+        classes = number_of(len(found.classes), "class", "classes")
+        evidence += f": {number_of(found.total, 'box', 'boxes')} of {classes}: {listed(found.classes.values())}"
+    folder = AnnotatedFolder(items, key, value, frozenset(used), found, masks if key == "boxes" else ())
+    return Reading(certainty, (evidence,), f"images with {key}", faults, folder)
+
+
+def refuse_annotations(inspection: Inspection, key: str, error: InputError) -> Reading | None:
+    """A reading with the fault of annotations; None if the folders are classes: then they are somebody else's."""
+    items, masks = images_and_masks(inspection)
+    folder = AnnotatedFolder(items, key, {}, frozenset(), Annotations(inspection.listing), masks)
+    return None if _has_classes(items) else Reading(CERTAIN + 1, (), f"images with {key}", (error,), folder)
+
+
+def describe_annotations(inspection: Inspection, reading: Reading) -> Description:
+    """The images and annotations without a counterpart are lost; other masks and lists are passed."""
+    folder: AnnotatedFolder = reading.value
+    used = folder.used or [name for names in inspection.annotations.values() for name in names]
+    rest = describe_rest(inspection, reading.meaning, used=used)
+    lost, passed = list(rest.lost), list(rest.passed)
+    bare, missing = folder.found.unmatched
+    texts = [(bare, f"without {'an annotation' if folder.key == 'boxes' else 'a mask'}", "image")]
+    for names, words, noun in (*texts, (missing, "without an image", "annotation")):
+        text = f"{number_of(len(names), noun)} {words}: {listed(names)}"
+        if names and noun == "image" and "yolo" in folder.value:
+            passed.append(f"{text} (kept without boxes)")
+        elif names:
+            lost.append(InputError(f"{inspection.folder}: {text}", "expected one for each"))
+    if folder.others:
+        where = sorted({name.rpartition("/")[0] for name in folder.others})
+        hint = f"mask: {{folder: {inspection.folder.resolve().name}/{where[0]}, unmasked: skip}} in a recipe takes them"
+        passed.append(f"{number_of(len(folder.others), 'mask')} in {listed(where)}: {hint}")
+    return Description(rest.taken, tuple(lost), tuple(passed))
+
+
+def propose_annotations(inspection: Inspection, reading: Reading) -> Proposal:
+    """Patterns of the images, and the recipe's key of their annotations."""
+    folder: AnnotatedFolder = reading.value
+    taken, lengths = list(folder.names), dict(zip(inspection.items, inspection.lengths, strict=True))
+    lead = _lead(taken)
+    value = dict(folder.value)
+    for names, choice in zip(folder.found.unmatched[::-1], CHOICES[folder.key].items(), strict=True):
+        if names and not (choice[0] == "unannotated" and "yolo" in value):
+            value |= dict([choice])
+    left = set(folder.found.unmatched[0]) if "yolo" not in value else set()
+    names = [name for name in taken if name not in left]
+    return Proposal(
+        "files",
+        "image",
+        [name.removeprefix(lead) for name in names],
+        [lengths[name] for name in names],
+        lead,
+        splits=_splits([name.removeprefix(lead) for name in names]),
+        annotations={folder.key: value},
+    )
+
+
+def images_and_masks(inspection: Inspection) -> tuple[list[str], list[str]]:
+    """The images of a folder, and those that are in folders of masks."""
+    masks = [name for name in inspection.items if mask_folder(name)]
+    found = set(masks)
+    return [name for name in inspection.items if name not in found], masks
+
+
+def mask_folder(name: str) -> str:
+    """The folder of masks that a file is in, by its path; "" if it is in none."""
+    folders = name.split("/")[:-1]
+    place = next((place for place, each in enumerate(folders, 1) if is_mask_folder(each)), 0)
+    return "/".join(folders[:place])
+
+
+def _has_classes(names: Sequence[str]) -> bool:
+    """Whether the folders of images may be classes."""
+    shape = shape_of(names)
+    classes = {name: files for name, files in shape.files.items() if not is_image_folder(name)}
+    every = Names.take(f"{name}/{each}" for name, files in classes.items() for each in files)
+    return len(classes) > 1 and not misread(classes, every)
+
+
+def _mixed(inspection: Inspection, names: Sequence[str], masks: Sequence[str]) -> tuple[InputError, ...]:
+    """The fault of masks that patterns of the images would match."""
+    lead = _lead(names)
+    endings = {name.rpartition(".")[2] for name in names}
+    is_deep = any("/" in name.removeprefix(lead) for name in names)
+    found = [name for name in masks if is_deep and name.startswith(lead) and name.rpartition(".")[2] in endings]
+    if not found:
+        return ()
+    what = f"{inspection.folder}: masks are among images of the same ending: {listed(found)}"
+    return (InputError(what, "expected the images in a folder of their own", "move them to images/"),)
+
+
+def _lead(names: Sequence[str]) -> str:
+    """The folders that all images are in."""
+    first, last = min(names).split("/")[:-1], max(names).split("/")[:-1]
+    count = next((place for place, pair in enumerate(zip(first, last, strict=False)) if pair[0] != pair[1]), None)
+    kept = first[: min(len(first), len(last)) if count is None else count]
+    return "".join(f"{each}/" for each in kept)
+
+
+def _splits(names: Sequence[str]) -> dict[str, str] | None:
+    """The folders of splits that all images are in, and the split that each is: train2017 is train."""
+    places: dict[str, str] = {}
+    for name in names:
+        folders = name.split("/")[:-1]
+        place = next((place for place, each in enumerate(folders, 1) if split_name(each)), 0)
+        if not place:
+            return None
+        places["/".join(folders[:place])] = split_name(folders[place - 1])
+    if len(places) < 2:
+        return None
+    return places if len(set(places.values())) == len(places) else {each: re.sub(r"\W", "-", each) for each in places}
