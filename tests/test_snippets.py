@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
@@ -14,9 +13,9 @@ from typing import Any
 
 import pytest
 from kaggle_copies import tree, write_zip
+from made_boxes import coco_set
 from made_sets import ENGINE, PART
 from object_server import ObjectServer
-from PIL import Image
 from test_docs import DOCUMENTS, ROOT, blocks
 from test_recipe_pages import flowers
 
@@ -222,31 +221,21 @@ def test_the_steps_to_a_store_run(objects: ObjectServer, tiny_data_dir: Path, tm
 
 
 def test_coco_is_converted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The page's program, recipe and commands: every image has its boxes, relative, with ids and names."""
+    """The page's commands, its recipe, its program: every image of both splits, and the names of its boxes."""
     monkeypatch.chdir(tmp_path)
     page = (ROOT / "docs/howto/coco-voc.md").read_text()
-    images = [{"id": 7 + k, "file_name": f"{k:012d}.jpg", "width": 80, "height": 60} for k in range(4)]
-    boxes = [{"image_id": 7 + k, "category_id": 18, "bbox": [8, 6, 40, 30 - n]} for k in range(4) for n in range(k)]
-    categories = [{"id": 1, "name": "person"}, {"id": 18, "name": "dog"}]
-    for folder in ("coco/train2017", "coco/annotations"):
-        (tmp_path / folder).mkdir(parents=True)
-    for k, image in enumerate(images):
-        Image.new("RGB", (80, 60), (k, 0, 0)).save(tmp_path / "coco/train2017" / str(image["file_name"]))
-    instances = {"images": images, "annotations": boxes, "categories": categories}
-    (tmp_path / "coco/annotations/instances_train2017.json").write_text(json.dumps(instances))
-    exec(blocks(page, "python")[0], {})
-    (tmp_path / "coco.yaml").write_text(blocks(page, "yaml")[0])
-    run_lines(blocks(page, "sh")[0], tmp_path)
-    found_in = {}
-    for each in records.read("coco-shards/train-*", lists=True, text={"image/filename", "image/object/class/text"}):
-        found_in[each["image/filename"][0]] = each
-    assert len(found_in) == 4
-    for k, image in enumerate(images):
-        found = found_in[image["file_name"]]
-        assert found["image/object/bbox/xmax"] == pytest.approx([0.6] * k)
-        assert found["image/object/bbox/ymax"] == pytest.approx([(36 - n) / 60 for n in range(k)])
-        assert found["image/object/class/label"] == [18] * k
-        assert found["image/object/class/text"] == ["dog"] * k
+    values = [coco_set(tmp_path / "coco", split=split) for split in ("train2017", "val2017")]
+    (commands,), (recipe,), (program,) = (blocks(page, each) for each in ("sh", "yaml", "python"))
+    run_lines(commands, tmp_path)
+    proposed = read(tmp_path / "coco.yaml").recipe
+    (tmp_path / "coco.yaml").write_text(recipe)
+    said = read(tmp_path / "coco.yaml").recipe
+    assert said.boxes == proposed.boxes
+    for split, value in zip(("train", "validation"), values, strict=True):
+        assert len(list(records.read(f"coco-shards/{split}-*"))) == len(value["images"])
+    names: dict[str, Any] = {}
+    exec(program, names)
+    assert names["names"].dtype.name == "string"
 
 
 def test_a_subset_of_a_zip_is_read(made_tiny: MadeSet, tmp_path: Path) -> None:

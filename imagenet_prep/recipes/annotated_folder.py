@@ -17,7 +17,7 @@ from imagenet_prep.sources.names import Names
 from imagenet_prep.text import listed, number_of
 
 CHOICES = {"boxes": {"missing": "ignore", "unannotated": "skip"}, "mask": {"missing": "ignore", "unmasked": "skip"}}
-"""What a recipe says of annotations without an image, and of images without an annotation, to leave them out."""
+"""The keys of a recipe that leave out annotations without an image, and images without an annotation."""
 
 
 @dataclass(frozen=True, slots=True)
