@@ -132,14 +132,18 @@ def test_frameworks_read_a_grown_set(folder: Path, tf: Any, torch: Any) -> None:
     assert [label for _, labels in batches for label in labels.numpy()] == [label for _, label in images]
 
 
-def test_damage_is_repaired_although_more_files_came(folder: Path) -> None:
-    """repair makes an old and a new shard again, and leaves files of a later growth alone."""
-    add(folder, 60, 90, "a", "b", "c")
-    layout = make(folder)
+@pytest.mark.parametrize("prefix", ["", "own"])
+def test_damage_is_repaired_although_more_files_came(tmp_path: Path, prefix: str) -> None:
+    """repair makes an old and a new shard again, and leaves files of a later growth alone; with a prefix too."""
+    recipe, lead = (f"{RECIPE}output_file_prefix: own\n", "own-") if prefix else (RECIPE, "")
+    add(tmp_path, 0, 60, "a", "b", "c")
+    make(tmp_path, recipe)
+    add(tmp_path, 60, 90, "a", "b", "c")
+    layout = make(tmp_path, recipe)
     before = {name: content for name, (_, _, content) in shards(layout).items()}
-    add(folder, 90, 95, "a")
-    (folder / "out/train-00001-of-00004").write_bytes(b"")
-    (folder / "out/train-grown2-00001-of-00002").unlink()
+    add(tmp_path, 90, 95, "a")
+    (tmp_path / f"out/{lead}train-00001-of-00004").write_bytes(b"")
+    (tmp_path / f"out/{lead}train-grown2-00001-of-00002").unlink()
     assert verify_and_repair(layout, ENGINE).verdict.problems == ()
     assert {name: content for name, (_, _, content) in shards(layout).items()} == before
 

@@ -174,7 +174,7 @@ class RecipeSet(Dataset):
         file, root = self.file or read(self.path), layout.raw or self.root
         made = load(file, root, engine, layout=layout, skip_bad=options.skip_bad, progress=progress)
         if made.grows and not options.overwrite:
-            made = grow(made, dataclasses.replace(layout, set_name=self.set_name), adds=not splits)
+            made = grow(made, dataclasses.replace(layout, set_name=layout.set_name or self.set_name), adds=not splits)
         found = made.cut()
         call = {"skip_bad": options.skip_bad, "overwrite": options.overwrite}
         base = {"root": str(data_root(file, local_or_none(root) if root else None))} if is_root_named(root) else {}
