@@ -535,3 +535,31 @@ def test_many_killed_writers_never_leave_a_part(tmp_path: Path) -> None:
         found = [list(records.read(path)) for path in existing(tmp_path, "movies-*")]
         assert len({record["set"] for each in found for record in each}) <= 1
         assert len({len(each) for each in found}) <= 1
+
+
+def test_one_file_is_written_record_by_record(tmp_path: Path) -> None:
+    """open_writer takes features by keyword or a record; the file appears at the end, or an earlier one stays."""
+    path = tmp_path / "new/movies.tfrecord"
+    with records.open_writer(path, "gzip", schema={"label": "float"}) as file:
+        file.write(image=b"\xff\xd8", label=3)
+        with pytest.raises(UsageError, match="record 1"):
+            file.write(label="three")
+        with pytest.raises(UsageError, match="expected one of the two"):
+            file.write({"label": 4}, image=b"")
+        with pytest.raises(UsageError):
+            file.write()
+        file.write({"label": 4})
+        assert not path.exists()
+    assert (file.records, file.paths) == (2, (path,))
+    written = path.read_bytes()
+    assert list(records.read(path)) == [{"image": b"\xff\xd8", "label": 3.0}, {"label": 4.0}]
+    with contextlib.suppress(KeyError), records.open_writer(path) as file:
+        file.write(n=1)
+        raise KeyError
+    assert path.read_bytes() == written
+    with pytest.raises(UsageError, match="expected a call within the with block"):
+        file.write(n=1)
+    with records.open_writer(path) as file:
+        file.write(n=1)
+    assert list(records.read(path)) == [{"n": 1}]
+    assert [each.name for each in path.parent.iterdir()] == ["movies.tfrecord"]

@@ -11,10 +11,10 @@ from typing import Any, TypeVar
 from imagenet_prep.errors import UsageError
 from imagenet_prep.reading.shard import Shard
 from imagenet_prep.reading.values import Decoder, Names, SequenceExample
-from imagenet_prep.records.writer import ShardWriter, write
+from imagenet_prep.records.writer import FileWriter, ShardWriter, open_writer, write
 from imagenet_prep.storage.layout import by_number
 
-__all__ = ["SequenceExample", "ShardWriter", "read", "read_sequences", "write"]
+__all__ = ["FileWriter", "SequenceExample", "ShardWriter", "open_writer", "read", "read_sequences", "write"]
 
 
 T = TypeVar("T")

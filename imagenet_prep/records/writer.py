@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import cast, get_args
+from typing import Any, cast, get_args
 
 from imagenet_prep.errors import BusyError, SpaceError, UsageError
 from imagenet_prep.records.encoder import Encoder, Writable
@@ -60,21 +60,23 @@ def write(
         BusyError: another process is writing that file.
         WriteError: the system refuses to write.
     """
+    with open_writer(path, compression, schema=schema) as file:
+        for record in records:
+            file.write(record)
+    return file.records
+
+
+def open_writer(
+    path: str | os.PathLike[str], compression: str | None = None, *, schema: Mapping[str, Kind] | None = None
+) -> FileWriter:
+    """A writer of one file, for a ``with`` block: ``write(image=..., label=...)`` appends a record.
+
+    The file appears when the block ends, and replaces an existing one. If the block raises, nothing appears. Arguments
+    and errors are those of ``write``.
+    """
     refuse_url(path)
-    target = Path(path)
-    _check_target(target)
-    how, encoder = check_compression(compression), Encoder(schema)
-    with staging(target) as store, store.create("0") as sink:
-        file = RecordFile(sink, target, how)
-        count = 0
-        for count, record in enumerate(records, 1):
-            data = encoder.encode(record, count - 1)
-            check_length(data, count - 1, how)
-            file.records.write(data)
-        file.finish()
-        with writing_all_of(target):
-            publish([file], store, [target.name])
-    return count
+    _check_target(Path(path))
+    return FileWriter(path, shards=1, compression=compression, schema=schema)
 
 
 class ShardWriter:
@@ -157,8 +159,8 @@ class ShardWriter:
             self._block = stack.pop_all()
         return self
 
-    def write(self, record: Writable) -> None:
-        """Append one record. If the record itself is refused, you can continue with the next one.
+    def write(self, record: Any = None, /, **features: Any) -> None:
+        """Append one record, or one of these features. If the record itself is refused, you can continue with the next.
 
         Raises:
             UsageError: a value can't be stored; or the block has ended, or has not started.
@@ -169,6 +171,10 @@ class ShardWriter:
             raise UsageError(f"{self._prefix} is not being written", "expected a call within the with block")
         if self._failure is not None:
             raise self._failure
+        if features:
+            if record is not None:
+                raise UsageError(f"a record and the feature {next(iter(features))}", "expected one of the two")
+            record = features
         data = self._encoder.encode(record, self.records)
         check_length(data, self.records, self._compression)
         try:
@@ -197,10 +203,13 @@ class ShardWriter:
     def _publish(self) -> None:
         self._finish_open()
         count = len(self._finished)
-        names = [shard_name(self._prefix.name, index, count) for index in range(count)]
+        names = self._names(count)
         with writing_all_of(self._prefix):
             publish(self._finished, self._store, names, self._old_shards())
         self.paths = tuple(map(self._prefix.with_name, names))
+
+    def _names(self, count: int) -> list[str]:
+        return [shard_name(self._prefix.name, index, count) for index in range(count)]
 
     def _file_for(self, data: bytes) -> RecordFile:
         """The file for a record: the next one in turn, or the last one if it has room."""
@@ -227,6 +236,19 @@ class ShardWriter:
         """The existing shards with this prefix, of any set size."""
         parsed = ((name, parse_shard_name(name)) for name in self._store.list())
         return [name for name, found in parsed if found and found[0] == self._prefix.name]
+
+
+class FileWriter(ShardWriter):
+    """Writes records to one file, which appears when the block ends; see ``open_writer``."""
+
+    def _names(self, count: int) -> list[str]:
+        return [self._prefix.name]
+
+    def _file_for(self, data: bytes) -> RecordFile:
+        return self._open[0]
+
+    def _old_shards(self) -> list[str]:
+        return []  # a rename replaces an existing file
 
 
 # files that appear together under their final names, once all are complete ------------------------------------
