@@ -225,13 +225,13 @@ def text_of(node: ast.AST) -> str:
 @functools.cache
 def messages() -> frozenset[tuple[str, int | None]]:
     """Every string in the package, with the exit status of the error that begins with it, if there is one."""
-    statuses = {**exit_statuses(), "access_error": errors.AccessError.exit_code}
+    statuses = {**exit_statuses(), "RefusedError": errors.AccessError.exit_code}
     found: set[tuple[str, int | None]] = set()
     for node in itertools.chain.from_iterable(
         ast.walk(ast.parse(path.read_text())) for path in existing(PACKAGE, "**/*.py")
     ):
-        if isinstance(node, ast.Call) and node.args and ast.unparse(node.func) in statuses:
-            found.add((text_of(node.args[0]), statuses[ast.unparse(node.func)]))
+        if isinstance(node, ast.Call) and node.args and (name := ast.unparse(node.func).rpartition(".")[2]) in statuses:
+            found.add((text_of(node.args[0]), statuses[name]))
         elif isinstance(node, (ast.JoinedStr, ast.Constant)):
             found.add((text_of(node), None))
     return frozenset(found)

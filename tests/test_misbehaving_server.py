@@ -57,9 +57,7 @@ def server(tmp_path: Path) -> Iterator[ScriptedServer]:
 
 def _pace(stall: float) -> Pace:
     waits = {"first_wait": 0.001, "longest_wait": 0.01, "longest_retry_after": 0.05}
-    return Pace(
-        tries=4, stall=stall, silent=5, least_speed=1000, slow_after=1, save_every=0.05, segment=64 << 10, **waits
-    )
+    return Pace(tries=4, stall=stall, least_speed=1000, slow_after=1, save_every=0.05, segment=64 << 10, **waits)
 
 
 def _download(url: str, layout: Layout, has_digest: bool, connections: int, stall: float = 10) -> list[str]:

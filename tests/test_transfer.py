@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import itertools
 import json
 import os
 import random
@@ -35,7 +34,7 @@ from imagenet_prep.fetch.partial import (
 from imagenet_prep.fetch.patience import CutError, Pace, Patience
 from imagenet_prep.fetch.reply import Remote, inspect
 from imagenet_prep.fetch.session import Session
-from imagenet_prep.fetch.transfer import Fetched, Manner, Segments, fetch
+from imagenet_prep.fetch.transfer import Fetched, Manner, fetch, segments_of
 from imagenet_prep.model import Silent
 
 SIZE = 3_000_000
@@ -500,38 +499,7 @@ def test_no_connection_is_made_for_nothing(server: FaultServer, part: Path) -> N
     assert [seen.headers.get("Range") for seen in server.seen] == [PROBE, None]
 
 
-def test_a_silent_segment_is_taken_once_more(part: Path) -> None:
-    """Segments come in their order, each once; then the one that was silent longest, from its last byte on."""
-    with PartialFile(part, Remote("http://a/x", 250, '"1"', None)) as file:
-        segments = Segments(file, 2, Pace(segment=100, silent=5))
-        taken = [segments.take() for _ in range(3)]
-        assert [(each.position, each.stop) for each in taken if each] == [(0, 100), (100, 200), (200, 250)]
-        first = taken[0]
-        assert first is not None
-        first.position = 40
-        assert segments.take() is None
-        first.heard -= 6
-        again = segments.take()
-        assert again is not None
-        assert (again.position, again.stop) == (40, 100)
-        file.write(40, bytes(60))
-        segments.let_go(again)
-        segments.let_go(first)
-        rest = segments.take()
-        assert rest is not None
-        assert (rest.position, rest.stop) == (0, 40)
-
-
-@pytest.mark.timeout(20)  # less than the time of a stall
-@pytest.mark.parametrize("silent", [[0], [0, 1]], ids=["one", "two"])
-def test_a_silent_connection_is_helped(server: FaultServer, part: Path, silent: list[int]) -> None:
-    """Others fetch its segment too, and nobody waits for it to the end."""
-    numbers = itertools.count()
-
-    def falls_silent(start: int) -> bool:
-        return bool(server.gets()) and next(numbers) in silent
-
-    server.faults = Faults(stall=1000, when=falls_silent)
-    progress = run_noted(server, part, connections=4, pace=replace(PACE, segment=1 << 20, stall=60, silent=0.1))
-    assert part.read_bytes() == CONTENT
-    assert progress.notes == []
+def test_segments_end_at_multiples_of_their_size() -> None:
+    """Whatever the gaps are: so the next run asks for the same segments."""
+    found = [(each.position, each.stop) for each in segments_of([(0, 250), (310, 320)], 100)]
+    assert found == [(0, 100), (100, 200), (200, 250), (310, 320)]

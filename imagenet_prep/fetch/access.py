@@ -239,8 +239,8 @@ def _load_cookies(path: Path) -> MozillaCookieJar:
 
 def _missing(url: str, cookies: Path | None) -> AccessError:
     if cookies is not None:
-        return reply.access_error(f"{host_of(url)} did not accept the cookies in {cookies}", "they may have expired")
-    return reply.access_error(
+        return reply.RefusedError(f"{host_of(url)} did not accept the cookies in {cookies}", "they may have expired")
+    return reply.RefusedError(
         f"{host_of(url)} requires you to sign in for {reply.name_of(url)}",
         "found no credentials in the environment or netrc",
     )
@@ -264,6 +264,6 @@ def _refused(url: str, credentials: Credentials, *, is_denied: bool) -> AccessEr
 
 
 def _denied(url: str, got: str) -> AccessError:
-    return reply.access_error(
+    return reply.RefusedError(
         f"{host_of(url)} denied access to {reply.name_of(url)}", f"expected the archive, got {got}"
     )

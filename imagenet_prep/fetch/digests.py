@@ -7,6 +7,7 @@ import hashlib
 import threading
 import timeit
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Union
 
 from imagenet_prep.errors import WriteError
@@ -66,39 +67,31 @@ class FrontHasher:
         self._part = part
         self._hash = hasher(self.algorithm)
         self._stop = threading.Event()
-        self._error: Exception | None = None
-        self._thread = threading.Thread(target=self._work, daemon=True)
+        self._pool = ThreadPoolExecutor(1)
 
     def __enter__(self) -> FrontHasher:
-        self._thread.start()
+        self._work = self._pool.submit(self._hash_all)
         return self
 
     def __exit__(self, *_: object) -> None:
         self._stop.set()
-        self._thread.join()
+        self._pool.shutdown()
 
     def digest(self, progress: Progress, label: str) -> str:
         """The digest (hex) of the file, once complete; ``progress`` gets a bar of the bytes left to hash."""
         total, shown = self._part.remote.total, self._done
         progress.begin(label, total, "B", shown)
         try:
-            while self._thread.is_alive():
-                self._thread.join(_LOOK)
+            while shown < total:
+                wait([self._work], _LOOK)
                 done = self._done
                 progress.advance(done - shown)
                 shown = done
-            if self._error is not None:
-                raise self._error
-            progress.advance(total - shown)
+                if self._work.done():
+                    self._work.result()
         finally:
             progress.end()
         return self._hash.hexdigest()
-
-    def _work(self) -> None:
-        try:
-            self._hash_all()
-        except Exception as error:  # noqa: BLE001 -- it crosses to the main thread, which raises it
-            self._error = error
 
     def _hash_all(self) -> None:
         buffer = memoryview(bytearray(_CHUNK))

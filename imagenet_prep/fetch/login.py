@@ -80,12 +80,11 @@ class _FormParser(HTMLParser):
             self._begin(values)
         elif tag in ("input", "button") and self._form is not None:
             kind = values.get("type", "submit" if tag == "button" else "text").strip().lower()
-            is_first_button = kind == "submit" and not self._has_button
-            if is_first_button or kind in ("password", "checkbox", *_NAME_TYPES):
-                self._form.words += (_plain(values.get(key, "")) for key in self._naming(is_first_button))
-            self._add(self._form, kind, values)
-            if is_first_button:
+            if kind == "submit":
+                if self._has_button:
+                    return
                 self._has_button, self._button = True, [] if tag == "button" else None
+            self._add(self._form, kind, values)
 
     def _begin(self, values: dict[str, str]) -> None:
         try:
@@ -97,22 +96,18 @@ class _FormParser(HTMLParser):
         self._has_button, self._button = False, None
         self.forms.append(self._form)
 
-    @staticmethod
-    def _naming(is_button: bool) -> tuple[str, str]:
-        """The attributes that say what a field is for."""
-        return ("name", "value") if is_button else ("name", "autocomplete")
-
     def _add(self, form: LoginForm, kind: str, values: dict[str, str]) -> None:
         name = values.get("name", "")
+        if kind in ("submit", "password", "checkbox", *_NAME_TYPES):
+            purpose = values.get("value" if kind == "submit" else "autocomplete", "")
+            form.words += (_plain(name), _plain(purpose))
         if kind == "password":
             form.passwords += 1
             form.password = form.password or name
-        elif not name or (kind == "submit" and self._has_button):
-            return
-        elif kind in _NAME_TYPES and not form.username and not form.passwords:
+        elif name and kind in _NAME_TYPES and not form.username and not form.passwords:
             form.username = name  # the text field before the password; later ones have other uses
-        elif kind in ("submit", "hidden", *_NAME_TYPES) or (kind in ("checkbox", "radio") and "checked" in values):
-            form.fields[name] = values.get("value", "on" if kind in ("checkbox", "radio") else "")
+        elif name and (kind in ("submit", "hidden", *_NAME_TYPES) or "checked" in values):
+            form.fields[name] = values.get("value", "on" if "checked" in values else "")
 
     def handle_data(self, data: str) -> None:
         if self._button is not None:

@@ -19,8 +19,6 @@ from imagenet_prep.fetch.patience import CutError
 
 _UNCONNECTED = (exceptions.NewConnectionError, exceptions.ConnectTimeoutError, ProxyError)
 _REASONS: tuple[tuple[tuple[type[Exception], ...], str], ...] = (
-    ((exceptions.NewConnectionError,), "no connection to the server"),
-    ((exceptions.ConnectTimeoutError,), "the connection timed out"),
     ((requests.Timeout, exceptions.TimeoutError, TimeoutError), "the server stopped answering, or took too long"),
     ((requests.exceptions.SSLError, exceptions.SSLError, ssl.SSLError), "the secure connection failed"),
 )

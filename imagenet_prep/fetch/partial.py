@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import os
 import threading
-from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import TracebackType
@@ -23,29 +21,25 @@ Span = tuple[int, int]
 
 
 class Spans:
-    """A set of byte positions, kept as sorted, disjoint spans."""
+    """A set of byte positions, kept as sorted, disjoint spans; a transfer has about as many as connections."""
 
     def __init__(self, spans: Iterable[Span] = ()) -> None:
-        self._starts: list[int] = []
-        self._stops: list[int] = []
+        self._spans: list[Span] = []
         self.size = 0
         for start, stop in spans:
             self.add(start, stop)
 
     def __iter__(self) -> Iterator[Span]:
-        return zip(self._starts, self._stops, strict=True)
+        return iter(self._spans)
 
     def add(self, start: int, stop: int) -> None:
         """Add the positions from ``start`` to ``stop``; an empty span adds nothing."""
         if start >= stop:
             return
-        first = bisect_left(self._stops, start)  # the first span that touches the new one
-        last = bisect_right(self._starts, stop)  # the first later span that does not
-        if first < last:
-            start, stop = min(start, self._starts[first]), max(stop, self._stops[last - 1])
-        self.size += (stop - start) - sum(self._stops[first:last]) + sum(self._starts[first:last])
-        self._starts[first:last] = [start]
-        self._stops[first:last] = [stop]
+        touching = [span for span in self._spans if span[0] <= stop and start <= span[1]]
+        start, stop = min([start, *(span[0] for span in touching)]), max([stop, *(span[1] for span in touching)])
+        self._spans = sorted([*(span for span in self._spans if span not in touching), (start, stop)])
+        self.size = sum(stop - start for start, stop in self._spans)
 
     def gaps(self, total: int) -> list[Span]:
         """The missing spans below ``total``."""
@@ -55,7 +49,7 @@ class Spans:
     @property
     def front(self) -> int:
         """The number of bytes from the start up to the first gap."""
-        return self._stops[0] if self._starts and self._starts[0] == 0 else 0
+        return self._spans[0][1] if self._spans and self._spans[0][0] == 0 else 0
 
 
 def state_path(path: Path) -> Path:
@@ -206,8 +200,8 @@ class PartialFile:
             raise
         with space_errors(self.path), atomic_file(state_path(self.path)) as file:
             os.fchmod(file.fileno(), 0o600)  # while it is still empty
-            version = dataclasses.asdict(self.remote)
-            file.write(f"{json.dumps({**version, 'done': spans}, indent=2)}\n".encode())
+            state = {key: getattr(self.remote, key) for key in ("url", "total", "etag", "last_modified")}
+            file.write(f"{json.dumps({**state, 'done': spans}, indent=2)}\n".encode())
         self._saved = spans
 
     def spans(self) -> list[Span]:

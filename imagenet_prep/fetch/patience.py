@@ -47,7 +47,6 @@ class Pace:
         longest_wait: the limit of that doubling.
         longest_retry_after: the longest wait accepted from a Retry-After header.
         stall: a connection that is silent, or sends no complete headers, for this long is cut.
-        silent: after this long without a byte, an idle connection takes over the segment.
         least_speed: bytes per second; a connection slower than this over ``slow_after`` seconds is cut.
         save_every: how often progress is made durable.
         segment: bytes per request, if several connections share a file.
@@ -59,7 +58,6 @@ class Pace:
     longest_wait: float = 60
     longest_retry_after: float = 300
     stall: float = 60
-    silent: float = 5
     least_speed: float = 1000
     slow_after: float = 60
     save_every: float = 5

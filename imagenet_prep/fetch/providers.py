@@ -19,12 +19,13 @@ from imagenet_prep.errors import AccessError, InputError, NetworkError, UsageErr
 from imagenet_prep.escaping import quoted
 from imagenet_prep.fetch.access import Credentials, Token, secret_text, token_in, token_in_file
 from imagenet_prep.fetch.patience import Pace, Patience
-from imagenet_prep.fetch.reply import FIRST, Body, RefusedError, check_status, inspect
+from imagenet_prep.fetch.reply import Body, RefusedError, check_status, inspect
 from imagenet_prep.fetch.session import Session, file_url, host_of
 from imagenet_prep.storage.files import load_json, save_json
 from imagenet_prep.text import listed, number_of
 
 _LONGEST_JSON = 1 << 25
+_NO_LOGIN = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +51,7 @@ class Site:
 
     ``base_url`` is its address, ``login`` its credentials. ``key`` is its name in commands and files, ``name`` its
     name for people. ``has_boxes``: its files include annotations; ``is_in_order``: images can only be read in order.
+    ``replies``: what a refusal means there and what to do, by status; 0: any other, _NO_LOGIN: none was found.
     """
 
     base_url: str
@@ -59,6 +61,7 @@ class Site:
     name: ClassVar[str]
     has_boxes: ClassVar[bool]
     is_in_order: ClassVar[bool]
+    replies: ClassVar[Mapping[int, tuple[str, str]]]
 
     @property
     def about(self) -> int:
@@ -67,7 +70,7 @@ class Site:
 
     def for_splits(self, splits: tuple[str, ...]) -> Site:
         """The site limited to these splits, if it offers them separately."""
-        return self
+        return dataclasses.replace(self, splits=splits)
 
     def enter(self, stall: float, note: Callable[[str], object]) -> Session:
         """Open a session that sends the login to the site's own address only; ``note`` is called with each wait."""
@@ -82,18 +85,16 @@ class Site:
         """
         raise NotImplementedError
 
-    def explain(self, refused: RefusedError) -> AccessError:
-        """Turn a refusal into an error that says what to do on this site."""
-        raise NotImplementedError
-
-
-@contextlib.contextmanager
-def explained(site: Site) -> Iterator[None]:
-    """Turn the server's refusals in the block into the site's own error."""
-    try:
-        yield
-    except RefusedError as refused:
-        raise site.explain(refused) from None
+    @contextlib.contextmanager
+    def explained(self) -> Iterator[None]:
+        """Turn the server's refusals in the block into an error that says what to do on this site."""
+        try:
+            yield
+        except RefusedError as refused:
+            status = (refused.status if refused.status in self.replies else 0) if self.login else _NO_LOGIN
+            detail, hint = self.replies[status]
+            where = self.login.where if isinstance(self.login, Token) else ""
+            raise AccessError(refused.what, detail or refused.detail, hint.format(where=where)) from None
 
 
 # Kaggle --------------------------------------------------------------------------------------------------------------
@@ -153,6 +154,17 @@ class KaggleSite(Site):
     name: ClassVar[str] = "Kaggle"
     has_boxes: ClassVar[bool] = True
     is_in_order: ClassVar[bool] = False
+    replies: ClassVar[Mapping[int, tuple[str, str]]] = {
+        _NO_LOGIN: (
+            "found no KAGGLE_API_TOKEN, no KAGGLE_USERNAME with KAGGLE_KEY, and no credentials in ~/.kaggle",
+            f"create a token at {_KAGGLE_TOKEN_URL}, set KAGGLE_API_TOKEN, and accept the rules at {RULES_URL}",
+        ),
+        403: (
+            "got HTTP status 403: the rules are not accepted yet",
+            f"sign in as the token's user, accept the rules at {RULES_URL}, and run the same command again",
+        ),
+        0: ("", f"create a new token at {_KAGGLE_TOKEN_URL}, and set KAGGLE_API_TOKEN"),  # 401: an unknown user
+    }
 
     @property
     def about(self) -> int:
@@ -164,26 +176,9 @@ class KaggleSite(Site):
         url = file_url(self.base_url, f"api/v1/competitions/data/download-all/{COMPETITION}")
         remote = inspect(session, url, pace)
 
-        def ask() -> dict[str, str]:
-            with session.get(url, {"Range": FIRST}) as response:
-                check_status(response, url, was_seen=True)
-                found = digests_of(response.headers.get("x-goog-hash", ""))
-                return {"md5": found["md5"]} if "md5" in found else found
-
-        digests = Patience(COMPETITION, pace, note=session.note).until(ask)
+        found = digests_of(remote.hashes)
+        digests = {"md5": found["md5"]} if "md5" in found else found
         return (Offer(f"{COMPETITION}.zip", url, remote.total, digests),)
-
-    def explain(self, refused: RefusedError) -> AccessError:
-        """Explain 403, which Kaggle sends until the rules are accepted, and 401, which it sends to unknown users."""
-        if self.login is None:
-            detail = "found no KAGGLE_API_TOKEN, no KAGGLE_USERNAME with KAGGLE_KEY, and no credentials in ~/.kaggle"
-            hint = f"create a token at {_KAGGLE_TOKEN_URL}, set KAGGLE_API_TOKEN, and accept the rules at {RULES_URL}"
-            return AccessError(refused.what, detail, hint)
-        if refused.status == 403:
-            hint = f"sign in as the token's user, accept the rules at {RULES_URL}, and run the same command again"
-            return AccessError(refused.what, "got HTTP status 403: the rules are not accepted yet", hint)
-        hint = f"create a new token at {_KAGGLE_TOKEN_URL}, and set KAGGLE_API_TOKEN"
-        return AccessError(refused.what, refused.detail, hint)
 
 
 def digests_of(header: str) -> dict[str, str]:
@@ -237,15 +232,22 @@ class HuggingFaceSite(Site):
     name: ClassVar[str] = "Hugging Face"
     has_boxes: ClassVar[bool] = False
     is_in_order: ClassVar[bool] = True
+    replies: ClassVar[Mapping[int, tuple[str, str]]] = {  # it asks for approval with 401 or 403 (GatedRepo)
+        _NO_LOGIN: (
+            "found no token in HF_TOKEN, and none saved by huggingface-cli login",
+            f"request access at {ACCESS_URL}, create a token at {_HUB_TOKEN_URL}, and set HF_TOKEN",
+        ),
+        0: (
+            "",
+            f"request access at {ACCESS_URL}, with the account of the token in {{where}}, "
+            f"or create a new token at {_HUB_TOKEN_URL}",
+        ),
+    }
 
     @property
     def about(self) -> int:
         """The approximate size of the files of its splits, in bytes."""
         return sum(_ABOUT[split] for split in self.splits)
-
-    def for_splits(self, splits: tuple[str, ...]) -> HuggingFaceSite:
-        """The site limited to these splits."""
-        return dataclasses.replace(self, splits=splits)
 
     def files(self, session: Session, state: Path, pace: Pace, *, is_kept: bool = True) -> tuple[Offer, ...]:
         """The parquet files of one commit; if ``is_kept``, ``state`` keeps the commit of the first run."""
@@ -268,15 +270,6 @@ class HuggingFaceSite(Site):
                 f"rm {quoted(str(state))} to use the newest commit, or fetch another copy with --source",
             )
         return tuple(offers[name] for name in sorted(offers))
-
-    def explain(self, refused: RefusedError) -> AccessError:
-        """Explain 401 and 403: the Hub sends both for a data set that requires approval (X-Error-Code: GatedRepo)."""
-        ask = f"request access at {ACCESS_URL}"
-        if not isinstance(self.login, Token):
-            detail = "found no token in HF_TOKEN, and none saved by huggingface-cli login"
-            return AccessError(refused.what, detail, f"{ask}, create a token at {_HUB_TOKEN_URL}, and set HF_TOKEN")
-        hint = f"{ask}, with the account of the token in {self.login.where}, or create a new token at {_HUB_TOKEN_URL}"
-        return AccessError(refused.what, refused.detail, hint)
 
     def _commit(self, session: Session, state: Path, pace: Pace, is_kept: bool) -> str:
         """The commit to fetch; the next one may have other files under the same names."""

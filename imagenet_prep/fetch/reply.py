@@ -6,9 +6,8 @@ import contextlib
 import re
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NoReturn
 
 import requests
 import urllib3
@@ -28,6 +27,10 @@ _NO_VALIDATOR = "the server sends neither ETag nor date, and no checksum is know
 
 _BUSY = (429, 503)
 _RETRY = urllib3.Retry(retry_after_max=10**9)
+_SIGN_UP = (
+    f"sign up at {SIGN_UP_URL}, then set IMAGENET_USERNAME and IMAGENET_ACCESS_KEY "
+    "(or imagenet-prep download --cookies FILE)"
+)
 _LENGTH = re.compile(r"\d{1,18}", re.ASCII)
 _QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"?')
 _SCHEME = re.compile(r'\s*([^\s="]+)(?:\s+[^\s=]|\s*$)')
@@ -54,6 +57,7 @@ class Remote:
         total: bytes.
         etag, last_modified: as the server sent them, None if absent.
         ranges: whether the server sends parts of the file.
+        hashes: digests of it as Google's storage gives them.
     """
 
     url: str
@@ -61,6 +65,7 @@ class Remote:
     etag: str | None
     last_modified: str | None
     ranges: bool = True
+    hashes: str = field(default="", compare=False)
 
     def obstacle(self, other: Remote, *, has_digest: bool) -> str:
         """Why this version can't be fetched on from bytes of the version ``other``; "" if it can."""
@@ -116,7 +121,13 @@ def inspect(
         for span in (FIRST, None):
             if remote := ask(session, url, span, was_seen=was_seen, size=known):
                 return remote
-        return _measure(session, url, pace) if has_digest else _no_length(url)
+        if has_digest:
+            return _measure(session, url, pace)
+        raise NetworkError(
+            f"{host_of(url)} doesn't report the size of {name_of(url)}",
+            "expected a Content-Range or a Content-Length",
+            "check the address given with --base-url",
+        )
 
     return Patience(name_of(url), pace, note=session.note).until(look)
 
@@ -126,8 +137,8 @@ def ask(
 ) -> Remote | None:
     """Make one attempt at inspect; None if the answer gives no trustworthy length."""
     with session.get(url, {"Range": span} if span else None) as response:
-        if span and response.status_code == 416 and response.headers.get("Content-Range", "").strip() == "bytes */0":
-            return _empty(session, url)  # RFC 9110, section 15.5.17
+        if span and response.status_code == 416:
+            return None  # an empty file has no range (RFC 9110, section 15.5.17)
         check_status(response, url, was_seen=was_seen)
         check_is_no_page(response, Body(response).peek(PROBE), url)
         length = content_length(response) if "Content-Length" in response.headers else size
@@ -140,14 +151,6 @@ def ask(
     return None
 
 
-def _empty(session: Session, url: str) -> Remote:
-    """Confirm an empty file with a plain request, since a Range request reported that; CutError if it isn't empty."""
-    remote = ask(session, url, None)
-    if remote is None or remote.total:
-        raise CutError("HTTP status 416 for a file that is not empty")
-    return remote
-
-
 def _measure(session: Session, url: str, pace: Pace) -> Remote:
     """Count the bytes of a file whose server doesn't report its size."""
     with session.get(url) as response:
@@ -158,18 +161,10 @@ def _measure(session: Session, url: str, pace: Pace) -> Remote:
         return remote_of(response, url, total, ranges=False)
 
 
-def _no_length(url: str) -> NoReturn:
-    raise NetworkError(
-        f"{host_of(url)} doesn't report the size of {name_of(url)}",
-        "expected a Content-Range or a Content-Length",
-        "check the address given with --base-url",
-    )
-
-
 def remote_of(response: requests.Response, url: str, total: int, ranges: bool) -> Remote:
     """The file version that a response belongs to."""
-    headers = response.headers
-    return Remote(bare_url(url), total, headers.get("ETag"), headers.get("Last-Modified"), ranges)
+    get = response.headers.get
+    return Remote(bare_url(url), total, get("ETag"), get("Last-Modified"), ranges, get("x-goog-hash", ""))
 
 
 def name_of(url: str) -> str:
@@ -409,7 +404,7 @@ def is_text(head: bytes) -> bool:
 def check_is_no_page(response: requests.Response, head: bytes, url: str, *, is_start: bool = True) -> None:
     """Raise AccessError if a web page arrived in place of a file, or of a later part of it."""
     if is_page(response, head, is_start=is_start):
-        raise access_error(
+        raise RefusedError(
             f"{host_of(url)} sent a web page in place of {name_of(url)}", "expected an archive; nothing was kept"
         )
 
@@ -447,7 +442,7 @@ def check_status(response: requests.Response, url: str, *, name: str = "", was_s
 def _refusal(status: int, url: str, name: str) -> AccessError | NetworkError:
     if status in (401, 403):
         what = f"{host_of(url)} refused access to {name}"
-        return access_error(what, f"expected the archive, got HTTP status {status}", status)
+        return RefusedError(what, f"expected the archive, got HTTP status {status}", status=status)
     return NetworkError(
         f"{host_of(url)} did not send {name}",
         f"expected the archive, got HTTP status {status}",
@@ -462,15 +457,11 @@ def schemes(header: str) -> list[str]:
 
 
 class RefusedError(AccessError):
-    """A server refuses a file; ``status`` is its answer, 200 if it sent a page instead."""
+    """A server refuses a file; ``status`` is its answer, 200 if it sent a page instead.
 
-    def __init__(self, what: str, detail: str, hint: str, status: int = 200) -> None:
+    By default the hint says where to sign up for image-net.org, and which variables to set.
+    """
+
+    def __init__(self, what: str, detail: str, hint: str = _SIGN_UP, status: int = 200) -> None:
         super().__init__(what, detail, hint)
         self.status = status
-
-
-def access_error(what: str, detail: str, status: int = 200) -> RefusedError:
-    """The error that says where to sign up for image-net.org, and which variables to set."""
-    keys = "IMAGENET_USERNAME and IMAGENET_ACCESS_KEY (or imagenet-prep download --cookies FILE)"
-    hint = f"sign up at {SIGN_UP_URL}, then set {keys}"
-    return RefusedError(what, detail, hint, status)

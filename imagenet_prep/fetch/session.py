@@ -152,6 +152,7 @@ class Session:
     ) -> requests.Response:
         at_home = origin(url) == self.home
         no_proxy = _no_proxy(url)
+        find_proxy = partial(proxy_of, url, no_proxy.get("no_proxy"))
         own = {"Authorization": self.authorization} if at_home and self.authorization else {}
         ask = partial(
             (self._at_home if at_home else self._abroad).request,
@@ -168,10 +169,9 @@ class Session:
         try:
             response = _within(sum(self._timeout), ask)
         except (requests.RequestException, urllib3.exceptions.HTTPError, OSError) as error:
-            proxy = proxy_of(url, no_proxy.get("no_proxy"))
-            raise_for(error, host_of(url), proxy, was_answered=self._was_answered)
+            raise_for(error, host_of(url), find_proxy(), was_answered=self._was_answered)
         self._was_answered = True
-        if response.status_code == 407 and (proxy := proxy_of(url, no_proxy.get("no_proxy"))):
+        if response.status_code == 407 and (proxy := find_proxy()):
             response.close()
             proxy.refuse_password()
         return response

@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -143,11 +144,10 @@ def _note_restart(progress: Progress, remote: Remote, reason: str, size: int) ->
 
 @dataclass(eq=False, slots=True)
 class Segment:
-    """The range of one request: its next byte, its end (exclusive), and when bytes last arrived."""
+    """The range of one request: its next byte and its end (exclusive)."""
 
     position: int
     stop: int
-    heard: float = field(default_factory=time.monotonic)
 
     @property
     def left(self) -> int:
@@ -155,53 +155,13 @@ class Segment:
         return self.stop - self.position
 
 
-class Segments:
-    """The missing bytes of a partial file, which any number of threads take segment by segment, from the start.
-
-    If none is left, a second connection also fetches a silent one; both write the same bytes. With one connection,
-    each gap is one segment.
-    """
-
-    def __init__(self, part: PartialFile, connections: int, pace: Pace) -> None:
-        self._part = part
-        self._size = pace.segment if connections > 1 else part.remote.total
-        self._silent = pace.silent
-        self._taken: list[Segment] = []
-        self._lock = threading.Lock()
-
-    def count(self) -> int:
-        """The number of missing segments."""
-        return sum(-(-stop // self._size) - start // self._size for start, stop in self._part.gaps())
-
-    def take(self) -> Segment | None:
-        """Take the next segment; None if none is free now."""
-        with self._lock:
-            segment = self._free() or self._silent_one()
-            if segment is not None:
-                self._taken.append(segment)
-            return segment
-
-    def _free(self) -> Segment | None:
-        taken = {each.position // self._size for each in self._taken}
-        for start, stop in self._part.gaps():
-            while start < stop:
-                end = min(stop, (start // self._size + 1) * self._size)
-                if start // self._size not in taken:
-                    return Segment(start, end)
-                start = end
-        return None
-
-    def _silent_one(self) -> Segment | None:
-        longest = min(self._taken, key=lambda each: each.heard, default=None)
-        if longest is None or not longest.left or time.monotonic() - longest.heard < self._silent:
-            return None
-        longest.heard = time.monotonic()  # a third connection must wait as long again
-        return Segment(longest.position, longest.stop)
-
-    def let_go(self, segment: Segment) -> None:
-        """Return a segment; any thread may take its missing bytes."""
-        with self._lock:
-            self._taken.remove(segment)
+def segments_of(gaps: Iterable[Span], size: int) -> Iterator[Segment]:
+    """Divide gaps into segments that end at multiples of ``size``."""
+    for start, stop in gaps:
+        while start < stop:
+            end = min(stop, (start // size + 1) * size)
+            yield Segment(start, end)
+            start = end
 
 
 @dataclass(eq=False, slots=True)
@@ -228,7 +188,7 @@ class Connections:
         self._offset = offset
         self._name = name_of(part.remote.url)
         self._obstacle = part.remote.why_whole(has_digest=source.has_digest)
-        self._segments = Segments(part, 1, source.pace)
+        self._waiting: deque[Segment] = deque()  # threads take segments from its start, and put back unfinished ones
         self._stop = threading.Event()
         self._error: BaseException | None = None
         self._note: Callable[[str], object] = source.session.note
@@ -244,8 +204,9 @@ class Connections:
         """
         self._note, pace = progress.note, self._source.pace
         connections = 1 if self._obstacle else connections
-        self._segments = Segments(self._part, connections, pace)
-        for _ in range(min(connections, self._segments.count())):
+        size = pace.segment if connections > 1 else self._part.remote.total
+        self._waiting.extend(segments_of(self._part.gaps(), size))
+        for _ in range(min(connections, len(self._waiting))):
             patience = Patience(self._name, pace, self._stop.wait, note=self._note, kept=lambda: self._part.size)
             self._all.append(_Connection(patience))
         # daemons: a thread that hangs in a connection attempt must not keep an interrupted process alive
@@ -291,9 +252,10 @@ class Connections:
     def _work(self, connection: _Connection) -> None:
         try:
             while connection in self._all and not self._stop.is_set() and self._part.size < self._part.remote.total:
-                segment = self._segments.take()
-                if segment is None:
-                    self._stop.wait(_IDLE)  # another thread may return a segment, or fall silent
+                try:
+                    segment = self._waiting.popleft()
+                except IndexError:
+                    self._stop.wait(_IDLE)  # another thread may put one back
                 else:
                     self._fetch(connection, segment)
         except BaseException as error:  # noqa: BLE001 -- it crosses to the main thread, which raises it
@@ -301,18 +263,16 @@ class Connections:
             self._stop.set()
 
     def _fetch(self, connection: _Connection, segment: Segment) -> None:
-        cut = None
         try:
             self._request(connection, segment)
-        except CutError as error:
-            cut = error
-        self._segments.let_go(segment)
-        connection.is_working = False
-        if cut is None or self._stop.is_set():
-            return
-        if self._obstacle and segment.position:
-            raise RestartError(f"{cut.reason}, and {self._obstacle}")
-        self._retry(connection, cut)
+        except CutError as cut:
+            self._waiting.appendleft(segment)
+            connection.is_working = False
+            if self._stop.is_set():
+                return
+            if self._obstacle and segment.position:
+                raise RestartError(f"{cut.reason}, and {self._obstacle}") from None
+            self._retry(connection, cut)
 
     def _retry(self, connection: _Connection, cut: CutError) -> None:
         """Wait before the next request, or end this connection if others can do its work."""
@@ -350,7 +310,7 @@ class Connections:
             while not self._stop.is_set() and (data := body.read(min(_CHUNK, segment.left))):
                 connection.is_working, connection.refusals = True, 0
                 self._part.write(segment.position, data)
-                segment.position, segment.heard = segment.position + len(data), time.monotonic()
+                segment.position += len(data)
                 if not segment.left:
                     body.release()
                     return

@@ -11,7 +11,7 @@ from imagenet_prep.errors import InputError, NetworkError, UsageError
 from imagenet_prep.fetch import BASE_URL
 from imagenet_prep.fetch.access import SignIn, open_session
 from imagenet_prep.fetch.patience import Pace
-from imagenet_prep.fetch.providers import Offer, Site, explained
+from imagenet_prep.fetch.providers import Offer, Site
 from imagenet_prep.fetch.reply import Remote, Source, inspect
 from imagenet_prep.fetch.session import Session, bare_url, file_url, host_of
 from imagenet_prep.fetch.target import Target
@@ -243,7 +243,7 @@ def download_copy(
     layout.refuse_urls()
     manner = options.manner(progress)
     layout = dataclasses.replace(layout, raw=None)
-    with hold(layout.lock_paths), explained(site):
+    with hold(layout.lock_paths), site.explained():
         session = site.enter(manner.pace.stall, manner.progress.note)
         offers = site.files(session, layout.copy_path(site.key), manner.pace)
         targets = {Target(layout, offer.filename, offer.size, offer.digests): offer for offer in offers}
@@ -305,7 +305,7 @@ def foresee_copy(
     layout.refuse_urls()
     layout, pace, progress = dataclasses.replace(layout, raw=None), pace or Pace(tries=2), progress or Silent()
     try:
-        with explained(site):
+        with site.explained():
             session = site.enter(pace.stall, progress.note)
             offers = site.files(session, layout.copy_path(site.key), pace, is_kept=False)
     except NetworkError as error:
