@@ -81,7 +81,7 @@ class Target:
         forget(self.partial)  # a crash right after the rename leaves the maps
         remove_abandoned(local_path(self.layout.checked_path))
 
-    def place(self, fetched: Fetched, fault: str) -> None:
+    def place(self, fetched: Fetched, fault: str = "") -> None:
         """Give the fetched file its final name, and record its digest; ``fault`` is the one that was found in it.
 
         Raises:

@@ -245,9 +245,7 @@ def download_copy(
     layout = dataclasses.replace(layout, raw=None)
     with hold(layout.lock_paths), site.explained():
         session = site.enter(manner.pace.stall, manner.progress.note)
-        offers = site.files(session, layout.copy_path(site.key), manner.pace)
-        targets = {Target(layout, offer.filename, offer.size, offer.digests): offer for offer in offers}
-        missing = {target: offer for target, offer in targets.items() if not target.is_there()}
+        targets, missing = _offered(layout, site, session, manner.pace)
         if missing:
             incoming = _all_of(site, missing)
             _announce([incoming], layout, before, Silent())
@@ -307,16 +305,23 @@ def foresee_copy(
     try:
         with site.explained():
             session = site.enter(pace.stall, progress.note)
-            offers = site.files(session, layout.copy_path(site.key), pace, is_kept=False)
+            _, missing = _offered(layout, site, session, pace, is_kept=False)
     except NetworkError as error:
         progress.note(f"{site.name} did not report its sizes, so they are estimates: {error.what}")
         return (Incoming(f"the files of {site.name}", site.about, site.about, is_about=True),)
-    targets = {Target(layout, offer.filename, offer.size, offer.digests): offer for offer in offers}
-    missing = {target: offer for target, offer in targets.items() if not target.is_there()}
     return (_all_of(site, missing),) if missing else ()
 
 
 # the steps -----------------------------------------------------------------------------------------------------
+
+
+def _offered(
+    layout: Layout, site: Site, session: Session, pace: Pace, *, is_kept: bool = True
+) -> tuple[dict[Target, Offer], dict[Target, Offer]]:
+    """All files that a site offers, and those that are missing."""
+    offers = site.files(session, layout.copy_path(site.key), pace, is_kept=is_kept)
+    targets = {Target(layout, offer.filename, offer.size, offer.digests): offer for offer in offers}
+    return targets, {target: offer for target, offer in targets.items() if not target.is_there()}
 
 
 def _targets(layout: Layout, only: Sequence[str], check_digest: bool, digests: Mapping[str, str]) -> dict[str, Target]:
