@@ -44,13 +44,13 @@ class Mutant:
 MUTANTS = (
     Mutant(
         "storage/local.py",
-        "os.fsync(descriptor)\n                partial.replace(path)",
+        "os.fsync(file.fileno())\n            partial.replace(path)",
         "partial.replace(path)",
         WHOLE,
     ),
     Mutant(
         "storage/local.py",
-        "partial.replace(path)\n                fsync_dir(path.parent)",
+        "partial.replace(path)\n            fsync_dir(path.parent)",
         "partial.replace(path)",
         WHOLE,
     ),

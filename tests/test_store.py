@@ -42,12 +42,12 @@ def test_a_file_has_its_name_once_it_is_committed(store: LocalStore) -> None:
         sink.seal()
         assert (store.list(), store.size("b"), sink.size) == ([], None, 13)
         with pytest.raises(InputError):
-            store.read("b")
+            store.view("b")
         sink.commit()
     put(store, "a")
     assert store.list() == ["a", "b"]
     assert (store.size("a"), store.size("b")) == (0, 13)
-    assert bytes(store.read("b")) == b"one two three"
+    assert bytes(store.view("b")) == b"one two three"
     assert os.listdir(store.unfinished) == []
 
 
@@ -58,16 +58,16 @@ def test_what_is_not_committed_is_discarded(store: LocalStore) -> None:
         sink.write([b"new"])
         sink.seal()
         raise KeyboardInterrupt
-    assert bytes(store.read("a")) == b"old"
+    assert bytes(store.view("a")) == b"old"
     assert os.listdir(store.unfinished) == []
 
 
 def test_a_reader_keeps_what_it_opened(store: LocalStore) -> None:
     """A file that is replaced or deleted stays, in the views of before, as it was."""
     put(store, "a", b"0123456789")
-    whole, part, rest = store.read("a"), store.read("a", 3, 4), store.read("a", 8)
+    whole, part, rest = store.view("a"), store.view("a")[3:7], store.view("a")[8:]
     put(store, "a", b"new")
-    assert bytes(store.read("a")) == b"new"
+    assert bytes(store.view("a")) == b"new"
     store.delete("a")
     store.delete("a")
     assert store.list() == []
@@ -79,7 +79,7 @@ def test_nothing_is_a_file_too(store: LocalStore) -> None:
     with store.create("never") as sink:
         sink.commit()
     put(store, "empty", b"")
-    assert [(store.size(name), bytes(store.read(name))) for name in store.list()] == [(0, b""), (0, b"")]
+    assert [(store.size(name), bytes(store.view(name))) for name in store.list()] == [(0, b""), (0, b"")]
 
 
 def test_a_set_may_get_its_names_at_the_end(store: LocalStore) -> None:
@@ -90,7 +90,7 @@ def test_a_set_may_get_its_names_at_the_end(store: LocalStore) -> None:
         first.commit("a-of-2")
         second.commit("b-of-2")
     assert store.list() == ["a-of-2", "b-of-2"]
-    assert bytes(store.read("b-of-2")) == b"second"
+    assert bytes(store.view("b-of-2")) == b"second"
 
 
 def test_a_resting_sink_holds_nothing_open(store: LocalStore) -> None:
@@ -105,7 +105,7 @@ def test_a_resting_sink_holds_nothing_open(store: LocalStore) -> None:
     for sink in sinks:
         sink.seal()
         sink.commit()
-    assert {bytes(store.read(name)) for name in store.list()} == {b"part part "}
+    assert {bytes(store.view(name)) for name in store.list()} == {b"part part "}
     assert len(os.listdir("/proc/self/fd")) == before
 
 
@@ -113,7 +113,7 @@ def test_more_parts_than_the_kernel_takes_at_once(store: LocalStore) -> None:
     """Thousands of buffers are written in one call."""
     parts = [b"%d " % number for number in range(5000)]
     put(store, "a", *parts)
-    assert bytes(store.read("a")) == b"".join(parts)
+    assert bytes(store.view("a")) == b"".join(parts)
 
 
 def test_one_name_may_be_written_by_several_at_once(store: LocalStore) -> None:
@@ -125,11 +125,11 @@ def test_one_name_may_be_written_by_several_at_once(store: LocalStore) -> None:
         second.write([b"whole"])
         second.seal()
         second.commit()
-        assert bytes(store.read("a")) == b"whole"
+        assert bytes(store.view("a")) == b"whole"
         first.write([b"then all"])
         first.seal()
         first.commit()
-    assert bytes(store.read("a")) == b"half of it, then all"
+    assert bytes(store.view("a")) == b"half of it, then all"
     assert os.listdir(store.unfinished) == []
 
 
@@ -166,7 +166,7 @@ def test_what_the_system_refuses_leaves_the_old_file(store: LocalStore, monkeypa
             patch.setattr(owner, name, refuse)
             with pytest.raises(OSError, match=os.strerror(errno.EIO)):
                 put(store, "a", b"new")
-        assert bytes(store.read("a")) == b"old"
+        assert bytes(store.view("a")) == b"old"
         assert os.listdir(store.unfinished) == []
         assert len(os.listdir("/proc/self/fd")) == before
 
@@ -175,7 +175,7 @@ def test_a_pipe_is_not_waited_for(store: LocalStore) -> None:
     """What is not a plain file can't be read."""
     os.mkfifo(store.folder / "pipe")
     with pytest.raises(InputError, match="not a plain file"):
-        store.read("pipe")
+        store.view("pipe")
 
 
 def test_a_store_without_its_folder_has_no_files(tmp_path: Path) -> None:
@@ -202,6 +202,6 @@ def test_a_store_goes_to_another_process(store: LocalStore) -> None:
     import pickle
 
     put(store, "a", b"1")
-    script = "import pickle, sys; print(bytes(pickle.load(sys.stdin.buffer).read('a')))"
+    script = "import pickle, sys; print(bytes(pickle.load(sys.stdin.buffer).view('a')))"
     done = subprocess.run([sys.executable, "-c", script], input=pickle.dumps(store), capture_output=True, check=True)
     assert done.stdout == b"b'1'\n"

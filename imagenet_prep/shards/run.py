@@ -142,7 +142,7 @@ def lay_out(
         plans = tuple(plan for plan in todo if plan.split == split.catalog.split)
         size = sum(split.catalog.size(split.rows(plan)) for plan in plans)
         in_order = bool(plans) and _wants_pass(split, size, options)
-        if in_order and not layout.shards.is_local:
+        if in_order and local_or_none(layout.output_dir) is None:
             raise UsageError(
                 f"{split.source} is read in one pass, and its images go to files first",
                 f"expected a folder of this machine for the shards, not {layout.output_dir}",

@@ -13,7 +13,8 @@ from imagenet_prep.sources.archive_faults import WHOLE_COPY
 from imagenet_prep.sources.catalog import Catalog, CatalogBuilder, fault_of_name, refuse_twice
 from imagenet_prep.sources.slices import Buffer, Container, Row, slices_of
 from imagenet_prep.sources.tar_members import BLOCK, Member, Sliceable, TarFault, iter_members
-from imagenet_prep.storage.location import AnyPath, split
+from imagenet_prep.storage.files import view_of
+from imagenet_prep.storage.location import AnyPath, local_or_none, split
 from imagenet_prep.storage.refusals import unreadable
 from imagenet_prep.storage.store import changed
 from imagenet_prep.text import is_web_page
@@ -29,10 +30,9 @@ class Archive(Container):
 
     def open(self) -> Callable[[Row], Buffer]:
         """The function that reads rows: slices of the archive's map, never copied; ranges of an object."""
-        store, name = split(self.path)
-        if not store.is_local:
+        if local_or_none(self.path) is None:
             return lambda row: self.read_all([row])[0]
-        content = store.read(name)
+        content = view_of(self.path)
 
         def read(row: Row) -> Buffer:
             return _whole(content[row.offset : row.offset + row.length], self.path, row)

@@ -55,6 +55,7 @@ from imagenet_prep.state.journal import Journal
 from imagenet_prep.state.manifest import RECIPE, usable_manifest
 from imagenet_prep.storage.files import Need, refuse_lack, save_bytes
 from imagenet_prep.storage.layout import Layout, grown_from, parse_shard_name
+from imagenet_prep.storage.location import local_or_none
 from imagenet_prep.storage.lock import hold
 from imagenet_prep.storage.refusals import writing
 from imagenet_prep.text import number_of
@@ -112,7 +113,8 @@ def convert(
                     with writing(path):
                         path.parent.mkdir(parents=True, exist_ok=True)
                         save_bytes(path, content)
-                replaces = options.overwrite or (share is None and layout.shards.is_local) or plan.extends(found.before)
+                is_only_writer = share is None and local_or_none(layout.output_dir) is not None
+                replaces = options.overwrite or is_only_writer or plan.extends(found.before)
                 plan.save(layout, found.before, found.packed, replaces=replaces)
                 if share:
                     save_bytes(layout.rank_path(part), b"")

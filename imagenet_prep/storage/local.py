@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, ClassVar
+from typing import IO
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.storage.durable import begin_write_out, fsync_dir, make_folder, sync_file_system, write_all
@@ -50,7 +50,6 @@ class LocalStore:
 
     folder: Path
     unfinished: Path | None = None
-    is_local: ClassVar[bool] = True
 
     @property
     def device(self) -> int:
@@ -92,18 +91,13 @@ class LocalStore:
         except ValueError as error:  # no system accepts such a name
             raise InputError(f"{path} can't be read", str(error)) from error
 
-    def read(self, name: str, offset: int = 0, length: int | None = None) -> memoryview:
-        """A view of a memory map: only the pages that are used are read, and nothing is copied."""
-        whole = map_file(self.folder / name)
-        return whole[offset:] if length is None else whole[offset : offset + length]
-
     def read_ranges(self, name: str, ranges: Sequence[tuple[int, int]]) -> Sequence[memoryview]:
         """Slices of one memory map."""
         whole = map_file(self.folder / name)
         return [whole[start:stop] for start, stop in ranges]
 
     def view(self, name: str, *, in_order: bool = False) -> memoryview:
-        """The memory map of a file; the system reads ahead in one that is read ``in_order``."""
+        """The memory map of a file: only the pages that are used are read. Those of one ``in_order`` are read ahead."""
         return map_file(self.folder / name, in_order=in_order)
 
     def create(self, name: str) -> LocalSink:
@@ -118,21 +112,12 @@ class LocalStore:
     def replace(self, name: str) -> Iterator[IO[bytes]]:
         """A file next to it, locked while it is written; then one fsync, one rename and one fsync of the folder."""
         path = self.folder / name
-        make_folder(path.parent)
-        with writing(path):
-            remove_abandoned(path)
-            partial, descriptor = _create_partial(path)
-        try:
-            with writing(path), os.fdopen(descriptor, "wb") as file:
-                yield file
-                file.flush()
-                os.fsync(descriptor)
-                partial.replace(path)
-                fsync_dir(path.parent)
-        except BaseException:
-            with contextlib.suppress(OSError):  # the block's own exception matters
-                partial.unlink(missing_ok=True)
-            raise
+        with _partial(path) as (partial, file):
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+            partial.replace(path)
+            fsync_dir(path.parent)
 
     def save(self, name: str, content: bytes) -> bool:
         """Replace a small file unless it already holds this content; returns whether it was written."""
@@ -148,18 +133,13 @@ class LocalStore:
         """A file next to it, made durable, then one link: the system refuses a second one."""
         path = self.folder / name
         while (there := self.load(name)) is None:
-            make_folder(path.parent)
-            with writing(path):
-                partial, descriptor = _create_partial(path)
-                try:
-                    write_all(descriptor, [content])
-                    os.fsync(descriptor)
-                    with contextlib.suppress(FileExistsError):
-                        _link(partial, path, content)
-                        fsync_dir(path.parent)
-                finally:
-                    partial.unlink(missing_ok=True)
-                    os.close(descriptor)
+            with _partial(path) as (partial, file):
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+                with contextlib.suppress(FileExistsError):
+                    _link(partial, path, content)
+                    fsync_dir(path.parent)
         return there
 
     def append(self, name: str) -> LocalAppender:
@@ -290,6 +270,21 @@ class LocalAppender:
     def close(self) -> None:
         """Close the file."""
         self._file.close()
+
+
+@contextlib.contextmanager
+def _partial(path: Path) -> Iterator[tuple[Path, IO[bytes]]]:
+    """A new file next to ``path``, locked, and its place; it is removed at the end, unless it was renamed."""
+    make_folder(path.parent)
+    with writing(path):
+        remove_abandoned(path)
+        partial, descriptor = _create_partial(path)
+    try:
+        with writing(path), os.fdopen(descriptor, "wb") as file:
+            yield partial, file
+    finally:
+        with contextlib.suppress(OSError):  # the block's own exception matters
+            partial.unlink(missing_ok=True)
 
 
 def _create_partial(path: Path) -> tuple[Path, int]:

@@ -141,7 +141,7 @@ Store: TypeAlias = LocalStore | RemoteStore
 
 Both kinds have the same methods, which the type checker enforces:
 
-- ``load``, ``open``, ``read``, ``read_ranges`` and ``view`` read a file; ``size``, ``list`` and ``scan`` find it.
+- ``load``, ``open``, ``read_ranges`` and ``view`` read a file; ``size``, ``list`` and ``scan`` find it.
 - ``create`` starts a Sink. ``replace`` and ``save`` write a small file durably; ``claim`` only creates new ones.
 - ``append`` gives an Appender; ``delete`` removes a file; ``abandon`` removes the files of killed writers.
 - ``sync_names`` makes commits and deletions durable; ``sync`` everything, sealed or not, in one call for any number

@@ -12,7 +12,7 @@ import stat
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import IO, TYPE_CHECKING, ClassVar, TypeAlias
+from typing import IO, TYPE_CHECKING, TypeAlias
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.storage.refusals import unreadable
@@ -89,7 +89,6 @@ class RemoteStore(abc.ABC):
     """
 
     folder: str = ""
-    is_local: ClassVar[bool] = False
 
     @property
     @abc.abstractmethod
@@ -180,16 +179,6 @@ class RemoteStore(abc.ABC):
             return bytes(self.get(name, most))
         except FileNotFoundError:
             return None
-
-    def read(self, name: str, offset: int = 0, length: int | None = None) -> memoryview:
-        """These bytes of an object, fetched immediately."""
-        try:
-            if offset == 0 and length is None:
-                return self.get(name, 1 << 40)
-        except FileNotFoundError as error:
-            raise unreadable(self.url(name), error) from error
-        view = self.view(name)
-        return view[offset : len(view) if length is None else offset + length]
 
     def view(self, name: str, *, in_order: bool = False, least: int = 0) -> RangedView:
         """Ranges, fetched when they are sliced; at least ``least`` bytes per request."""
