@@ -36,9 +36,9 @@ from imagenet_prep.stages.repair import RepairSummary, read_manifest, repair
 from imagenet_prep.stages.report import SAMPLES, ReportSummary, write_report
 from imagenet_prep.stages.untar import UntarSummary, untar
 from imagenet_prep.stages.verify import verify
-from imagenet_prep.storage.files import Need, refuse_lack, rooms_for
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.lock import hold
+from imagenet_prep.storage.space import Need, refuse_lack, rooms_for
 from imagenet_prep.text import listed, size_text
 
 

@@ -31,8 +31,8 @@ from imagenet_prep.pipeline import foresee, run
 from imagenet_prep.stages import convert, untar
 from imagenet_prep.stages.convert import convert as make
 from imagenet_prep.stages.download import DownloadOptions
-from imagenet_prep.storage.files import Need
 from imagenet_prep.storage.layout import Layout
+from imagenet_prep.storage.space import Need
 
 pytestmark = pytest.mark.once
 

@@ -26,10 +26,11 @@ from imagenet_prep.errors import BusyError, InputError, PrepError, SpaceError, W
 from imagenet_prep.escaping import rerun
 from imagenet_prep.shards.maker import ShardMaker, ShardTask
 from imagenet_prep.storage.durable import sync_file_system
-from imagenet_prep.storage.files import Need, atomic_file, load_json, refuse_lack, rooms_for, save_bytes, save_json
+from imagenet_prep.storage.files import atomic_file, load_json, save_bytes, save_json
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.lock import hold
 from imagenet_prep.storage.refusals import as_error, space_errors
+from imagenet_prep.storage.space import Need, refuse_lack, rooms_for
 
 HOLDER = """
 import sys, time

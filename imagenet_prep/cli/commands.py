@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from imagenet_prep.stages.merge import MergeSummary
     from imagenet_prep.stages.report import ReportSummary
     from imagenet_prep.stages.status import Status
-    from imagenet_prep.storage.files import Need
+    from imagenet_prep.storage.space import Need
 
 PROBLEMS_FOUND = 3
 
@@ -684,7 +684,7 @@ def _open(page: AnyPath) -> None:
 
 def _conclude_dry_run(needs: Sequence[Need]) -> int:
     """Print the needs; report an error if they do not fit."""
-    from imagenet_prep.storage.files import refuse_lack
+    from imagenet_prep.storage.space import refuse_lack
 
     printing.print_needs(needs)
     refuse_lack(needs)

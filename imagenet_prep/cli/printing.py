@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from imagenet_prep.stages.show import ShownRecord
     from imagenet_prep.stages.status import Status
     from imagenet_prep.stages.untar import UntarSummary
-    from imagenet_prep.storage.files import Need
+    from imagenet_prep.storage.space import Need
 
 OUTPUT = Path("-")
 """The value of --json that means standard output."""
@@ -77,7 +77,7 @@ def print_run(summary: RunSummary, quiet: bool) -> None:
 
 def print_needs(needs: Sequence[Need]) -> None:
     """Print the needs of each step per file system, and the free space there."""
-    from imagenet_prep.storage.files import rooms_for
+    from imagenet_prep.storage.space import rooms_for
 
     for room in rooms_for(needs):
         free_files = "no limit" if room.free_files is None else f"{room.free_files:,}"

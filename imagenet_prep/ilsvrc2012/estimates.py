@@ -19,8 +19,8 @@ from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.ilsvrc2012.source import ImageSource
 from imagenet_prep.shards.consumption import consumed_needs
 from imagenet_prep.shards.room import PendingShards, is_pass_better, shard_needs
-from imagenet_prep.storage.files import Need
 from imagenet_prep.storage.layout import Layout, parse_shard_name
+from imagenet_prep.storage.space import Need
 
 _BOXES = 50_000_000
 """Approximate bytes of the boxes of train images as a CSV; those of validation images are a sixth of it."""

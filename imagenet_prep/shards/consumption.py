@@ -30,10 +30,11 @@ from imagenet_prep.sources.tars import Archive
 from imagenet_prep.state.journal import is_as_written, sealed_line
 from imagenet_prep.state.manifest import seen_digests
 from imagenet_prep.storage.durable import can_punch, fsync_dir, make_folder, punch, sync_file_system
-from imagenet_prep.storage.files import Need, find_plain, save_bytes
+from imagenet_prep.storage.files import find_plain, save_bytes
 from imagenet_prep.storage.layout import ConsumedPaths, Layout
 from imagenet_prep.storage.location import local_or_none, local_path
 from imagenet_prep.storage.refusals import writing
+from imagenet_prep.storage.space import Need
 from imagenet_prep.text import number_of
 
 if TYPE_CHECKING:

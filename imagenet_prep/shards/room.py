@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from imagenet_prep.datasets.declarations import MakingOptions
-from imagenet_prep.storage.files import Need, nearest
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import AnyPath, local_or_none
+from imagenet_prep.storage.space import Need, nearest
 from imagenet_prep.text import number_of
 
 RECORD = 1024

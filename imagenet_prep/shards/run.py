@@ -23,10 +23,10 @@ from imagenet_prep.shards.regroup import regroup
 from imagenet_prep.shards.room import HELD, PendingShards, available_memory, is_pass_better, shard_needs
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.state.journal import Journal
-from imagenet_prep.storage.files import Need
 from imagenet_prep.storage.layout import Layout, split_of
 from imagenet_prep.storage.location import local_or_none, local_path
 from imagenet_prep.storage.refusals import writing
+from imagenet_prep.storage.space import Need
 from imagenet_prep.text import number_of
 
 

@@ -53,11 +53,12 @@ from imagenet_prep.sources.catalog import PackedCatalog
 from imagenet_prep.state.indexes import is_indexed
 from imagenet_prep.state.journal import Journal
 from imagenet_prep.state.manifest import RECIPE, usable_manifest
-from imagenet_prep.storage.files import Need, refuse_lack, save_bytes
+from imagenet_prep.storage.files import save_bytes
 from imagenet_prep.storage.layout import Layout, grown_from, parse_shard_name
 from imagenet_prep.storage.location import local_or_none
 from imagenet_prep.storage.lock import hold
 from imagenet_prep.storage.refusals import writing
+from imagenet_prep.storage.space import Need, refuse_lack
 from imagenet_prep.text import number_of
 
 

@@ -23,9 +23,9 @@ from imagenet_prep.ilsvrc2012.official import class_tars_in
 from imagenet_prep.ilsvrc2012.part import WHOLE, Part
 from imagenet_prep.ilsvrc2012.remote_classes import RemoteClasses
 from imagenet_prep.model import Progress, Silent
-from imagenet_prep.storage.files import Need, refuse_lack, rooms_for
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.lock import hold
+from imagenet_prep.storage.space import Need, refuse_lack, rooms_for
 from imagenet_prep.text import listed, number_of, size_text
 
 

@@ -15,10 +15,11 @@ from imagenet_prep.exports.packing import ExportRun, Packer
 from imagenet_prep.exports.source_set import SourceSet, SourceShard
 from imagenet_prep.model import Engine, Progress, Silent
 from imagenet_prep.shards.run import unfinished
-from imagenet_prep.storage.files import Need, load_json, refuse_lack, save_bytes, save_json
+from imagenet_prep.storage.files import load_json, save_bytes, save_json
 from imagenet_prep.storage.layout import STATE_NAME, Layout
 from imagenet_prep.storage.location import local_path, refuse_url
 from imagenet_prep.storage.lock import hold
+from imagenet_prep.storage.space import Need, refuse_lack
 from imagenet_prep.text import listed, number_of
 
 SCHEMA = 1

@@ -19,9 +19,9 @@ from imagenet_prep.shards.run import Expected, Work, count_images, lay_out, make
 from imagenet_prep.state.indexes import agrees
 from imagenet_prep.state.journal import Journal
 from imagenet_prep.state.manifest import Manifest, changed, load_unproven
-from imagenet_prep.storage.files import Need, refuse_lack
 from imagenet_prep.storage.layout import Layout, parse_shard_name
 from imagenet_prep.storage.lock import hold
+from imagenet_prep.storage.space import Need, refuse_lack
 from imagenet_prep.text import number_of
 from imagenet_prep.tfrecord.framing import FramingError, framing_digest
 

@@ -29,11 +29,11 @@ from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.reading import refuse_changed, write_rows
 from imagenet_prep.sources.slices import FileSlices
 from imagenet_prep.storage.durable import fsync_dir, sync_file_system
-from imagenet_prep.storage.files import Need, refuse_lack
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import local_path
 from imagenet_prep.storage.lock import hold
 from imagenet_prep.storage.refusals import writing
+from imagenet_prep.storage.space import Need, refuse_lack
 from imagenet_prep.text import number_of
 
 _SYNC_SECONDS = 5.0

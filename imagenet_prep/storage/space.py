@@ -1,0 +1,121 @@
+"""Need, the space that a step requires, and refuse_lack, which compares all needs with the free space."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from imagenet_prep.errors import SpaceError
+from imagenet_prep.escaping import rerun
+from imagenet_prep.storage.location import AnyPath, local_or_none
+from imagenet_prep.text import listed, size_text
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """The space that a step requires on the file system of ``folder``, in addition to existing files.
+
+    Args:
+        step: the command, such as ``convert``.
+        what: what requires it: "1,024 shards".
+        folder: where; it may not exist yet.
+        size: bytes.
+        files: number of files and folders: inodes.
+        is_about: whether both numbers are estimates.
+    """
+
+    step: str
+    what: str
+    folder: AnyPath
+    size: int
+    files: int = 1
+    is_about: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """A file system and its total needs: each step keeps the output of earlier steps.
+
+    ``folder`` is a folder on it. ``free_files`` is the number of free inodes, None if it has no limit. The system
+    does not report what a quota leaves.
+    """
+
+    folder: Path
+    needs: tuple[Need, ...]
+    free: int
+    free_files: int | None
+
+    @property
+    def size(self) -> int:
+        """Total bytes needed."""
+        return sum(need.size for need in self.needs)
+
+    @property
+    def files(self) -> int:
+        """Total files and folders needed."""
+        return sum(need.files for need in self.needs)
+
+    @property
+    def lacks_space(self) -> bool:
+        """Whether more bytes are needed than are free."""
+        return self.free < self.size
+
+    @property
+    def lacks_files(self) -> bool:
+        """Whether more inodes are needed than are free."""
+        return self.free_files is not None and self.free_files < self.files
+
+
+def rooms_for(needs: Iterable[Need]) -> list[Room]:
+    """The needs of all steps by file system, with its free space; object stores are unlimited."""
+    by_device: dict[int, tuple[Path, list[Need]]] = {}
+    for need in needs:
+        if (local := local_or_none(need.folder)) is not None:
+            folder = nearest(local)
+            by_device.setdefault(folder.stat().st_dev, (folder, []))[1].append(need)
+    return [_room(folder, tuple(each)) for folder, each in by_device.values()]
+
+
+def refuse_lack(needs: Iterable[Need], consuming: Iterable[Need] | None = None) -> None:
+    """Raise SpaceError for the first file system that lacks space or inodes for these needs.
+
+    ``consuming`` is what is needed if the raw data gave its space to the shards; None if it can't. If those needs fit,
+    the error says so.
+    """
+    for room in rooms_for(needs):
+        names = listed(need.what for need in room.needs if need.size > 0)
+        if room.lacks_space:
+            raise SpaceError(
+                f"not enough space in {room.folder} for {names}",
+                f"needed {size_text(room.size)}, free {size_text(room.free)}",
+                _less(consuming),
+            )
+        if room.lacks_files:
+            raise SpaceError(
+                f"not enough inodes on the file system of {room.folder} for {names}",
+                f"needed {room.files:,} files and folders, free {room.free_files:,}",
+                f"choose a folder on a file system with more inodes, then run: {rerun()}",
+            )
+
+
+def _less(consuming: Iterable[Need] | None) -> str:
+    """The hint for missing space."""
+    freed = f"free some space or choose another folder, then run: {rerun()}"
+    if consuming is None or any(room.lacks_space for room in rooms_for(consuming)):
+        return freed
+    return f"{freed}; or let the shards take the space of the archives: {rerun((('consume', True),))}"
+
+
+def _room(folder: Path, needs: tuple[Need, ...]) -> Room:
+    found = os.statvfs(folder)
+    free_files = found.f_favail if found.f_files else None  # some, such as btrfs, make inodes on demand
+    return Room(folder, needs, found.f_bavail * found.f_frsize, free_files)
+
+
+def nearest(folder: Path) -> Path:
+    """A folder, or the nearest one above it that exists."""
+    while not folder.exists():
+        folder = folder.parent
+    return folder if folder.parts else Path.cwd()
