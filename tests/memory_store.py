@@ -24,7 +24,7 @@ class MemoryStore(RemoteStore):
     def find(self, name: str) -> Found | None:
         """Size of an object; all have one time."""
         content = self.objects.get(self.key(name))
-        return None if content is None else Found(name.rpartition("/")[2], len(content), 10**18)
+        return None if content is None else Found(name.rpartition("/")[2], self.url(name), len(content), 10**18)
 
     def get(self, name: str, most: int) -> memoryview:
         """All of it."""
@@ -53,10 +53,11 @@ class MemoryStore(RemoteStore):
         """Forget it."""
         self.objects.pop(self.key(name), None)
 
-    def list_folder(self, name: str = "") -> tuple[Sequence[str], Sequence[Found]]:
+    def list_folder(self, name: str = "") -> Sequence[Found]:
         """By the slashes of keys."""
         lead = f"{self.key(name)}/" if self.key(name) else ""
         below = sorted(key.removeprefix(lead) for key in self.objects if key.startswith(lead))
         folders = sorted({each.partition("/")[0] for each in below if "/" in each})
         files = [f"{name}/{each}".lstrip("/") for each in below if "/" not in each]
-        return folders, [found for each in files if (found := self.find(each))]
+        found = [Found(each, self.url(f"{name}/{each}".lstrip("/"))) for each in folders]
+        return found + [one for each in files if (one := self.find(each))]

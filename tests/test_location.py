@@ -91,7 +91,7 @@ def test_a_layout_of_both() -> None:
 
 def test_the_status_of_an_object() -> None:
     """Size and time as os.stat tells them of a file."""
-    status = Found("name", 5, 1_700_000_000_123_456_000).status
+    status = Found("name", "s3://b/name", 5, 1_700_000_000_123_456_000).stat()
     assert (status.st_size, status.st_mtime_ns, int(status.st_mtime)) == (5, 1_700_000_000_123_456_000, 1_700_000_000)
 
 

@@ -31,7 +31,7 @@ from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.model import Silent
 from imagenet_prep.recipes.recipe_set import RecipeSet
 from imagenet_prep.registry import ILSVRC2012
-from imagenet_prep.shards import room
+from imagenet_prep.shards import consumption
 from imagenet_prep.stages.convert import convert, foresee
 from imagenet_prep.stages.download import DownloadOptions
 from imagenet_prep.stages.show import show
@@ -316,8 +316,8 @@ def told(words: list[str], monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 def test_a_full_disk_names_the_command(small_disk: Path, made: MadeSet, monkeypatch: pytest.MonkeyPatch) -> None:
     """What did not fit is named as it was called, and with --consume where the archives may give their space."""
-    monkeypatch.setattr(room, "HELD", 0)
-    monkeypatch.setattr(room, "_LEAST_STEP", 1 << 16)
+    monkeypatch.setattr(consumption, "HELD", 0)
+    monkeypatch.setattr(consumption, "_LEAST_STEP", 1 << 16)
     layout = Layout(small_disk / "d")
     layout.raw_dir.mkdir(parents=True)
     for split in ("train", "validation"):
@@ -338,7 +338,7 @@ def test_a_full_disk_names_the_command(small_disk: Path, made: MadeSet, monkeypa
     assert caught.value.hint.startswith("check it: imagenet-prep download ")
     for more in (["--output", str(small_disk / "e")], ["--rank", "0/1"]):
         assert "--consume" not in told([*words, *more], monkeypatch)[-1]
-    monkeypatch.setattr(room, "HELD", 1 << 30)
+    monkeypatch.setattr(consumption, "HELD", 1 << 30)
     assert "--consume" not in told(words, monkeypatch)[-1]
 
 

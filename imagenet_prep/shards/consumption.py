@@ -175,11 +175,9 @@ class Consumption:
                 if each.is_at(path):  # a power cut may leave both names of what was moved
                     path.unlink()
                 continue
-            if not path.exists():
-                raise gone(path)
             if not each.is_at(path):
                 raise InputError(
-                    f"{path} was written to since it was to be consumed",
+                    f"{path} is gone, or was written to since it was to be consumed",
                     "expected the file whose images were listed",
                     f"move {self.paths.folder} away and run the same command again",
                 )

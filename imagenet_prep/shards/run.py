@@ -27,6 +27,7 @@ from imagenet_prep.storage.layout import Layout, split_of
 from imagenet_prep.storage.location import local_or_none, local_path
 from imagenet_prep.storage.refusals import writing
 from imagenet_prep.storage.space import Need
+from imagenet_prep.storage.store import RemoteStore
 from imagenet_prep.text import number_of
 
 
@@ -229,12 +230,12 @@ def run_name() -> str:
 
 def remove_unfinished(layout: Layout, spared: str = "") -> None:
     """Rename each run's unfinished files out of reach in one step, then remove them; ranks with a key are spared."""
-    partials = local_or_none(layout.partials_dir)
-    if partials is None:
+    store = layout.shards
+    if isinstance(store, RemoteStore):
         if not (spared and layout.rank_parts()):
-            layout.shards.abandon(lambda name: bool(split_of(name)) and layout.may_have(split_of(name)))
+            store.abandon(lambda name: bool(split_of(name)) and layout.may_have(split_of(name)))
         return
-    for path in partials.glob("*"):
+    for path in local_path(layout.partials_dir).glob("*"):
         if spared and path.name.startswith(f"rank-{spared}-"):
             continue
         gone = path.with_name(f"gone-{os.urandom(8).hex()}")

@@ -146,14 +146,6 @@ class LocalStore:
         """Append in place; one fsync per sync."""
         return LocalAppender(self.folder / name)
 
-    def abandon(self, is_meant: Callable[[str], bool]) -> int:
-        """Remove the unfinished files with such names: ``train-00000-of-01024.0123456789abcdef``."""
-        folder = self.unfinished or self.folder
-        left = [each for each in folder.glob("*.*") if is_meant(each.stem)] if folder.is_dir() else []
-        for path in left:
-            path.unlink(missing_ok=True)
-        return len(left)
-
     def sync_names(self) -> None:
         """Make names durable: one fsync of the folder."""
         fsync_dir(self.folder)

@@ -93,7 +93,7 @@ class Location:
         """Size and time of an object, or the status of a folder; raises FileNotFoundError."""
         found = self.store.find(self.key)
         if found is not None:
-            return found.status
+            return found.stat()
         if self.is_dir():
             return os.stat_result((stat.S_IFDIR | 0o755, *[0] * 9))
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(self))
@@ -120,8 +120,7 @@ class Location:
 
     def iterdir(self) -> Iterator[Location]:
         """The folders and objects in it."""
-        folders, files = self.store.list_folder(self.key)
-        yield from (self / name for name in (*folders, *(each.name for each in files)))
+        yield from (self / each.name for each in self.store.list_folder(self.key))
 
     def glob(self, pattern: str) -> Iterator[Location]:
         """Entries whose names match a pattern; slashes in it descend into folders."""
@@ -143,7 +142,7 @@ Both kinds have the same methods, which the type checker enforces:
 
 - ``load``, ``open``, ``read_ranges`` and ``view`` read a file; ``size``, ``list`` and ``scan`` find it.
 - ``create`` starts a Sink. ``replace`` and ``save`` write a small file durably; ``claim`` only creates new ones.
-- ``append`` gives an Appender; ``delete`` removes a file; ``abandon`` removes the files of killed writers.
+- ``append`` gives an Appender; ``delete`` removes a file.
 - ``sync_names`` makes commits and deletions durable; ``sync`` everything, sealed or not, in one call for any number
   of files. One sync serves all stores of one ``device``.
 """
@@ -180,11 +179,7 @@ def locate(where: str | os.PathLike[str] | Location) -> AnyPath:
         return Path(where)
     urls = [f"{each}://BUCKET/FOLDER" for each in SCHEMES]
     if scheme not in SCHEMES:
-        raise UsageError(
-            f"{shown(text)} is a URL",
-            f"expected a path on this machine, or {', '.join(urls)}",
-            "copy or mount it, and use that folder; for a local folder of that name, use its absolute path",
-        )
+        raise _is_url(text, f"expected a path on this machine, or {', '.join(urls)}")
     bucket, *parts = [part for part in text.partition(":")[2].split("/") if part not in ("", ".")] or [""]
     if "@" in bucket or ":" in bucket or "?" in text or shown(text).endswith("..."):
         raise UsageError(
@@ -249,8 +244,9 @@ def shown(place: object) -> str:
 def refuse_url(place: object) -> None:
     """Raise UsageError if ``place`` is a URL of any kind: nobody means a folder ``s3:``."""
     if scheme_of(place) is not None:
-        raise UsageError(
-            f"{shown(place)} is a URL",
-            "expected a path on this machine",
-            "copy or mount it, and use that folder; for a local folder of that name, use its absolute path",
-        )
+        raise _is_url(place, "expected a path on this machine")
+
+
+def _is_url(place: object, expected: str) -> UsageError:
+    hint = "copy or mount it, and use that folder; for a local folder of that name, use its absolute path"
+    return UsageError(f"{shown(place)} is a URL", expected, hint)

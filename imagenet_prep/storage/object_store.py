@@ -20,14 +20,11 @@ import time
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 from urllib.parse import quote
 
 from imagenet_prep.errors import AccessError, InputError, NetworkError, PrepError, UsageError
 from imagenet_prep.storage.store import Buffer, Found, RemoteSink, RemoteStore
-
-if TYPE_CHECKING:
-    from datetime import datetime
 
 T = TypeVar("T")
 
@@ -85,7 +82,7 @@ class ObjectStore(RemoteStore):
                 found = load_library().head(self._client, self.key(name))
         except FileNotFoundError:
             return None
-        return Found(name.rpartition("/")[2], found["size"], _nanoseconds(found["last_modified"]))
+        return self._found(name, found)
 
     def get(self, name: str, most: int) -> memoryview:
         """The content of an object; a larger one raises InputError."""
@@ -126,12 +123,15 @@ class ObjectStore(RemoteStore):
         with self._asking(name), contextlib.suppress(FileNotFoundError):
             load_library().delete(self._client, self.key(name))
 
-    def list_folder(self, name: str = "") -> tuple[Sequence[str], Sequence[Found]]:
-        """The names of a folder's folders, and its objects, both sorted."""
-        client, prefix = self._client, self._prefix(name)
-        found = persist(self.url(name), lambda: load_library().list_with_delimiter(client, prefix))
-        folders = sorted(each.rstrip("/").rpartition("/")[2] for each in found["common_prefixes"])
-        return folders, self._found(name, found["objects"])
+    def list_folder(self, name: str = "") -> Sequence[Found]:
+        """The folders in a folder, then its objects, both sorted by name."""
+        client, prefix, lead = self._client, self._prefix(name) or "", f"{name}/" if name else ""
+        listed = persist(self.url(name), lambda: load_library().list_with_delimiter(client, prefix or None))
+        names = sorted(each.rstrip("/").rpartition("/")[2] for each in listed["common_prefixes"])
+        folders = [Found(each, self.url(lead + each)) for each in names]
+        objects = {each["path"].removeprefix(prefix): each for each in listed["objects"]}
+        ordered = sorted(filter(None, objects), key=lambda each: each.encode("utf-8", "surrogatepass"))
+        return folders + [self._found(lead + each, objects[each]) for each in ordered]
 
     def has_below(self, name: str) -> bool:
         """Whether a folder of this name holds an object: a request for one name."""
@@ -159,12 +159,9 @@ class ObjectStore(RemoteStore):
         key = self.key(name)
         return f"{key}/" if key else None
 
-    def _found(self, folder: str, listed: Sequence[Mapping[str, Any]]) -> Sequence[Found]:
-        start = len(self._prefix(folder) or "")
-        found = (Found(each["path"][start:], each["size"], _nanoseconds(each["last_modified"])) for each in listed)
-        return sorted(
-            (each for each in found if each.name), key=lambda each: each.name.encode("utf-8", "surrogatepass")
-        )
+    def _found(self, name: str, meta: Mapping[str, Any]) -> Found:
+        changed = int(meta["last_modified"].timestamp() * 1_000_000) * 1000
+        return Found(name.rpartition("/")[2], self.url(name), meta["size"], changed)
 
     # unfinished uploads ------------------------------------------------------------------------------------------
 
@@ -275,10 +272,6 @@ class ObjectSink(RemoteSink):
             self._upload = self._objects.start_upload(self._name)
         with asking(self._objects.url(self._name)):
             self._upload.write(held)
-
-
-def _nanoseconds(time: datetime) -> int:
-    return int(time.timestamp() * 1_000_000) * 1000
 
 
 # clients --------------------------------------------------------------------------------------------------------

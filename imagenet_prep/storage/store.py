@@ -37,47 +37,36 @@ class GoneError(FileNotFoundError):
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A listed file: its name in the folder, its size in bytes, and its modification time in ns."""
+    """A listed object: its name in the folder, its URL, its size in bytes, and its modification time in ns.
 
-    name: str
-    size: int
-    changed: int
-
-    @property
-    def status(self) -> os.stat_result:
-        """The status that os.stat gives for a plain file of this size and time."""
-        seconds = self.changed // 10**9
-        fields = (stat.S_IFREG | 0o644, 0, 0, 1, 0, 0, self.size, seconds, seconds, seconds)
-        return os.stat_result(fields, {"st_mtime_ns": self.changed})
-
-
-@dataclass(frozen=True, slots=True)
-class ObjectEntry:
-    """An object, or a folder, whose ``found`` is None; its methods are those of os.DirEntry."""
+    The size of a folder is -1. The methods are those of os.DirEntry.
+    """
 
     name: str
     path: str
-    found: Found | None
+    size: int = -1
+    changed: int = 0
 
     def is_dir(self, *, follow_symlinks: bool = True) -> bool:
         """Whether it is a folder."""
-        return self.found is None
+        return self.size < 0
 
     def is_file(self, *, follow_symlinks: bool = True) -> bool:
         """Whether it is an object."""
-        return self.found is not None
+        return self.size >= 0
 
     def is_symlink(self) -> bool:
         """False: there are no links."""
         return False
 
     def stat(self, *, follow_symlinks: bool = True) -> os.stat_result:
-        """Size and times of an object."""
-        assert self.found is not None, "folders have no status"
-        return self.found.status
+        """The status that os.stat gives for a plain file of this size and time."""
+        seconds = self.changed // 10**9
+        fields = (stat.S_IFREG | 0o644, 0, 0, 1, 0, 0, self.size, seconds, seconds, seconds)
+        return os.stat_result(fields, {"st_mtime_ns": self.changed})
 
 
-FolderEntry: TypeAlias = os.DirEntry[str] | ObjectEntry
+FolderEntry: TypeAlias = os.DirEntry[str] | Found
 """An entry of a folder."""
 
 
@@ -121,12 +110,12 @@ class RemoteStore(abc.ABC):
         """Delete an object, if it exists."""
 
     @abc.abstractmethod
-    def list_folder(self, name: str = "") -> tuple[Sequence[str], Sequence[Found]]:
-        """The names of a folder's folders, and its objects, both sorted."""
+    def list_folder(self, name: str = "") -> Sequence[Found]:
+        """The folders in a folder, then its objects, both sorted by name."""
 
     def has_below(self, name: str) -> bool:
         """Whether a folder of this name holds an object."""
-        return any(self.list_folder(name))
+        return bool(self.list_folder(name))
 
     def abandon(self, is_meant: Callable[[str], bool]) -> int:
         """Nothing to do: unfinished objects are in their writers' memory."""
@@ -153,16 +142,15 @@ class RemoteStore(abc.ABC):
 
     def list(self) -> Sequence[str]:
         """The names of all objects in the folder, sorted."""
-        return [each.name for each in self.list_folder()[1]]
+        return [each.name for each in self.list_folder() if each.is_file()]
 
     @contextlib.contextmanager
     def scan(self) -> Iterator[Iterator[FolderEntry]]:
         """The folders and objects of a folder; raises FileNotFoundError if it has none."""
-        folders, files = self.list_folder()
-        if not folders and not files:
+        found = self.list_folder()
+        if not found:
             raise FileNotFoundError(errno.ENOENT, "no object is below it", self.url(""))
-        found: list[FolderEntry] = [ObjectEntry(name, self.url(name), None) for name in folders]
-        yield iter(found + [ObjectEntry(each.name, self.url(each.name), each) for each in files])
+        yield iter(found)
 
     def size(self, name: str) -> int | None:
         """Size of an object in bytes, None if it does not exist."""
