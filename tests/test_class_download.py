@@ -28,7 +28,7 @@ from imagenet_prep.ilsvrc2012.part import Part, find_part
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.model import Silent
 from imagenet_prep.pipeline import missing_archives, run
-from imagenet_prep.stages.download import DownloadOptions, DownloadSummary, Incoming, download, pending
+from imagenet_prep.stages.download import DownloadOptions, DownloadSummary, Incoming, download, foresee
 from imagenet_prep.storage.layout import Layout
 
 pytestmark = pytest.mark.once
@@ -145,7 +145,7 @@ def _members(archive: Path) -> dict[str, bytes]:
 @pytest.mark.parametrize("connections", [1, 4])
 def test_class_tars_arrive(server: FaultServer, layout: Layout, tars: dict[str, bytes], connections: int) -> None:
     """Each class lies under its name, byte for byte, and nothing is left of its transfer."""
-    assert [archive.key for archive in pending(layout, only=["train"], part=PART)] == ["train"]
+    assert [each.name for each in foresee(layout, only=["train"], part=PART)] == [f"10 classes of {TRAIN}"]
     summary = _download(server, layout, connections=connections)
     _assert_whole(layout, tars)
     assert (summary.fetched, summary.present) == ((f"10 classes of {TRAIN}",), ())
@@ -178,7 +178,7 @@ def test_what_is_there_is_not_fetched(
     _assert_whole(layout, tars)
     assert first.items() < _tars_in(layout).items()
     server.seen.clear()
-    assert pending(layout, only=["train"], part=PART) == []
+    assert foresee(layout, only=["train"], part=PART) == ()
     summary = _download(server, layout)
     assert (server.seen, summary.fetched, summary.present) == ([], (), (f"10 classes of {TRAIN}",))
 

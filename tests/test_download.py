@@ -33,7 +33,7 @@ from imagenet_prep.ilsvrc2012.facts import ARCHIVES
 from imagenet_prep.ilsvrc2012.looks import fault_of
 from imagenet_prep.ilsvrc2012.official import OfficialTar
 from imagenet_prep.model import Silent
-from imagenet_prep.stages.download import DownloadOptions, download, pending
+from imagenet_prep.stages.download import DownloadOptions, download, foresee
 from imagenet_prep.stages.status import status
 from imagenet_prep.storage.layout import Layout
 
@@ -94,12 +94,12 @@ def snapshot(folder):
 @pytest.mark.parametrize("connections", [1, 4])
 def test_fetches_all(server, layout, connections):
     """All archives arrive under their names and are remembered as checked."""
-    assert len(pending(layout, digests=DIGESTS)) == 3
+    assert len(foresee(layout, digests=DIGESTS)) == 3
     summary = run(server, layout, connections=connections)
     assert_whole(layout)
     assert summary.fetched == tuple(ARCHIVES[key].filename for key in ("train", "validation", "boxes"))
     assert (summary.present, summary.size) == ((), sum(map(len, CONTENTS.values())))
-    assert pending(layout, digests=DIGESTS) == []
+    assert foresee(layout, digests=DIGESTS) == ()
     checked = json.loads(layout.checked_path.read_text())
     for key, content in CONTENTS.items():
         stat = layout.download_path(ARCHIVES[key]).stat()
@@ -129,7 +129,7 @@ def test_space_is_asked_for_what_is_missing(server, layout):
         part.write(0, CONTENTS["boxes"][:half])
         part.save()
     asked = []
-    assert len(pending(layout, only=["boxes", "boxes"], digests=DIGESTS)) == 1
+    assert len(foresee(layout, only=["boxes", "boxes"], digests=DIGESTS)) == 1
     summary = run(server, layout, only=["boxes", "boxes"], before=asked.extend)
     assert [(each.size, each.to_come) for each in asked] == [(len(CONTENTS["boxes"]), len(CONTENTS["boxes"]) - half)]
     assert summary.fetched == (archive.filename,)
@@ -181,7 +181,7 @@ def test_one_missing(server, layout):
     run(server, layout)
     layout.download_path(ARCHIVES["boxes"]).unlink()
     os.utime(layout.download_path(ARCHIVES["validation"]))
-    assert [archive.key for archive in pending(layout, digests=DIGESTS)] == ["boxes"]
+    assert [each.name for each in foresee(layout, digests=DIGESTS)] == [ARCHIVES["boxes"].filename]
     server.seen.clear()
     progress = Bars()
     summary = run(server, layout, progress=progress)
@@ -248,8 +248,8 @@ def test_present_with_the_wrong_size(server, layout):
         run(server, layout, only=["validation"], digests=None)
     assert_told(caught.value, 4, str(path), "6,744,924,160 bytes", "has 3")
     with pytest.raises(InputError):
-        pending(layout)
-    assert len(pending(layout, only=["validation"], check_digest=False)) == 0
+        foresee(layout)
+    assert len(foresee(layout, only=["validation"], check_digest=False)) == 0
     with pytest.raises(InputError):
         run(server, layout, only=["train", "validation"], digests={"train": DIGESTS["train"]})
     assert server.seen == []

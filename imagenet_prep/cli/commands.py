@@ -108,7 +108,7 @@ def download(data_dir: Path, only: str, quiet: bool, **given: Any) -> int:
     """
     from imagenet_prep.ilsvrc2012.part import find_part
     from imagenet_prep.ilsvrc2012.raw_data import refuse_astray
-    from imagenet_prep.stages.download import all_come, download, download_copy, foresee, foresee_copy, pending
+    from imagenet_prep.stages.download import all_come, download, download_copy, foresee, foresee_copy
 
     layout, progress = Layout(data_dir), make_progress(quiet)
     keys, part = _archive_keys(only), find_part(given["classes"])
@@ -125,11 +125,10 @@ def download(data_dir: Path, only: str, quiet: bool, **given: Any) -> int:
         summary = download_copy(layout, site, _download_options(given, site), part=part, progress=progress)
         printing.print_download(summary, quiet)
         return 0
+    incoming = foresee(layout, only=keys, part=part, check_digest=not given["no_digest"])
     if given["dry_run"]:
-        incoming = foresee(layout, only=keys, part=part, check_digest=not given["no_digest"])
         return _conclude_dry_run([each.need(layout) for each in incoming])
-    wanted = pending(layout, only=keys, check_digest=not given["no_digest"], part=part)
-    who = _credentials(given) if wanted else None
+    who = _credentials(given) if incoming else None
     options = dataclasses.replace(_download_options(given, None), credentials=who, cookies=given["cookies"])
     summary = download(layout, options, only=keys, part=part, progress=progress)
     printing.print_download(summary, quiet)

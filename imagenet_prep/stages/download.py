@@ -96,26 +96,6 @@ Before = Callable[[Sequence[Incoming]], None]
 """Called with the files that a download is about to fetch; an error that it raises ends the download."""
 
 
-def pending(
-    layout: Layout,
-    *,
-    only: Sequence[str] = facts.DEFAULT_ARCHIVES,
-    check_digest: bool = True,
-    digests: Mapping[str, str] | None = None,
-    part: Part = WHOLE,
-) -> list[OfficialArchive]:
-    """The archives that a download with these settings would request from a server; nothing is fetched.
-
-    Raises:
-        InputError: an existing file is a different one, by its size or the MD5 recorded at its last check.
-        UsageError: ``only`` names an unknown archive.
-    """
-    targets = _targets(layout, only, check_digest, digests or {})
-    is_in_part = _pick_train(targets, part) is not None
-    missing = [ARCHIVES[key] for key, target in targets.items() if not target.is_there()]
-    return [ARCHIVES[facts.TRAIN], *missing] if is_in_part and _missing_classes(layout, part) else missing
-
-
 def download(
     layout: Layout,
     options: DownloadOptions = DownloadOptions(),
@@ -266,17 +246,23 @@ def download_copy(
 
 
 def foresee(
-    layout: Layout, *, only: Sequence[str] = facts.DEFAULT_ARCHIVES, part: Part = WHOLE, check_digest: bool = True
+    layout: Layout,
+    *,
+    only: Sequence[str] = facts.DEFAULT_ARCHIVES,
+    part: Part = WHOLE,
+    check_digest: bool = True,
+    digests: Mapping[str, str] | None = None,
 ) -> tuple[Incoming, ...]:
     """The files that ``download`` would fetch with these settings, by published sizes; no server is asked.
 
     Sizes are estimates for classes, and for archives whose size is unpublished or not compared.
 
     Raises:
-        InputError, UsageError: as ``pending``.
+        InputError: an existing file is a different one, by its size or the MD5 recorded at its last check.
+        UsageError: ``only`` names an unknown archive.
     """
     layout.refuse_urls()
-    targets = _targets(layout, only, check_digest, {})
+    targets = _targets(layout, only, check_digest, digests or {})
     train = _pick_train(targets, part)
     incoming = []
     for key, target in targets.items():

@@ -97,7 +97,7 @@ class LocalStore:
         return [whole[start:stop] for start, stop in ranges]
 
     def view(self, name: str, *, in_order: bool = False) -> memoryview:
-        """The memory map of a file: only the pages that are used are read. Those of one ``in_order`` are read ahead."""
+        """The memory map of a file: only pages that are used are read; ``in_order``: the system reads ahead."""
         return map_file(self.folder / name, in_order=in_order)
 
     def create(self, name: str) -> LocalSink:
