@@ -258,7 +258,7 @@ def read(tf: Any, path: Path) -> Labels:
 
 def test_each_recipe_has_a_stand_in() -> None:
     """A new example needs a stand-in here; each says where its data is, its layout and the source of its counts."""
-    assert list(list_examples()) == sorted(sets())
+    assert list(list_examples()) == sorted([*sets(), "voc2012", "coco2017"])
     for name in list_examples():
         text = (Path(copy_example.__globals__["__file__"]).parent / f"{name}.yaml").read_text()
         assert [word for word in ("# Data: ", "# Layout: ", "# Counts: ", "\nexpected:") if word not in text] == [], (
@@ -318,3 +318,70 @@ def test_python_refuses_an_unknown_name(tmp_path: Path) -> None:
     """The error lists the names."""
     with pytest.raises(UsageError, match="no example 'x'"):
         copy_example("x", tmp_path / "x.yaml")
+
+
+# boxes -----------------------------------------------------------------------------------------------------------
+
+VOC_BOX = (
+    "<annotation><filename>{name}.jpg</filename><size><width>16</width><height>16</height><depth>3</depth></size>"
+    "<object><name>{label}</name><pose>Left</pose><truncated>1</truncated><difficult>0</difficult>"
+    "<bndbox><xmin>4</xmin><ymin>1</ymin><xmax>12</xmax><ymax>16</ymax></bndbox></object></annotation>"
+)
+
+
+def voc() -> Files:
+    """Two images of train, one of validation, and one of another task."""
+    names = {"2007_000027": "person", "2007_000032": "aeroplane", "2008_000002": "tvmonitor", "2009_000001": "cat"}
+    files = {f"JPEGImages/{name}.jpg": jpeg(name) for name in names}
+    files |= {f"Annotations/{name}.xml": VOC_BOX.format(name=name, label=names[name]).encode() for name in names}
+    files |= {"ImageSets/Main/train.txt": b"2007_000027\n2007_000032\n", "ImageSets/Main/val.txt": b"2008_000002\n"}
+    return {"VOCtrainval_11-May-2012.tar": tarred({f"VOCdevkit/VOC2012/{name}": files[name] for name in files})}
+
+
+def coco() -> Files:
+    """Two images of train, the second without a box, and one of validation."""
+    every = {"train2017": [9, 25], "val2017": [139]}
+    annotations = {}
+    for split, numbers in every.items():
+        images = [{"id": n, "file_name": f"{n:012d}.jpg", "width": 16, "height": 16} for n in numbers]
+        box = {"id": 1, "image_id": numbers[0], "category_id": 90, "bbox": [4, 0, 8, 16], "area": 128.0, "iscrowd": 0}
+        categories = [{"id": 1, "name": "person"}, {"id": 90, "name": "toothbrush"}]
+        captions = [{"id": n, "image_id": n, "caption": f"picture {n}"} for n in numbers]
+        annotations[f"instances_{split}"] = {"images": images, "annotations": [box], "categories": categories}
+        annotations[f"captions_{split}"] = {"images": images, "annotations": captions}
+    files = {f"annotations/{name}.json": json.dumps(value).encode() for name, value in annotations.items()}
+    zips = {split: zipped({f"{split}/{n:012d}.jpg": jpeg(str(n)) for n in own}) for split, own in every.items()}
+    return {**{f"{name}.zip": data for name, data in zips.items()}, "annotations_trainval2017.zip": zipped(files)}
+
+
+@pytest.mark.parametrize(
+    ("name", "files", "sizes", "texts"),
+    [
+        ("voc2012", voc, {"train": 2, "validation": 1}, {"person", "aeroplane", "tvmonitor"}),
+        ("coco2017", coco, {"train": 2, "validation": 1}, {"toothbrush"}),
+    ],
+)
+def test_an_example_with_boxes(
+    name: str, files: Callable[[], Files], sizes: dict[str, int], texts: set[str], tmp_path: Path, tf: Any
+) -> None:
+    """Its boxes and their names are those of the annotations; another number of images is refused."""
+    recipe = prepare(tmp_path, name, files(), {split: dict.fromkeys(range(count)) for split, count in sizes.items()})
+    text = re.sub(r', "classes": \d+', "", recipe.read_text())
+    recipe.write_text(text)
+    layout = Layout(tmp_path / "out")
+    convert(layout, ENGINE, dataset=RecipeSet.read(recipe))
+    assert verify(layout, ENGINE).problems == ()
+    found, boxes = dict.fromkeys(sizes, 0), []
+    for split in sizes:
+        for record in tf.data.TFRecordDataset(sorted(map(str, (tmp_path / "out").glob(f"{split}-*")))):
+            features = tf.train.Example.FromString(record.numpy()).features.feature
+            found[split] += 1
+            sides = [list(features[f"image/object/bbox/{side}"].float_list.value) for side in ("xmin", "xmax")]
+            names = features["image/object/class/text"].bytes_list.value
+            boxes += [(text.decode(), *side) for text, *side in zip(names, *sides, strict=True)]
+    assert found == sizes
+    assert {each[0] for each in boxes} == texts
+    assert {each[1:] for each in boxes} == {(0.25, 0.75)}
+    recipe.write_text(text.replace('"images": 3', '"images": 4'))
+    with pytest.raises(InputError, match="images expected"):
+        convert(Layout(tmp_path / "other"), ENGINE, dataset=RecipeSet.read(recipe))
