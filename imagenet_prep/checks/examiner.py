@@ -111,7 +111,7 @@ def no_words(wnid: str | None, filename: str) -> str:
     return ""
 
 
-_INCEPTION: Mapping[str, tuple[str, ...]] = {
+IN_INCEPTION: Mapping[str, tuple[str, ...]] = {
     "path": ("image/filename",),
     "label": ("image/class/label",),
     **{column: (f"image/{column}",) for column in ("encoded", "height", "width")},
@@ -131,7 +131,7 @@ class PromiseExaminer:
 
     features: Mapping[str, Mapping[str, object]]
     decode: bool = False
-    holders: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: _INCEPTION)
+    holders: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: IN_INCEPTION)
     classes: Mapping[int, str] = field(default_factory=dict)
 
     def examine(self, data: memoryview, split: str, *, intact: bool) -> Seen:
@@ -257,19 +257,6 @@ def check_jpeg(image: memoryview, stated: Mapping[str, object], *, decode: bool,
 def box_classes(settings: Mapping[str, Any]) -> dict[int, str]:
     """The names of boxes by label, from the settings in a recipe's manifest."""
     return {int(label): str(name) for label, name in settings.get("boxes", {}).items()}
-
-
-def holders(settings: Mapping[str, Any]) -> Mapping[str, tuple[str, ...]]:
-    """The features that hold each column, from the settings in a recipe's manifest."""
-    record = settings.get("record")
-    if not isinstance(record, dict):
-        return _INCEPTION
-    found: dict[str, tuple[str, ...]] = {}
-    for feature, each in record.items():
-        if isinstance(each, dict):
-            column = str(each.get("from"))
-            found[column] = (*found.get(column, ()), feature)
-    return found
 
 
 def _first(features: Mapping[str, Feature], names: tuple[str, ...], kind: type) -> object:

@@ -15,7 +15,7 @@ from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.escaping import command
 from imagenet_prep.reading.shard import Record, Shard, remedy
 from imagenet_prep.reading.shard_set import ShardSet
-from imagenet_prep.state.manifest import ILSVRC2012, Manifest, load_manifest
+from imagenet_prep.state.manifest import ILSVRC2012, Manifest, features_by_column, load_manifest
 from imagenet_prep.storage.layout import Layout, grown_from, parse_shard_name, shard_name
 from imagenet_prep.storage.location import local_path
 from imagenet_prep.tfrecord.example import KINDS, parse_example
@@ -233,11 +233,10 @@ def find_meaning(manifest: Manifest | None) -> Meaning:
 
 def find_roles(manifest: Manifest | None) -> dict[str, str]:
     """The feature for each role in the records of a set; without a manifest, those of Inception."""
-    record = manifest.settings.get("record") if manifest and manifest.dataset.kind != ILSVRC2012 else None
-    if not isinstance(record, dict):
+    held = features_by_column(manifest.settings) if manifest and manifest.dataset.kind != ILSVRC2012 else None
+    if held is None:
         return dict(_INCEPTION)
-    features = {value["from"]: name for name, value in sorted(record.items(), reverse=True)}
-    return {role: features[role] for role in _ROLES if role in features}
+    return {role: min(held[role]) for role in _ROLES if role in held}
 
 
 def held_by(record: Record) -> dict[str, Mapping[str, Any]]:

@@ -45,7 +45,7 @@ class RawSet(RecordSequence):
                 raise UsageError(what, "expected tars that are not compressed, zips or folders", hint)
         self.first_label = first_label
         self._place = str(planned.source)
-        self._catalog, self._recorder = catalog, _by_headers(planned.recorder)
+        self._catalog, self._recorder = catalog, planned.recorder.of_headers()
         self._starts = [0, *(plan.stop for plan in planned.plans)]
         self._opened: dict[int, Callable[[Row], Buffer]] = {}
 
@@ -136,8 +136,3 @@ class RawRecord(Record):
         if read is None:  # two threads may be here at once: either map will do
             read = self._opened[which] = self._catalog.containers[which].open()
         return read(self._catalog.row(self._row))
-
-
-def _by_headers(recorder: Recorder) -> Recorder:
-    """A recorder of the same records that decodes no images to prove them: training decodes them anyway."""
-    return recorder.of_headers() if isinstance(recorder, InceptionRecorder) else recorder

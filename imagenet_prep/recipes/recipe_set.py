@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from imagenet_prep.checks.dataset import Dataset, SetFindings
-from imagenet_prep.checks.examiner import Examiner, PromiseExaminer, box_classes, holders, no_words
+from imagenet_prep.checks.examiner import IN_INCEPTION, Examiner, PromiseExaminer, box_classes, no_words
 from imagenet_prep.datasets.declarations import MakingOptions
 from imagenet_prep.datasets.plan import PlannedSet, load_plan
 from imagenet_prep.errors import InputError, PrepError, UsageError
 from imagenet_prep.escaping import command
 from imagenet_prep.model import Engine, Problem, ProblemKind, Progress, State
-from imagenet_prep.state.manifest import RECIPE, Manifest, usable_manifest
+from imagenet_prep.state.manifest import RECIPE, Manifest, features_by_column, usable_manifest
 from imagenet_prep.storage.files import kind_of
 from imagenet_prep.storage.layout import Layout, grown_from
 from imagenet_prep.storage.location import AnyPath, local_or_none, locate
@@ -107,7 +107,9 @@ class RecipeSet(Dataset):
         """The examiner that compares each record with the promise."""
         assert self.manifest is not None
         settings = self.manifest.settings
-        return PromiseExaminer(self.manifest.dataset.features, decode, holders(settings), box_classes(settings))
+        held = features_by_column(settings)
+        holders = IN_INCEPTION if held is None else held
+        return PromiseExaminer(self.manifest.dataset.features, decode, holders, box_classes(settings))
 
     def check_set(self, inventory: Inventory, checked: Checked, examiner: Examiner, *, is_part: bool) -> SetFindings:
         """Whether the shards hold what the manifest counts: names may lack their folders, and be there twice."""

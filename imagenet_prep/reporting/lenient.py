@@ -6,7 +6,6 @@ verify reports the faults of a record; a page should still show the rest of it.
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +14,7 @@ from imagenet_prep.checks.examiner import no_words
 from imagenet_prep.images.jpeg import is_jpeg
 from imagenet_prep.images.png import is_png
 from imagenet_prep.model import Box
+from imagenet_prep.state.manifest import features_by_column
 from imagenet_prep.tfrecord.example import BytesList, ExampleError, Feature, FloatList, Int64List, parse_example
 from imagenet_prep.tfrecord.inception_reader import RecordError, read_record
 
@@ -72,14 +72,12 @@ _BY_RECIPE: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 
 def names_of(settings: Mapping[str, Any]) -> Names:
     """The names in the records of a recipe with these settings: the mapped ones, then the usual ones."""
-    record, features = settings.get("record"), defaultdict(list)
-    for feature, mapped in record.items() if isinstance(record, dict) else ():
-        features[str(mapped.get("from")) if isinstance(mapped, dict) else ""].append(feature)
+    held = features_by_column(settings)
     names = {
-        what: (*(name for column in columns for name in features[column]), *usual)
+        what: (*(name for column in columns for name in (held or {}).get(column, ())), *usual)
         for what, (columns, usual) in _BY_RECIPE.items()
     }
-    return names if isinstance(record, dict) else {**names, "image": ("image/encoded",)}
+    return {**names, "image": ("image/encoded",)} if held is None else names
 
 
 def look(data: memoryview, names: Names | None = None, words_of: Words = no_words) -> Shown | None:

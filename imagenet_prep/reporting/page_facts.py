@@ -13,7 +13,7 @@ from imagenet_prep.checks.verdict import SplitReport, Verdict
 from imagenet_prep.model import Problem
 from imagenet_prep.reporting.census import SHOWN_NAMES, Census, FeatureCensus, SplitCensus, Spread
 from imagenet_prep.reporting.samples import Copy, Sample
-from imagenet_prep.state.manifest import Manifest
+from imagenet_prep.state.manifest import Manifest, features_by_column
 from imagenet_prep.text import number_of, size_text
 
 SHOWN_PROBLEMS = 200
@@ -62,15 +62,13 @@ class Subject:
         """The subject of a known data set, from its manifest and its census."""
         if dataset.published is not None or manifest is None:
             return cls(dataset.name, dataset.splits, dataset.published)
-        record = manifest.settings.get("record")
-        mapped = record.values() if isinstance(record, dict) else None
+        held = features_by_column(manifest.settings)
         return cls(
             dataset.name,
             dataset.splits,
             thing="image" if census.has_images else "record",
             # records of Inception's layout hold labels; others do if the recipe says so
-            has_classes=mapped is None
-            or any(isinstance(each, dict) and each.get("from") == "label" for each in mapped),
+            has_classes=held is None or "label" in held,
             has_boxes=any(found.boxes.keys() - {0} for found in census.splits.values()),
             features=manifest.dataset.features,
         )

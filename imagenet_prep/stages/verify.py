@@ -78,7 +78,7 @@ def verify(
     if depth == "quick":
         problems += check_sizes(inventory, layout)
         problems += [] if share else _missing_splits(inventory, is_part)
-        verdict = Verdict(depth, (), _quick_totals(inventory), is_part, manifest is not None)
+        verdict = Verdict(depth, (), _totals(inventory, None), is_part, manifest is not None)
     else:
         foreign = () if inventory.infos else [layout.shard_path(name) for name in inventory.present]
         examiner = dataset.examiner(foreign, decode=depth == "decode")
@@ -173,33 +173,24 @@ def _missing_splits(inventory: Inventory, is_part: bool) -> list[Problem]:
     return [Problem(ProblemKind.MISSING_SHARD, split, "all its shards are missing", remedy) for split in missing]
 
 
-def _totals(inventory: Inventory, checked: Checked) -> tuple[SplitReport, ...]:
+def _totals(inventory: Inventory, checked: Checked | None) -> tuple[SplitReport, ...]:
+    """The totals of each split, as found; without ``checked``, those that manifest and sizes tell."""
     rows = []
     for split in inventory.splits:
-        found = checked.of(inventory.of(split))
-        rows.append(
-            SplitReport(
-                split=split,
-                shards=len(found),
-                records=sum(report.records for report in found),
-                expected=inventory.images[split],
-                classes=len(checked.labels[split]),
-                boxes=sum(report.boxes for report in found),
-                bytes=sum(inventory.sizes[report.name] for report in found),
+        recorded = inventory.manifest.totals.get(split) if inventory.manifest else None
+        names = [name for name in inventory.of(split) if name in (checked.reports if checked else inventory.sizes)]
+        records = classes = boxes = None
+        if checked:
+            found, classes = checked.of(names), len(checked.labels[split])
+            records, boxes = sum(report.records for report in found), sum(report.boxes for report in found)
+        elif recorded:
+            records, classes, boxes = (
+                sum(inventory.infos[name].records for name in names),
+                recorded.classes,
+                recorded.boxes,
             )
-        )
-    return tuple(rows)
-
-
-def _quick_totals(inventory: Inventory) -> tuple[SplitReport, ...]:
-    rows = []
-    for split in inventory.splits:
-        present = [name for name in inventory.of(split) if name in inventory.sizes]
-        totals = inventory.manifest.totals.get(split) if inventory.manifest else None
-        size = sum(inventory.sizes[name] for name in present)
-        classes, boxes = (totals.classes, totals.boxes) if totals else (None, None)
-        records = sum(inventory.infos[name].records for name in present) if totals else None
-        rows.append(SplitReport(split, len(present), records, inventory.images[split], classes, boxes, size))
+        size = sum(inventory.sizes[name] for name in names)
+        rows.append(SplitReport(split, len(names), records, inventory.images[split], classes, boxes, size))
     return tuple(rows)
 
 

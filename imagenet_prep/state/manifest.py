@@ -274,6 +274,18 @@ def _take_lines(file: BytesIO, shards: dict[str, ShardInfo]) -> Iterator[bytes]:
         yield line
 
 
+def features_by_column(settings: Mapping[str, Any]) -> dict[str, tuple[str, ...]] | None:
+    """The features that hold each column of a recipe's records; None for records of Inception's layout."""
+    record, found = settings.get("record"), dict[str, tuple[str, ...]]()
+    if not isinstance(record, dict):
+        return None
+    for feature, mapped in record.items():
+        if isinstance(mapped, dict):
+            column = str(mapped.get("from"))
+            found[column] = (*found.get(column, ()), feature)
+    return found
+
+
 def not_understood(what: str) -> InputError:
     """The error for a manifest with an invalid value in one place."""
     return InputError(
