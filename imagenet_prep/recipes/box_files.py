@@ -90,6 +90,8 @@ class BoxFile:
         """
         slack, sides = (RELATIVE_SLACK, (1, 1)) if size is None else (SLACK, size)
         xmin, ymin, xmax, ymax = corners
+        if 0 <= xmin < xmax <= sides[0] and 0 <= ymin < ymax <= sides[1]:  # true for nearly all
+            return xmin / sides[0], ymin / sides[1], xmax / sides[0], ymax / sides[1]
         shown = ", ".join(f"{value:g}" for value in corners)
         if not all(map(math.isfinite, corners)):
             raise fault(where, f"a box of {shown}", "expected finite numbers")
