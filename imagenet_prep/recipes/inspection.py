@@ -216,12 +216,12 @@ def _take_hidden(folder: Path, remarks: Remarks, known: frozenset[str]) -> dict[
     found, read = {}, Counter[str]()
     for name in list(remarks.passed.get(HIDDEN, ())):
         path = folder / name
-        size = path.stat().st_size if path.is_file() else _LARGEST + 1
-        if size <= _LARGEST and read[suffix_of(name)] < _MOST and _is_text(path):
-            read[suffix_of(name)] += 1
-            if mentions_half(path, known):
-                found[name] = size
-                remarks.passed[HIDDEN].remove(name)
+        read[path.suffix] += 1  # there may be one next to each image
+        if read[path.suffix] > _MOST or not path.is_file() or (size := path.stat().st_size) > _LARGEST:
+            continue
+        if _is_text(path) and mentions_half(path, known):
+            found[name] = size
+            remarks.passed[HIDDEN].remove(name)
     return found
 
 
