@@ -36,12 +36,7 @@ class _Spot(NamedTuple):
 
     @property
     def words(self) -> str:
-        return place_text(self.shard, self.number)
-
-
-def place_text(shard: str, number: int) -> str:
-    """The place of a record as text."""
-    return f"{shard} record {number}"
+        return f"{self.shard} record {self.number}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,12 +137,14 @@ def _compare(split: str, both: tuple[ComparedSet, ComparedSet], look_into: int, 
     rows = [dict(_rows(side, own, progress)) for side, own in zip(both, left, strict=True)]
     ours, theirs = rows
     in_both = [key for key in ours if key in theirs]
+    ours_only = [each for each in ours.items() if each[0] not in theirs]
+    theirs_only = [each for each in theirs.items() if each[0] not in ours]
     differing = (key for key in in_both if ours[key][3:] != theirs[key][3:])
     return replace(
         found,
         moved=sum(ours[key][:2] != theirs[key][:2] and ours[key][3:] == theirs[key][3:] for key in in_both),
-        only=(_names(ours, theirs), _names(theirs, ours)),
-        only_places=(_places(ours, theirs), _places(theirs, ours)),
+        only=(tuple(map(_name, ours_only)), tuple(map(_name, theirs_only))),
+        only_places=(tuple(place.words for _, place in ours_only), tuple(place.words for _, place in theirs_only)),
         differing=tuple(
             _differing(key[0], (ours[key], theirs[key]), both if number < look_into else None)
             for number, key in enumerate(differing)
@@ -170,13 +167,10 @@ def _rows(side: ComparedSet, names: Iterable[str], progress: Progress) -> Iterat
         progress.advance()
 
 
-def _names(ours: dict[_Key, _Spot], theirs: dict[_Key, _Spot]) -> tuple[str, ...]:
-    """The records in only one set, by name or place."""
-    return tuple(place.words if key[0][0] == "\0" else key[0] for key, place in ours.items() if key not in theirs)
-
-
-def _places(ours: dict[_Key, _Spot], theirs: dict[_Key, _Spot]) -> tuple[str, ...]:
-    return tuple(place.words for key, place in ours.items() if key not in theirs)
+def _name(row: tuple[_Key, _Spot]) -> str:
+    """The name of a record; without a name, its place."""
+    (name, _), place = row
+    return place.words if name[0] == "\0" else name
 
 
 def _differing(name: str, places: tuple[_Spot, _Spot], both: tuple[ComparedSet, ComparedSet] | None) -> DifferingRecord:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -23,7 +22,7 @@ from imagenet_prep.storage.layout import Layout, parse_shard_name
 from imagenet_prep.storage.lock import hold
 from imagenet_prep.storage.space import Need, refuse_lack
 from imagenet_prep.text import number_of
-from imagenet_prep.tfrecord.framing import FramingError, framing_digest
+from imagenet_prep.tfrecord.framing import OVERHEAD, FramingError, Index
 
 OF_RECORDS = frozenset(
     {
@@ -138,16 +137,15 @@ class _RecordCheck:
     infos: dict[str, ShardInfo]
 
     def __call__(self, name: str) -> bool:
-        lengths, crcs = array("Q"), array("I")
+        index = Index()
         try:
             for record in Shard.open(self.layout.shard_path(name)).framed():
                 if not record.intact:
                     return False
-                lengths.append(len(record.data))
-                crcs.append(record.crc)
+                index.add(len(record.data) + OVERHEAD, record.crc, "")
         except (FramingError, InputError):
             return False
-        return framing_digest(lengths, crcs) == self.infos[name].digest
+        return index.digest == self.infos[name].digest
 
 
 # the work ------------------------------------------------------------------------------------------------------
