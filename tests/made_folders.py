@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import json
+import pickle
+import struct
 import tarfile
+import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -84,6 +88,7 @@ FLAT = [f"{number}.jpg" for number in range(6)]
 LETTERS = {name: "ab"[number % 2] for number, name in enumerate(FLAT)}
 NUMBERS = {name: 3 + number % 2 for number, name in enumerate(FLAT)}
 CATS = {"cat/c1.jpg": "cat", "cat/c2.jpg": "cat", "dog/d1.jpg": "dog", "dog/d2.png": "dog"}
+SEVEN = {f"{kind}/x.{kind}": f"x.{kind}" for kind in ("jpg", "png", "gif", "webp", "bmp", "tif", "avif")}
 TWO = {name.rpartition("/")[2]: label for name, label in CATS.items()}
 
 
@@ -101,15 +106,87 @@ def rows(line: str, labels: Mapping[str, object] = LETTERS, header: str = "") ->
 def array(*shape: int) -> bytes:
     """An .npy."""
     buffer = io.BytesIO()
-    np.save(buffer, np.zeros(shape, np.uint8))
+    np.save(buffer, painted(*shape))
     return buffer.getvalue()
+
+
+def painted(*shape: int) -> np.ndarray[tuple[int, ...], np.dtype[np.uint8]]:
+    """Images of the colours that their names have as samples, channels last or first; zeros of any other shape."""
+    found = np.zeros(shape, np.uint8)
+    for number in range(shape[0] if len(shape) > 2 else 0):
+        colours = np.array(colour(f"{number:06}.png"), np.uint8)
+        found[number] = colours[0] if len(shape) == 3 else colours if shape[3] == 3 else colours[:, None, None]
+    return found
 
 
 def arrays(**shapes: tuple[int, ...]) -> bytes:
     """An .npz of several arrays."""
     buffer = io.BytesIO()
-    np.savez(buffer, **{name: np.zeros(shape, np.uint8) for name, shape in shapes.items()})
+    np.savez_compressed(buffer, **{name: painted(*shape) for name, shape in shapes.items()})
     return buffer.getvalue()
+
+
+def web(*samples: str) -> bytes:
+    """A WebDataset tar of "NAME LABEL"."""
+    files = {}
+    for sample in samples:
+        name, label = sample.split()
+        files |= {name: picture(name), f"{name.rpartition('.')[0]}.cls": label.encode()}
+    return tarred(files)
+
+
+def framed(*names: str) -> bytes:
+    """A TFRecord file of Examples, written by TensorFlow; the label is the name's number."""
+    import tensorflow as tf
+
+    with tempfile.NamedTemporaryFile() as file:
+        with tf.io.TFRecordWriter(file.name) as writer:
+            for name in names:
+                values = {
+                    "image/encoded": tf.train.Feature(bytes_list=tf.train.BytesList(value=[picture(name)])),
+                    "image/filename": tf.train.Feature(bytes_list=tf.train.BytesList(value=[name.encode()])),
+                    "image/class/label": tf.train.Feature(int64_list=tf.train.Int64List(value=[int(name[0])])),
+                }
+                writer.write(tf.train.Example(features=tf.train.Features(feature=values)).SerializeToString())
+        return Path(file.name).read_bytes()
+
+
+def parquet(*names: str, column: str = "image", label: str = "label", **more: list[object]) -> bytes:
+    """A file as Hugging Face's datasets write it; the label is 0 for odd names and 1 for even ones."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    images = [{"bytes": picture(name), "path": name} for name in names]
+    values = {column: images} if column else {}
+    values |= {label: [1 - int(name[0]) % 2 for name in names], **more}
+    classes = {key: {"_type": "ClassLabel", "names": ["cat", "dog"]} for key in (label, "coarse") if key in values}
+    metadata = {"huggingface": json.dumps({"info": {"features": classes}})}
+    buffer = io.BytesIO()
+    pq.write_table(pa.table(values).replace_schema_metadata(metadata), buffer)
+    return buffer.getvalue()
+
+
+def saved(values: object) -> bytes:
+    """An .npy of bytes."""
+    buffer = io.BytesIO()
+    np.save(buffer, np.array(values, np.uint8))
+    return buffer.getvalue()
+
+
+def idx(*shape: int) -> bytes:
+    """An IDX file."""
+    return bytes([0, 0, 8, len(shape)]) + struct.pack(f">{len(shape)}I", *shape) + painted(*shape).tobytes()
+
+
+def zipped(content: bytes) -> bytes:
+    """The same content, compressed by gzip."""
+    return gzip.compress(content)
+
+
+def batch(**labels: list[int]) -> bytes:
+    """A pickle as CIFAR has it."""
+    data = painted(len(next(iter(labels.values()))), 3, 32, 32).reshape(-1, 3072)
+    return pickle.dumps({"data": data, "filenames": ["x"] * len(data), **labels}, 2)
 
 
 def taken(files: Mapping[str, bytes | None], *said: str, layout: str | None = None, **right: Labels) -> Made:
@@ -143,6 +220,9 @@ IN_SPLITS = {
     "validation": {"b1.jpg": "cat", "b2.jpg": "dog"},
 }
 TWELVE = {f"{number}/p{number}.jpg": None for number in range(12)}
+HUB = {"train": ("1.jpg", "2.jpg", "3.png"), "test": ("4.jpg",)}
+NUMBERED = {"000000.npy": 0, "000001.npy": 0}
+MEDICAL = {"images": (8, 8, 3), "labels": (1,)}
 AMBIGUOUS = [f"{name}.tar" for name in ("part-1", "part-2")]
 
 FOLDERS: dict[str, Made] = {
@@ -174,11 +254,11 @@ FOLDERS: dict[str, Made] = {
     "hidden labels": taken(labelled(".labels.csv", CSV), "with .labels.csv", train=LETTERS),
     "hidden labels with a bad line": refused(labelled(".labels.csv", CSV + "x,y,z\n"), ".labels.csv, line 8"),
     "hidden labels of another form": refused(labelled(".labels", rows("{l}: {n}")), ".labels names at least half"),
-    "another format": refused({**images(*CATS), "dog/x.gif": None}, "1 .gif: dog/x.gif"),
-    "an image without an ending": refused(
-        {**images(*CATS), "dog/x": picture("x", "jpeg")}, "dog/x (JPEG)", "dog/x.jpg"
-    ),
-    "an image as .dat": refused({**images(*CATS), "dog/x.dat": picture("x", "png")}, "dog/x.dat (PNG)"),
+    "seven formats": taken(images(*SEVEN), train={name: name[2:] for name in SEVEN.values()}),
+    "a format that can't be read": refused({**images(*CATS), "dog/x.heic": b"x"}, "1 .heic: dog/x.heic"),
+    "an image without an ending": taken({**images(*CATS), "dog/x": picture("x", "jpeg")}, train={**TWO, "x": "dog"}),
+    "an image as .dat": taken({**images(*CATS), "dog/x.dat": picture("x.dat", "png")}, train={**TWO, "x.dat": "dog"}),
+    "a GIF as .jpg": taken({**images(*CATS), "dog/x.jpg": picture("x.jpg", "gif")}, train={**TWO, "x.jpg": "dog"}),
     # splits
     "train and val": taken(images(*SPLIT), **IN_SPLITS),
     "train and val in a folder": taken(images(*(f"set/{name}" for name in SPLIT)), **IN_SPLITS),
@@ -338,19 +418,111 @@ FOLDERS: dict[str, Made] = {
     ),
     "winter21": taken(TARS, train=WHOLE),
     "fall11": taken({"fall11_whole.tar": tarred(TARS)}, train=WHOLE),
-    "WebDataset": refused(
-        {"0.tar": tarred(_pictures("1.jpg", "2.jpg") | {"1.cls": b"0", "2.cls": b"1"})}, "WebDataset", "--as plain-tars"
+    "WebDataset": taken(
+        {"0.tar": web("1.jpg 3", "2.png 4"), "1.tar": web("3.jpg 3", "4.webp 4")},
+        "2 webdataset files with 4 samples",
+        train={"1.jpg": 3, "2.png": 4, "3.jpg": 3, "4.webp": 4},
     ),
+    "WebDataset by split": taken(
+        {f"{name}-00{number}.tar": web(f"{name}{number}.jpg cat") for name in ("train", "val") for number in (0, 1)},
+        train={"train0.jpg": "cat", "train1.jpg": "cat"},
+        validation={"val0.jpg": "cat", "val1.jpg": "cat"},
+    ),
+    "WebDataset with captions": taken(
+        {"0.tar": tarred(_pictures("1.jpg", "2.jpg") | {"1.txt": b"a cat", "2.txt": b"a dog"})},
+        train={"1.jpg": None, "2.jpg": None},
+    ),
+    "WebDataset with JSON": taken(
+        {
+            "0.tar": tarred(
+                _pictures("1.jpg", "2.jpg") | {f"{n}.json": b'{"label": %d, "more": {}}' % n for n in (1, 2)}
+            )
+        },
+        "more: not read",
+        train={"1.jpg": 1, "2.jpg": 2},
+    ),
+    "WebDataset without a label": refused(
+        {"0.tar": tarred(_pictures("1.jpg", "2.jpg") | {"1.cls": b"0"})}, "0/2.jpg has no cls", "label: false"
+    ),
+    "WebDataset without an image": refused(
+        {"0.tar": tarred(_pictures("1.jpg") | {"1.cls": b"0", "2.cls": b"0"})}, "has no image for 0/2"
+    ),
+    "WebDataset with masks": taken(
+        {"0.tar": tarred(_pictures("1.jpg") | {"1.cls": b"5", "1.seg.png": picture("x.png")})},
+        "1 .seg.png in tars: not read",
+        train={"1.jpg": 5},
+    ),
+    "TFRecords by split": taken(
+        {"a-train.tfrecord": framed("1.jpg", "2.jpg"), "a-test.tfrecord": framed("3.png")},
+        train={"1.jpg": 1, "2.jpg": 2},
+        test={"3.png": 3},
+    ),
+    "a cut TFRecord": refused({"a.tfrecord": framed("1.jpg", "2.jpg")[:-5]}, "a.tfrecord, record 1"),
+    "parquet": taken(
+        {f"data/{split}-00000-of-00001.parquet": parquet(*names) for split, names in HUB.items()},
+        "cat 0, dog 1",
+        train={"1.jpg": "cat", "2.jpg": "dog", "3.png": "cat"},
+        test={"4.jpg": "dog"},
+    ),
+    "parquet with other columns": taken(
+        {"a.parquet": parquet("1.jpg", "2.jpg", column="img", label="fine", caption=["a", "b"])},
+        train={"1.jpg": "cat", "2.jpg": "dog"},
+    ),
+    "parquet with two labels": refused(
+        {"a.parquet": parquet("1.jpg", "2.jpg", label="fine", coarse=[0, 1])}, "labels in fine and in coarse"
+    ),
+    "parquet of numbers": refused({"a.parquet": parquet("1.jpg", column="")}, "a.parquet holds no images"),
     "images outside of tars": refused(
         {**images(*CATS), "more.tar": TARS["n00000001.tar"]}, "1 tars that would not be read"
     ),
     "a zip beside images": refused({**images(*CATS), "more.zip": b"PK\3\4"}, "more.zip", "unpack"),
     # arrays
     "arrays in class folders": taken({"a/1.npy": array(2), "b/2.npy": array(2)}, train={"1.npy": 0, "2.npy": 1}),
-    "X and y": refused({"X_train.npy": array(6, 4), "y_train.npy": array(6)}, "X_train.npy", "--as unlabelled"),
-    "an npz of four": refused(
-        {"mnist.npz": arrays(x_train=(6, 2), y_train=(6,))}, "mnist.npz holds 2 arrays: x_train, y_train"
+    "X and y": taken(
+        {"X_train.npy": array(3, 8, 8), "y_train.npy": saved([7, 8, 7])},
+        train={"000000.png": 7, "000001.png": 8, "000002.png": 7},
     ),
+    "X and y of numbers": taken({"X_train.npy": array(2, 4), "y_train.npy": array(2)}, train=NUMBERED),
+    "an npz of four": taken(
+        {"mnist.npz": arrays(x_train=(2, 8, 8), y_train=(2,), x_test=(1, 8, 8), y_test=(1,))},
+        train={"000000.png": 0, "000001.png": 0},
+        test={"000000.png": 0},
+    ),
+    "MedMNIST": taken(
+        {"p.npz": arrays(**{f"{s}_{n}": (2, *r) for s in ("train", "val") for n, r in MEDICAL.items()})},
+        train={"000000.png": 0, "000001.png": 0},
+        validation={"000000.png": 0, "000001.png": 0},
+    ),
+    "MNIST": taken(
+        {
+            **{"train-images-idx3-ubyte": idx(2, 8, 8), "train-labels-idx1-ubyte": idx(2)},
+            **{"t10k-images-idx3-ubyte.gz": zipped(idx(1, 8, 8)), "t10k-labels-idx1-ubyte.gz": zipped(idx(1))},
+        },
+        train={"000000.png": 0, "000001.png": 0},
+        test={"000000.png": 0},
+    ),
+    "CIFAR": taken(
+        {
+            "data_batch_1": batch(labels=[0, 1]),
+            "test_batch": batch(labels=[1]),
+            "batches.meta": pickle.dumps({"label_names": ["cat", "dog"]}, 2),
+        },
+        "cat 0, dog 1",
+        train={"000000.png": "cat", "000001.png": "dog"},
+        test={"000000.png": "dog"},
+    ),
+    "CIFAR-100": taken(
+        {
+            "train": batch(fine_labels=[0, 1], coarse_labels=[1, 1]),
+            "meta": pickle.dumps({"fine_label_names": ["cat", "dog"], "coarse_label_names": ["a", "b"]}, 2),
+        },
+        train={"000000.png": "cat", "000001.png": "dog"},
+    ),
+    "a pickle that runs code": refused({"data_batch_1": pickle.dumps(print)}, "names builtins.print"),
+    "labels that are too few": refused(
+        {"x_train.npy": array(6, 8, 8), "y_train.npy": array(5)}, "x_train (6, 8, 8)", "y_train (5,)"
+    ),
+    "a cut npz": refused({"mnist.npz": arrays(x_train=(2, 8, 8), y_train=(2,))[:-30]}, "mnist.npz"),
     "images beside arrays": refused(
         images(*FLAT) | {f"{n}.npy": array(3) for n in range(6)}, "6 .npy next to 6 images"
     ),

@@ -135,7 +135,7 @@ INPUTS = {
         "",
     ),
     "a file beside class folders": ("source: {folders: loose}\n", "x.png is in no class folder", "loose/CLASS/FILE"),
-    "a GIF": ("source: {folders: gifs}\n", "1 file can't be read as an image, rose/0.gif first", ".jpeg, .jpg, .png"),
+    "a PPM": ("source: {folders: ppms}\n", "1 file can't be read as an image, rose/0.ppm first", ".jpg, .jpeg, .png"),
     "a link of a folder": ("source: {folders: linked}\n", "linked/rose is a link to another folder", ""),
     "a link to nowhere": ("source: {folders: nowhere}\n", "nowhere/rose/0.png can't be read", "No such file"),
     "a tar that is cut": ("source: {tar: cut.tar}\n", "cut.tar is damaged at byte", ""),
@@ -158,11 +158,11 @@ INPUTS = {
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """Everything that the recipes above speak of."""
-    for name in ("flowers/daisy", "flowers/rose", "arrays", "hollow/daisy", "hollow/rose", "loose/rose", "gifs/rose"):
+    for name in ("flowers/daisy", "flowers/rose", "arrays", "hollow/daisy", "hollow/rose", "loose/rose", "ppms/rose"):
         (tmp_path / name).mkdir(parents=True)
-    for name in ("flowers/daisy/0", "flowers/rose/0", "hollow/daisy/0", "loose/rose/0", "loose/x", "gifs/rose/1"):
+    for name in ("flowers/daisy/0", "flowers/rose/0", "hollow/daisy/0", "loose/rose/0", "loose/x", "ppms/rose/1"):
         Image.new("RGB", (4, 4)).save(tmp_path / f"{name}.png")
-    Image.new("L", (4, 4)).save(tmp_path / "gifs/rose/0.gif")
+    Image.new("L", (4, 4)).save(tmp_path / "ppms/rose/0.ppm")
     for number in range(2):
         np.save(tmp_path / "arrays" / f"{number}.npy", np.arange(3))
     for name in ("linked", "nowhere/rose", "odd/rose"):

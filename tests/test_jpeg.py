@@ -140,10 +140,16 @@ def test_padding_behind_the_image_is_taken(padding: bytes) -> None:
     [
         pytest.param(b"", "empty", id="empty"),
         pytest.param(b"\xff\xd8", "not a JPEG", id="two-bytes"),
-        pytest.param(_save(NOISE, "GIF"), "not a JPEG: it starts with 47 49 46 38", id="gif"),
-        pytest.param(_save(NOISE, "BMP"), "not a JPEG", id="bmp"),
-        pytest.param(_save(NOISE, "TIFF"), "not a JPEG", id="tiff"),
-        pytest.param(_save(NOISE, "WEBP"), "not a JPEG", id="webp"),
+        pytest.param(_save(NOISE, "PPM"), "not a JPEG: it starts with 50 36 0a", id="ppm"),
+        pytest.param(_save(NOISE, "GIF")[:200], "does not decode", id="gif"),
+        pytest.param(_save(NOISE, "BMP")[:200], "does not decode", id="bmp"),
+        pytest.param(_save(NOISE, "TIFF")[:200], "TIFF", id="tiff"),
+        pytest.param(_save(NOISE, "WEBP")[:200], "does not decode", id="webp"),
+        pytest.param(_save(NOISE, "AVIF")[:200], "does not decode", id="avif"),
+        pytest.param(b"\0\0\0\x18ftypheic" + bytes(40), "HEIC can't be read", id="heic"),
+        pytest.param(
+            _save(NOISE, "TIFF", save_all=True, append_images=[Image.new("RGB", (4, 4))]), "pages", id="pages"
+        ),
         pytest.param(b"<!DOCTYPE html><html><body>Sign in</body></html>", "not a JPEG", id="html"),
         pytest.param(bytes(5000), "not a JPEG", id="zeros"),
         pytest.param(b"\xff\xd8\xff\xd9" * 3, "no frame header", id="no-frame"),

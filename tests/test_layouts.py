@@ -157,20 +157,21 @@ def test_folders_within_classes(tmp_path: Path) -> None:
 # formats -------------------------------------------------------------------------------------------------------
 
 
-def test_a_tiff_among_photographs_is_a_choice(tmp_path: Path) -> None:
-    """One TIFF does not turn all of them into numbers."""
-    save(tmp_path / "in", *numbered("cat/{}.jpg"), *numbered("dog/{}.jpg"), "dog/scan.tif")
-    said = refused(tmp_path)
-    assert "1 .tif among 12 images" in said
-    assert "content: pixels" in said
+def test_other_formats_become_jpegs_and_a_recipe_says_so_before(tmp_path: Path) -> None:
+    """One TIFF does not turn photographs into numbers: it becomes a JPEG, as init and convert say."""
+    save(tmp_path / "in", *numbered("cat/{}.jpg"), *numbered("dog/{}.jpg"), "dog/scan.tif", "dog/x.webp")
+    summary, made = proposed(tmp_path)
+    assert "# 1 .tif, 1 .webp become JPEGs" in summary.text
+    assert "1 .tif, 1 .webp become JPEGs" in made.notes
 
 
 def test_formats_that_cannot_be_read_are_counted(tmp_path: Path) -> None:
     """Every type with its number, by init and by convert; with skip_bad they are set aside and recorded."""
     save(tmp_path / "in", *numbered("cat/{}.jpg"), *numbered("dog/{}.jpg"))
-    save(tmp_path / "in", *numbered("dog/a{}.gif", 3), *numbered("cat/b{}.webp", 2), "cat/c.bmp")
+    save(tmp_path / "in", *numbered("dog/a{}.ppm", 3), *numbered("cat/b{}.jp2", 2), "cat/c.pgm")
+    (tmp_path / "in/cat/c.pgm").rename(tmp_path / "in/cat/c.heic")
     for said in (refused(tmp_path), refused_by_convert(tmp_path)):
-        assert "3 .gif, 2 .webp, 1 .bmp" in said
+        assert "3 .ppm, 2 .jp2, 1 .heic" in said
     made = plan(tmp_path, "source: {folders: in}\nskip_bad: true\nshards: 2\n")
     summary = convert(Layout(tmp_path / "out"), ENGINE, dataset=RecipeSet.read(made.path))
     assert (summary.splits[0].images, summary.set_aside) == (12, 6)
@@ -178,7 +179,7 @@ def test_formats_that_cannot_be_read_are_counted(tmp_path: Path) -> None:
 
 def test_files_set_aside_by_the_option_alone_are_known_to_repair(tmp_path: Path) -> None:
     """Their recipe doesn't say skip_bad, but the manifest says that images were set aside."""
-    save(tmp_path / "in", *numbered("cat/{}.jpg"), *numbered("dog/{}.jpg"), "dog/x.gif")
+    save(tmp_path / "in", *numbered("cat/{}.jpg"), *numbered("dog/{}.jpg"), "dog/x.ppm")
     (tmp_path / "recipe.yaml").write_text("source: {folders: in}\nshards: 2\n")
     command = [sys.executable, "-m", "imagenet_prep"]
     given = ["--config", tmp_path / "recipe.yaml", "--skip-bad"]
@@ -201,7 +202,7 @@ def test_many_files_are_told_from_masks_in_no_time() -> None:
 
 def test_every_obstacle_is_named_in_one_pass(tmp_path: Path) -> None:
     """Links, odd names, odd formats and loose files: one error of three lines has them all."""
-    save(tmp_path / "in", *numbered("cat/{}.jpg"), *numbered("dog/{}.jpg"), "loose.jpg", "dog/x.gif")
+    save(tmp_path / "in", *numbered("cat/{}.jpg"), *numbered("dog/{}.jpg"), "loose.jpg", "dog/x.ppm")
     (tmp_path / "in/link").symlink_to("cat")
     (tmp_path / "in/nowhere").symlink_to("gone")
     (tmp_path / "in/cat/self.jpg").symlink_to("self.jpg")
@@ -217,7 +218,7 @@ def test_every_obstacle_is_named_in_one_pass(tmp_path: Path) -> None:
             "pipe.jpg is not a file",
         ):
             assert part in said, part
-        for part in ("can't be written: 'cat/a\\nb.jpg'", "1 .gif", "loose.jpg is in no class folder"):
+        for part in ("can't be written: 'cat/a\\nb.jpg'", "1 .ppm", "loose.jpg is in no class folder"):
             assert part in said, part
         assert "3 of 15 files are called as masks" in said
 

@@ -243,7 +243,8 @@ def test_labels_can_skip_and_ignore(scans: Path) -> None:
     recipe = "source: {files: 'scans/*.png'}\nlabels: {file: labels.csv, missing: ignore, unlabelled: skip}"
     made = plan(scans, recipe)
     assert names(made.splits[0]) == ["scans/0.png", "scans/1.png"]
-    assert len(made.notes) == 2
+    assert made.notes[0] == "2 .png become JPEGs"
+    assert len(made.notes) == 3
 
 
 def test_the_first_label_is_said_or_follows_from_the_record(flowers: Path) -> None:

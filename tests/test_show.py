@@ -111,7 +111,7 @@ def test_what_just_fits_is_not_cut(tmp_path: Path) -> None:
         "17 bytes: " + " ".join(["ff"] * 16) + " ...",
         "0, 1, 2, 3, 4, 5, 6, 7",
         "0, 1, 2, 3, 4, 5, 6, 7, ... (9 values)",
-        "PNG, 24 bytes, 3 x 5 pixels",
+        "PNG, 24 bytes, its size can't be read",
         "PNG, 23 bytes, its size can't be read",
     ]
     steps = {count: (Int64List((1,)),) * count for count in (8, 9)}

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
 from imagenet_prep.images import jpeg, pixels, png
+from imagenet_prep.images.formats import format_of
 from imagenet_prep.model import Problem, ProblemKind
 from imagenet_prep.tfrecord.detection import EDGES, FEATURES
 from imagenet_prep.tfrecord.example import KINDS, BytesList, ExampleError, Feature, Int64List, parse_example
@@ -120,7 +121,7 @@ IN_INCEPTION: Mapping[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class PromiseExaminer:
-    """Compares records with a recipe's promise; with ``decode``, decodes every JPEG in them too.
+    """Compares records with a recipe's promise; with ``decode``, decodes every image in them too.
 
     Args:
         features: by name, each feature's "kind", whether it is "optional", and how many "values" (None: any).
@@ -199,9 +200,11 @@ class PromiseExaminer:
             yield from check_objects(objects, self.classes)
             yield from self._check_mask(features)
         image = self._held(features, "encoded", BytesList)
-        if isinstance(image, memoryview) and jpeg.is_jpeg(image):
+        kind = format_of(image) if isinstance(image, memoryview) else ""
+        if isinstance(image, memoryview) and kind:
             stated = {side: self._held(features, side, Int64List) for side in ("width", "height")}
-            yield from check_jpeg(image, stated, decode=self.decode)
+            check = check_jpeg if kind == "JPEG" else _check_other
+            yield from check(image, stated, decode=self.decode)
 
 
 def check_objects(values: Mapping[str, Sequence[Any]], classes: Mapping[int, str]) -> Iterator[Finding]:
@@ -246,11 +249,27 @@ def check_jpeg(image: memoryview, stated: Mapping[str, object], *, decode: bool,
     except jpeg.ImageError as error:
         yield Finding(ProblemKind.BAD_IMAGE, str(error))
         return
-    if (*stated.values(),) == header[:2]:  # nearly always
+    yield from _compare_sides("JPEG", stated, header[:2])
+
+
+def _check_other(image: memoryview, stated: Mapping[str, object], *, decode: bool) -> Iterator[Finding]:
+    """The same for an image of another format."""
+    try:
+        kind, width, height, _ = pixels.read_facts(image)
+        if decode:
+            pixels.decode_rgb(image)
+    except jpeg.ImageError as error:
+        yield Finding(ProblemKind.BAD_IMAGE, str(error))
         return
-    for (name, got), expected in zip(stated.items(), (header.width, header.height), strict=True):
+    yield from _compare_sides(kind, stated, (width, height))
+
+
+def _compare_sides(kind: str, stated: Mapping[str, object], sides: tuple[int, int]) -> Iterator[Finding]:
+    if (*stated.values(),) == sides:  # nearly always
+        return
+    for (name, got), expected in zip(stated.items(), sides, strict=True):
         if got not in (None, expected):
-            detail = f"{name} of a JPEG: expected {expected}, got {got}"
+            detail = f"{name} of a {kind}: expected {expected}, got {got}"
             yield Finding(ProblemKind.SIZE_MISMATCH, detail, str(expected), str(got))
 
 

@@ -151,15 +151,18 @@ def _print_set_aside(count: int) -> None:
 
 def _print_changes(repairs: Sequence[str]) -> None:
     """Print changes to images other than encoding; ``repairs`` are those of ShardInfo."""
+    from imagenet_prep.images.formats import ENDINGS, LOST
     from imagenet_prep.images.prepare import TURNED, count_changes
 
     repaired = [each for each in repairs if not each.endswith(f" ({TURNED})")]
     if repaired:
         tell(f"  repaired: {listed(repaired, 5)}")
     counts = count_changes(repairs)
-    if counts["png"]:
-        lost = [f"{name} of {counts[name]:,}" for name in ("16 bits", "palette", "alpha") if counts[name]]
-        what = f"{number_of(counts['png'], 'PNG')} became {'an 8-bit JPEG' if counts['png'] == 1 else '8-bit JPEGs'}"
+    changed = {kind: counts[kind.lower()] for kind in ENDINGS if counts[kind.lower()]}
+    if changed:
+        lost = [f"{name} of {counts[name]:,}" for name in LOST if counts[name]]
+        what = " and ".join(number_of(count, kind) for kind, count in changed.items())
+        what += f" became {'an 8-bit JPEG' if sum(changed.values()) == 1 else '8-bit JPEGs'}"
         tell(f"  {what}" + (f": lost {', '.join(lost)}" if lost else ""))
     if counts[TURNED]:
         tell(f"  rotated by their EXIF orientation: {number_of(counts[TURNED], 'image')}")

@@ -14,7 +14,7 @@ import warnings
 import zipfile
 import zlib
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from imagenet_prep.images import jpeg, pixels, png
 from imagenet_prep.images.jpeg import ImageError, check_claim
@@ -31,7 +31,7 @@ Buffer = bytes | memoryview
 MAX_BYTES = 1 << 31
 """Larger arrays are refused: no record can hold one."""
 
-_DEFLATES_TO = 1032
+DEFLATES_TO = 1032
 """The most bytes that one byte of deflated data can expand to."""
 
 _ZIP = b"PK\x03\x04"
@@ -79,7 +79,7 @@ def _member(data: Buffer, key: str | None) -> bytes:
                 raise ArrayError(f"it has no array {key!r}, only {listed(names, 5) or 'none'}")
             if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
                 raise ArrayError("its array is compressed in a way that NumPy never does: save it again")
-            if info.file_size > min(MAX_BYTES, _DEFLATES_TO * len(data)):
+            if info.file_size > min(MAX_BYTES, DEFLATES_TO * len(data)):
                 raise ArrayError(f"its array claims {info.file_size:,} bytes: more than {len(data):,} bytes can hold")
             with archive.open(info) as stream:
                 return stream.read(info.file_size + 1)
@@ -89,25 +89,36 @@ def _member(data: Buffer, key: str | None) -> bytes:
         raise ArrayError(f"the .npz is damaged: {error}") from None
 
 
-def _parse_npy(data: Buffer) -> Array:
-    import numpy as np
+def read_npy_header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """Shape, whether it is in Fortran order, and type of an .npy; its values follow.
+
+    Raises:
+        ArrayError: the header is damaged, or it holds objects, complex numbers or texts.
+    """
     from numpy.lib import format as npy
 
-    if bytes(data[:6]) != _MAGIC:
-        raise ArrayError("it is empty" if len(data) == 0 else f"not an .npy: it starts with {bytes(data[:4]).hex(' ')}")
-    head = io.BytesIO(data[: 1 << 16])
     try:
-        version = npy.read_magic(head)
+        version = npy.read_magic(file)
         read = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}.get(version)
         if read is None:
             raise ArrayError(f"version {version[0]}.{version[1]} of .npy: expected 1.0 or 2.0")
-        shape, is_fortran, dtype = read(head)
+        shape, is_fortran, dtype = read(file)
     except ArrayError:
         raise
     except Exception as error:  # noqa: BLE001 - any failure of NumPy's parser is the file's fault
         raise ArrayError(f"the .npy's header is damaged: {error}") from None
     if dtype.kind not in _KINDS or dtype.itemsize > 8:
         raise ArrayError(f"it holds {dtype}: expected bool, integers or floats of at most 64 bits")
+    return shape, is_fortran, dtype
+
+
+def _parse_npy(data: Buffer) -> Array:
+    import numpy as np
+
+    if bytes(data[:6]) != _MAGIC:
+        raise ArrayError("it is empty" if len(data) == 0 else f"not an .npy: it starts with {bytes(data[:4]).hex(' ')}")
+    head = io.BytesIO(data[: 1 << 16])
+    shape, is_fortran, dtype = read_npy_header(head)
     size, found = prod(shape) * dtype.itemsize, len(data) - head.tell()
     if size != found or min(shape, default=0) < 0:
         raise ArrayError(f"the .npy is cut or damaged: {size:,} bytes of data expected, {found:,} found")
@@ -127,6 +138,34 @@ def rescale(array: Array, lower: float, upper: float) -> Array:
     if np.isnan(values).any():
         raise ArrayError("it holds NaN: it can't be rescaled to [0, 1]")
     return ((values - lower) / (upper - lower)).astype(np.float32)
+
+
+def is_picture(shape: tuple[int, ...], dtype: np.dtype[Any]) -> bool:
+    """Whether an array is grey, grey with alpha, RGB or RGBA of 8 bits, with its channels first or last."""
+    if dtype.name != "uint8" or len(shape) not in (2, 3) or min(shape) < 1:
+        return False
+    return len(shape) == 2 or shape[2] <= 4 or shape[0] in (1, 3)
+
+
+def png_of(data: Buffer) -> bytes:
+    """A picture in an .npy as a PNG, with every value as it is."""
+    from PIL import Image
+
+    array = parse_array(data)
+    if not is_picture(array.shape, array.dtype):
+        raise ArrayError(f"an array of shape {array.shape} and type {array.dtype} is no picture")
+    if array.ndim == 3 and array.shape[2] > 4:
+        array = array.transpose(1, 2, 0)
+    if array.ndim == 3 and array.shape[2] == 1:
+        array = array[:, :, 0]
+    buffer = io.BytesIO()
+    Image.fromarray(array.copy()).save(buffer, "PNG")
+    return buffer.getvalue()
+
+
+def is_npy(data: Buffer) -> bool:
+    """Whether the bytes start as an .npy does."""
+    return data[:1] == b"\x93" and bytes(data[:6]) == _MAGIC
 
 
 def raw_bytes(array: Array) -> bytes:

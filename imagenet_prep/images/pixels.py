@@ -11,9 +11,10 @@ import io
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from imagenet_prep.images import jpeg, png
+from imagenet_prep.images.formats import ENDINGS, format_of
 from imagenet_prep.images.jpeg import MAX_PIXELS, ImageError, check_claim
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ differs from full-size decoding by less than a level on average, and by 8 at mos
 
 Part = tuple[int, int, int, int]
 """A part of an image in pixels: top, left, height, width."""
+_ORIENTATION = 0x0112
 
 MAX_SIDE = 65_500
 """libjpeg's own limit, in pixels."""
@@ -166,11 +168,13 @@ def encode_webp(image: Image.Image, quality: int) -> bytes:
 
 
 def decode_rgb(data: Buffer) -> Image.Image:
-    """Decode a JPEG or PNG to RGB, EXIF rotation not applied; alpha is dropped, as TensorFlow's decoder does.
+    """Decode an image to RGB, EXIF rotation not applied; alpha is dropped, as TensorFlow's decoder does.
 
     Raises:
         ImageError: it can't be decoded, or its bytes can't fill the size that it claims.
     """
+    if (kind := format_of(data)) not in ("", "JPEG", "PNG"):
+        return decode_other(data, kind)[0]
     if png.is_png(data):
         of_png = png.read_header(data)
         check_claim(of_png.width, of_png.height, len(data), of_png.depth)
@@ -193,7 +197,7 @@ def decode_array(data: Buffer, min_side: int | None = None) -> NDArray[np.uint8]
     import numpy as np
 
     smaller = {} if min_side is None else {"min_width": min_side, "min_height": min_side, "min_factor": 2}
-    pixels = None if png.is_png(data) else _decoded(data, jpeg.read_header(data), colorspace="RGB", **smaller)
+    pixels = None if not jpeg.is_jpeg(data) else _decoded(data, jpeg.read_header(data), colorspace="RGB", **smaller)
     return np.array(decode_rgb(data)) if pixels is None else pixels
 
 
@@ -209,15 +213,15 @@ def decode_part(data: Buffer, choose: Callable[[int, int], Part], side: int) -> 
     """
     import numpy as np
 
-    header = png.read_header(data) if png.is_png(data) else jpeg.read_header(data)
+    header = read_facts(data)
     top, left, height, width = part = choose(header.height, header.width)
     if not (0 <= top < top + height <= header.height and 0 <= left < left + width <= header.width):
         raise ValueError(f"the part {part} is not within {header.height} x {header.width} pixels")
     side = max(side, 16)  # enough to tell the scale by the width
     pixels = None
-    if isinstance(header, jpeg.JpegHeader):
+    if header.kind == "JPEG":
         smaller = {"min_width": -(-side * header.width // width), "min_factor": 2}
-        pixels = _decode_above(data, header, top + height, side / height, smaller)
+        pixels = _decode_above(data, jpeg.read_header(data), top + height, side / height, smaller)
     if pixels is None:
         pixels = np.array(decode_rgb(data))
     eighths = round(8 * pixels.shape[1] / header.width)
@@ -257,6 +261,66 @@ def _decode_above(
     return _decoded(data, header, colorspace="RGB", **smaller)
 
 
+def decode_other(data: Buffer, kind: str) -> tuple[Image.Image, tuple[str, ...], int]:
+    """An image of another format than JPEG and PNG, in RGB; what a JPEG of it loses; and its EXIF orientation.
+
+    Of an animation it is the first frame. A TIFF is turned already.
+
+    Raises:
+        ImageError: it can't be decoded, has several pages, or more than 16 bits a sample.
+    """
+    from PIL import Image, ImageFile
+
+    if kind not in ENDINGS:
+        raise ImageError(f"{kind} can't be read: convert it to JPEG or PNG")
+    if kind == "TIFF":
+        from imagenet_prep.images.arrays import decode_raster
+
+        samples = decode_raster(data)
+        is_wide, channels = samples.dtype.itemsize > 1, samples.shape[2]
+        grey_or_rgb = samples[:, :, : channels - (channels in (2, 4))]
+        found = Image.fromarray(
+            (grey_or_rgb >> 8 if is_wide else grey_or_rgb).astype("u1").squeeze(2 if channels < 3 else ())
+        )
+        return found.convert("RGB"), _named({"16 bits": is_wide, "alpha": channels in (2, 4)}), 1
+    with opened(data, kind) as image:
+        assert isinstance(image, ImageFile.ImageFile)
+        check_claim(image.width, image.height, len(data))
+        image.load()
+        lost = {"alpha": image.has_transparency_data, "other frames": getattr(image, "n_frames", 1) > 1}
+        return _as_rgb(image), _named(lost), image.getexif().get(_ORIENTATION, 1)
+
+
+def _named(facts: dict[str, bool]) -> tuple[str, ...]:
+    return tuple(name for name, is_so in facts.items() if is_so)
+
+
+class ImageFacts(NamedTuple):
+    """An image's format, its size in pixels, and its channels once decoded."""
+
+    kind: str
+    width: int
+    height: int
+    channels: int
+
+
+def read_facts(data: Buffer) -> ImageFacts:
+    """Format, size and channels of an image, without decoding.
+
+    Raises:
+        ImageError: it is damaged, or of no known format.
+    """
+    if png.is_png(data):
+        of_png = png.read_header(data)
+        return ImageFacts("PNG", of_png.width, of_png.height, of_png.channels)
+    kind = format_of(data)
+    if kind in ("", "JPEG"):
+        return ImageFacts("JPEG", *jpeg.read_header(data))
+    with opened(data, kind) as image:
+        channels = 3 + image.has_transparency_data if image.mode == "P" else len(image.getbands())
+        return ImageFacts(kind, image.width, image.height, channels)
+
+
 @contextlib.contextmanager
 def opened(data: Buffer, *formats: str) -> Iterator[ImageFile]:
     """An image file of one of these formats, opened by Pillow; errors of Pillow in the block are covered too.
@@ -283,11 +347,12 @@ def opened(data: Buffer, *formats: str) -> Iterator[ImageFile]:
 def _as_rgb(image: Image.Image) -> Image.Image:
     from PIL import Image, ImageChops
 
-    if image.mode == "CMYK" and "adobe" not in image.info:
+    if image.mode == "CMYK" and image.format == "JPEG" and "adobe" not in image.info:
         # Pillow treats every CMYK JPEG as inverted; without Adobe's marker it is not.
         return ImageChops.invert(image).convert("RGB")
-    if image.mode == "I;16":  # Pillow would clip it; TensorFlow uses the high byte, here the second of two
-        return Image.frombytes("L", image.size, image.tobytes()[1::2]).convert("RGB")
+    if image.mode in ("I;16", "I;16B"):  # Pillow would clip it; TensorFlow uses the high byte
+        high = slice(1, None, 2) if image.mode == "I;16" else slice(0, None, 2)
+        return Image.frombytes("L", image.size, image.tobytes()[high]).convert("RGB")
     if image.mode == "RGBA":
         return Image.merge("RGB", image.split()[:3])
     return image.convert("RGB")

@@ -12,7 +12,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from imagenet_prep.images import jpeg, pixels, png
+from imagenet_prep.images import arrays, jpeg, pixels, png
+from imagenet_prep.images.formats import format_of
 from imagenet_prep.images.pixels import Reencode
 from imagenet_prep.model import Box
 
@@ -41,8 +42,8 @@ class Prepared:
     Args:
         encoded: its bytes.
         width, height: its size in pixels.
-        repair: the repair that was made, "png" or "cmyk"; "" for none.
-        lost: the names of everything in a PNG that its JPEG doesn't hold.
+        repair: the repair that was made: "cmyk", or the format that it had, such as "png"; "" for none.
+        lost: the names of everything in an image of another format that its JPEG doesn't hold.
         orientation: the EXIF orientation that it was turned from; 1 if it was not.
     """
 
@@ -70,16 +71,22 @@ def count_changes(repairs: Iterable[str]) -> Counter[str]:
 def prepare(data: Buffer, check: Check, how: Reencode | None = None, *, upright: bool = False) -> Prepared:
     """The bytes of an image for its record, from the bytes of its file.
 
-    They are the same, except for two repairs: a PNG under a .JPEG name, and a 4-component JPEG. These are decoded to
-    RGB and encoded as baseline JPEG, quality 100, 4:2:0, as the scripts of 2016 did. They are found by their bytes, not
-    by a list of names. With ``how``, every image is decoded, resized and encoded again, and ``check`` has no effect.
-    With ``upright``, an image that is encoded again is turned as its EXIF orientation asks; otherwise the orientation
-    is lost, as in 2016.
+    They are the same, except for repairs: a PNG under a .JPEG name, another format, and a 4-component JPEG. These are
+    decoded to RGB and encoded as baseline JPEG, quality 100, 4:2:0, as the scripts of 2016 did. They are found by their
+    bytes, not by a list of names. With ``how``, every image is decoded, resized and encoded again, and ``check`` has no
+    effect. With ``upright``, an image that is encoded again is turned as its EXIF orientation asks; otherwise the
+    orientation is lost, as in 2016.
 
     Raises:
         ImageError: the image is damaged, or is not an image.
     """
     if png.is_png(data):
+        return _encoded(data, pixels.decode_rgb(data), how, upright, "png")
+    if (kind := format_of(data)) and kind != "JPEG":
+        image, lost, orientation = pixels.decode_other(data, kind)
+        return _again(image, how, orientation if upright else UPRIGHT, kind.lower(), lost)
+    if arrays.is_npy(data):
+        data = arrays.png_of(data)
         return _encoded(data, pixels.decode_rgb(data), how, upright, "png")
     header = jpeg.read_header(data)
     jpeg.check_ends(data)
@@ -103,13 +110,23 @@ def _encoded(
     repair: str = "",
     target: tuple[int, int] | None = None,
 ) -> Prepared:
-    """A decoded image, made smaller, turned, and encoded again."""
+    """A decoded JPEG or PNG, made smaller, turned, and encoded again."""
+    lost = png.lost_in_jpeg(data) if repair == "png" else ()
+    return _again(image, how, read_orientation(data) if upright else UPRIGHT, repair, lost, target)
+
+
+def _again(
+    image: Image,
+    how: Reencode | None,
+    orientation: int,
+    repair: str,
+    lost: tuple[str, ...],
+    target: tuple[int, int] | None = None,
+) -> Prepared:
     if how is not None:
         image = pixels.shrink(image, target or how.target(*image.size))
-    orientation = read_orientation(data) if upright else UPRIGHT
     image = pixels.turn_upright(image, orientation)
     encoded = pixels.encode(image, how.quality if how else REPAIR_QUALITY)
-    lost = png.lost_in_jpeg(data) if repair == "png" else ()
     return Prepared(encoded, image.width, image.height, repair, lost, orientation)
 
 

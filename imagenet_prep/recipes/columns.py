@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Collection, Mapping
+import itertools
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from imagenet_prep.errors import InputError
+from imagenet_prep.images.formats import ENDINGS as FORMATS
 from imagenet_prep.recipes.annotating import Annotations
 from imagenet_prep.recipes.labels import Labelled, at_line
 from imagenet_prep.recipes.labels_file import LabelsFault, typed
@@ -19,11 +22,11 @@ from imagenet_prep.tfrecord.example import Kind
 Content = Literal["image", "pixels", "array"]
 
 ENDINGS: dict[Content, tuple[str, ...]] = {
-    "image": (".jpeg", ".jpg", ".png"),
+    "image": tuple(itertools.chain.from_iterable(FORMATS.values())),
     "pixels": (".jpeg", ".jpg", ".png", ".tif", ".tiff"),
     "array": (".npy", ".npz"),
 }
-_OTHER_IMAGES = (".gif", ".bmp", ".webp", ".tif", ".tiff", ".heic", ".avif", ".jp2", ".ppm")
+_OTHER_IMAGES = (".gif", ".bmp", ".webp", ".heic", ".avif", ".jp2", ".ppm")
 
 _NUMBERS: dict[str, Kind] = {
     **{"raw": "bytes", "values": "float", "shape": "int64", "dtype": "bytes"},
@@ -50,6 +53,13 @@ _MANY = frozenset({"values", "shape"})
 def is_of(content: Content, name: str) -> bool:
     """Whether a file's name, or the last 8 bytes of it, ends as those of a content do."""
     return name.lower().endswith(ENDINGS[content])
+
+
+def becoming_jpeg(names: Iterable[str], is_inception: bool) -> dict[str, int]:
+    """How many images will become JPEGs, by the endings of their names: a mapped record keeps PNGs, too."""
+    kept = (".jpg", ".jpeg") if is_inception else (".jpg", ".jpeg", ".png")
+    found = Counter(f".{name.rpartition('.')[2].lower()}" for name in names if not name.lower().endswith(kept))
+    return dict(found.most_common())
 
 
 def is_odd(content: Content, name: str) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
@@ -13,6 +13,7 @@ from imagenet_prep.datasets import order
 from imagenet_prep.errors import InputError, all_of
 from imagenet_prep.model import Engine
 from imagenet_prep.recipes import rules
+from imagenet_prep.recipes.labels_file import LabelTable
 from imagenet_prep.recipes.recipe_file import Key, RecipeFile, shortened
 from imagenet_prep.sources.catalog import Catalog, Remarks
 from imagenet_prep.sources.folders import list_folder, list_matching, look_up, read_file_list
@@ -55,6 +56,9 @@ class Inputs:
         has_folders: whether their folders may be classes and splits.
         manifest: one that is to be made of them.
         divided: the rows of each split, where manifests of their own say so.
+        given: the splits that the source has, the first folders of all names.
+        table: the labels that the source has, and where it is.
+        notes: what is not read, as text.
     """
 
     listing: Catalog
@@ -65,6 +69,9 @@ class Inputs:
     has_folders: bool = False
     manifest: ManifestFile | None = None
     divided: Mapping[str, range] = field(default_factory=dict)
+    given: Sequence[str] = ()
+    table: tuple[LabelTable, AnyPath] | None = None
+    notes: Sequence[str] = ()
 
     @property
     def obstacles(self) -> list[InputError]:
@@ -300,22 +307,52 @@ def _listed_by_split(
 
 def _tars(file: RecipeFile, key: Key, root: Path, engine: Engine) -> Inputs:
     """The files in the tars that the recipe names, or that match its patterns."""
-    archives, base = _archives(file, key, root, engine)
+    archives, base = _archives(file, key, _texts(file, key), root, engine)
     assert file.recipe.source is not None
     listing = list_tars(archives, engine, folder_each=file.recipe.source.tar_folders)
     return Inputs(listing, Remarks(), root, archives[0] if len(archives) == 1 else base, has_folders=True)
 
 
-def _archives(file: RecipeFile, key: Key, root: Path, engine: Engine) -> tuple[list[Path], Path]:
+def _samples(file: RecipeFile, key: Key, root: Path, engine: Engine) -> Inputs:
+    """The images in files that have the labels too, perhaps by split."""
+    from imagenet_prep.recipes.sample_sources import list_samples
+
+    source, kind = file.recipe.source, str(key[-1])
+    said = getattr(source, kind)
+    by_split = said if isinstance(said, dict) else {"": said}
+    groups, base = {}, root
+    for split, texts in by_split.items():
+        several = [texts] if isinstance(texts, str) else texts
+        groups[split], base = _archives(file, (*key, split) if split else key, several, root, engine)
+    samples, splits = list_samples(
+        kind, groups, engine, as_arrays=file.recipe.content == "array" or file.recipe.min_val is not None
+    )
+    first = next(iter(groups.values()))[0]
+    assert source is not None
+    table = samples.table(source.label, first)
+    origin = first if sum(map(len, groups.values())) == 1 else base
+    return Inputs(
+        samples.listing,
+        Remarks(),
+        root,
+        origin,
+        has_folders=True,
+        given=splits,
+        table=(table, first),
+        notes=samples.passed,
+    )
+
+
+def _archives(file: RecipeFile, key: Key, texts: Iterable[str], root: Path, engine: Engine) -> tuple[list[Path], Path]:
     """The files that the recipe names by a path or a pattern, each once; and the folder where patterns start."""
     archives: dict[Path, None] = {}
     base = root
-    for text in _texts(file, key):
+    for text in texts:
         if is_pattern(text):
             base, rest = _based(file, key, text, root)
             found, _ = list_matching(base, rest, engine)
             if not len(found):
-                raise InputError(f"{_line(file, key)}: no file matches {base / rest}", "expected at least one tar")
+                raise InputError(f"{_line(file, key)}: no file matches {base / rest}", "expected at least one")
             archives |= dict.fromkeys(base / name for name in found.names)
         else:
             archives[need_file(file, key, root / text)] = None
@@ -323,7 +360,8 @@ def _archives(file: RecipeFile, key: Key, root: Path, engine: Engine) -> tuple[l
 
 
 _SOURCES: Mapping[str, Callable[[RecipeFile, Key, Path, Engine], Inputs]] = {
-    **{"folders": _folders, "files": _files, "manifest": _manifest, "tar": _tars}
+    **{"folders": _folders, "files": _files, "manifest": _manifest, "tar": _tars},
+    **dict.fromkeys(rules.SAMPLES, _samples),
 }
 """The function that lists each kind of source, by its key; a new kind needs a field in schema.Source too."""
 

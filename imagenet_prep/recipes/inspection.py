@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -9,14 +10,20 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from imagenet_prep.errors import InputError
+from imagenet_prep.images.arrays import is_npy
+from imagenet_prep.images.formats import ENDINGS as FORMATS
+from imagenet_prep.images.formats import format_of
 from imagenet_prep.model import Engine
-from imagenet_prep.recipes.columns import Content, is_odd, is_of
+from imagenet_prep.recipes.columns import ENDINGS, Content, is_odd, is_of
 from imagenet_prep.recipes.labels_search import LabelsFile, LabelsRefusal, judge_labels, last_names, mentions_half
+from imagenet_prep.recipes.rules import SAMPLES
 from imagenet_prep.recipes.splits import counted, stem_of, suffix_of
+from imagenet_prep.sources.array_files import may_hold_arrays
 from imagenet_prep.sources.catalog import Catalog, Remarks
 from imagenet_prep.sources.folders import HIDDEN, list_folder
 from imagenet_prep.sources.tars import list_tars
 from imagenet_prep.text import listed
+from imagenet_prep.tfrecord.framing import FramingError, parse_header
 
 TABLES = (".csv", ".tsv", ".tab", ".jsonl", ".ndjson", ".txt", ".lst", ".list")
 """Endings of files that may be labels files; a file without an ending may be one, too."""
@@ -33,10 +40,7 @@ PACKED = (
 )
 """Endings of files that may hold images, and that no layout reads."""
 
-_MAGIC = {
-    **{b"\xff\xd8\xff": "JPEG", b"\x89PNG\r\n\x1a\n": "PNG", b"GIF8": "GIF", b"BM": "BMP", b"II*\0": "TIFF"},
-    **{b"MM\0*": "TIFF", b"\x93NUMPY": "NumPy"},
-}
+_OTHER: dict[Content, Content] = {"image": "array", "pixels": "array", "array": "image"}
 _LARGEST = 1 << 28
 _MOST = 50  # files of one ending that are read
 _HEAD, _TAIL = 1 << 16, 1 << 12
@@ -53,11 +57,13 @@ class Inspection:
         content: what most of them are; None if there are neither images nor arrays outside of tars.
         items: the files of this content, and ``lengths`` their bytes.
         archives: the tars, and what each holds.
+        holders: the files that may hold many images, by the source that reads them: parquet, tfrecord or arrays.
         labels: the labels files that name every item, and ``refusals`` those that name half of them or some.
         annotations: the files of each tool that is known.
         others: the files that are none of these, by their reasons for being left out.
         remarks: the listing's notes, without its rows.
         faults: what keeps any layout from being taken.
+        engine: lists what is in files.
     """
 
     folder: Path
@@ -66,12 +72,14 @@ class Inspection:
     items: Sequence[str]
     lengths: Sequence[int]
     archives: Mapping[str, Catalog]
+    holders: Mapping[str, Sequence[str]]
     labels: Sequence[LabelsFile]
     refusals: Sequence[LabelsRefusal]
     annotations: Mapping[str, Sequence[str]]
     others: Mapping[str, Sequence[str]]
     remarks: Remarks
     faults: Sequence[InputError]
+    engine: Engine
 
 
 def inspect_folder(folder: Path, engine: Engine) -> Inspection:
@@ -82,13 +90,16 @@ def inspect_folder(folder: Path, engine: Engine) -> Inspection:
     """
     listing, remarks = list_folder(folder, engine)
     names = list(listing.names)
-    content = main_content(names)
-    rows = [row for row, name in enumerate(names) if content and is_of(content, name)]
-    items = [names[row] for row in rows]
     tars = [name for name in names if name.lower().endswith(".tar")]
     archives = {name: list_tars([folder / name], engine, folder_each=False) for name in tars}
-    rest = [name for name in names if not (content and is_of(content, name)) and name not in archives]
-    disguised, rest = _by_content(folder, rest)
+    kinds = kinds_by_content(folder, names)
+    content = main_content(names) or next((_content_of(kind) for kind in kinds.values() if kind not in SAMPLES), None)
+    fit = {name for name, kind in kinds.items() if fits(content, kind)}
+    rows = [row for row, name in enumerate(names) if content and (is_of(content, name) or name in fit)]
+    items = [names[row] for row in rows]
+    taken = {*items, *tars, *(name for name, kind in kinds.items() if kind not in SAMPLES)}
+    rest = [name for name in names if name not in taken and not is_odd("image", name)]
+    wrong = [f"{name} ({kind})" for name, kind in kinds.items() if name not in fit and kind not in SAMPLES]
     sizes = dict(zip(names, listing.lengths.tolist(), strict=True))
     known = last_names(items)
     rest += (shown := _take_hidden(folder, remarks, known) if items else {})
@@ -107,95 +118,94 @@ def inspect_folder(folder: Path, engine: Engine) -> Inspection:
         items=items,
         lengths=listing.lengths[rows].tolist(),
         archives=archives,
+        holders={each: [name for name, kind in kinds.items() if kind == each] for each in {*kinds.values()}},
         labels=labels,
         refusals=refusals,
         annotations=annotations,
         others=_others(folder, [name for name in rest if name not in noted], known, sizes),
         remarks=remarks,
-        faults=[*remarks.obstacles, *_disguised(folder, disguised), *wrong_formats(folder, names, content)],
+        faults=[*remarks.obstacles, *wrong_formats(folder, names, content), *_unreadable(folder, wrong)],
+        engine=engine,
     )
 
 
 def main_content(names: Iterable[str]) -> Content | None:
-    """The content of most files; TIFFs can only be read as numbers, so they count only if there is no other image."""
+    """The content of most files; TIFFs alone are read as numbers, which loses nothing of them."""
     arrays = images = tiffs = 0
     for name in names:
         arrays += is_of("array", name)
         images += is_of("image", name)
-        tiffs += is_of("pixels", name) and not is_of("image", name)
-    if not arrays + images + tiffs:
+        tiffs += name.lower().endswith((".tif", ".tiff"))
+    if not arrays + images:
         return None
-    if arrays > images + tiffs:
+    if arrays > images:
         return "array"
-    return "image" if images else "pixels" if tiffs else "array"
+    return "pixels" if images == tiffs else "image"
 
 
 # images that the names hide ------------------------------------------------------------------------------------
 
 
 def wrong_formats(where: object, names: Iterable[str], content: Content | None) -> list[InputError]:
-    """The faults of images whose formats records can't hold, and of images among arrays or the reverse."""
+    """The faults of images whose formats can't be read, and of images among arrays or the reverse."""
     if content is None:
         return []
     several = list(names)
     odd = [name for name in several if is_odd(content, name)]
-    strange = [
-        name
-        for name in several
-        if not is_of(content, name) and is_of("pixels" if content == "array" else "array", name)
-    ]
-    tiffs = [name for name in odd if is_of("pixels", name)]
-    others = [name for name in odd if not is_of("pixels", name)]
-    fit = sum(is_of(content, name) for name in several)
+    strange = [name for name in several if not is_of(content, name) and is_of(_OTHER[content], name)]
     found = []
     if strange:
+        fit = sum(is_of(content, name) for name in several)
         what = f"{where} holds {counted(strange)} next to {fit:,} {'arrays' if content == 'array' else 'images'}"
-        hint = (
-            "move one kind to another folder; or write a recipe that names one kind: source: {files: 'FOLDER/**/*.jpg'}"
-        )
+        hint = "move one kind to another folder; or write a recipe that names one: source: {files: 'FOLDER/**/*.jpg'}"
         found.append(
             InputError(f"{what}: {listed(strange)}", "expected images or arrays: records hold one of them", hint)
         )
-    if tiffs:
-        what = f"{where} holds {counted(tiffs)} among {fit:,} images: {listed(tiffs)}"
-        hint = "convert them to PNG or JPEG; or write a recipe with content: pixels, for records of raw numbers"
-        found.append(InputError(what, "expected formats that records can hold", hint))
-    if others:
-        what = f"{where} holds images that can't be read: {counted(others)}: {listed(others)}"
-        found.append(InputError(what, "expected JPEG, PNG or TIFF", "convert them to PNG or JPEG, or move them away"))
+    if odd:
+        what = f"{where} holds images that can't be read: {counted(odd)}: {listed(odd)}"
+        found.append(
+            InputError(what, f"expected {', '.join(FORMATS)}", "convert them to PNG or JPEG, or move them away")
+        )
     return found
 
 
-def _by_content(folder: Path, names: Sequence[str]) -> tuple[dict[str, str], list[str]]:
-    """The files that are images although their names don't say so, with their formats; and all others."""
-    found = {name: kind for name in names if not is_odd("image", name) and (kind := _format(folder / name))}
-    return found, [name for name in names if name not in found and not is_odd("image", name)]
+def _unreadable(where: object, names: Sequence[str]) -> list[InputError]:
+    if not names:
+        return []
+    what = f"{where} holds images that can't be read with the others: {listed(names)} ({len(names):,} in all)"
+    return [InputError(what, f"expected {', '.join(FORMATS)}, or arrays alone", "convert them, or move them away")]
 
 
-def _format(path: Path) -> str:
-    """The format of an image by its first bytes; "" for another file."""
+def kinds_by_content(folder: Path, names: Iterable[str]) -> dict[str, str]:
+    """The kinds of files whose names don't tell, by content: the format of an image, "NumPy", or one of ``SAMPLES``."""
+    endings = (*ENDINGS["image"], *ENDINGS["array"], ".tar")
+    unknown = (name for name in names if not name.lower().endswith(endings) and not is_odd("image", name))
+    return {name: kind for name in unknown if (kind := _kind(folder / name))}
+
+
+def fits(content: Content | None, kind: str) -> bool:
+    """Whether a file of this kind can be read as others of a content are."""
+    known = {"image": FORMATS, "pixels": ("JPEG", "PNG", "TIFF"), "array": ("NumPy",)}
+    return content is not None and kind in known[content]
+
+
+def _content_of(kind: str) -> Content:
+    return "array" if kind == "NumPy" else "image"
+
+
+def _kind(path: Path) -> str:
+    """The format of an image by its first bytes, or the source that reads such files; "" for another file."""
     try:
         with path.open("rb") as file:
             head = file.read(32)
     except OSError:
         return ""
-    if head[:4] == b"RIFF" and head[8:12] == b"WEBP":
-        return "WebP"
-    if head[4:12] in (b"ftypavif", b"ftypheic"):
-        return "AVIF or HEIC"
-    kind = next((kind for magic, kind in _MAGIC.items() if head.startswith(magic)), "")
-    return kind if kind != "BMP" or head[6:10] == bytes(4) else ""
-
-
-def _disguised(folder: Path, found: Mapping[str, str]) -> list[InputError]:
-    if not found:
-        return []
-    several = [f"{name} ({kind})" for name, kind in found.items()]
-    what = f"{folder} holds images whose names have another ending: {listed(several)} ({len(found):,} in all)"
-    first, kind = next(iter(found.items()))
-    ending = {"JPEG": ".jpg", "PNG": ".png", "NumPy": ".npy"}.get(kind)
-    hint = f"rename them: {first} to {first}{ending}" if ending else "convert them to PNG or JPEG, or move them away"
-    return [InputError(what, "expected .jpg, .jpeg or .png at the end", hint)]
+    if head.startswith(b"PAR1"):
+        return "parquet"
+    with contextlib.suppress(FramingError):
+        parse_header(head[:12], 0, 0)
+        return "tfrecord"
+    return "arrays" if may_hold_arrays(path.name, head) else "NumPy" if is_npy(head) else format_of(head)
 
 
 # labels and annotations ----------------------------------------------------------------------------------------

@@ -157,7 +157,7 @@ def _numbered(
     except LabelsFault as fault:
         raise at_line(path, fault) from fault
     if kind == "int64" and given is None:
-        return _by_number(file, values, path)
+        return _by_number(file, values, table.words, path)
     if kind == "int64" and given is not None:
         known = dict(enumerate(given.names, first))
         names = [known.get(value) for value in values]
@@ -170,7 +170,9 @@ def _numbered(
     return _by_name(values, table, path, given, first)
 
 
-def _by_number(file: RecipeFile, values: Sequence[Any], path: AnyPath) -> tuple[Classes, list[int]]:
+def _by_number(
+    file: RecipeFile, values: Sequence[Any], words: Mapping[int, str], path: AnyPath
+) -> tuple[Classes, list[int]]:
     """Numbers are labels as they stand."""
     if file.recipe.first_label is not None:
         raise file.fault(("first_label",), "the labels are numbers already", "expected it with names of classes only")
@@ -178,8 +180,9 @@ def _by_number(file: RecipeFile, values: Sequence[Any], path: AnyPath) -> tuple[
     if file.recipe.record == "inception" and numbers and numbers[0] < 0:
         raise InputError(f"{path} has the label {numbers[0]}", "expected 0 or more")
     place = {number: label for label, number in enumerate(numbers, 1)}
-    names = tuple(map(str, numbers))
-    return Classes(names, names, tuple(numbers)), [place.get(value, 0) for value in values]
+    texts = tuple(words.get(number, str(number)) for number in numbers)
+    names = texts if len(set(texts)) == len(texts) else tuple(map(str, numbers))
+    return Classes(names, texts, tuple(numbers)), [place.get(value, 0) for value in values]
 
 
 def _by_name(

@@ -14,7 +14,7 @@ import re
 import sys
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -50,7 +50,8 @@ class LabelsFault(ValueError):  # noqa: N818 - the data is at fault, no error of
 class LabelTable:
     """The content of a labels file: a path, a line number and a value of every column a row; None for no value.
 
-    ``labels`` is None if the file has no column of labels. Values of CSV and TSV are texts until ``typed``.
+    ``labels`` is None if the file has no column of labels. Values of CSV and TSV are texts until ``typed``. ``words``
+    are those of labels that are numbers, where the file has them.
     """
 
     paths: list[str]
@@ -58,6 +59,7 @@ class LabelTable:
     labels: list[Any] | None
     columns: dict[str, list[Any]]
     is_text: bool
+    words: Mapping[int, str] = field(default_factory=dict)
 
 
 def form_of(name: str) -> Form:

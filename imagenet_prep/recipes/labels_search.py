@@ -231,7 +231,7 @@ def _fit(
     if fault is not None:
         is_most = is_most or 2 * len(last_names(table.paths) & known) >= len(known)
         return LabelsRefusal(where, fault, is_most) if named or is_most else None
-    return LabelsFile(where, table, options, reading.column, _classes(table), hits)
+    return LabelsFile(where, table, options, reading.column, class_values(table), hits)
 
 
 def _options(where: str, table: LabelTable, reading: _Form) -> dict[str, str | bool]:
@@ -244,7 +244,7 @@ def _options(where: str, table: LabelTable, reading: _Form) -> dict[str, str | b
             found["label"] = "1"
     if reading.path is not None:
         found["path"] = reading.path
-    if table.labels is not None and _classes(table) is None:
+    if table.labels is not None and class_values(table) is None:
         found["label"] = False
     return found
 
@@ -275,7 +275,7 @@ def _fault(
     return None
 
 
-def _classes(table: LabelTable) -> list[Any] | None:
+def class_values(table: LabelTable) -> list[Any] | None:
     """The labels of a table, if they can be classes."""
     with contextlib.suppress(LabelsFault):
         kind, values = typed(table.labels or (), table.lines if table.labels else (), table.is_text)

@@ -123,7 +123,10 @@ def load(
         settings={**settings_of(file, extra.features, content, listing, labelled.classes), **annotations.settings},
         features=inception.PROMISE if extra.features is None else cols.promise(extra.features),
         classes=labelled.classes,
-        notes=(*notes, *annotations.notes, *found.notes, *labelled.notes, *_input_notes(inputs, folder)),
+        notes=(
+            *(*notes, *annotations.notes, *_becoming_jpeg(file, listing, content, found), *inputs.notes),
+            *(*found.notes, *labelled.notes, *_input_notes(inputs, folder)),
+        ),
         warnings=tuple(missing_classes({each.name: _classes_in(each, labelled) for each in divisions})),
         grows=file.recipe.grow,
         manifest=inputs.manifest,
@@ -166,12 +169,13 @@ class _Sorted:
 
 
 def _labelled(file: RecipeFile, inputs: Inputs, listing: Catalog, root: Path, content: Content) -> _Sorted:
-    table = read_table(file, root)
+    table = read_table(file, root) or inputs.table
     in_folders = table is None and inputs.has_folders and _lie_in_folders(file, listing)
     has_labels = in_folders or (table is not None and table[0].labels is not None)
     if file.recipe.record is None:
-        is_plain = file.recipe.boxes is None and file.recipe.mask is None
-        is_inception = content == "image" and has_labels and is_plain and not (table is not None and table[0].columns)
+        is_plain = has_labels and not (table is not None and table[0].columns) and file.recipe.mask is None
+        is_plain = is_plain and file.recipe.boxes is None and not file.recipe.keep
+        is_inception = content == "image" and is_plain and not (file.recipe.source and file.recipe.source.arrays)
     else:
         is_inception = file.recipe.record == "inception"
     if is_inception and not has_labels:
@@ -323,7 +327,7 @@ def _decide(file: RecipeFile, listing: Catalog) -> Content:
         return recipe.content
     endings = listing.names.endings()
     has_arrays = any(is_of("array", each) for each in endings)
-    if recipe.array is not None or (has_arrays and not any(is_of("pixels", each) for each in endings)):
+    if recipe.array is not None or (has_arrays and not any(is_of("image", each) for each in endings)):
         key = rules.said_of_images(file) or ("record" if recipe.record == "inception" else None)
         if key is not None:
             raise file.fault((key,), "the files are arrays", "expected images, or no such key")
@@ -334,9 +338,10 @@ def _decide(file: RecipeFile, listing: Catalog) -> Content:
 def _keep(file: RecipeFile, inputs: Inputs, content: Content, *, skip_bad: bool) -> tuple[Catalog, list[str]]:
     """The files of this content, and what to tell the user of the others.
 
-    In folders and tars other files are left out, except images of a format that can't be read: those are among the
-    ``obstacles`` of the inputs. With ``skip_bad`` they stay among the files, to be set aside one by one as bad. A
-    pattern or a manifest that names another file is wrong.
+    A file of a folder is of this content if its name says so, otherwise if its first bytes do. Other files in folders
+    and tars are left out, except images of a format that can't be read: those are among the ``obstacles`` of the
+    inputs. With ``skip_bad`` they stay among the files, to be set aside one by one as bad. A pattern or a manifest that
+    names another file is wrong.
 
     Raises:
         InputError: such a file is named, or nothing is left.
@@ -348,6 +353,8 @@ def _keep(file: RecipeFile, inputs: Inputs, content: Content, *, skip_bad: bool)
     if all(is_of(content, each) for each in listing.names.endings()):
         return listing, []
     fit, are_odd = (listing.names.chosen(functools.partial(accept, content)) for accept in (is_of, is_odd))
+    found = _known_by_content(inputs, np.flatnonzero(~(fit | are_odd)).tolist(), content)
+    fit[found] = True
     odd, others = (listing.names.picked(np.flatnonzero(each)) for each in (are_odd, ~(fit | are_odd)))
     rows = np.flatnonzero(fit)
     if (odd and not skip_bad) or not len(rows) or (others and not inputs.has_folders):
@@ -363,12 +370,41 @@ def _keep(file: RecipeFile, inputs: Inputs, content: Content, *, skip_bad: bool)
         inputs.obstacles.append(error)
     elif odd:
         rows = np.flatnonzero(fit | are_odd)
+    notes = (
+        [
+            f"{number_of(len(found), 'file is', 'files are')} of this content by the first bytes: "
+            + listed(listing.names[row] for row in found)
+        ]
+        if found
+        else []
+    )
     if not others:
-        return listing.picked(rows), []
+        return listing.picked(rows), notes
     more = f" ({counted(others)})" if len(others) > 3 else ""
     noun = "array" if content == "array" else "image"
     left = number_of(len(others), f"file that is not an {noun} is", f"files that are not {noun}s are")
-    return listing.picked(rows), [f"{left} left out: {listed(others)}{more}"]
+    return listing.picked(rows), [*notes, f"{left} left out: {listed(others)}{more}"]
+
+
+def _becoming_jpeg(file: RecipeFile, listing: Catalog, content: Content, found: _Sorted) -> Iterator[str]:
+    """The note on images that become JPEGs."""
+    is_kept = content != "image" or file.recipe.keep or file.recipe.reencode is not None
+    if not is_kept and cols.becoming_jpeg(listing.names.endings(), found.is_inception):
+        names = (listing.names[row] for each in found.divisions for row in each.rows)
+        counts = cols.becoming_jpeg(names, found.is_inception)
+        yield f"{', '.join(f'{count:,} {ending}' for ending, count in counts.items())} become JPEGs"
+
+
+def _known_by_content(inputs: Inputs, rows: list[int], content: Content) -> list[int]:
+    """The rows whose files are of this content by their first bytes; files in archives are known by their names."""
+    from imagenet_prep.recipes.inspection import fits, kinds_by_content
+
+    listing = inputs.listing
+    if not rows or any(each.reading != "alone" for each in listing.containers):
+        return []
+    folder = Path(str(listing.containers[0].path))
+    kinds = kinds_by_content(folder, (listing.names[row] for row in rows))
+    return [row for row in rows if fits(content, kinds.get(listing.names[row], ""))]
 
 
 def _refuse_several_arrays(file: RecipeFile, listing: Catalog) -> None:

@@ -53,6 +53,7 @@ class MappedRecorder(Recorder):
         bounds: numbers are clipped to these two and brought to [0, 1]; None: they stay.
         key: which array of an .npz.
         masks: the folder that paths of masks start at; None if there are none.
+        keep: put in every image as it is, whatever its format.
     """
 
     features: tuple[Mapped, ...]
@@ -62,6 +63,7 @@ class MappedRecorder(Recorder):
     bounds: tuple[float, float] | None = None
     key: str | None = None
     masks: Path | None = None
+    keep: bool = False
 
     @property
     def keeps_size(self) -> bool:
@@ -111,12 +113,17 @@ class MappedRecorder(Recorder):
 
 
 class _Image:
-    """The columns of an image file. JPEGs as in ImageNet's records, PNGs kept unless everything is encoded again."""
+    """The columns of an image file. JPEGs as in ImageNet's records; PNGs are kept unless everything is encoded again.
+
+    With ``keep``, files of all formats are kept.
+    """
 
     def __init__(self, data: Buffer, by: MappedRecorder) -> None:
         self.repair = ""
-        if by.how is None and png.is_png(data):
-            self._keep_png(data, by.check)
+        if arrays.is_npy(data):
+            data = arrays.png_of(data)
+        if by.keep or (by.how is None and png.is_png(data)):
+            self._keep(data, by.check)
             return
         image = prepare(data, by.check, by.how, upright=by.upright)
         if by.how is not None and image.repair == "png" and not image.lost:  # a JPEG is what was asked for
@@ -126,14 +133,16 @@ class _Image:
         self._channels = jpeg.read_header(image.encoded).components
         self.made = ImageForm(image.width, image.height, image.orientation)
 
-    def _keep_png(self, data: Buffer, check: Check) -> None:
-        header = png.read_header(data)
-        png.check_ends(data)
-        if check == "decode":
+    def _keep(self, data: Buffer, check: Check) -> None:
+        self._format, *size, self._channels = pixels.read_facts(data)
+        if self._format == "PNG":
+            png.check_ends(data)
+        if self._format == "JPEG":
+            prepare(data, check)
+        elif check == "decode" or self._format != "PNG":
             pixels.decode_rgb(data)
-        self._encoded, self._size, self._format = data, (header.width, header.height), "PNG"
-        self._channels = header.channels
-        self.made = ImageForm(header.width, header.height)
+        self._encoded, self._size = data, (size[0], size[1])
+        self.made = ImageForm(size[0], size[1])
 
     def get(self, column: str) -> Buffer | int | str:
         """The value of a column."""
@@ -353,7 +362,7 @@ def make_recorder(
     if is_inception or features is None:
         return InceptionRecorder(numbers=None if numbers == range(1, len(numbers) + 1) else numbers, **common)
     bounds = None if recipe.min_val is None or recipe.max_val is None else (recipe.min_val, recipe.max_val)
-    return MappedRecorder(features, content, split, numbers, bounds, recipe.array, **common)
+    return MappedRecorder(features, content, split, numbers, bounds, recipe.array, keep=recipe.keep, **common)
 
 
 def _in_short(numbers: tuple[int, ...]) -> Sequence[int]:
@@ -376,6 +385,8 @@ def settings_of(
         }
     if classes.numbers:  # any that don't count on from the first are the names of their classes, too
         settings["first_label"] = classes.numbers[0]
+    if recipe.keep:
+        settings["keep"] = True
     if content == "image" and file.recipe.upright:
         settings["upright"] = True  # versions that turned none did not have this key
     jpegs = (each for each in listing.names.endings() if each.lower().endswith((".jpg", ".jpeg")))

@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from imagenet_prep.recipes.schema import Labels, Source
 
 SPLIT_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,99}")
+_NO_SPLIT_NAME = ("no name of a split", "expected letters, digits, _, -, . and +, no -grownN")
+SAMPLES = ("webdataset", "tfrecord", "parquet", "arrays")
+"""The sources that have labels of their own."""
+
 SHARD_SIZE = 100 * 10**6
 """Bytes of a shard where the recipe does not say."""
 
@@ -51,9 +55,7 @@ def check_source(file: RecipeFile) -> None:
     classic = [key for key in ("manifest_file", "input_file_pattern") if getattr(recipe, key) is not None]
     if recipe.source is None:
         if not classic:
-            raise file.fault(
-                (), "no source", "expected source: {folders | files | manifest | tar}, or input_file_pattern"
-            )
+            raise file.fault((), "no source", "expected source: {folders | files | tar | ...}, or input_file_pattern")
         return
     if classic:
         raise file.fault(("source",), f"two sources, {classic[0]} is the other", "expected one of them")
@@ -64,6 +66,11 @@ def check_source(file: RecipeFile) -> None:
         raise file.fault(("source",), what, f"expected one of {', '.join(names)}")
     if recipe.source.tar_folders and recipe.source.tar is None:
         raise file.fault(("source", "tar_folders"), "there is no tar", "expected it next to source.tar only")
+    if recipe.source.label is not None and given[0] not in SAMPLES:
+        raise file.fault(("source", "label"), f"{given[0]} has no labels of its own", f"expected {', '.join(SAMPLES)}")
+    for split in getattr(recipe.source, given[0]) if isinstance(getattr(recipe.source, given[0]), dict) else ():
+        if not SPLIT_NAME.fullmatch(split):
+            raise file.fault(("source", given[0], split), *_NO_SPLIT_NAME)
     is_flat = recipe.source.files is not None or recipe.source.manifest is not None
     if is_flat:
         _check_flat(file)
@@ -73,7 +80,7 @@ def source_keys() -> list[str]:
     """The kinds of sources, by their keys."""
     from imagenet_prep.recipes.schema import Source
 
-    return [name for name in Source.__struct_fields__ if name != "tar_folders"]
+    return [name for name in Source.__struct_fields__ if name not in ("tar_folders", "label")]
 
 
 def source_key(source: Source) -> str:
@@ -117,6 +124,10 @@ def _check_record(file: RecipeFile) -> None:
 
 
 def _check_images(file: RecipeFile) -> None:
+    if file.recipe.keep and file.recipe.reencode is not None:
+        raise file.fault(("keep",), "images are encoded again", "expected it without resize, max_side and quality")
+    if file.recipe.keep and file.recipe.record == "inception":
+        raise file.fault(("keep",), "Inception's records hold JPEGs", "expected a mapping of features")
     if file.recipe.content in ("pixels", "array") and (key := said_of_images(file)):
         raise file.fault((key,), f"content is {file.recipe.content}", "expected it with content: image only")
 
@@ -194,9 +205,7 @@ def _check_splits(file: RecipeFile) -> None:
         return
     for name in splits:
         if not SPLIT_NAME.fullmatch(name) or grown_from(name)[1] > 1:
-            raise file.fault(
-                ("splits", name), "no name of a split", "expected letters, digits, _, -, . and +, no -grownN"
-            )
+            raise file.fault(("splits", name), *_NO_SPLIT_NAME)
     fractions = fractions_of(file)
     if not splits or (fractions and len(fractions) != len(splits)):
         raise file.fault(

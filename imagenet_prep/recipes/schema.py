@@ -10,17 +10,23 @@ from imagenet_prep.datasets.declarations import CommonSettings, Shards, about
 
 Text = Annotated[str, Meta(min_length=1)]
 Paths = Text | list[Text]
+BySplit = Text | list[Text] | dict[str, Paths]
 
 
 class Source(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Where the items are: one of the first five."""
+    """Where the items are: one of the first nine. The last three say more of some of them."""
 
     folders: Text | None = None
     files: Paths | None = None
     manifest: Text | None = None
     tar: Paths | None = None
+    webdataset: BySplit | None = None
+    tfrecord: BySplit | None = None
+    parquet: BySplit | None = None
+    arrays: BySplit | None = None
     imagenet: Literal[True] | None = None
     tar_folders: bool = False
+    label: Text | Literal[False] | None = None
 
 
 class Labels(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -106,4 +112,5 @@ class Recipe(CommonSettings, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     expected: dict[str, Any] | None = None
     record: Text | dict[str, Any] | None = None
     shards: Shards | dict[str, Any] | None = None
+    keep: Annotated[bool, about("Keep the bytes of images of every format.", only_images=True)] = False
     upright: Annotated[bool, about("Turn images that are encoded again as their EXIF asks.", only_images=True)] = True

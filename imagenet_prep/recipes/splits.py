@@ -244,6 +244,10 @@ def divide(
         divisions = [Division(name, rows, inputs.is_ordered) for name, rows in _by_shares(listing, fractions).items()]
     elif places:
         divisions = [_placed(file, inputs, listing, root, name, place) for name, place in places.items()]
+    elif inputs.given:
+        divisions = [
+            Division(name, listing.names.below(f"{name}/"), is_ordered=False, lead=f"{name}/") for name in inputs.given
+        ]
     elif inputs.has_folders and (folders := split_folders(listing.names, classes_below)):
         divisions = [
             Division(split, listing.names.below(f"{top}/"), is_ordered=False, lead=f"{top}/")

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 from imagenet_prep.checks.examiner import no_words
 from imagenet_prep.errors import InputError, WorkerError, in_a_line
-from imagenet_prep.images import jpeg, png
+from imagenet_prep.images import pixels
 from imagenet_prep.images.jpeg import ImageError
 from imagenet_prep.images.prepare import UPRIGHT, read_orientation
 from imagenet_prep.model import Done, Engine, Progress
@@ -304,17 +304,14 @@ def _inspect(encoded: memoryview, *, is_own: bool) -> tuple[tuple[int, int], lis
     Raises:
         ImageError: the header can't be read.
     """
-    header: png.PngHeader | jpeg.JpegHeader
-    if png.is_png(encoded):
-        header = png.read_header(encoded)
-        kinds = {PNG: not is_own, GREY: is_own and header.channels < 3}
+    kind, width, height, channels = pixels.read_facts(encoded)
+    if kind != "JPEG":
+        kinds = {PNG: not is_own, GREY: is_own and channels < 3}
     else:
-        header = jpeg.read_header(encoded)
-        components, is_rotated = header.components, read_orientation(encoded) != UPRIGHT
-        kinds = {GREY: components == 1, FOUR: components not in (1, 3), ROTATED: is_rotated}
-    short, long = sorted((header.width, header.height))
+        kinds = {GREY: channels == 1, FOUR: channels not in (1, 3), ROTATED: read_orientation(encoded) != UPRIGHT}
+    short, long = sorted((width, height))
     kinds |= {TINY: short < SMALL_SIDE, HUGE: long > LARGE_SIDE, EXTREME: long > MOST_EXTREME * short}
-    return (header.width, header.height), [kind for kind, is_so in kinds.items() if is_so]
+    return (width, height), [kind for kind, is_so in kinds.items() if is_so]
 
 
 def _copy_key(encoded: memoryview | None) -> int:

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from imagenet_prep.checks.examiner import no_words
-from imagenet_prep.images.jpeg import is_jpeg
-from imagenet_prep.images.png import is_png
+from imagenet_prep.images.formats import format_of
 from imagenet_prep.model import Box
 from imagenet_prep.state.manifest import features_by_column
 from imagenet_prep.tfrecord.example import BytesList, ExampleError, Feature, FloatList, Int64List, parse_example
@@ -114,7 +113,7 @@ def see(features: Mapping[str, Feature], names: Names, words_of: Words = no_word
     image = _first(features, names["image"], BytesList)
     likely = (_first(features, (name,), BytesList) for name in names["likely image"])
     if image is None:  # "image" may as well be samples
-        image = next((each for each in likely if each and (is_jpeg(each) or is_png(each))), None)
+        image = next((each for each in likely if each and format_of(each)), None)
     return Shown(
         filename,
         number("label"),

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from imagenet_prep.errors import InputError
-from imagenet_prep.images import jpeg, pixels, png
+from imagenet_prep.images import pixels
 from imagenet_prep.images.jpeg import ImageError
 from imagenet_prep.images.pixels import Reencode
 from imagenet_prep.model import Box, Engine, Progress
@@ -196,8 +196,8 @@ def thumbnail(encoded: memoryview, form: Form) -> tuple[bytes, tuple[int, int]]:
     """
     from PIL import Image
 
-    header = png.read_header(encoded) if png.is_png(encoded) else jpeg.read_header(encoded)
-    size = header.width, header.height
+    _, *sides, _ = pixels.read_facts(encoded)
+    size = sides[0], sides[1]
     target = Reencode(max_side=form.max_side).target(*size)
     image = Image.fromarray(pixels.decode_array(encoded, pixels.REDUCE * min(target)))
     encode = pixels.encode if form.format == "jpeg" else pixels.encode_webp

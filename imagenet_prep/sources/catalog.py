@@ -33,7 +33,10 @@ if TYPE_CHECKING:
 _COLUMNS = {"container_ids": "i", "offsets": "q", "lengths": "q", "stamps": "q", "labels": "i"}
 """The columns of plain numbers, and their types while the table is built."""
 
-_KINDS = {"Folder": "folders", "Archive": "tars", "ParquetImages": "parquets", "Zip": "zips", "Gone": "slices"}
+_KINDS = {
+    **{"Folder": "folders", "Archive": "tars", "ParquetImages": "parquets", "Zip": "zips", "Gone": "slices"},
+    "ArrayFile": "array_files",
+}
 """The modules of the containers that a saved table may name; those modules import this one."""
 
 _HEADER = 128  # bytes of an .npy file before the values of a column

@@ -1,6 +1,6 @@
 """ParquetImages, a container: images as Hugging Face's datasets keep them, one per row of a parquet file.
 
-Column ``image`` is a struct of ``bytes`` and ``path``, ``label`` a number
+The column of images, usually ``image``, is a struct of ``bytes`` and ``path``; ``label`` is a number
 (https://huggingface.co/docs/datasets/image_load, "Image" in https://huggingface.co/docs/datasets/about_dataset_features).
 A row group is compressed as a whole, usually as one page: to read a row, all earlier rows of its group must be decoded.
 So rows are read in file order, a few at a time; any other order decodes the group again per row.
@@ -12,10 +12,11 @@ import bisect
 import contextlib
 import importlib.util
 import itertools
+import json
 import os
 import threading
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
@@ -30,6 +31,10 @@ if TYPE_CHECKING:
 BATCH = 64
 """The number of rows decoded at a time."""
 
+_USUAL = ("image", "img", "jpg", "jpeg", "png", "webp", "picture", "photo")
+"""Usual names of a column of images, the likeliest first."""
+
+_HEAD = 32  # bytes that tell the format of an image
 _BUFFER = 1 << 20  # bytes per read of a file
 _REMEDY = "get an intact copy of it"
 _COLUMNS = "a column image of bytes and path, and a column label of whole numbers"
@@ -70,27 +75,90 @@ def check_pyarrow() -> None:
 
 
 def iter_rows(path: Path) -> Iterator[ImageRow]:
-    """List all rows of a file in order, without their images, which are only read for their lengths.
+    """List all rows of a file of ImageNet in order, without their images, which are only read for their lengths.
 
     Raises:
         InputError: the file is damaged, or has other columns.
     """
-    with contextlib.closing(_open(path)) as file:
+    for number, name, length, _, values in iter_samples(path, Schema("image", ("label",)), ("image", "label")):
+        label = values["label"]
+        if name is None or label is None:
+            raise _without_image(path, number)
+        yield ImageRow(number, name, label, length)
+
+
+class ParquetRow(NamedTuple):
+    """An image of any data set: its number, its path, if known, its length, its first bytes, its other columns."""
+
+    number: int
+    path: str | None
+    length: int
+    head: bytes
+    columns: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """The columns of a file: that of images, others that can be read, those that can't, and the names of classes."""
+
+    image: str
+    columns: Sequence[str]
+    passed: Sequence[str] = ()
+    classes: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+
+def read_schema(path: Path) -> Schema:
+    """The columns of a file of images.
+
+    Names of classes are in the metadata that Hugging Face's datasets write, as ClassLabel features.
+
+    Raises:
+        InputError: it is damaged, or has no column of images.
+    """
+    from pyarrow import types
+
+    with contextlib.closing(_open(path, ())) as file:
+        schema = file.schema_arrow
+    image = _image_column(schema)
+    assert image is not None
+    others = [each for each in schema if each.name != image]
+    plain = [each.name for each in others if _is_plain(types, each.type)]
+    try:
+        said = json.loads((schema.metadata or {}).get(b"huggingface", b"{}"))["info"]["features"]
+        classes = {name: each["names"] for name, each in said.items() if each.get("_type") == "ClassLabel"}
+    except (ValueError, LookupError, TypeError, AttributeError):
+        classes = {}
+    return Schema(image, plain, [each.name for each in others if each.name not in plain], classes)
+
+
+def _is_plain(types: Any, kind: Any) -> bool:
+    """Whether a column has numbers, texts, or lists of them."""
+    inner = kind.value_type if types.is_list(kind) or types.is_large_list(kind) else kind
+    tests = (types.is_integer, types.is_floating, types.is_boolean, types.is_string, types.is_large_string)
+    return any(test(inner) for test in tests)
+
+
+def iter_samples(path: Path, schema: Schema, needed: Sequence[str] = ()) -> Iterator[ParquetRow]:
+    """List all rows of a file in order; images are only read for their lengths and first bytes.
+
+    Raises:
+        InputError: the file is damaged, lacks ``needed`` columns, or a row has no image.
+    """
+    with contextlib.closing(_open(path, needed)) as file:
         import pyarrow.compute as pc
 
-        first = 0
-        groups = range(file.num_row_groups)
-        batches = (each for group in groups for each in _batches(path, file, first, group, "image", "label"))
-        for batch in batches:
-            image, label = batch.column("image"), batch.column("label")
-            content, names = image.field("bytes"), image.field("path")
-            if content.null_count or names.null_count or label.null_count:
-                raise _without_image(
-                    path, first, zip(content.is_valid(), names.is_valid(), label.is_valid(), strict=True)
-                )
+        first, groups = 0, range(file.num_row_groups)
+        wanted = (schema.image, *schema.columns)
+        for batch in (each for group in groups for each in _batches(path, file, first, group, *wanted)):
+            content, paths = _parts(batch.column(schema.image))
+            if content.null_count:
+                raise _without_image(path, first + content.is_valid().to_pylist().index(False))
             with _faults(path, first):  # a path may be invalid UTF-8
-                values = names.to_pylist(), label.to_pylist(), pc.binary_length(content).to_pylist()
-            yield from map(ImageRow, itertools.count(first), *values)
+                heads = pc.binary_slice(content, 0, _HEAD).to_pylist()
+                lengths = pc.binary_length(content).to_pylist()
+                names = paths.to_pylist() if paths is not None else [None] * len(batch)
+                rows = batch.select(schema.columns).to_pylist() if schema.columns else [{}] * len(batch)
+            yield from map(ParquetRow, itertools.count(first), names, lengths, heads, rows)
             first += len(batch)
         if first != file.metadata.num_rows:
             raise _damaged(path, first, f"expected {file.metadata.num_rows:,} rows, got {first:,}")
@@ -101,7 +169,8 @@ class _Rows:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._file = _open(path)
+        self._file = _open(path, ())
+        self._image = _image_column(self._file.schema_arrow) or ""
         groups = range(self._file.num_row_groups)
         counts = (self._file.metadata.row_group(group).num_rows for group in groups)
         self._starts = [0, *itertools.accumulate(counts)]
@@ -126,7 +195,7 @@ class _Rows:
 
     def _begin(self, group: int) -> None:
         self._first, self._stop, self._decoded = self._starts[group], self._starts[group + 1], ()
-        self._batches = _batches(self._path, self._file, self._first, group, "image.bytes")
+        self._batches = _batches(self._path, self._file, self._first, group, self._image)
 
     def _decode(self) -> None:
         self._first += len(self._decoded)
@@ -134,7 +203,7 @@ class _Rows:
         batch = next(self._batches, None)
         if batch is None:
             raise _damaged(self._path, self._first, "its row group ends before its last row")
-        self._decoded = batch.column("image").field("bytes")
+        self._decoded = _parts(batch.column(self._image))[0]
 
     def _changed(self, row: Row, got: str) -> InputError:
         return InputError(
@@ -144,8 +213,8 @@ class _Rows:
         )
 
 
-def _open(path: Path) -> ParquetFile:
-    """Open a file and check that it has the columns of images.
+def _open(path: Path, needed: Sequence[str] = ("image", "label")) -> ParquetFile:
+    """Open a file and check that it has a column of images, and the ``needed`` ones.
 
     Raises:
         InputError: it can't be read, is damaged or no parquet file, or has other columns.
@@ -156,7 +225,7 @@ def _open(path: Path) -> ParquetFile:
     with _faults(path, 0):
         file = ParquetFile(path, buffer_size=_BUFFER, pre_buffer=False, page_checksum_verification=True)
         schema = file.schema_arrow
-    if not _holds_images(schema):
+    if not (_holds_images(schema) if needed else _image_column(schema)):
         got = ", ".join(f"{field.name}: {field.type}" for field in schema)
         raise InputError(f"{path} holds no images", f"expected {_COLUMNS}; got {got[:300] or 'no columns'}", _REMEDY)
     return file
@@ -175,6 +244,31 @@ def _holds_images(schema: Iterable[Any]) -> bool:
         and (path is not None and (types.is_string(path) or types.is_large_string(path)))
         and types.is_integer(columns["label"])
     )
+
+
+def _image_column(schema: Any) -> str | None:
+    """The column of images: structs with bytes, or bytes alone; one of the usual name, otherwise the first."""
+    from pyarrow import types
+
+    found = []
+    for each in schema:
+        parts = {part.name: part.type for part in each.type} if types.is_struct(each.type) else {"bytes": each.type}
+        kind = parts.get("bytes")
+        if kind is not None and (types.is_binary(kind) or types.is_large_binary(kind)):
+            found.append(each.name)
+    return min(found, key=lambda name: _USUAL.index(name) if name in _USUAL else len(_USUAL), default=None)
+
+
+def _parts(column: Any) -> tuple[Any, Any]:
+    """The bytes of a column of images, and their paths, if it has them."""
+    from pyarrow import types
+
+    if not types.is_struct(column.type):
+        return column, None
+    has_path = any(
+        part.name == "path" and (types.is_string(part.type) or types.is_large_string(part.type)) for part in column.type
+    )
+    return column.field("bytes"), column.field("path") if has_path else None
 
 
 def _batches(path: Path, file: ParquetFile, first: int, group: int, *columns: str) -> Iterator[Any]:
@@ -207,11 +301,9 @@ def _damaged(path: Path, row: int, reason: str) -> InputError:
     return InputError(f"{path} is damaged, or no parquet file, at row {row:,}", reason, _REMEDY)
 
 
-def _without_image(path: Path, first: int, rows: Iterable[Iterable[Any]]) -> InputError:
-    """The error for the first incomplete row; ``rows`` give the values of each."""
-    lacking = next(number for number, row in enumerate(rows, first) if not all(part.as_py() for part in row))
+def _without_image(path: Path, row: int) -> InputError:
     return InputError(
-        f"{path} lacks the bytes, the path or the label of an image, in row {lacking:,}",
+        f"{path} lacks the bytes, the path or the label of an image, in row {row:,}",
         f"expected {_COLUMNS}, none of them null",
         _REMEDY,
     )

@@ -15,7 +15,7 @@ from pathlib import Path
 from imagenet_prep.errors import PrepError, UsageError
 from imagenet_prep.escaping import NAME, escaped, quoted
 from imagenet_prep.model import Engine, Progress, Silent
-from imagenet_prep.recipes.columns import Content, column_name, usual
+from imagenet_prep.recipes.columns import Content, becoming_jpeg, column_name, usual
 from imagenet_prep.recipes.inspection import inspect_folder
 from imagenet_prep.recipes.labels import Classes, labels_in_words
 from imagenet_prep.recipes.layouts import Proposal, choose_layout
@@ -58,9 +58,9 @@ def render_recipe(proposal: Proposal, folder: Path, recipe: Path) -> str:
     blocks = [
         f"# {escaped(describe(proposal))}.\n# To use it: {escaped(use)}",
         _render_source(proposal, where),
-        *([_render_labels(proposal, where)] if proposal.table else []),
+        *([_render_labels(proposal, where)] if proposal.table and not proposal.paths else []),
         *_render_annotations(proposal, where),
-        f"content: {proposal.content}" + _CONTENT_NOTES[proposal.content],
+        f"content: {proposal.content}" + _CONTENT_NOTES[proposal.content] + _render_changes(proposal),
         _render_splits(proposal, place),
         _render_shards(proposal, place),
         _render_record(proposal),
@@ -71,10 +71,17 @@ def render_recipe(proposal: Proposal, folder: Path, recipe: Path) -> str:
 
 
 _CONTENT_NOTES: dict[Content, str] = {
-    "image": "              # images are kept as they are; `images: {resize: 256}` makes them smaller",
+    "image": "              # images are kept as they are; `resize: 256` makes them smaller",
     "pixels": "             # images are decoded to numbers; min_val and max_val would rescale them to [0, 1]",
     "array": "              # min_val and max_val would rescale them to [0, 1]",
 }
+
+
+def _render_changes(proposal: Proposal) -> str:
+    """The comment on images that become JPEGs."""
+    found = becoming_jpeg(proposal.names, _is_inception(proposal)) if proposal.content == "image" else {}
+    said = ", ".join(f"{count:,} {escaped(ending)}" for ending, count in found.items())
+    return f"\n# {said} become JPEGs; keep: true and a mapping of features in record keep their bytes" if found else ""
 
 
 def _where(folder: Path, recipe: Path) -> str:
@@ -106,7 +113,28 @@ def _render_source(proposal: Proposal, where: str) -> str:
             names = [_below(literal(where), "**/*.tar" if deep else "*.tar")]
         each = "\n  tar_folders: true   # each tar is a class with the tar's name" if proposal.tar_folders else ""
         return f"source:\n  tar: {_several(names)}   # read in place{each}".replace(":  ", ": ")
+    if proposal.paths:
+        return _render_samples(proposal, where)
     return f"source:\n  files: {_several(_patterns(proposal, _below(where, proposal.lead.rstrip('/'))))}"
+
+
+def _render_samples(proposal: Proposal, where: str) -> str:
+    """A source with labels of its own, by split if its files are."""
+    said = {split: _few(names, where) for split, names in (proposal.paths or {}).items()}
+    if "" in said:
+        lines = [f"  {proposal.kind}: {_several(said[''])}   # read in place"]
+    else:
+        lines = [f"  {proposal.kind}:   # read in place"]
+        lines += [f"    {name}: {_several(texts).replace('    - ', '      - ')}" for name, texts in said.items()]
+    more = [f"  {key}: {str(value).lower()}" for key, value in proposal.options.items()]
+    return "\n".join(["source:", *lines, *more])
+
+
+def _few(names: Sequence[str], where: str) -> list[str]:
+    """The names, or patterns that match them if they are many."""
+    if len(names) <= _MOST_NAMED:
+        return [literal(_below(where, name)) for name in names]
+    return sorted({_below(literal(where), re.sub(r"\d+", "*", name)) for name in names})
 
 
 def _several(texts: Sequence[str]) -> str:
@@ -165,6 +193,8 @@ def _render_splits(proposal: Proposal, where: str) -> str:
             for top, name in proposal.splits.items()
         ]
         return "\n".join(["splits:                     # by the folders", *lines])
+    if proposal.splits and proposal.paths:
+        return f"# splits: {', '.join(proposal.splits)}, as the source says"
     if proposal.splits:
         return f"# splits: the folders {', '.join(proposal.splits)} are recognised"
     if len(_sizes(proposal, where)) > 1:
@@ -223,7 +253,7 @@ def _render_record(proposal: Proposal) -> str:
 def _is_inception(proposal: Proposal) -> bool:
     """Whether records follow Inception's layout: images with labels that fit in it."""
     is_plain = proposal.content == "image" and proposal.is_labelled and not _extra(proposal)
-    return is_plain and min(_numbers(proposal), default=0) >= 0
+    return is_plain and proposal.kind != "arrays" and min(_numbers(proposal), default=0) >= 0
 
 
 def _extra(proposal: Proposal) -> list[str]:

@@ -7,12 +7,13 @@ import math
 import struct
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from imagenet_prep.checks.examiner import printable
 from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.escaping import command
-from imagenet_prep.images import jpeg, pixels, png
+from imagenet_prep.images import jpeg, pixels
+from imagenet_prep.images.formats import format_of
 from imagenet_prep.reading.shard import Record, Shard
 from imagenet_prep.storage.files import atomic_file
 from imagenet_prep.storage.layout import parse_shard_name
@@ -42,7 +43,6 @@ NOT_SET = "(not set)"
 
 _BOX_COLOUR = (255, 64, 0)
 _FLOAT = struct.Struct("<f")
-_PNG_SIZE = struct.Struct(">II")
 
 
 Steps = tuple[Feature | None, ...]
@@ -87,7 +87,7 @@ class ShownRecord:
 class _Picture:
     """An image as its first bytes describe it; ``width`` and ``height`` in pixels, None if unreadable."""
 
-    kind: Literal["JPEG", "PNG"]
+    kind: str
     width: int | None
     height: int | None
 
@@ -217,15 +217,14 @@ def _shortest(value: float) -> float:
 
 
 def _picture(value: Buffer) -> _Picture | None:
-    if png.is_png(value):
-        return _Picture("PNG", *_PNG_SIZE.unpack_from(value, 16)) if len(value) >= 24 else _Picture("PNG", None, None)
-    if not jpeg.is_jpeg(value):
+    kind = format_of(value)
+    if not kind:
         return None
     try:
-        header = jpeg.read_header(value)
+        _, width, height, _ = pixels.read_facts(value)
     except jpeg.ImageError:
-        return _Picture("JPEG", None, None)
-    return _Picture("JPEG", header.width, header.height)
+        return _Picture(kind, None, None)
+    return _Picture(kind, width, height)
 
 
 # a record's image ----------------------------------------------------------------------------------------------
@@ -243,7 +242,7 @@ def save_image(path: AnyPath, record: int, png_path: AnyPath) -> None:
     shown = next(show(path, record=record))
     encoded = _find_image(shown)
     if encoded is None:
-        raise InputError(f"{path}: record {record} holds no image", "expected a JPEG or a PNG in one of its features")
+        raise InputError(f"{path}: record {record} holds no image", "expected one in one of its features")
     try:
         image = pixels.decode_rgb(encoded)
     except jpeg.ImageError as error:

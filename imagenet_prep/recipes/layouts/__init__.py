@@ -58,7 +58,7 @@ class Proposal:
     """The content of a recipe.
 
     Args:
-        kind: how the recipe names the source: folders, files or tar.
+        kind: the key of the recipe's source.
         content: what the files are.
         names: the files that count, by their paths from ``lead``.
         lengths: their bytes.
@@ -66,8 +66,10 @@ class Proposal:
         archives: the tars that hold them; ``tar_folders`` if each is a class.
         splits: the given ones, by folder.
         classes: how many files each has, in the order of their labels.
-        table: a labels file.
+        table: a labels file, or the labels that are in the source itself.
         annotations: the value of the recipe's key "boxes" or "mask".
+        paths: the files of a source with labels of its own, by split ("": of none).
+        options: what a recipe must say of the source, except where it is.
     """
 
     kind: str
@@ -81,6 +83,8 @@ class Proposal:
     classes: Mapping[str, int] | None = None
     table: LabelsFile | None = None
     annotations: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    paths: Mapping[str, Sequence[str]] | None = None
+    options: Mapping[str, str | bool] = field(default_factory=dict)
 
     @property
     def is_labelled(self) -> bool:
@@ -116,7 +120,7 @@ class Choice:
 
 def known_layouts() -> dict[str, FolderLayout]:
     """The layouts, by their names."""
-    names = sorted(each.name for each in pkgutil.iter_modules(__path__))
+    names = sorted(each.name for each in pkgutil.iter_modules(__path__) if not each.name.startswith("_"))
     modules = {name: importlib.import_module(f"{__name__}.{name}") for name in names}
     return {name.replace("_", "-"): cast(FolderLayout, module) for name, module in modules.items()}
 
@@ -190,15 +194,21 @@ def describe_rest(
     inspection: Inspection,
     taken: str,
     *,
-    from_tars: bool = False,
+    alone: Sequence[str] = (),
     is_labelled: bool = True,
     table: LabelsFile | None = None,
     used: Collection[str] | None = None,
 ) -> Description:
-    """The files left out by a layout that takes all items, or all tars, and a labels file or ``used`` annotations."""
-    lost = [] if from_tars or not inspection.archives else [_unread(inspection, "tars", list(inspection.archives))]
-    if from_tars and inspection.items:
-        lost.append(_unread(inspection, "files outside of tars", inspection.items))
+    """The files left out by a layout.
+
+    It takes all items, or some files ``alone``, such as tars; and a labels file or ``used`` annotations.
+    """
+    tars = [name for name in inspection.archives if name not in set(alone)]
+    lost = [_unread(inspection, "tars", tars)] if tars else []
+    items = [name for name in inspection.items if name not in set(alone)] if alone else []
+    if items:
+        where = "tars" if alone[0] in inspection.archives else alone[0]
+        lost.append(_unread(inspection, f"files outside of {where}", items))
     passed = []
     for refusal in inspection.refusals:
         if used is None and (refusal.is_most or not is_labelled):
@@ -210,8 +220,9 @@ def describe_rest(
             passed.append(_unused(inspection, found, table))
     lost += _unread_annotations(inspection, used or ())
     passed += _beside(inspection, used or ())
+    known = {*(used or ()), *alone}
     for kind, several in inspection.others.items():
-        names = [name for name in several if name not in (used or ())]
+        names = [name for name in several if name not in known]
         told = kind == "names images" or (kind in ("data", "text names images") and not is_labelled)
         if names and (kind == "packed" or (told and used is None)):
             lost.append(_OTHERS[kind](inspection, names))

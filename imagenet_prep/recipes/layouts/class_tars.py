@@ -40,7 +40,7 @@ def recognise(inspection: Inspection) -> Reading | None:
 
 def describe(inspection: Inspection, reading: Reading) -> Description:
     """All files in the tars."""
-    return add_members(inspection, describe_rest(inspection, reading.meaning, from_tars=True))
+    return add_members(inspection, describe_rest(inspection, reading.meaning, alone=list(inspection.archives)))
 
 
 def recipe(inspection: Inspection, reading: Reading) -> Proposal:

@@ -45,7 +45,9 @@ def recognise(inspection: Inspection) -> Reading | None:
 
 def describe(inspection: Inspection, reading: Reading) -> Description:
     """All files in the tars."""
-    rest = describe_rest(inspection, reading.meaning, from_tars=True, is_labelled=bool(reading.value.files))
+    rest = describe_rest(
+        inspection, reading.meaning, alone=list(inspection.archives), is_labelled=bool(reading.value.files)
+    )
     return add_members(inspection, rest)
 
 

@@ -1,0 +1,102 @@
+"""SampleLayout: what the layouts share whose images and labels are in the same files."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from imagenet_prep.errors import InputError
+from imagenet_prep.recipes.inspection import Inspection
+from imagenet_prep.recipes.labels_search import LabelsFile, class_values
+from imagenet_prep.recipes.layouts import CERTAIN, ONLY_IF_ASKED, Description, Proposal, Reading, describe_rest
+from imagenet_prep.recipes.sample_sources import Samples, list_samples, split_of
+from imagenet_prep.text import listed, number_of
+
+
+@dataclass(frozen=True, slots=True)
+class SampleLayout:
+    """The three functions of such a layout.
+
+    Args:
+        kind: the key of the recipe's source.
+        find: the files that it reads.
+    """
+
+    kind: str
+    find: Callable[[Inspection], Sequence[str]]
+
+    def recognise(self, inspection: Inspection) -> Reading | None:
+        """Files of this kind, listed in full."""
+        names = self.find(inspection)
+        if not names:
+            return None
+        groups, faults = _by_split(names) if self.kind != "arrays" else {"": list(names)}, []
+        certainty = CERTAIN + 1 if set(inspection.items) <= set(names) else ONLY_IF_ASKED
+        if "" in groups and len(groups) > 1:
+            what = f"{inspection.folder}: {listed(groups[''])} is in no split, and {listed(groups[max(groups)])} is"
+            faults.append(
+                InputError(what, "expected all files in splits, or none", "move it, or name it as the others")
+            )
+        try:
+            paths = {split: [inspection.folder / name for name in several] for split, several in groups.items()}
+            samples, splits = list_samples(self.kind, paths, inspection.engine)
+        except InputError as error:
+            return Reading(certainty, (), self.meaning, (error,))
+        evidence = f"{number_of(len(names), f'{self.kind} file')} with {len(samples.names):,} samples: {listed(names)}"
+        if samples.label is None and len(samples.words) > 1:
+            what = f"{inspection.folder} has labels in {' and in '.join(samples.words)}"
+            hint = f"a recipe can say: source: {{{self.kind}: ..., label: {next(iter(samples.words))}}}"
+            faults.append(InputError(what, "expected one column of labels", hint))
+        elif samples.label is not None and None in samples.columns[samples.label]:
+            first = samples.names[samples.columns[samples.label].index(None)]
+            hint = f"a recipe can say: source: {{{self.kind}: ..., label: false}}; {samples.label} is a column then"
+            faults.append(InputError(f"{inspection.folder}: {first} has no {samples.label}", "expected one each", hint))
+        return Reading(certainty, (evidence,), self.meaning, tuple(faults), (groups, samples, splits))
+
+    @property
+    def meaning(self) -> str:
+        """The records, in a few words."""
+        return f"a record for each sample of the {self.kind} files"
+
+    def describe(self, inspection: Inspection, reading: Reading) -> Description:
+        """All files of this kind."""
+        names = [name for several in reading.value[0].values() for name in several] if reading.value else []
+        rest = describe_rest(inspection, reading.meaning, alone=names)
+        return Description(rest.taken, rest.lost, (*rest.passed, *(reading.value[1].passed if reading.value else ())))
+
+    def recipe(self, inspection: Inspection, reading: Reading) -> Proposal:
+        """A source of this kind."""
+        groups, samples, splits = reading.value
+        table, classes = _table(samples, next(iter(groups.values()))[0])
+        return Proposal(
+            self.kind,
+            "array" if samples.names[0].endswith(".npy") else "image",
+            list(samples.listing.names),
+            samples.listing.lengths.tolist(),
+            splits={split: split for split in splits} or None,
+            classes=classes,
+            table=table,
+            paths=groups,
+            options={} if table.has_labels or samples.label is None else {"label": False},
+        )
+
+
+def _by_split(names: Sequence[str]) -> dict[str, list[str]]:
+    groups: dict[str, list[str]] = {}
+    for name in names:
+        groups.setdefault(split_of(name.rpartition("/")[2]) or split_of(name), []).append(name)
+    order = ["train", "validation", "test"]
+    return dict(sorted(groups.items(), key=lambda each: order.index(each[0]) if each[0] in order else -1))
+
+
+def _table(samples: Samples, where: str) -> tuple[LabelsFile, dict[str, int]]:
+    """The labels as those of a labels file; and how many samples each class has, in the order of their labels."""
+    path = samples.listing.containers[0].path
+    table = samples.table(None, path)
+    labels = class_values(table)
+    if labels is None:
+        table = samples.table(False, path)
+    counts = Counter(labels or ())
+    classes = {table.words.get(label, str(label)): counts[label] for label in sorted(counts)}
+    return LabelsFile(where, table, {}, "", labels, range(len(samples.names))), classes

@@ -1,0 +1,399 @@
+"""Samples: images and labels in the same files: WebDataset tars, TFRecords, Parquet, arrays of a whole set."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+from array import array
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from imagenet_prep.errors import InputError
+from imagenet_prep.images import arrays as npy
+from imagenet_prep.images.formats import ending_of
+from imagenet_prep.model import Engine
+from imagenet_prep.recipes.labels_file import LABELS, LabelTable
+from imagenet_prep.sources import array_files
+from imagenet_prep.sources.array_files import ArrayFile, StoredArray
+from imagenet_prep.sources.catalog import Catalog, CatalogBuilder, refuse_twice
+from imagenet_prep.sources.names import Names
+from imagenet_prep.sources.parquets import ParquetImages, iter_samples, read_schema
+from imagenet_prep.sources.slices import Reader
+from imagenet_prep.sources.tars import Archive, list_tars
+from imagenet_prep.storage.files import view_of
+from imagenet_prep.storage.location import AnyPath
+from imagenet_prep.text import listed
+from imagenet_prep.tfrecord.example import BytesList, ExampleError, Feature, parse_example
+from imagenet_prep.tfrecord.framing import FramingError, iter_records
+
+_INT = re.compile(r"-?(0|[1-9]\d*)")
+_SPLITS = {
+    **{"train": "train", "training": "train", "validation": "validation", "valid": "validation", "val": "validation"},
+    **{"dev": "validation", "test": "test", "testing": "test", "t10k": "test"},
+}
+_LABELS = ("cls", *LABELS, "labels", "classes", "target", "y", "image/class/label", "fine_label", "fine_labels")
+"""Usual names of labels, the likeliest first."""
+
+
+@dataclass(slots=True)
+class Samples:
+    """Images with the values next to them.
+
+    Args:
+        listing: the images; each is in a row.
+        names: of the images, in the order of the values; the listing has its own.
+        columns: the values of each column.
+        words: by column of numbers, what the numbers stand for.
+        label: the column that usually has the labels; None if none or several may.
+        passed: what is not read, as text.
+    """
+
+    listing: Catalog
+    names: list[str]
+    columns: dict[str, list[Any]]
+    words: dict[str, dict[int, str]] = field(default_factory=dict)
+    label: str | None = None
+    passed: list[str] = field(default_factory=list)
+
+    def table(self, label: str | bool | None, where: AnyPath) -> LabelTable:
+        """The samples as a labels file has them; ``label`` as in a recipe's `labels`.
+
+        Raises:
+            InputError: there is no such column.
+        """
+        name = self.label if label is None else label
+        if name and name not in self.columns:
+            raise InputError(f"{where} has no column {name}", f"expected one of {', '.join(self.columns) or 'none'}")
+        columns = {key: values for key, values in self.columns.items() if key != name}
+        labels = self.columns[str(name)] if name else None
+        lines = array("Q", range(1, len(self.names) + 1))
+        return LabelTable(self.names, lines, labels, columns, is_text=False, words=self.words.get(str(name), {}))
+
+    def be_arrays(self) -> None:
+        """Read its pictures as arrays: by their names, that are known by the endings."""
+        names = self.listing.names
+        self.names = [re.sub(r"\.png$", ".npy", name) for name in self.names]
+        self.listing = dataclasses.replace(self.listing, names=Names.take(re.sub(r"\.png$", ".npy", n) for n in names))
+
+
+def list_samples(
+    kind: str, groups: Mapping[str, Sequence[Path]], engine: Engine, *, as_arrays: bool = False
+) -> tuple[Samples, tuple[str, ...]]:
+    """The samples in the files of each split ("": of no split), and the splits: the first folder of each name.
+
+    With ``as_arrays``, no array is a picture.
+
+    Raises:
+        InputError: a file is damaged or compressed, or its images and labels don't fit together.
+    """
+    parts = [
+        (split or own, found) for split, paths in groups.items() for own, found in KINDS[kind](paths, engine).items()
+    ]
+    if as_arrays and kind == "arrays":
+        for _, part in parts:
+            part.be_arrays()
+    if len(parts) == 1 and not parts[0][0]:
+        return parts[0][1], ()
+    for split, part in parts:
+        part.names = [f"{split}/{name}" for name in part.names]
+        part.listing = dataclasses.replace(part.listing, names=Names.take(f"{split}/{n}" for n in part.listing.names))
+    return _joined([part for _, part in parts]), tuple(dict.fromkeys(split for split, _ in parts))
+
+
+def _joined(parts: Sequence[Samples]) -> Samples:
+    """All samples of parts; a column that a part lacks has no values there."""
+    columns: dict[str, list[Any]] = {name: [] for part in parts for name in part.columns}
+    words: dict[str, dict[int, str]] = {}
+    for part in parts:
+        for name, values in columns.items():
+            values += part.columns.get(name, [None] * len(part.names))
+        for name, own in part.words.items():
+            known = words.setdefault(name, {})
+            wrong = next((number for number, text in own.items() if known.get(number, text) != text), None)
+            if wrong is not None:
+                what = (
+                    f"{part.listing.containers[0].path}: {name} {wrong} is {own[wrong]}, and {known[wrong]} elsewhere"
+                )
+                raise InputError(what, "expected the same classes in all files", "make a set of each")
+            known |= own
+    labels = {part.label for part in parts}
+    return Samples(
+        refuse_twice(Catalog.join(part.listing for part in parts)),
+        [name for part in parts for name in part.names],
+        columns,
+        words,
+        labels.pop() if len(labels) == 1 else None,
+        list(dict.fromkeys(line for part in parts for line in part.passed)),
+    )
+
+
+def split_of(name: str) -> str:
+    """The split that the words of a name, or of its folders, stand for; "" if none does."""
+    words = (each if each in _SPLITS else each.rstrip("0123456789") for each in re.split(r"[^a-z0-9]+", name.lower()))
+    return next((_SPLITS[word] for word in words if word in _SPLITS), "")
+
+
+def _usual(columns: Iterable[str]) -> str | None:
+    known = set(columns)
+    return next((name for name in _LABELS if name in known), None)
+
+
+# WebDataset ----------------------------------------------------------------------------------------------------
+
+
+def _webdataset(paths: Sequence[Path], engine: Engine) -> dict[str, Samples]:
+    """Members of one key (the path up to the first dot of the name) are one sample.
+
+    Source: https://github.com/webdataset/webdataset, "The WebDataset Format".
+    """
+    listing, reader = list_tars(paths, engine, folder_each=True), Reader()
+    rows: list[int] = []
+    names: list[str] = []
+    samples: list[dict[str, Any]] = []
+    others: Counter[str] = Counter()
+    for key, members in _by_key(listing.names):
+        images = [end for end in members if end in ("jpg", "jpeg", "png", "webp", "gif", "bmp", "tif", "tiff", "avif")]
+        if not images:
+            where = f"{listing.container(next(iter(members.values()))).path}"
+            raise InputError(f"{where} has no image for {key}", f"expected one next to {', '.join(members)}")
+        rows.append(members.pop(images[0]))
+        names.append(listing.names[rows[-1]])
+        samples.append({})
+        for end, row in members.items():
+            if end not in ("cls", "txt", "json"):
+                others[end] += 1
+                continue
+            value = _member(bytes(listing.read(row, reader)), end, listing.names[row])
+            samples[-1] |= value if isinstance(value, dict) else {end: value}
+    columns = _columns(samples)
+    passed = [f"{count:,} .{end} in tars: not read" for end, count in others.items()]
+    passed += [f"{name}: not read, it holds more than texts and numbers" for name in _drop_nested(columns)]
+    return {"": Samples(listing.picked(sorted(rows)), names, columns, label=_usual(columns), passed=passed)}
+
+
+def _by_key(names: Iterable[str]) -> Iterator[tuple[str, dict[str, int]]]:
+    found: dict[str, dict[str, int]] = {}
+    for row, name in enumerate(names):
+        folder, slash, last = name.rpartition("/")
+        key, _, end = last.partition(".")
+        found.setdefault(f"{folder}{slash}{key}", {})[end.lower()] = row
+    yield from found.items()
+
+
+def _member(data: bytes, end: str, name: str) -> Any:
+    """The value of a .cls, a .txt or a .json."""
+    try:
+        text = data.decode("utf-8-sig").strip()
+        if end == "json":
+            value = json.loads(text)
+            return value if isinstance(value, dict) else {"json": value}
+        return int(text) if end == "cls" and _INT.fullmatch(text) else text
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{name} can't be read", str(error), "correct it in its tar") from error
+
+
+def _columns(samples: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
+    """The values by column; None where a sample has none. A column of texts and whole numbers becomes texts."""
+    names = dict.fromkeys(name for sample in samples for name in sample)
+    columns = {name: [sample.get(name) for sample in samples] for name in names}
+    for name, values in columns.items():
+        if {type(each) for each in values} >= {int, str}:
+            columns[name] = [None if each is None else str(each) for each in values]
+    return columns
+
+
+def _drop_nested(columns: dict[str, list[Any]]) -> list[str]:
+    """Remove the columns that hold anything but texts, numbers and lists of them; their names."""
+
+    def is_plain(value: Any) -> bool:
+        return value is None or isinstance(value, (str, int, float))
+
+    nested = [
+        name
+        for name, values in columns.items()
+        if not all(is_plain(each) or (isinstance(each, list) and all(map(is_plain, each))) for each in values)
+    ]
+    for name in nested:
+        del columns[name]
+    return nested
+
+
+# TFRecords -----------------------------------------------------------------------------------------------------
+
+_KNOWN = {f"image/{name}" for name in ("encoded", "format", "height", "width", "channels", "colorspace", "filename")}
+"""Features that records get from the image itself, and the name of its file."""
+
+
+def _tfrecord(paths: Sequence[Path], engine: Engine) -> dict[str, Samples]:
+    return {"": _joined([_of_tfrecord(path) for path in paths])}
+
+
+def _of_tfrecord(path: Path) -> Samples:
+    builder, stamp = CatalogBuilder(Archive(path)), path.stat().st_mtime_ns
+    names, samples, passed = [], [], dict[str, None]()
+    try:
+        for framed in iter_records(view_of(path)):
+            if not framed.intact:
+                raise ExampleError("its data does not match its checksum")
+            features = parse_example(framed.data)
+            image = _image_feature(features)
+            data = bytes(features[image].values[0])  # type: ignore[arg-type]
+            offset = framed.offset + 12 + bytes(framed.data).find(data)
+            last = _text(features.get("image/filename")) or f"image{ending_of(data)}"
+            names.append(f"{path.name}/{framed.number:06}/{str(last).rpartition('/')[2]}")
+            builder.append(names[-1], offset, len(data), stamp)
+            samples.append(
+                values := {name: _text(each) for name, each in features.items() if name not in _KNOWN | {image}}
+            )
+            for name in [name for name, value in values.items() if isinstance(value, bytes)]:
+                del values[name]
+                passed[f"the feature {name}: not read, it is no text"] = None
+    except (FramingError, ExampleError) as error:
+        what = f"{path}, record {len(names):,}, can't be read"
+        raise InputError(what, str(error), "expected uncompressed TFRecords of Examples with an image each") from error
+    columns = _columns(samples)
+    label = _usual(columns)
+    words = _words_of(columns, label)
+    return Samples(builder.sorted(), names, columns, {label: words} if label and words else {}, label, list(passed))
+
+
+def _image_feature(features: Mapping[str, Feature]) -> str:
+    """The feature that holds the image: one of bytes that start as an image does."""
+    found = [
+        name
+        for name, each in features.items()
+        if isinstance(each, BytesList) and len(each.values) == 1 and ending_of(each.values[0])
+    ]
+    if not found:
+        raise ExampleError(f"no feature of it is an image: {listed(sorted(features), 6)}")
+    return "image/encoded" if "image/encoded" in found else min(found, key=lambda name: ("image" not in name, name))
+
+
+def _text(feature: Feature | None) -> Any:
+    """The values of a feature as texts and numbers; bytes if they are no text, None if there is none."""
+    values: list[Any] = list(feature.values) if feature else []
+    if isinstance(feature, BytesList):
+        try:
+            values = [bytes(each).decode() for each in values]
+        except UnicodeDecodeError:
+            return b""
+    return values if len(values) > 1 else values[0] if values else None
+
+
+def _words_of(columns: dict[str, list[Any]], label: str | None) -> dict[int, str]:
+    """The words of labels, from image/class/text, which is then no column, if each label has its own."""
+    texts = columns.get("image/class/text")
+    if label is None or texts is None:
+        return {}
+    pairs = {(number, text) for number, text in zip(columns[label], texts, strict=True)}
+    words = {number: text for number, text in pairs if isinstance(number, int) and isinstance(text, str)}
+    if len(words) != len(pairs):
+        return {}
+    del columns["image/class/text"]
+    return words
+
+
+# Parquet -------------------------------------------------------------------------------------------------------
+
+
+def _parquet(paths: Sequence[Path], engine: Engine) -> dict[str, Samples]:
+    return {"": _joined([_of_parquet(path) for path in paths])}
+
+
+def _of_parquet(path: Path) -> Samples:
+    schema = read_schema(path)
+    builder, stamp = CatalogBuilder(ParquetImages(path)), path.stat().st_mtime_ns
+    names, samples = [], []
+    for number, where, length, head, values in iter_samples(path, schema):
+        last = (where or "").rpartition("/")[2] or f"image{ending_of(head) or '.jpg'}"
+        names.append(f"{path.stem}/{number:06}/{last}")
+        builder.append(names[-1], number, length, stamp)
+        samples.append(values)
+    columns = _columns(samples)
+    label = _usual(columns)
+    if len(schema.classes) == 1 and (only := next(iter(schema.classes))) in columns:
+        label = only
+    words = {name: dict(enumerate(texts)) for name, texts in schema.classes.items() if name in columns}
+    passed = [f"the column {name}: not read, it holds no texts or numbers" for name in schema.passed]
+    return Samples(builder.sorted(), names, columns, words, label, passed)
+
+
+# arrays of a whole set -----------------------------------------------------------------------------------------
+
+_IMAGES = re.compile(r"(^|[^a-z])(x|images?|data|features|imgs?)([^a-z]|$)")
+
+
+@dataclass(frozen=True, slots=True)
+class _FoundArray:
+    path: Path
+    name: str
+    stored: StoredArray
+
+    @property
+    def known_as(self) -> str:
+        """The words that tell its split and its part."""
+        return self.name if self.path.suffix == ".npz" else f"{self.path.stem} {self.name}"
+
+    @property
+    def is_images(self) -> bool:
+        """Whether it holds examples, not labels."""
+        shape = self.stored.shape
+        return len(shape) > 2 or (len(shape) == 2 and shape[1] > 1 and bool(_IMAGES.search(self.known_as.lower())))
+
+
+def _arrays(paths: Sequence[Path], engine: Engine) -> dict[str, Samples]:
+    """The images and labels that have one split in their names, or are in one file, belong together."""
+    words = next((found for path in paths if "meta" in path.name and (found := array_files.names_of_classes(path))), {})
+    groups: dict[tuple[str, str], list[_FoundArray]] = {}
+    for path in paths:
+        arrays = [_FoundArray(path, name, stored) for name, stored in array_files.open_arrays(path).items()]
+        alone = len({each.is_images for each in arrays}) < 2
+        for each in arrays:
+            split = split_of(each.known_as) or split_of(path.stem) or ("train" if "data_batch" in path.name else "")
+            groups.setdefault((split, "" if alone else path.name), []).append(each)
+    parts: dict[str, list[Samples]] = {}
+    for (split, _), members in groups.items():
+        if len(members) > 1 or members[0].is_images:
+            parts.setdefault(split, []).append(_of_arrays(members, words))
+    return {split: _joined(several) for split, several in parts.items()}
+
+
+def _of_arrays(members: Sequence[_FoundArray], words: dict[str, dict[int, str]]) -> Samples:
+    """The examples of an array of images, with one value of each other array."""
+    images = [each for each in members if each.is_images]
+    said = ", ".join(f"{each.name} {each.stored.shape}" for each in members)
+    count = images[0].stored.shape[0] if images else 0
+    if len(images) != 1 or any(each.stored.shape[:1] != (count,) for each in members):
+        what = f"{members[0].path} has no array of images with labels for each: {said}"
+        raise InputError(what, "expected an array of N images and one of N labels in each split")
+    (of_images,) = images
+    stored, path = of_images.stored, of_images.path
+    ending = ".png" if npy.is_picture(stored.shape[1:], stored.dtype) else ".npy"
+    length = len(stored.header) + stored.item_bytes
+    builder, stamp = CatalogBuilder(ArrayFile(path)), path.stat().st_mtime_ns
+    names = [f"{path.name}/{of_images.name}/{number:06}{ending}" for number in range(count)]
+    for number, name in enumerate(names):
+        builder.append(name, number, length, stamp)
+    columns = {each.name: _values(each.stored) for each in members if each is not of_images}
+    usual = _usual(columns)
+    label = usual or (next(iter(columns)) if len(columns) == 1 else None)
+    if label is not None and label != usual:
+        columns["label"] = columns.pop(label)  # y_train and y_test are one column
+        label = "label"
+    return Samples(builder.sorted(), names, columns, words, label)
+
+
+def _values(stored: StoredArray) -> list[Any]:
+    values = stored.values()
+    found: list[Any] = (values.reshape(-1) if values.size == len(values) else values).tolist()
+    return found
+
+
+KINDS: Mapping[str, Callable[[Sequence[Path], Engine], dict[str, Samples]]] = {
+    **{"webdataset": _webdataset, "tfrecord": _tfrecord, "parquet": _parquet, "arrays": _arrays}
+}
+"""The function that lists each kind, by its key in `source`; it returns samples by the splits that names tell."""

@@ -1,0 +1,239 @@
+"""ArrayFile, a container: the examples of arrays in one file, a .npy, .npz, IDX or pickle; each is read as an .npy.
+
+IDX is MNIST's format (http://yann.lecun.com/exdb/mnist, "file format"), pickles are CIFAR's
+(https://www.cs.toronto.edu/~kriz/cifar.html, "python version"). A pickle may make NumPy arrays and nothing else.
+"""
+
+from __future__ import annotations
+
+import functools
+import gzip
+import io
+import pickle
+import re
+import struct
+import zipfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from math import prod
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, ClassVar
+
+from imagenet_prep.errors import InputError
+from imagenet_prep.images.arrays import DEFLATES_TO, MAX_BYTES, ArrayError, read_npy_header
+from imagenet_prep.sources.slices import Buffer, Container, Reading, Row
+from imagenet_prep.storage.location import local_path
+from imagenet_prep.storage.refusals import unreadable
+
+if TYPE_CHECKING:
+    import numpy as np
+
+_PICKLE = re.compile(rb"\x80[\x02-\x05]")
+_IDX = re.compile(rb"\0\0\x08[\x01-\x04]")
+_GLOBALS = {
+    *(("numpy", name) for name in ("ndarray", "dtype")),
+    *((f"numpy.{room}.multiarray", name) for room in ("core", "_core") for name in ("_reconstruct", "scalar")),
+    ("_codecs", "encode"),
+    ("collections", "OrderedDict"),
+}
+"""The only names that a pickle may use: those that a NumPy array needs."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredArray:
+    """An array in a file: its shape and type, and how its bytes (C order) are opened; ``start`` is where they start."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    open: Callable[[], IO[bytes]]
+    start: int = 0
+
+    @property
+    def item_bytes(self) -> int:
+        """The bytes of one example."""
+        return prod(self.shape[1:]) * self.dtype.itemsize
+
+    @property
+    def header(self) -> bytes:
+        """The .npy header of one example."""
+        from numpy.lib import format as npy
+
+        head = io.BytesIO()
+        npy.write_array_header_1_0(
+            head, {"shape": self.shape[1:], "fortran_order": False, "descr": npy.dtype_to_descr(self.dtype)}
+        )
+        return head.getvalue()
+
+    def values(self) -> np.ndarray[Any, Any]:
+        """All of it."""
+        import numpy as np
+
+        with self.open() as file:
+            file.seek(self.start)
+            data = file.read(prod(self.shape) * self.dtype.itemsize)
+        return np.frombuffer(data, self.dtype).reshape(self.shape)
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayFile(Container):
+    """A file of arrays: a Row's ``offset`` is the example's number, the last folder of its name the array's name."""
+
+    reading: ClassVar[Reading] = "in order"
+
+    def place(self, row: Row) -> str:
+        """The place of a row, for messages."""
+        return f"{self.path.name}, {row.name.split('/')[-2]}[{row.offset:,}]"
+
+    def open(self) -> Callable[[Row], Buffer]:
+        """The function that reads rows; it is fast in the order of the file."""
+        path = local_path(self.path)
+        arrays = open_arrays(path)
+
+        @functools.lru_cache(maxsize=1)
+        def opened(name: str) -> tuple[StoredArray, IO[bytes], bytes]:
+            return arrays[name], arrays[name].open(), arrays[name].header
+
+        def read(row: Row) -> Buffer:
+            try:
+                found, file, header = opened(row.name.split("/")[-2])
+                file.seek(found.start + row.offset * found.item_bytes)
+                data = header + file.read(found.item_bytes)
+            except (KeyError, OSError, EOFError, ValueError, zipfile.BadZipFile) as error:
+                raise _damaged(path, str(error)) from error
+            if len(data) != row.length:
+                raise _damaged(path, f"expected {row.length:,} bytes for {row.name}, got {len(data):,}")
+            return data
+
+        return read
+
+
+def may_hold_arrays(name: str, head: bytes) -> bool:
+    """Whether a file is an IDX, perhaps compressed, or a pickle, by its first bytes."""
+    if _IDX.match(head) or (head.startswith(b"\x1f\x8b") and re.search(r"idx\d-ubyte\.gz$", name)):
+        return True
+    return bool(_PICKLE.match(head)) and not name.lower().endswith((".pt", ".pth"))
+
+
+def open_arrays(path: Path) -> Mapping[str, StoredArray]:
+    """The arrays of a file by name: those of an .npz or a pickle have names, any other is called as the file is.
+
+    Raises:
+        InputError: it is damaged, is no file of arrays, or its pickle would run code.
+    """
+    try:
+        with path.open("rb") as file:
+            head = file.read(4)
+        if head.startswith(b"PK"):
+            return _of_npz(path)
+        if _PICKLE.match(head):
+            return _of_pickle(path)
+        if head.startswith((b"\x1f\x8b", b"\0\0")):
+            return {stem(path): _of_idx(path, gzip.open if head.startswith(b"\x1f\x8b") else open)}
+        return {stem(path): _of_npy(lambda: path.open("rb"), path.stat().st_size)}
+    except (ArrayError, EOFError, zipfile.BadZipFile, gzip.BadGzipFile, struct.error, ValueError) as error:
+        raise _damaged(path, str(error)) from error
+    except OSError as error:
+        raise unreadable(path, error) from error
+
+
+def stem(path: Path) -> str:
+    """The name of a file without the endings that say how it is written."""
+    return re.sub(r"([-.]idx\d-ubyte)?(\.npy|\.npz|\.gz|\.pkl|\.pickle)?$", "", path.name)
+
+
+def names_of_classes(path: Path) -> dict[str, dict[int, str]]:
+    """The names of CIFAR's classes by column, in ``batches.meta`` or ``meta``; none if it is another file."""
+    with path.open("rb") as file:
+        is_pickle = bool(_PICKLE.match(file.read(4)))
+    found = _load_pickle(path) if is_pickle else {}
+    return {
+        f"{key.removesuffix('_names')}s": dict(enumerate(map(str, names)))
+        for key, names in found.items()
+        if str(key).endswith("label_names") and isinstance(names, list)
+    }
+
+
+def _damaged(path: Path, reason: str) -> InputError:
+    return InputError(f"{path} can't be read as arrays", reason, "get an intact copy of it")
+
+
+def _checked(found: StoredArray, claimed: int, held: int) -> StoredArray:
+    """The array, if a file of ``held`` bytes can hold its ``claimed`` bytes."""
+    if min(found.shape, default=0) < 0 or (found.shape and not found.item_bytes) or found.item_bytes > MAX_BYTES:
+        raise ArrayError(f"an array of shape {found.shape}")
+    if claimed > DEFLATES_TO * held:
+        raise ArrayError(f"it claims {claimed:,} bytes: more than {held:,} bytes can hold")
+    return found
+
+
+def _of_npy(opened: Callable[[], IO[bytes]], size: int) -> StoredArray:
+    with opened() as file:
+        shape, is_fortran, dtype = read_npy_header(file)
+        start = file.tell()
+    if is_fortran and len(shape) > 1:
+        raise ArrayError("it is stored in Fortran order: save it with numpy.ascontiguousarray")
+    found = StoredArray(shape, dtype, opened, start)
+    if start + prod(shape) * dtype.itemsize != size:
+        raise ArrayError(f"the .npy is cut or damaged: {size:,} bytes for the shape {shape}")
+    return _checked(found, 0, size)
+
+
+def _of_npz(path: Path) -> dict[str, StoredArray]:
+    def opened(name: str) -> IO[bytes]:
+        return zipfile.ZipFile(path).open(name)
+
+    with zipfile.ZipFile(path) as archive:
+        members = [each for each in archive.infolist() if each.filename.endswith(".npy")]
+    found = {}
+    for each in members:
+        if each.file_size > DEFLATES_TO * max(each.compress_size, 1):
+            raise ArrayError(f"{each.filename} claims {each.file_size:,} bytes in {each.compress_size:,}")
+        found[each.filename.removesuffix(".npy")] = _of_npy(functools.partial(opened, each.filename), each.file_size)
+    return found
+
+
+def _of_idx(path: Path, opener: Callable[..., Any]) -> StoredArray:
+    import numpy as np
+
+    with opener(path, "rb") as file:
+        head = file.read(4)
+        if not _IDX.match(head):
+            raise ArrayError("it is not an IDX file of bytes")
+        shape = struct.unpack(f">{head[3]}I", file.read(4 * head[3]))
+    found = StoredArray(shape, np.dtype(np.uint8), functools.partial(opener, path, "rb"), 4 + 4 * head[3])
+    return _checked(found, prod(shape), path.stat().st_size)
+
+
+def _of_pickle(path: Path) -> dict[str, StoredArray]:
+    """The arrays and the lists of numbers in a pickled dictionary; rows of 3,072 bytes are CIFAR's images."""
+    import numpy as np
+
+    found = {}
+    for name, value in _load_pickle(path).items():
+        if isinstance(value, list) and value and all(type(each) is int for each in value):
+            value = np.array(value)
+        if isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
+            whole = value.reshape(-1, 3, 32, 32) if value.dtype == np.uint8 and value.shape[1:] == (3072,) else value
+            found[str(name)] = StoredArray(whole.shape, whole.dtype, functools.partial(io.BytesIO, whole.tobytes()))
+    return found
+
+
+class _Arrays(pickle.Unpickler):
+    """Makes arrays, numbers, texts, lists and dictionaries; refuses every other name."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        """One of the names that arrays need."""
+        if (module, name) not in _GLOBALS:
+            raise ArrayError(f"its pickle names {module}.{name}: only NumPy arrays are read from pickles")
+        return super().find_class(module, name)
+
+
+def _load_pickle(path: Path) -> dict[Any, Any]:
+    try:
+        with path.open("rb") as file:
+            found = _Arrays(file, encoding="latin1").load()
+    except (ArrayError, OSError, MemoryError):
+        raise
+    except Exception as error:  # noqa: BLE001 - any failure of the unpickler is the file's fault
+        raise ArrayError(f"its pickle is damaged: {error}") from None
+    return found if isinstance(found, dict) else {}

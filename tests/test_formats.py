@@ -1,0 +1,139 @@
+"""Images of other formats than JPEG: read by content, as JPEGs or as they are, with what they lose."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import numpy as np
+import pytest
+from existing import existing
+from made_folders import picture
+from PIL import Image, ImageOps
+from test_folders import read
+
+from imagenet_prep.checks.examiner import PromiseExaminer
+from imagenet_prep.engines import make_engine
+from imagenet_prep.errors import UsageError
+from imagenet_prep.images.formats import ENDINGS
+from imagenet_prep.images.pixels import read_facts
+from imagenet_prep.images.prepare import prepare
+from imagenet_prep.model import ProblemKind
+from imagenet_prep.recipes.loading import load
+from imagenet_prep.recipes.recipe_set import RecipeSet
+from imagenet_prep.stages.convert import convert
+from imagenet_prep.stages.verify import verify
+from imagenet_prep.storage.layout import Layout
+from imagenet_prep.tfrecord.example import BytesList, Feature, Int64List, encode_example
+
+ENGINE = make_engine("threads", 1)
+KINDS = {"gif": "GIF", "webp": "WEBP", "bmp": "BMP", "tif": "TIFF", "avif": "AVIF", "png": "PNG", "jpg": "JPEG"}
+
+
+def saved(image: Image.Image, kind: str, **how: object) -> bytes:
+    """The bytes of an image."""
+    buffer = io.BytesIO()
+    image.save(buffer, kind, **how)
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize("keep", [False, True])
+def test_every_format_is_kept_or_becomes_a_jpeg(tmp_path: Path, keep: bool) -> None:
+    """With keep, bytes and image/format are the file's own, PNGs and JPEGs without it, too; verify decodes all."""
+    (tmp_path / "in").mkdir()
+    for ending in KINDS:
+        (tmp_path / f"in/x.{ending}").write_bytes(picture(f"x.{ending}"))
+    recipe = "source: {files: 'in/*'}\nrecord: {image: encoded, format: format, height: height, name: filename}\n"
+    (tmp_path / "r.yaml").write_text(recipe + f"keep: {str(keep).lower()}\n")
+    layout = Layout(tmp_path / "out")
+    convert(layout, ENGINE, dataset=RecipeSet.read(tmp_path / "r.yaml"))
+    assert verify(layout, ENGINE, depth="decode").problems == ()
+    records = [each for path in existing(tmp_path / "out", "train-*") for each in read(path)]
+    for record in records:
+        (name,), (image,), (said,) = record["name"], record["image"], record["format"]
+        kind = KINDS[bytes(name).decode().rpartition(".")[2]]  # type: ignore[arg-type]
+        is_kept = keep or kind in ("PNG", "JPEG")
+        assert said == (kind if is_kept else "JPEG").encode()
+        assert (image == picture(bytes(name).decode())) is is_kept  # type: ignore[arg-type]
+        assert Image.open(io.BytesIO(image)).format == said.decode()  # type: ignore[arg-type, union-attr]
+    assert len(records) == 7
+
+
+@pytest.mark.parametrize(
+    "more", ["resize: 100\nrecord: {image: encoded}", "record: inception", "content: pixels"], ids=str
+)
+def test_keep_contradicts_what_changes_bytes(tmp_path: Path, more: str) -> None:
+    """The recipe is refused, with the line."""
+    (tmp_path / "r.yaml").write_text(f"source: {{files: '*'}}\nkeep: true\n{more}\n")
+    with pytest.raises(UsageError, match="line 2: keep"):
+        load(tmp_path / "r.yaml", None, ENGINE)
+
+
+@pytest.mark.parametrize("kind", sorted(set(KINDS.values()) - {"JPEG"}))
+def test_a_record_that_is_wrong_about_its_image_is_found(kind: str) -> None:
+    """Another width, and with decoding an image that is cut."""
+    image = saved(Image.effect_noise((64, 64), 50).convert("RGB"), kind)
+    features: dict[str, Feature | None] = {"e": BytesList((image,)), "w": Int64List((65,))}
+    examiner = PromiseExaminer({}, True, {"encoded": ("e",), "width": ("w",)})
+    (wrong,) = examiner.examine(memoryview(encode_example(features)), "train", intact=True).findings
+    assert wrong.detail == f"width of a {kind}: expected 64, got 65"
+    features["e"] = BytesList((image[: len(image) * 2 // 3],))
+    (wrong,) = examiner.examine(memoryview(encode_example(features)), "train", intact=True).findings
+    assert wrong.kind == ProblemKind.BAD_IMAGE
+
+
+@pytest.mark.parametrize(
+    ("image", "kind", "lost"),
+    [
+        (Image.new("RGBA", (9, 5), (200, 0, 0, 90)), "WEBP", ("alpha",)),
+        (Image.new("RGBA", (9, 5), (200, 0, 0, 90)), "TIFF", ("alpha",)),
+        (Image.new("P", (9, 5)), "GIF", ()),
+        (Image.fromarray(np.full((5, 9), 60_000, np.uint16)), "TIFF", ("16 bits",)),
+        (Image.new("L", (9, 5), 40), "BMP", ()),
+        (Image.new("1", (9, 5), 1), "TIFF", ()),
+    ],
+    ids=["rgba", "rgba-tiff", "palette", "16-bits", "grey", "bits"],
+)
+def test_what_a_jpeg_loses_is_named(image: Image.Image, kind: str, lost: tuple[str, ...]) -> None:
+    """Its pixels are those of Pillow's own conversion, without alpha."""
+    data = saved(image, kind, **({"lossless": True} if kind == "WEBP" else {}))
+    found = prepare(data, "decode")
+    assert (found.repair, found.width, found.height) == (kind.lower(), 9, 5)
+    assert read_facts(data)[:3] == (kind, 9, 5)
+    assert found.lost == lost
+    opened = Image.open(io.BytesIO(data))
+    expected = (60_000 >> 8,) * 3 if opened.mode.startswith("I") else opened.convert("RGBA").getpixel((4, 2))[:3]
+    pixel = Image.open(io.BytesIO(bytes(found.encoded))).getpixel((4, 2))
+    assert max(abs(one - other) for one, other in zip(pixel, expected, strict=True)) < 4
+
+
+@pytest.mark.parametrize("kind", ["GIF", "WEBP", "AVIF"])
+def test_an_animation_gives_its_first_frame_and_says_so(kind: str) -> None:
+    """The frames after it are lost."""
+    frames = [Image.new("RGB", (16, 16), colour) for colour in ("red", "blue", "green")]
+    found = prepare(saved(frames[0], kind, save_all=True, append_images=frames[1:]), "decode")
+    assert found.lost == ("other frames",)
+    pixel = Image.open(io.BytesIO(bytes(found.encoded))).getpixel((8, 8))
+    assert isinstance(pixel, tuple)
+    assert pixel[0] > 240
+
+
+@pytest.mark.parametrize("kind", ["WEBP", "TIFF", "AVIF"])
+@pytest.mark.parametrize("orientation", range(1, 9))
+def test_other_formats_are_turned_upright(kind: str, orientation: int) -> None:
+    """As Pillow turns them."""
+    image = Image.new("RGB", (32, 16))
+    image.paste((255, 255, 255), (0, 0, 8, 8))
+    exif = Image.Exif()
+    exif[0x0112] = orientation
+    data = saved(image, kind, exif=exif)
+    found = Image.open(io.BytesIO(bytes(prepare(data, "decode", upright=True).encoded)))
+    expected = ImageOps.exif_transpose(Image.open(io.BytesIO(data))).convert("RGB")
+    assert found.size == expected.size
+    assert np.abs(np.asarray(found).astype(int) - np.asarray(expected)).mean() < 6
+
+
+def test_every_format_has_an_ending() -> None:
+    """Each is known by its content."""
+    for kind in ENDINGS:
+        assert read_facts(saved(Image.new("RGB", (8, 8)), kind)).kind == kind
