@@ -4,8 +4,9 @@
     python scripts/bench_reading.py --records 10000 --repeat 7 --folder /mnt/disk
 
 The page cache is warm. The first table has processor time per record within one process, compared with a bare loop.
-The second has whole processes, start and imports included, and the third decoded images per second. Ratios are medians
-of the rounds' ratios. The script needs the extra `dev`.
+The second has whole processes, start and imports included. The third has training batches per second, of a random crop
+of each image. Ratios are medians of the rounds' ratios. The script needs the extra `dev`. --rivals names a Python that
+has this project's dependencies, and any of torchvision, webdataset, mosaicml-streaming, litdata, nvidia-dali-cuda120.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from imagenet_prep.model import Item  # noqa: E402
 from imagenet_prep.tfrecord import inception  # noqa: E402
 from imagenet_prep.tfrecord.crc import crc32c  # noqa: E402
 
-SHARDS, PHOTOGRAPHS, SIDE = 8, 200, 224
+SHARDS, PHOTOGRAPHS = 8, 200
 
 WHOLE = {
     "open": """
@@ -61,64 +62,17 @@ assert sum(1 for path in paths for _ in tfrecord_iterator(path)) == int(sys.argv
 """,
 }
 
-TORCH = """
-import torch
-from torch.nn import functional
-torch.set_num_threads(1)
-
-def prepare(image):
-    return functional.interpolate(image[None] / 255, size=(SIDE, SIDE), mode="bilinear", antialias=True)[0]
-"""
-OURS = f"""{TORCH}
-import imagenet_prep
-from imagenet_prep.torch import CenterCrop, ImageDataset, Loader
-
-began, count = spent(), 0
-dataset = ImageDataset(imagenet_prep.open(sys.argv[1], "train"), prepare)
-for images, labels in Loader(dataset, 64, num_workers=2, drop_last=False):
-    count += len(images)
-"""
-LOADERS = {
-    "PyTorch, image folder": f"""{TORCH}
-import numpy as np
-from PIL import Image
-from torch.utils.data import DataLoader, Dataset
-
-class Folder(Dataset):
-    def __init__(self):
-        self.files = sorted(Path(sys.argv[1], "folders", "train").glob("*/*"))
-    def __len__(self):
-        return len(self.files)
-    def __getitem__(self, index):
-        with Image.open(self.files[index]) as image:
-            pixels = np.array(image.convert("RGB"))
-        return prepare(torch.from_numpy(pixels).permute(2, 0, 1)), 0
-
-began, count = spent(), 0
-for images, labels in DataLoader(Folder(), batch_size=64, shuffle=True, num_workers=2):
-    count += len(images)
-""",
-    "PyTorch, imagenet_prep.torch": OURS,
-    "the same with a crop": OURS.replace("prepare)\n", "crop=CenterCrop(SIDE))\n"),
-    "imagenet_prep.tensorflow": """
-from imagenet_prep.tensorflow import dataset
-began = spent()
-count = sum(len(labels) for _, labels in dataset(sys.argv[1], "train", batch_size=64, image_size=SIDE, training=False))
-""",
-}
 HEAD = """
 import os, resource, sys, time, warnings
 os.environ.update(TF_CPP_MIN_LOG_LEVEL="3", CUDA_VISIBLE_DEVICES="")
 warnings.simplefilter("ignore")
 from pathlib import Path
 paths = sorted(str(path) for path in Path(sys.argv[1]).glob("train-*-of-*"))
-SIDE = 224
-
-def spent():
-    used = [resource.getrusage(who)[:2] for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return time.perf_counter(), sum(map(sum, used))
 """
-LOOP_ENDED = "\nassert count == int(sys.argv[2]), count\nprint(*(now - then for now, then in zip(spent(), began)))\n"
+LOADERS = ("image-folder", "imagenet-prep", "webdataset", "streaming", "litdata", "dali")
+ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+ENVIRONMENT["PYTHONPATH"] = str(ROOT)
+PROGRAM = ROOT / "scripts" / "rivals" / "loaders.py"
 
 
 def main() -> None:
@@ -127,21 +81,20 @@ def main() -> None:
     parser.add_argument("--records", type=int, default=5000)
     parser.add_argument("--images", type=int, default=2000, help="the number of images to decode")
     parser.add_argument("--repeat", type=int, default=5, help="rounds")
+    parser.add_argument("--rivals", default=sys.executable, help="a Python with other loaders (default: this one)")
     parser.add_argument("--folder", type=Path, help="where to write (default: a temporary folder)")
+    parser.add_argument("--only", choices=("reading", "loaders"), help="one kind of tables")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=given.folder) as name:
         folder = Path(name)
-        make_set(folder / "set", given.records)
-        within_one_process(folder / "set", given.records, given.repeat)
-        whole = {name: python(HEAD + program, folder / "set", given.records) for name, program in WHOLE.items()}
-        processes(f"{given.records:,} records, a process each", whole, given.records, given.repeat)
-        make_set(folder / "images", given.images)
-        run([sys.executable, "-m", "imagenet_prep", "export", "folders", folder / "images", folder / "images/folders"])
-        loops = {
-            name: python(HEAD + each + LOOP_ENDED, folder / "images", given.images) for name, each in LOADERS.items()
-        }
-        heading = f"{given.images:,} images decoded and resized to {SIDE}, 2 workers, imports aside"
-        processes(heading, loops, given.images, given.repeat, told)
+        if given.only != "loaders":
+            make_set(folder / "set", given.records)
+            within_one_process(folder / "set", given.records, given.repeat)
+            whole = {name: python(HEAD + program, folder / "set", given.records) for name, program in WHOLE.items()}
+            processes(f"{given.records:,} records, a process each", whole, given.records, given.repeat)
+        if given.only != "reading":
+            make_set(folder / "images" / "set", given.images)
+            train(folder / "images", given.images, given.repeat, given.rivals)
 
 
 def make_set(folder: Path, count: int) -> None:
@@ -154,6 +107,29 @@ def make_set(folder: Path, count: int) -> None:
             item = Item(f"n{label:08d}_{number}.JPEG", label, f"n{label:08d}", f"class {label}, some words", ())
             head, tail = inception.record_parts(item, width, height, len(content))
             shards.write(head + content + tail)
+
+
+# loaders for training -------------------------------------------------------------------------------------------
+
+
+def train(folder: Path, count: int, rounds: int, rivals: str) -> None:
+    """Images per second of each loader that is installed, without its imports."""
+    out = folder / "folders"
+    run([sys.executable, "-m", "imagenet_prep", "export", "folders", folder / "set", out])
+    (out / "train").rename(folder / "images")
+    commands = {}
+    for name in LOADERS:
+        call = [rivals, PROGRAM, "make", name, folder]
+        run_one = [rivals, PROGRAM, "run", name, folder, str(count)]
+        tried = subprocess.run(call, capture_output=True, text=True, env=ENVIRONMENT)
+        if not tried.returncode:
+            tried = subprocess.run(run_one, capture_output=True, text=True, env=ENVIRONMENT)
+        if tried.returncode:
+            print(f"{name}: left out: {tried.stderr.strip().splitlines()[-1]}")
+        else:
+            commands[name] = run_one
+    heading = f"{count:,} images, random crops of 224, 2 workers, two epochs, imports aside"
+    processes(heading, commands, 2 * count, rounds, told)
 
 
 # within one process --------------------------------------------------------------------------------------------
@@ -286,8 +262,7 @@ def told(command: list[Any]) -> tuple[float, float]:
 
 def run(command: list[Any]) -> str:
     """Run a command, and return what it prints; show that if it fails."""
-    names = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    done = subprocess.run(command, capture_output=True, text=True, env={**names, "PYTHONPATH": str(ROOT)})
+    done = subprocess.run(command, capture_output=True, text=True, env=ENVIRONMENT)
     if done.returncode:
         sys.exit(done.stderr)
     return done.stdout

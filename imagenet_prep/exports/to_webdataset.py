@@ -27,7 +27,7 @@ _BLANK = tarfile.TarInfo("").tobuf(tarfile.USTAR_FORMAT)
 _MIDDLE, _TIME, _REST = _BLANK[100:124], _BLANK[136:148], _BLANK[156:]  # the fields around name, size and checksum
 _SUM = sum(_MIDDLE) + sum(_TIME) + sum(_REST) + 8 * ord(" ")
 
-_encode = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode
+encode_json = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode
 
 
 class TarPacker(Packer):
@@ -81,7 +81,7 @@ class TarPacker(Packer):
         rest = bytes(-len(image) % _BLOCK)
         if label is not None:
             rest += _member(f"{key}.cls", b"%d" % self.meaning.zero_based(label, record))
-        yield rest + _member(f"{key}.json", _encode(_describe(values)).encode())
+        yield rest + _member(f"{key}.json", encode_json(describe(values)).encode())
 
 
 PACKER = TarPacker
@@ -96,12 +96,12 @@ def _extension(encoded: Buffer) -> str:
     return "png" if bytes(encoded[:4]) == b"\x89PNG" else "jpg"
 
 
-def _describe(values: ImageValues) -> dict[str, Any]:
+def describe(values: ImageValues) -> dict[str, Any]:
     """The content of a record's JSON: the image's file name, its class, and all other values."""
     head = {"filename": values.filename, "label": values.label, "text": values.text, "wnid": values.wnid}
     others = {name: _plain(value) for name, value in values.others.items()}
     if "boxes" in others:  # as text: readers that infer types from the first records misread an empty list
-        others["boxes"] = _encode(others["boxes"])
+        others["boxes"] = encode_json(others["boxes"])
     return {**others, **head}
 
 

@@ -1,0 +1,98 @@
+"""croissant: metadata of a set for search and loaders (MLCommons Croissant 1.0), written from its manifest."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from imagenet_prep.errors import UsageError
+from imagenet_prep.exports.packing import Files, Packer
+from imagenet_prep.exports.source_set import SourceSet, SourceShard, find_roles
+from imagenet_prep.state.manifest import ILSVRC2012
+
+_TYPES = {"int64": "sc:Integer", "float": "sc:Float", "bytes": "sc:Text"}
+
+_TERMS = """citeAs column conformsTo:dct data:@json dataType:@vocab equivalentProperty examples:@json extract field
+fileObject fileProperty fileSet format includes isLiveDataset jsonPath key md5 parentField path recordSet references
+regex repeated replace samplingRate separator source subField transform"""
+"""The terms of the standard context: docs.mlcommons.org/croissant/docs/croissant-spec.html, appendix 1."""
+
+_OF_IMAGENET = {
+    "url": "https://image-net.org/challenges/LSVRC/2012/",
+    "license": "https://image-net.org/download.php",
+    "citeAs": "O. Russakovsky et al., ImageNet Large Scale Visual Recognition Challenge, IJCV 115(3), 2015",
+    "datePublished": "2012-05-14",
+    "creator": {"@type": "Organization", "name": "ImageNet", "url": "https://image-net.org/"},
+}
+
+
+class CroissantPacker(Packer):
+    """Copies nothing and reads no shard: writes ``croissant.json`` with the shards of each split and their features."""
+
+    unit = "set"
+
+    def __init__(self, source: SourceSet) -> None:
+        if source.manifest is None:
+            raise UsageError(f"no manifest in {source.layout.output_dir}", "expected the set of a finished convert")
+
+    def pack(self, shard: SourceShard, files: Files) -> None:
+        """Nothing."""
+
+    def finish(self, source: SourceSet, notes: Mapping[str, Sequence[Any]], out: Path) -> Mapping[str, bytes]:
+        """The metadata."""
+        assert source.manifest is not None, "refused before"
+        entry, image = source.manifest.dataset, find_roles(source.manifest).get("encoded")
+        totals = {split: sum(shard.recorded or 0 for shard in shards) for split, shards in source.splits.items()}
+        held = ", ".join(f"{count:,} in {split}" for split, count in totals.items())
+        value = {
+            "@context": _context(),
+            "@type": "sc:Dataset",
+            "conformsTo": "http://mlcommons.org/croissant/1.0",
+            "name": entry.name,
+            "description": f"{entry.name} as TFRecord files of tf.train.Example: {held} records.",
+            "version": "1.0.0",
+            **(_OF_IMAGENET if entry.kind == ILSVRC2012 else {}),
+            "distribution": [_files(split) for split in totals],
+            "recordSet": [
+                {
+                    "@type": "cr:RecordSet",
+                    "@id": split,
+                    "name": split,
+                    "description": f"{count:,} records",
+                    "field": [
+                        _field(split, name, promised, image) for name, promised in sorted(entry.features.items())
+                    ],
+                }
+                for split, count in totals.items()
+            ],
+        }
+        return {"croissant.json": (json.dumps(value, indent=2) + "\n").encode()}
+
+
+PACKER = CroissantPacker
+
+
+def _context() -> dict[str, Any]:
+    context: dict[str, Any] = {"@language": "en", "@vocab": "https://schema.org/", "sc": "https://schema.org/"}
+    context |= {"cr": "http://mlcommons.org/croissant/", "dct": "http://purl.org/dc/terms/"}
+    context |= {"rai": "http://mlcommons.org/croissant/RAI/"}
+    for term in _TERMS.split():
+        name, _, kind = term.partition(":")
+        full = f"{kind if kind == 'dct' else 'cr'}:{name}"
+        context[name] = {"@id": full, "@type": kind} if kind[:1] == "@" else full
+    return context
+
+
+def _files(split: str) -> dict[str, Any]:
+    names = {"@id": f"{split}-shards", "name": f"{split}-shards", "includes": f"{split}-*-of-*"}
+    return {"@type": "cr:FileSet", **names, "encodingFormat": "application/x-tfrecord"}
+
+
+def _field(split: str, name: str, promised: Mapping[str, Any], image: str | None) -> dict[str, Any]:
+    source = {"fileSet": {"@id": f"{split}-shards"}, "extract": {"column": name}}
+    kind = "sc:ImageObject" if name == image else _TYPES[promised["kind"]]
+    repeated = {} if promised["values"] == 1 else {"repeated": True}
+    found = {"@type": "cr:Field", "@id": f"{split}/{name}", "name": name, "dataType": kind}
+    return {**found, **repeated, "source": source}

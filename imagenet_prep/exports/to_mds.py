@@ -1,0 +1,90 @@
+"""mds: one file per shard, for MosaicML's StreamingDataset, packed by its own writer."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from imagenet_prep.errors import InputError, UsageError
+from imagenet_prep.exports.packing import Files, Packer
+from imagenet_prep.exports.source_set import SourceSet, SourceShard, find_meaning, find_roles
+from imagenet_prep.exports.to_webdataset import describe, encode_json
+
+
+class MdsPacker(Packer):
+    """Writes ``<split>/shard.00000.mds``: per record x (the image), y (its class from 0), and json (all other values).
+
+    x and y are the columns that MosaicML's own readers of images expect.
+    """
+
+    unit = "shard"
+
+    def __init__(self, source: SourceSet) -> None:
+        if importlib.util.find_spec("streaming") is None:
+            raise UsageError("mds needs mosaicml-streaming", "", "pip install 'imagenet-prep[mds]'")
+        self.meaning = find_meaning(source.manifest)
+        self.columns = {"x": "jpeg", "json": "str"} | ({"y": "int"} if "label" in find_roles(source.manifest) else {})
+
+    def file_name(self, shard: SourceShard) -> str:
+        """The name of its file."""
+        return f"{shard.split}/shard.{shard.index:05d}.mds"
+
+    def pack(self, shard: SourceShard, files: Files) -> None:
+        """One file."""
+        with tempfile.TemporaryDirectory() as folder:
+            writer = self._writer(folder)
+            for record in shard.records():
+                values = self.meaning.values(record)
+                sample = {"x": _kept(values.encoded), "json": encode_json(describe(values))}
+                if "y" in self.columns:
+                    if values.label is None:
+                        raise InputError(f"{shard.path}: record {record.number} has no label", "expected one in each")
+                    sample["y"] = self.meaning.zero_based(values.label, record)
+                writer.write(sample)
+            files.write(self.file_name(shard), [writer.encode_joint_shard()])
+
+    def finish(self, source: SourceSet, notes: Mapping[str, Sequence[Any]], out: Path) -> Mapping[str, bytes]:
+        """The index of each split."""
+        with tempfile.TemporaryDirectory() as folder:
+            config = self._writer(folder).get_config()
+        found = {}
+        for split, shards in source.splits.items():
+            entries = [
+                {
+                    **config,
+                    "samples": shard.count(),
+                    "raw_data": {"basename": path.name, "bytes": path.stat().st_size, "hashes": {}},
+                    "zip_data": None,
+                }
+                for shard in shards
+                for path in [out / self.file_name(shard)]
+            ]
+            found[f"{split}/index.json"] = json.dumps({"version": 2, "shards": entries}).encode()
+        return found
+
+    def usage(self, out: Path) -> str:
+        """The call that reads it."""
+        return f"streaming.StreamingDataset(local={str(out.resolve())!r}, split='train', batch_size=256)"
+
+    def _writer(self, folder: str) -> Any:
+        from streaming import MDSWriter
+
+        return MDSWriter(columns=self.columns, out=folder, size_limit=None)
+
+
+PACKER = MdsPacker
+
+
+def _kept(encoded: bytes | memoryview) -> Any:
+    """An image for the column's encoder, which saves it: as the bytes that it has."""
+    from PIL import Image
+
+    class Kept(Image.Image):
+        def save(self, fp: Any, format: str | None = None, **params: Any) -> None:
+            fp.write(encoded)
+
+    return Kept()
