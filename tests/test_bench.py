@@ -263,8 +263,7 @@ def test_reading_is_measured(
         "grain",
         "tf.data",
         "tfrecord package",
-        "image folder",
-        "with a crop",
+        "imagenet-prep",
     )
     assert all(re.search(rf"^.*{row}.* \d+\.\d\d$", printed, re.MULTILINE) for row in rows)
     assert list(tmp_path.iterdir()) == []

@@ -138,6 +138,28 @@ def test_resized_parts_are_close_to_those_of_the_whole(torch: Any, photographs: 
             assert (image.int() - expected.int()).abs().max() <= most
 
 
+def test_flipped_crops_are_mirror_images(torch: Any, photographs: Path) -> None:
+    """Of all, none or half of the images; a level of rounding apart."""
+    from imagenet_prep.torch import RandomResizedCrop
+
+    found = imagenet_prep.open(photographs, "train")
+    counts = []
+    for flip in (0, 0.5, 1):
+        mirrored = 0
+        for number, record in enumerate(found):
+            images = []
+            for share in (0, flip):
+                torch.manual_seed(number)
+                images.append(RandomResizedCrop(32, flip=share)(record).int())
+            same, other = (int((images[1] - each).abs().max()) for each in (images[0], images[0].flip(-1)))
+            assert min(same, other) <= 1
+            mirrored += other <= 1
+        counts.append(mirrored)
+    assert counts[0] == 0
+    assert 15 < counts[1] < 46
+    assert counts[2] == COUNT
+
+
 def test_damage_in_a_part_is_reported(torch: Any, tmp_path: Path) -> None:
     """Damage within the part, and a file that is cut below it, are errors that name the record."""
     from imagenet_prep.torch import CenterCrop, Crop, ImageDataset
@@ -170,7 +192,15 @@ def test_a_part_outside_of_the_image_is_refused() -> None:
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"size": 0}, {"size": 2.5}, {"scale": (0, 1)}, {"scale": (0.5, 2)}, {"ratio": (2, 1)}, {"scale": 0.5}],
+    [
+        {"size": 0},
+        {"size": 2.5},
+        {"scale": (0, 1)},
+        {"scale": (0.5, 2)},
+        {"ratio": (2, 1)},
+        {"scale": 0.5},
+        {"flip": 2},
+    ],
     ids=str,
 )
 def test_crops_that_can_not_be(torch: Any, wrong: dict[str, Any], photographs: Path) -> None:

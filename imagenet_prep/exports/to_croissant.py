@@ -35,7 +35,7 @@ class CroissantPacker(Packer):
 
     def __init__(self, source: SourceSet) -> None:
         if source.manifest is None:
-            raise UsageError(f"no manifest in {source.layout.output_dir}", "expected the set of a finished convert")
+            raise UsageError(f"{source.layout.output_dir} has no manifest", "expected the set of a finished convert")
 
     def pack(self, shard: SourceShard, files: Files) -> None:
         """Nothing."""

@@ -55,7 +55,10 @@ class Crop:
 
     def __call__(self, record: Record) -> torch.Tensor:
         """The part of a record's image: uint8 of the shape (3, size, size)."""
-        pixels = torch.from_numpy(record.part(self.choose, self.size)).permute(2, 0, 1)
+        return self._resized(torch.from_numpy(record.part(self.choose, self.size)))
+
+    def _resized(self, pixels: torch.Tensor) -> torch.Tensor:
+        pixels = pixels.permute(2, 0, 1)
         if pixels.shape[1:] == (self.size, self.size):
             return pixels
         sized = functional.interpolate(pixels[None], (self.size, self.size), mode="bilinear", antialias=True)
@@ -69,6 +72,7 @@ class RandomResizedCrop(Crop):
         size: pixels per side of the result.
         scale: limits of the part's area, as a share of the image's.
         ratio: limits of its width / height.
+        flip: the share of images to mirror, 0.5 for training: done before resizing, it costs less than a transform.
     """
 
     def __init__(
@@ -76,10 +80,20 @@ class RandomResizedCrop(Crop):
         size: int,
         scale: tuple[float, float] = (0.08, 1.0),
         ratio: tuple[float, float] = (3 / 4, 4 / 3),
+        flip: float = 0.0,
     ) -> None:
         super().__init__(size)
         self.scale = _limits("scale", scale, 1)
         self.ratio = _limits("ratio", ratio, math.inf)
+        if not isinstance(flip, int | float) or not 0 <= flip <= 1:
+            raise UsageError(f"RandomResizedCrop(flip={shown(flip)})", "expected a share from 0 to 1")
+        self.flip = flip
+
+    def __call__(self, record: Record) -> torch.Tensor:
+        """The part, or its mirror image."""
+        pixels = record.part(self.choose, self.size)
+        is_flipped = self.flip and torch.rand(1).item() < self.flip
+        return self._resized(torch.from_numpy(pixels[:, ::-1].copy() if is_flipped else pixels))
 
     def choose(self, height: int, width: int) -> Part:
         """Ten attempts to draw a part that fits, then the largest one in the middle."""

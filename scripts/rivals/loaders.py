@@ -61,20 +61,13 @@ def image_folder(folder: Path) -> Epoch:
     return lambda: (len(y) for _, y in DataLoader(data, batch_size=BATCH, shuffle=True, num_workers=WORKERS))
 
 
-def mirrored(image: Any) -> Any:
-    """The image, mirrored half of the time."""
-    import torch
-
-    return image.flip(-1) if torch.rand(()) < 0.5 else image
-
-
 def imagenet_prep(folder: Path) -> Epoch:
     """This project's loader."""
     import imagenet_prep
     from imagenet_prep.torch import ImageDataset, Loader, RandomResizedCrop
 
     records = imagenet_prep.open(folder / "set", "train")
-    data = ImageDataset(records, mirrored, crop=RandomResizedCrop(SIDE))
+    data = ImageDataset(records, crop=RandomResizedCrop(SIDE, flip=0.5))
     train = Loader(data, BATCH, num_workers=WORKERS, drop_last=False)
     return lambda: (len(y) for _, y in train)
 
