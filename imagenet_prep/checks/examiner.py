@@ -12,7 +12,16 @@ from imagenet_prep.images import jpeg, pixels, png
 from imagenet_prep.images.formats import format_of
 from imagenet_prep.model import Problem, ProblemKind
 from imagenet_prep.tfrecord.detection import EDGES, FEATURES
-from imagenet_prep.tfrecord.example import KINDS, BytesList, ExampleError, Feature, Int64List, parse_example
+from imagenet_prep.tfrecord.example import (
+    KINDS,
+    BytesList,
+    ExampleError,
+    Feature,
+    Int64List,
+    has_feature_lists,
+    parse_example,
+    parse_sequence_example,
+)
 
 LIMIT = 20
 """Problems of one kind that are listed for one shard; the rest are counted."""
@@ -138,6 +147,9 @@ class PromiseExaminer:
     def examine(self, data: memoryview, split: str, *, intact: bool) -> Seen:
         """Read a record and check all of it."""
         try:
+            if not self.features and has_feature_lists(data):
+                parse_sequence_example(data)
+                return Seen("", None, 0, ())
             features = parse_example(data)
         except ExampleError as error:
             return Seen("", None, 0, (Finding(ProblemKind.BAD_EXAMPLE, str(error)),) if intact else ())

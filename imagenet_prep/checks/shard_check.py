@@ -17,7 +17,7 @@ from imagenet_prep.escaping import command
 from imagenet_prep.model import Problem, ProblemKind, ShardInfo, Stepwise
 from imagenet_prep.reading.shard import Shard
 from imagenet_prep.state.indexes import read_index, read_written
-from imagenet_prep.storage.layout import Layout, parse_shard_name
+from imagenet_prep.storage.layout import Layout, split_of
 from imagenet_prep.storage.location import AnyPath
 from imagenet_prep.tfrecord.compression import Compression, CompressionError
 from imagenet_prep.tfrecord.framing import OVERHEAD, Framed, FramingError, Index, LengthError, View
@@ -236,10 +236,8 @@ class _Reading:
     """Reads one shard and collects its findings."""
 
     def __init__(self, name: str, findings: Findings, check: ShardCheck) -> None:
-        parsed = parse_shard_name(name)
-        assert parsed is not None, name
         self.name, self.findings = name, findings
-        self._split, self._examine = parsed[0], check.examiner.examine
+        self._split, self._examine = split_of(name), check.examiner.examine
         self._lists_records, self._tell = check.lists_records, check.tell
         self.index = Index()
         self.labels: set[int] = set()

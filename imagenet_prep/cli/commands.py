@@ -271,7 +271,7 @@ def merge(data_dir: Path, output: Path | None, quiet: bool) -> int:
 
 
 @cli.command()
-@o.data_dir
+@o.set_or_file
 @o.depth
 @o.json_file
 @click.option("--allow-incomplete", is_flag=True, help="Without a manifest: treat the shards as a part of ILSVRC2012.")
@@ -280,13 +280,19 @@ def merge(data_dir: Path, output: Path | None, quiet: bool) -> int:
 def verify(data_dir: Path, quiet: bool, **given: Any) -> int:
     """Prove the shards right, or report exactly what is wrong (exit status 3).
 
-    It also verifies shards that another tool made.
+    It also verifies shards that another tool made, or a single TFRecord file.
 
     \b
     imagenet-prep verify /data/imagenet
+    imagenet-prep verify movies.tfrecord
     """
-    from imagenet_prep.stages.verify import verify
+    from imagenet_prep.stages.verify import verify, verify_file
 
+    if data_dir.is_file():
+        verdict = verify_file(data_dir, depth=given["depth"])
+        if not printing.wrote_json(given["json_file"], verdict.as_dict()):
+            printing.print_verdict(verdict)
+        return _status_of(verdict)
     _must_be_there(data_dir)
     progress = make_progress(quiet)
     check = functools.partial(

@@ -346,6 +346,7 @@ existing_file = _Path(path_type=Path, exists=True, dir_okay=False)
 any_file = _Anywhere(path_type=Path)
 
 data_dir = click.argument("data_dir", type=_folder)
+set_or_file = click.argument("data_dir", type=_Anywhere(path_type=Path))
 new_data_dir = click.argument("data_dir", type=_folder, required=False)
 folder_or_file = click.argument("folder", type=_Path(path_type=Path), required=False)
 out = click.argument("out", type=_folder, required=False)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections import Counter, defaultdict
+from typing import cast
 
 from imagenet_prep.checks.dataset import SetFindings
+from imagenet_prep.checks.examiner import Examiner, PromiseExaminer
 from imagenet_prep.checks.inventory import (
     Checked,
     Inventory,
@@ -20,13 +22,15 @@ from imagenet_prep.checks.inventory import (
 )
 from imagenet_prep.checks.shard_check import ShardCheck
 from imagenet_prep.checks.verdict import Depth, SplitReport, Verdict, save_verdict
-from imagenet_prep.errors import InputError, SpaceError, WorkerError, WriteError, in_a_line
+from imagenet_prep.errors import InputError, SpaceError, UsageError, WorkerError, WriteError, in_a_line
 from imagenet_prep.escaping import command
 from imagenet_prep.model import Engine, Failed, Problem, ProblemKind, Progress, Silent
 from imagenet_prep.registry import known_set
 from imagenet_prep.shards.share import Share
+from imagenet_prep.state.manifest import find_set
 from imagenet_prep.storage.files import atomic_file
-from imagenet_prep.storage.layout import Layout
+from imagenet_prep.storage.layout import Layout, split_of
+from imagenet_prep.storage.location import AnyPath
 from imagenet_prep.storage.lock import find_holder
 from imagenet_prep.text import number_of
 from imagenet_prep.tfrecord.compression import Compression
@@ -110,6 +114,37 @@ def verify(
     )
     kept = _keep(verdict, layout, share)
     return dataclasses.replace(verdict, notes=(*verdict.notes, *kept))
+
+
+def verify_file(path: AnyPath, *, depth: Depth = "full") -> Verdict:
+    """Check one file: a shard of a set as verify does; any other by framing, checksums and the form of its Examples.
+
+    Raises:
+        UsageError: a quick check is asked for, which is one of a whole set.
+    """
+    if depth == "quick":
+        raise UsageError(f"a quick check of {path}", "expected the folder of a set", "leave --depth out")
+    layout = find_set(Layout(path.parent), split_of(path.name))
+    manifest = sound_manifest(layout)[0]
+    info = manifest.shards.get(path.name) if manifest else None
+    dataset, examiner = path.name, cast(Examiner, PromiseExaminer({}, depth == "decode"))
+    if manifest is not None and info is not None:
+        known = known_set(layout, manifest)
+        dataset, examiner = known.name, known.examiner((), decode=depth == "decode")
+    infos = {info.name: info} if info else {}
+    report = ShardCheck(layout, examiner, infos, lists_records=False)(path.name)
+    expected = info.records if info else report.records
+    counts = (report.records, expected, len(report.labels), report.boxes, path.stat().st_size)
+    return Verdict(
+        depth=depth,
+        problems=tuple(group(report.problems)),
+        totals=(SplitReport(split_of(path.name) or path.name, 1, *counts),),
+        is_part=True,
+        has_manifest=info is not None,
+        flavour="recipe",
+        fingerprint=fingerprint({path.name: report}, [path.name]),
+        dataset=dataset,
+    )
 
 
 # every byte ----------------------------------------------------------------------------------------------------
