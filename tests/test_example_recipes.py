@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import json
+import pickle
 import re
 import shutil
+import struct
 import subprocess
 import sys
 import zipfile
@@ -155,6 +158,38 @@ def food() -> tuple[Files, Labels]:
     return {"food-101.tar.gz": tarred({**images, **meta})}, right
 
 
+def cifar() -> tuple[Files, Labels]:
+    """Batches as Python 2 pickled them: texts are byte strings."""
+    import numpy as np
+
+    names, right, files = [f"data_batch_{n}" for n in range(1, 6)], Labels({"train": {}, "test": {}}), Files()
+    for place, name in enumerate([*names, "test_batch"]):
+        labels = [(place + n) % 10 for n in range(20)]
+        value = {"batch_label": name, "labels": labels, "data": np.full((20, 3072), place, np.uint8)}
+        content = pickle.dumps(value, protocol=2)
+        for word in ("batch_label", "labels", "data", name):
+            size = len(word).to_bytes(4, "little")
+            content = content.replace(b"X" + size + word.encode(), b"U" + size[:1] + word.encode())
+        files[f"cifar-10-batches-py/{name}"] = content
+        right["test" if name == "test_batch" else "train"] |= {
+            f"{name}/data/{n:06d}.png": label for n, label in enumerate(labels)
+        }
+    meta = pickle.dumps({"num_cases_per_batch": 20, "label_names": ["airplane"], "num_vis": 3072}, protocol=2)
+    return {"cifar-10-python.tar.gz": tarred({**files, "cifar-10-batches-py/batches.meta": meta})}, right
+
+
+def mnist() -> tuple[Files, Labels]:
+    """Four compressed IDX files."""
+    files, right = Files(), Labels()
+    for name, split, count in (("train", "train", 30), ("t10k", "test", 20)):
+        labels = [n * 7 % 10 for n in range(count)]
+        images = struct.pack(">4i", 0x803, count, 28, 28) + bytes(count * 784)
+        files[f"mnist/{name}-images-idx3-ubyte.gz"] = gzip.compress(images)
+        files[f"mnist/{name}-labels-idx1-ubyte.gz"] = gzip.compress(struct.pack(">2i", 0x801, count) + bytes(labels))
+        right[split] = {f"{name}-images/{n:06d}.png": label for n, label in enumerate(labels)}
+    return files, right
+
+
 WNIDS = ("n01440764", "n02102040", "n03888257")
 SPECIES = (
     "Animalia_Annelida_Clitellata_Haplotaxida_Lumbricidae_Lumbricus_terrestris",
@@ -221,6 +256,8 @@ def sets() -> Mapping[str, Callable[[], tuple[Files, Labels]]]:
         "oxford-pets": pets,
         "flowers102": flowers,
         "stanford-cars": cars,
+        "cifar10": cifar,
+        "mnist": mnist,
     }
 
 
@@ -251,7 +288,7 @@ def read(tf: Any, path: Path) -> Labels:
         for record in tf.data.TFRecordDataset(str(shard)):
             features = tf.train.Example.FromString(record.numpy()).features.feature
             label = features.get("image/class/label", features.get("label"))
-            assert features["image/encoded"].bytes_list.value[0][:2] == b"\xff\xd8"
+            assert features["image/encoded"].bytes_list.value[0][:2] in (b"\xff\xd8", b"\x89P")
             own[features["image/filename"].bytes_list.value[0].decode()] = label.int64_list.value[0]
     return found
 
@@ -286,7 +323,9 @@ def test_an_example_takes_the_published_files(name: str, tmp_path: Path, tf: Any
         convert(Layout(tmp_path / "other"), ENGINE, dataset=RecipeSet.read(recipe))
 
 
-@pytest.mark.parametrize("name", sorted({*sets()} - {"imagenet-21k-winter21", "imagenet-21k-fall11"}))
+@pytest.mark.parametrize(
+    "name", sorted({*sets()} - {"imagenet-21k-winter21", "imagenet-21k-fall11", "cifar10", "mnist"})
+)
 def test_a_class_without_a_sound_image_is_named(name: str, tmp_path: Path) -> None:
     """Where all images of a class are damaged, convert leaves them out and verify names the totals that are not met."""
     files, right = sets()[name]()
@@ -310,7 +349,10 @@ def test_the_command_lists_and_copies(tmp_path: Path) -> None:
     assert "wrote my.yaml" in command("init", "--example", "food101", "my.yaml", cwd=tmp_path).stdout
     assert (tmp_path / "my.yaml").read_bytes() == (tmp_path / "food101.yaml").read_bytes()
     assert "my.yaml already exists" in command("init", "--example", "food101", "my.yaml", cwd=tmp_path, status=2).stderr
-    assert "expected one of flowers102, food101" in command("init", "--example", "food", cwd=tmp_path, status=2).stderr
+    assert (
+        "expected food101, perhaps\nimagenet-prep init --list"
+        in command("init", "--example", "food", cwd=tmp_path, status=2).stderr
+    )
     assert "expected a folder of data, --list" in command("init", status=2).stderr
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from pathlib import Path
 
 from imagenet_prep.errors import UsageError
@@ -24,10 +25,10 @@ def copy_example(name: str, target: Path | None) -> tuple[Path, str]:
     Raises:
         UsageError: there is no such recipe, or the file exists.
     """
-    if name not in list_examples():
-        raise UsageError(
-            f"no example {name!r}", f"expected one of {', '.join(list_examples())}", "imagenet-prep init --list"
-        )
+    if name not in (known := list_examples()):
+        near = difflib.get_close_matches(name, known, 1)
+        expected = f"expected {near[0]}, perhaps" if near else "expected one of the names in its list"
+        raise UsageError(f"no example {name!r}", expected, "imagenet-prep init --list")
     target = target or Path(f"{name}.yaml")
     if target.exists():
         hint = command("init", None, (("example", name), ("output", "FILE")))
