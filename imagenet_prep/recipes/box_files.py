@@ -129,7 +129,7 @@ class _CocoImage(Struct, gc=False):
     height: int
 
 
-class _Annotation(Struct):
+class _Annotation(Struct, gc=False):
     image_id: int | str
     id: int | str | None = None
     category_id: int | None = None
