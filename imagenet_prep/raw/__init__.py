@@ -20,7 +20,14 @@ _Path = str | os.PathLike[str]
 
 
 @overload
-def open(data_dir: _Path, split: str = "", *, check: bool = True, source: Literal["shards"] = "shards") -> ShardSet: ...
+def open(
+    data_dir: _Path,
+    split: str = "",
+    *,
+    check: bool = True,
+    source: Literal["shards"] = "shards",
+    join: _Path | None = None,
+) -> ShardSet: ...
 
 
 @overload
@@ -44,6 +51,7 @@ def open(  # noqa: PLR0913 - options of the public interface, by keyword
     raw: _Path | None = None,
     options: MakingOptions | None = None,
     config: _Path | None = None,
+    join: _Path | None = None,
 ) -> ShardSet | RawSet:
     """The records of one split of a finished set, made by any tool: ``open("/data/imagenet", "train")``.
 
@@ -59,6 +67,8 @@ def open(  # noqa: PLR0913 - options of the public interface, by keyword
         raw: for raw data: its folder, if that is not ``data_dir``/raw-data.
         options: for raw data: how it would be converted, ``ConvertOptions``; ``allow_incomplete`` accepts a part of it.
         config: for raw data: the recipe of the data set.
+        join: for shards: a JSON file with a value for each record, {file name: value}, or the list of 50,000 labels
+            real.json; ``joined`` has them in the order of the records.
 
     Raises:
         InputError: the folder can't be read, has no shards of this split or those of two sets, or lacks a shard; raw
@@ -67,12 +77,19 @@ def open(  # noqa: PLR0913 - options of the public interface, by keyword
         UsageError: no split is named, raw data can only be read in its order, or an option or recipe is wrong.
     """
     if source == "raw":
+        if join is not None:
+            raise UsageError("join with source='raw'", "expected shards: a join reads all names")
         return _open_raw(Layout(locate(data_dir), raw=locate(raw) if raw else None), split, options, config)
     if source != "shards":
         raise UsageError(f"source {source!r}", "expected 'shards' or 'raw'")
     if (raw, options, config) != (None, None, None):
         raise UsageError("raw, options and config say how raw data is read", "expected source='raw' with them")
-    return ShardSet(data_dir, split, check=check)
+    found = ShardSet(data_dir, split, check=check)
+    if join is not None:
+        from imagenet_prep.reading.join import join as joined
+
+        found.join(joined(ShardSet(data_dir, split, check=False), join))
+    return found
 
 
 def _open_raw(layout: Layout, split: str, options: MakingOptions | None, config: _Path | None) -> RawSet:

@@ -176,6 +176,7 @@ class ShardSet(RecordSequence):
         super().__init__(split)
         self._layout = find_set(Layout(locate(data_dir)), split)
         self._check = check
+        self._joined: Sequence[Any] = ()
         self._opened: dict[int, _Indexed] = {}
         manifest = load_manifest(self._layout.manifest_path)
         self._names, self._counts = _find(self._layout, split, manifest)
@@ -193,6 +194,16 @@ class ShardSet(RecordSequence):
 
     def _records(self, which: int) -> Iterator[Record]:
         return self._open(which).records()
+
+    def join(self, values: Sequence[Any]) -> None:
+        """Keep a value of each record as ``joined``."""
+        self._joined = values
+
+    @property
+    def joined(self) -> Sequence[Any]:
+        """The values that ``open(..., join=FILE)`` found, one per record, in their order; none without it."""
+        first, last = self._bounds()
+        return self._joined[first:last]
 
     @property
     def paths(self) -> list[AnyPath]:

@@ -1,0 +1,83 @@
+"""open(..., join=FILE): a value of one's own for each record, by its file name."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from made_sets import PART, converted
+
+import imagenet_prep
+from imagenet_prep.demo.archives import MadeSet
+from imagenet_prep.errors import InputError, UsageError
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory, made: MadeSet) -> Path:
+    """A part of ImageNet. Read only."""
+    return Path(converted(tmp_path_factory.mktemp("join") / "data", made, PART).data_dir)
+
+
+def saved(folder: Path, values: Any) -> Path:
+    """A JSON file."""
+    (folder / "values.json").write_text(values if isinstance(values, str) else json.dumps(values))
+    return folder / "values.json"
+
+
+@pytest.mark.parametrize("compression", ["none", "gzip"])
+def test_values_come_in_the_order_of_the_records(tmp_path: Path, data: Path, compression: str) -> None:
+    """By file name, of the whole set and of a part; compressed shards, too."""
+    if compression != "none":
+        from imagenet_prep import records
+
+        plain = imagenet_prep.open(data, "train")
+        with records.ShardWriter(tmp_path / "set" / "train", shards=2, compression="gzip") as shards:
+            for record in plain:
+                shards.write(bytes(record.data))
+        data = tmp_path / "set"
+    names = [record.filename for record in imagenet_prep.open(data, "train")]
+    path = saved(tmp_path, {name: [number, "x"] for number, name in sorted(enumerate(names), key=lambda each: each[1])})
+    found = imagenet_prep.open(data, "train", join=path)
+    assert list(found.joined) == [[number, "x"] for number in range(len(names))]
+    assert list(found.shard(1, 2).joined) == list(found.joined)[len(names) // 2 :]
+    assert list(imagenet_prep.open(data, "train").joined) == []
+
+
+def test_real_json_is_a_list_in_the_order_of_validation_names(tmp_path: Path, data: Path) -> None:
+    """50,000 lists of labels; a set may have a part of the images."""
+    path = saved(tmp_path, [[number, number + 1] for number in range(1, 50_001)])
+    found = imagenet_prep.open(data, "validation", join=path)
+    for record, labels in zip(found, found.joined, strict=True):
+        assert record.filename == f"ILSVRC2012_val_{labels[0]:08d}.JPEG"
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ([[1]] * 49_999, "holds 49,999 values"),
+        ("{", "is not JSON"),
+        (3, "holds 3"),
+        ({}, "has no value for"),
+        ("more", "names 1 image that"),
+        ("fewer", "has no value for 1 record of"),
+    ],
+)
+def test_other_values_are_refused(tmp_path: Path, data: Path, values: Any, message: str) -> None:
+    """Another length or form, a record that is missing, a name that is unknown."""
+    if values in ("more", "fewer"):
+        names = [record.filename for record in imagenet_prep.open(data, "validation")]
+        values = dict.fromkeys([*names, "other.JPEG"] if values == "more" else names[1:], 1)
+    with pytest.raises(InputError, match=message):
+        imagenet_prep.open(data, "validation", join=saved(tmp_path, values))
+
+
+def test_what_can_not_be_joined(tmp_path: Path, data: Path) -> None:
+    """A file that is not there; a list of validation labels to train images; raw data."""
+    with pytest.raises(InputError, match=r"none\.json"):
+        imagenet_prep.open(data, "validation", join=tmp_path / "none.json")
+    with pytest.raises(InputError, match="has no value for"):
+        imagenet_prep.open(data, "train", join=saved(tmp_path, [[0]] * 50_000))
+    with pytest.raises(UsageError, match="join with source='raw'"):
+        imagenet_prep.open(data, "train", source="raw", join=tmp_path / "none.json")  # type: ignore[call-overload]
