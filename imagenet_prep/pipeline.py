@@ -33,7 +33,7 @@ from imagenet_prep.stages.annotate import AnnotateSummary, annotate
 from imagenet_prep.stages.convert import convert
 from imagenet_prep.stages.download import DownloadOptions, DownloadSummary, Incoming, download, download_copy
 from imagenet_prep.stages.repair import RepairSummary, read_manifest, repair
-from imagenet_prep.stages.report import SAMPLES, ReportSummary, write_report
+from imagenet_prep.stages.report import SAMPLES, Contents, ReportSummary, write_report
 from imagenet_prep.stages.untar import UntarSummary, untar
 from imagenet_prep.stages.verify import verify
 from imagenet_prep.storage.layout import Layout
@@ -171,12 +171,14 @@ def report(
     engine: Engine,
     *,
     samples: int = SAMPLES,
+    near_duplicates: bool = False,
     page: Path | None = None,
     progress: Progress | None = None,
 ) -> ReportSummary:
     """Make the page about the shards with ``samples`` images; verify first, unless the last verdict is current.
 
     ``page`` is where it is written, by default ``layout.report_path``; another place allows shards on a read-only disk.
+    For ``near_duplicates`` every image is decoded, and ImageHash is required.
 
     Raises:
         UsageError: a required library is not installed.
@@ -184,7 +186,9 @@ def report(
     """
     progress, layout = progress or Silent(), layout.one_set()
     verdict = _kept_verdict(layout) or verify(layout, engine, progress=progress)
-    return write_report(layout, engine, verdict, samples=samples, page=page, progress=progress)
+    return write_report(
+        layout, engine, verdict, contents=Contents(samples, near_duplicates), page=page, progress=progress
+    )
 
 
 def _kept_verdict(layout: Layout) -> Verdict | None:

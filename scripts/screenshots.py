@@ -23,10 +23,10 @@ from imagenet_prep.storage.layout import Layout
 GAP = 24
 IMAGES = Path(__file__).parents[1] / "docs" / "images"
 CHROMIUM = "/usr/bin/chromium"
-PARTS = {1280: ("body",), 390: ("body", "#samples")}
+PARTS = {1280: ("body",), 390: ("body", "#colours")}
 """By window width in CSS pixels: the start of each part of the page in the picture, from left to right."""
 
-HEIGHTS = {1280: 2400, 390: 1500}
+HEIGHTS = {1280: 1700, 390: 1500}
 """The height of such a part, in CSS pixels."""
 
 SCALES = {1280: 1.0, 390: 1.5}

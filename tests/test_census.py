@@ -7,65 +7,37 @@ import math
 from itertools import permutations
 from pathlib import Path
 
+import numpy as np
+import pytest
 from PIL import Image
 
 from imagenet_prep.images.jpeg import read_header
-from imagenet_prep.reporting.census import (
-    ASPECT_STEPS,
-    BYTE_STEPS,
-    SIDE_STEPS,
-    TINY,
-    Census,
-    Odd,
-    Spread,
-    TakeCensus,
-    _Counting,
-    bin_of,
-    merge,
-)
+from imagenet_prep.reporting.census import _COLUMNS, Census, Spread, TakeCensus, join
 from imagenet_prep.reporting.lenient import LONGEST_TEXT, Shown, names_of, see
-from imagenet_prep.reporting.samples import SAMPLE, thumbnail
+from imagenet_prep.reporting.samples import SAMPLE, decode, group_near, thumbnail
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.tfrecord.example import BytesList, Feature, FloatList, Int64List, encode_example
 
 NAMES = names_of({"record": "inception"})
 
 
+def empty(**changes: dict[int, str]) -> Census:
+    """The census of a shard without records."""
+    return Census(np.empty(0, list(_COLUMNS.items())), **changes)
+
+
 def test_texts_do_not_hang_on_the_order() -> None:
-    """The first in byte order of different words for one label are shown, whichever shard came first."""
+    """The first in the alphabet of different words for one label are shown, whichever shard has them."""
     for words in permutations(("tench", "carp", "pike")):
-        whole = Census()
-        for each in words:
-            merge(whole, Census(words={1: each}), 1)
-        assert whole.words == {1: "carp"}
+        parts = [(f"train-{n:05d}-of-00003", empty(words={1: each})) for n, each in enumerate(words)]
+        assert join(parts, ["train"]).words == {1: "carp"}
 
 
 def test_a_spread_has_both_ends() -> None:
-    """Number, sum, least and greatest, whatever the order; an empty one changes nothing."""
+    """Number, least and greatest, whatever the order; an empty one changes nothing."""
     for numbers in permutations((5, 1, 9)):
         spread = sum((Spread.of(number) + Spread.of() for number in numbers), Spread())
-        assert spread == Spread.of(*numbers) == Spread(3, 15, 1, 9)
-
-
-def test_a_bin_has_its_number_in_the_middle() -> None:
-    """Bin k holds what is nearer to 2 ** (k / steps) than to its neighbours, by ratio."""
-    for k in range(40):
-        middle = 2 ** (k / BYTE_STEPS)
-        edge = 2 ** ((k + 0.5) / BYTE_STEPS)
-        assert bin_of(middle, BYTE_STEPS) == k
-        assert bin_of(math.nextafter(edge * 0.999, 0), BYTE_STEPS) == k
-        assert bin_of(edge * 1.001, BYTE_STEPS) == k + 1
-
-
-def test_few_odd_images_are_named() -> None:
-    """All are counted, the first eight are named, in the order of shards and records."""
-    whole = Census()
-    for shard in ("b", "a"):
-        first = [(shard, number, f"{shard}{number}.jpg") for number in range(5)]
-        merge(whole, Census(odd={TINY: Odd(5, first)}), 8)
-    assert whole.odd[TINY].count == 10
-    expected = [f"a{number}.jpg" for number in range(5)] + [f"b{number}.jpg" for number in range(3)]
-    assert [name for _, _, name in whole.odd[TINY].first] == expected
+        assert spread == Spread.of(*numbers) == Spread(3, 1, 9)
 
 
 def test_features_are_counted_by_promise() -> None:
@@ -77,29 +49,20 @@ def test_features_are_counted_by_promise() -> None:
         {"x": FloatList((math.nan,)), "z": BytesList((b"", b"abc"))},
         {"x": Int64List((100,))},
     ]
-    how = TakeCensus(Layout(Path()), 1, kinds, NAMES)
+    how = TakeCensus(Layout(Path()), kinds, NAMES)
     for order in permutations(rows):
-        whole = Census()
+        parts = []
         for number, row in enumerate(order):
-            counting = _Counting(f"train-{number:05d}-of-00004", how)
-            counting.take(0, memoryview(encode_example(row)))
-            merge(whole, counting.census, 1)
+            part = empty()
+            how._see(memoryview(encode_example(row)), part)
+            parts.append((f"train-{number:05d}-of-00004", part))
+        whole = join(parts, ["train"])
         x, y = whole.features["x"], whole.features["y"]
         assert (x.values.count, x.not_numbers, whole.others) == (3, 2, 1)
         assert (x.values.least, x.values.greatest) == (1, 3)
         assert (x.bounds.least, x.bounds.greatest) == (-2.0, 6.0)
         assert (y.values.count, y.values.least, y.bounds.greatest) == (2, 0, 2**60)
         assert "w" not in whole.features
-
-
-def test_a_wide_image_is_wide() -> None:
-    """Width comes before height in the bins of sizes, and above it in the ratio."""
-    counting = _Counting("train-00000-of-00001", TakeCensus(Layout(Path()), 1))
-    counting.count_size(400, 100)
-    (census,) = counting.census.splits.values()
-    assert census.sides == {(bin_of(400, SIDE_STEPS), bin_of(100, SIDE_STEPS)): 1}
-    assert census.aspects == {bin_of(4, ASPECT_STEPS): 1}
-    assert (census.width.total, census.height.total) == (400, 100)
 
 
 def test_what_makes_no_sense_is_left_out() -> None:
@@ -117,8 +80,11 @@ def test_what_makes_no_sense_is_left_out() -> None:
         f"image__object__bbox__{edge}": FloatList((0.25, math.nan if edge == "xmax" else 0.5, math.inf))
         for edge in ("xmin", "ymin", "xmax", "ymax")
     }
-    (box,) = seen(**edges).boxes
-    assert (box.xmin, box.ymax) == (0.25, 0.25)
+    names = BytesList((b"a dog", b"a cat", b"none"))
+    shown = seen(**edges, image__object__class__text=names)
+    (box,) = shown.boxes
+    assert (box.xmin, box.ymax, shown.box_names) == (0.25, 0.25, ("a dog",))
+    assert seen(**edges, image__object__class__text=BytesList((b"a dog",))).box_names == ()
     for length, shown in ((LONGEST_TEXT, "n" * LONGEST_TEXT), (LONGEST_TEXT + 1, "n" * LONGEST_TEXT + "…")):
         name = BytesList((b"n" * length,))
         assert seen(image__filename=name).filename == shown
@@ -128,6 +94,22 @@ def test_a_thumbnail_is_small() -> None:
     """No side of a thumbnail has more than 400 pixels, whatever the image; its own size is told beside it."""
     buffer = io.BytesIO()
     Image.new("RGB", (1000, 500), (200, 30, 30)).save(buffer, "JPEG")
-    content, size = thumbnail(memoryview(buffer.getvalue()), SAMPLE)
-    header = read_header(content)
+    image, size = decode(memoryview(buffer.getvalue()), 400)
+    header = read_header(thumbnail(image, size, SAMPLE))
     assert (size, header.width, header.height) == ((1000, 500), 400, 200)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_near_hashes_are_grouped(seed: int) -> None:
+    """Hashes that differ in 3 bits at most, directly or through others, are one group: all pairs were compared."""
+    random = np.random.default_rng(seed)
+    hashes = [int(each) for each in random.integers(0, 1 << 63, 60)]
+    hashes += [each ^ sum(1 << int(bit) for bit in random.choice(64, random.integers(0, 6), False)) for each in hashes]
+    near = {k: {j for j, other in enumerate(hashes) if (one ^ other).bit_count() <= 3} for k, one in enumerate(hashes)}
+    for _ in hashes:
+        near = {k: set().union(*(near[j] for j in own)) for k, own in near.items()}
+    expected = {tuple(sorted(own)) for own in near.values() if len(own) > 1}
+    assert {tuple(group) for group in group_near(np.array(hashes, np.uint64))} == expected
+    assert 20 < len(expected) < 60
+    assert group_near(np.zeros(4, np.uint64)) == [[0, 1, 2, 3]]
+    assert group_near(np.empty(0, np.uint64)) == []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import copy
 import dataclasses
 import gzip
 import hashlib
@@ -30,18 +29,17 @@ from test_cli import restricted
 
 from imagenet_prep.checks.verdict import Verdict
 from imagenet_prep.demo.archives import MadeSet
-from imagenet_prep.demo.photographs import Kind
+from imagenet_prep.demo.photographs import Kind, photograph_bytes
 from imagenet_prep.engines import make_engine
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions
-from imagenet_prep.model import Problem, ProblemKind
+from imagenet_prep.model import Problem, ProblemKind, Silent
 from imagenet_prep.pipeline import report
 from imagenet_prep.reading.shard import Shard
-from imagenet_prep.reporting.census import FOUR, GREY, MANY_BOXES, PNG, ROTATED, TINY, Census, TakeCensus, bin_of, merge
-from imagenet_prep.reporting.charts import draw_charts
+from imagenet_prep.reporting import census as counting
+from imagenet_prep.reporting.census import BROKEN, FOUR, GREY, PNG, ROTATED, TINY, UNREAD, Census, TakeCensus, join
 from imagenet_prep.reporting.lenient import look
-from imagenet_prep.reporting.page_facts import Subject
-from imagenet_prep.reporting.samples import choose, likely_copies
+from imagenet_prep.reporting.samples import Images, best_first, choose
 from imagenet_prep.stages.annotate import annotate
 from imagenet_prep.stages.convert import convert
 from imagenet_prep.stages.report import write_report
@@ -76,12 +74,16 @@ def layout(tmp_path: Path, sound: Path) -> Layout:
     return Layout(Path(shutil.copytree(sound, tmp_path / "my-data")))
 
 
-def census_of(layout: Layout, keep: int = 48) -> Census:
-    """Every shard's census, merged."""
-    census = Census()
-    for path in existing(layout.output_dir, "*-of-*"):
-        merge(census, TakeCensus(layout, keep)(path.name), keep)
-    return census
+def census_of(layout: Layout, splits: tuple[str, ...] = facts.SPLITS) -> Census:
+    """The census of every shard."""
+    names = [path.name for path in existing(layout.output_dir, "*-of-*")]
+    return join([(name, TakeCensus(layout)(name)) for name in names], splits)
+
+
+def marks_of(census: Census) -> dict[int, int]:
+    """How many records have each mark."""
+    bits = {bit: len(census.marked(bit)) for bit in (1 << k for k in range(11))}
+    return {bit: count for bit, count in bits.items() if count}
 
 
 def page_of(layout: Layout) -> str:
@@ -104,8 +106,8 @@ class Page(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         """Keep an element."""
         self.elements.append((tag, dict(attrs)))
-        self._section = dict(attrs).get("id") or "" if tag == "h2" else self._section
-        if self._section == "samples":
+        self._section = dict(attrs).get("id") or "" if tag in ("h2", "template") else self._section
+        if self._section == "images":
             self.samples.append((tag, dict(attrs)))
         self._is_shown = tag not in ("script", "style")
 
@@ -163,27 +165,18 @@ def boxes(*corners: tuple[float, float, float, float]) -> dict[str, Feature]:
 def test_the_census_is_of_the_images_that_were_made(layout: Layout, made: MadeSet) -> None:
     """Counts, sizes, bytes, boxes and odd images are those that the set was made with."""
     census = census_of(layout)
-    assert (census.faults, census.unread) == ({}, 0)
-    assert census.shards == {path.name: path.stat().st_size for path in existing(layout.output_dir, "*-of-*")}
+    assert census.faults == {}
     lines = Counter(line.partition(",")[0] for line in made.boxes_csv.decode().splitlines())
-    for split in facts.SPLITS:
-        found, images = census.splits[split], made.of(split)
-        assert found.records == len(images)
-        assert found.labels == Counter(image.label for image in images)
-        assert found.sides == Counter((bin_of(image.width, 8), bin_of(image.height, 8)) for image in images)
-        widths = [image.width for image in images]
-        assert (found.width.count, found.width.total) == (len(images), sum(widths))
-        assert (found.width.least, found.width.greatest) == (min(widths), max(widths))
-        assert found.height.total == sum(image.height for image in images)
-        assert found.aspects.total() == len(images)
+    for number, split in enumerate(facts.SPLITS):
+        own, images = census.rows[census.rows["split"] == number], made.of(split)
+        assert census.labels(number) == Counter(image.label for image in images)
         boxes_of = lines if split == "train" else Counter()
-        assert found.boxes == Counter(boxes_of[image.filename] for image in images)
-    assert {kind: odd.count for kind, odd in census.odd.items()} == {
-        GREY: sum(image.kind is Kind.GREY for image in made.images.values()),
-        ROTATED: 1,
-    }
-    for kind, own in ((GREY, Kind.GREY), (ROTATED, Kind.ROTATED)):
-        named = {name for _, _, name in census.odd[kind].first}
+        found = Counter(zip(*(own[name].tolist() for name in ("label", "width", "height", "boxes")), strict=True))
+        assert found == Counter((each.label, each.width, each.height, boxes_of[each.filename]) for each in images)
+    kinds = Counter(image.kind for image in made.images.values())
+    assert marks_of(census) == {GREY: kinds[Kind.GREY], ROTATED: 1}
+    for mark, own in ((GREY, Kind.GREY), (ROTATED, Kind.ROTATED)):
+        named = {_name(layout, *census.place(row)) for row in census.marked(mark)}
         assert named == {image.filename for image in made.images.values() if image.kind is own}
     assert census.words[1] == facts.texts()["n01440764"]
 
@@ -199,10 +192,10 @@ def test_bytes_are_those_of_the_archives(layout: Layout, made: MadeSet) -> None:
         if (record := read_record(data)).filename in repaired
     )
     census = census_of(layout)
-    total = sum(found.bytes.total for found in census.splits.values())
+    total = int(census.rows["bytes"].sum())
     assert len(repaired) == 3
     assert total == mended + sum(size for name, size in whole.items() if name not in repaired)
-    assert sum(found.sizes.total() for found in census.splits.values()) == len(made.images)
+    assert len(census.rows) == len(made.images)
 
 
 def _member_sizes(path: Path) -> Iterator[tuple[str, int]]:
@@ -215,29 +208,14 @@ def _member_sizes(path: Path) -> Iterator[tuple[str, int]]:
                 yield member.name, member.size
 
 
-def test_shards_add_up_in_any_order(layout: Layout) -> None:
-    """Whatever shard is done first, the census is the same, also where it keeps only the first few; so are charts."""
-    parts = [TakeCensus(layout, 2)(path.name) for path in existing(layout.output_dir, "*-of-*")]
-    results = []
-    for seed in range(4):
-        random.Random(seed).shuffle(parts)
-        census = Census()
-        for part in parts:
-            merge(census, copy.deepcopy(part), 2)
-        results.append(census)
-    assert all(each == results[0] for each in results)
-    subject = Subject("ILSVRC2012", facts.SPLITS)
-    assert len({tuple(draw_charts(census, subject)) for census in results}) == 1
-
-
 def test_compressed_shards_are_counted_too(layout: Layout) -> None:
-    """Compressed as a whole, shards give the same numbers but for their own size."""
+    """Compressed as a whole, shards give the same numbers."""
     plain = census_of(layout)
     for path in existing(layout.output_dir, "*-of-*"):
         path.write_bytes(gzip.compress(path.read_bytes(), 1))
     packed = census_of(layout)
-    assert packed.shards != plain.shards
-    assert dataclasses.replace(packed, shards=plain.shards) == plain
+    assert (packed.rows == plain.rows).all()
+    assert (packed.words, packed.shards) == (plain.words, plain.shards)
 
 
 @pytest.mark.skipif(not Path("/proc/self/smaps").exists(), reason="there is no /proc to tell what was touched")
@@ -327,8 +305,8 @@ def test_any_records_can_be_counted(records: list[dict[str, Feature]]) -> None:
         layout = Layout(Path(folder))
         write_shard(layout, [encode_example(record) for record in records])
         census = census_of(layout)
-    assert census.splits["train"].records == len(records)
-    assert census.faults == {}
+    assert len(census.rows) == len(records)
+    assert (census.faults, len(census.marked(UNREAD))) == ({}, 0)
 
 
 def test_odd_images_of_other_tools(tmp_path: Path) -> None:
@@ -339,9 +317,10 @@ def test_odd_images_of_other_tools(tmp_path: Path) -> None:
     sized = features(image__encoded=None, image__width=Int64List((640,)), image__height=Int64List((480,)))
     write_shard(layout, [*records, encode_example(sized), b"\xff\xff\xff"])
     census = census_of(layout)
-    assert {kind: odd.count for kind, odd in census.odd.items()} == {GREY: 1, FOUR: 1, PNG: 1, TINY: 4, "broken": 2}
-    assert (census.splits["train"].records, census.unread) == (7, 1)
-    assert census.splits["train"].width.greatest == 640
+    unlabeled = counting.UNLABELED
+    expected = {GREY: 1, FOUR: 1, PNG: 1, TINY: 4, BROKEN: 2, UNREAD: 1, unlabeled: 1}
+    assert marks_of(census) == expected
+    assert (len(census.rows), census.rows["width"].max()) == (8, 640)
 
 
 def test_foreign_shards_make_a_page(tmp_path: Path) -> None:
@@ -389,7 +368,7 @@ def odd_of(layout: Layout) -> dict[str, list[str]]:
     articles = re.findall(r'<article class="odd">(.*?)</article>', page_of(layout), re.DOTALL)
     titles = [re.search(r"<h3>(.*?) <span", article) for article in articles]
     return {
-        title[1]: re.findall(r'data-name="([^"]*)"', article)
+        title[1]: [re.sub("<.*?>", "", name) for name in re.findall(r'<span class="file">(.*?)</span>', article)]
         for title, article in zip(titles, articles, strict=True)
         if title
     }
@@ -413,9 +392,56 @@ def test_copies_of_an_image_are_found(tmp_path: Path) -> None:
     assert len(images[0]) == len(near), "told apart by their digests alone"
 
 
-def test_only_likely_copies_are_read(layout: Layout) -> None:
+def test_only_likely_copies_are_read(layout: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
     """A set without copies has no image read for it."""
-    assert likely_copies(census_of(layout).keys) == {}
+    looked: list[list[int]] = []
+    monkeypatch.setattr(Images, "visit", lambda images, rows, *_: looked.append(list(rows)) or {})
+    assert Images(layout, census_of(layout), None, ENGINE, Silent()).find_copies() == []
+    assert looked == [[]]
+
+
+def test_images_that_look_alike_are_found(tmp_path: Path) -> None:
+    """--near-duplicates: a smaller and a coarser copy are named, other images and equal files are not."""
+    layout = Layout(tmp_path / "theirs")
+    whole = [photograph_bytes(number)[0] for number in range(6)]
+    with Image.open(io.BytesIO(whole[0])) as image:
+        smaller, coarser = io.BytesIO(), io.BytesIO()
+        image.resize((image.width // 2, image.height // 2)).save(smaller, "JPEG")
+        image.save(coarser, "JPEG", quality=20)
+    write_shard(layout, [_record(number, data) for number, data in enumerate([*whole, whole[5], smaller.getvalue()])])
+    write_shard(layout, [_record(9, coarser.getvalue(), label=2)], "validation-00000-of-00001")
+    assert "Images that look alike were not searched for." in _reported(layout)
+    text = _reported(layout, "--near-duplicates")
+    odd = odd_of(layout)
+    assert odd["Near-duplicates across splits"] == [f"n01440764_{number}.JPEG" for number in (0, 7, 9)]
+    assert odd["Duplicates within a split"] == [f"n01440764_{number}.JPEG" for number in (5, 6)]
+    assert "Near-duplicates within a split" not in odd
+    assert "looks like n01440764_0.JPEG, under another label" in text
+    write_shard(layout, [_record(number, data) for number, data in enumerate(whole)])
+    layout.shard_path("validation-00000-of-00001").unlink()
+    assert "Near-duplicates: none." in _reported(layout, "--near-duplicates")
+
+
+def _reported(layout: Layout, *options: str, status: int = 3) -> str:
+    """The text of the page that the command makes."""
+    result = prep("report", layout.data_dir, "--quiet", *options)
+    assert result.returncode == status, result.stderr
+    return Page(page_of(layout)).text
+
+
+def test_without_imagehash(layout: Layout, tmp_path: Path) -> None:
+    """The page says what to install, and --near-duplicates is refused with the same command before any work."""
+    (tmp_path / "sitecustomize.py").write_text("import sys\nsys.modules['imagehash'] = None\n")
+    environment = {"PYTHONPATH": os.pathsep.join([str(tmp_path), str(Path(__file__).parents[1])])}
+    layout.report_path.unlink()
+    result = prep("report", layout.data_dir, "--near-duplicates", **environment)
+    assert result.returncode == 2
+    assert "pip install 'imagenet-prep[report]'" in result.stderr
+    assert not layout.report_path.exists()
+    assert prep("report", layout.data_dir, "-q", **environment).returncode == 0
+    assert "pip install 'imagenet-prep[report]'" in Page(page_of(layout)).text
+    assert prep("report", layout.data_dir, "-q").returncode == 0
+    assert "pip install" not in Page(page_of(layout)).text
 
 
 def test_repaired_images_are_shown(layout: Layout, made: MadeSet) -> None:
@@ -429,38 +455,29 @@ def test_repaired_images_are_shown(layout: Layout, made: MadeSet) -> None:
     assert "boxes left out" not in Page(page_of(layout)).text
 
 
-def test_many_boxes_share_a_bin(tmp_path: Path) -> None:
-    """Images with more boxes than the chart has room for are counted together."""
-    layout = Layout(tmp_path)
-    many = boxes(*[(0.1, 0.1, 0.2, 0.2)] * (MANY_BOXES + 5))
-    write_shard(layout, [encode_example(features(**many))])
-    assert census_of(layout).splits["train"].boxes == {MANY_BOXES: 1}
-    write_report(layout, ENGINE, VERDICT)
-    assert f"{MANY_BOXES}+" in Page(page_of(layout)).text
-
-
 # samples ---------------------------------------------------------------------------------------------------------
 
 
 def test_samples_are_spread_over_the_classes(layout: Layout, made: MadeSet) -> None:
     """Every class is shown equally often, images with boxes first, a quarter of all from validation."""
     census = census_of(layout)
-    chosen = choose(census.splits, 24)
-    assert len({(each.shard, each.number) for each in chosen}) == 24
-    train = [each for each in chosen if each.shard.startswith("train")]
+    best, rows = best_first(census), census.rows
+    chosen = choose(census, best, 24)
+    assert len(set(chosen)) == 24
+    train = [row for row in chosen if rows["split"][row] == 0]
     assert len(train) == 18
-    labels = Counter(_label(layout, each.shard, each.number) for each in train)
+    labels = Counter(rows["label"][train].tolist())
     assert set(labels.values()) == {3}
     assert len(labels) == 6
-    assert not any(each.has_no_box for each in train)
-    assert choose(census.splits, 0) == []
-    assert len(choose(census.splits, 1000)) == len(made.images)
-    assert len({_label(layout, each.shard, each.number) for each in choose(census.splits, 4)}) >= 3
+    assert (rows["boxes"][train] > 0).all()
+    assert choose(census, best, 0) == []
+    assert len(choose(census, best, 1000)) == len(made.images)
+    assert len({rows["label"][row] for row in choose(census, best, 4)}) >= 3
 
 
-def _label(layout: Layout, shard: str, number: int) -> int:
+def _name(layout: Layout, shard: str, number: int) -> str:
     data = [data for _, data in Shard.open(layout.shard_path(shard)).unchecked()][number]
-    return read_record(data).label
+    return read_record(data).filename
 
 
 def test_the_choice_does_not_hang_on_the_shards(tmp_path: Path, layout: Layout, made: MadeSet) -> None:
@@ -470,7 +487,7 @@ def test_the_choice_does_not_hang_on_the_shards(tmp_path: Path, layout: Layout, 
     convert(other, ENGINE, PART.replace(train_shards=2, validation_shards=1))
     report(other, ENGINE, samples=12)
     report(layout, ENGINE, samples=12)
-    names = [[image["data-name"] for image in Page(page_of(each)).images()] for each in (other, layout)]
+    names = [[image["alt"] for image in Page(page_of(each)).images()] for each in (other, layout)]
     assert names[0] == names[1]
     assert len(names[0]) == 12
 
@@ -502,7 +519,7 @@ def _shown(page: str) -> dict[str, tuple[str, list[str]]]:
     name = ""
     for tag, attributes in Page(page).samples:
         if tag == "img":
-            name = attributes["data-name"] or ""
+            name = (attributes["alt"] or "").rpartition(": ")[2]
             shown[name] = (attributes["src"] or "", [])
         elif tag == "span" and attributes.get("class") == "box":
             shown[name][1].append(attributes["style"] or "")
@@ -523,15 +540,15 @@ def test_images_that_do_not_decode_are_said_to(tmp_path: Path) -> None:
     assert page.text.count("This image can't be decoded.") == 1
     ((name, (_, styles)),) = _shown(page_of(layout)).items()
     assert name == "n01440764_2.JPEG"
-    assert styles == ["left:0.0000%;top:0.0000%;width:50.0000%;height:100.0000%"]
+    assert styles == ["left:0%;top:0%;width:50%;height:100%"]
 
 
 def test_no_samples(layout: Layout) -> None:
-    """Without samples there is no grid, and no link to it."""
+    """Without samples there is no gallery; charts and odd images stay."""
     report(layout, ENGINE, samples=0)
     page = Page(page_of(layout))
     assert not page.images()
-    assert not [attributes for tag, attributes in page.elements if attributes.get("href") == "#samples"]
+    assert not [attributes for tag, attributes in page.elements if attributes.get("id") == "gallery"]
 
 
 # the page --------------------------------------------------------------------------------------------------------
@@ -546,7 +563,7 @@ def test_the_page_says_what_verify_found(layout: Layout, made: MadeSet) -> None:
     assert verdict.problems == ()
     for text in (
         "my-data",
-        "A part, whole and right",
+        "No problems found",
         verdict.fingerprint,
         "Images per class",
         "ILSVRC2012_img_train.tar",
@@ -582,7 +599,7 @@ def test_the_page_needs_nothing_else(layout: Layout) -> None:
     scripts: list[str] = re.findall(r"<script>(.*?)</script>", text, re.DOTALL)
     assert [base64.b64encode(hashlib.sha256(each.encode()).digest()).decode() for each in scripts] == [digest[1]]
     types = [each.get("type") for tag, each in page.elements if tag == "script"]
-    assert types == ["application/json", None]
+    assert types == [None]
     assert str(layout.output_dir.parent) not in text
 
 
@@ -625,7 +642,7 @@ def test_hostile_names_stay_names(tmp_path: Path) -> None:
     )
     write_report(layout, ENGINE, verdict)
     page = Page(page_of(layout))
-    assert [tag for tag, _ in page.elements].count("script") == 2
+    assert [tag for tag, _ in page.elements].count("script") == 1
     assert "b<" not in {tag for tag, _ in page.elements}
     assert len(page.images()) == 1
     assert not [name for _, attributes in page.elements for name in attributes if name.startswith("on")]
@@ -678,7 +695,7 @@ def test_an_unreadable_shard_is_said_to_be_left_out(layout: Layout) -> None:
     name = "train-00000-of-00004"
     layout.shard_path(name).unlink()
     layout.shard_path(name).mkdir()
-    census = TakeCensus(layout, 1)(name)
+    census = TakeCensus(layout)(name)
     assert set(census.faults) == {name}
     write_report(layout, ENGINE, VERDICT)
     assert f"Not counted below: {name} could not be read to its end" in Page(page_of(layout)).text

@@ -21,10 +21,9 @@ from imagenet_prep.demo import photographs
 from imagenet_prep.engines import make_engine
 from imagenet_prep.pipeline import report
 from imagenet_prep.recipes.recipe_set import RecipeSet
-from imagenet_prep.reporting.census import Candidate, SplitCensus
-from imagenet_prep.reporting.charts import TIMES
+from imagenet_prep.reporting.census import _COLUMNS, UNLABELED, Census, join
 from imagenet_prep.reporting.lenient import names_of, see
-from imagenet_prep.reporting.samples import choose
+from imagenet_prep.reporting.samples import best_first, choose
 from imagenet_prep.stages.convert import convert
 from imagenet_prep.stages.report import write_report
 from imagenet_prep.stages.verify import verify
@@ -35,6 +34,7 @@ from imagenet_prep.tfrecord.example import BytesList, Feature, FloatList, Int64L
 pytestmark = pytest.mark.once
 
 ENGINE = make_engine("threads", 2)
+TIMES = "\N{MULTIPLICATION SIGN}"
 DASH = "\N{EN DASH}"
 CLASSES = ("daisy", "rose", "tulip")
 MAPPED = """
@@ -170,18 +170,16 @@ def test_every_split_has_a_look_of_its_own(tmp_path: Path, flowers: Path, count:
     splits = {f"part{number}": 1 / count for number in range(count)}
     layout = made(tmp_path, f"source: {{folders: flowers}}\nsplits: {splits}\nshards: 1\n")
     page = page_of(layout)
-    keys = [attributes["class"] for tag, attributes in page.elements if tag == "i"]
-    keys = [key for key in keys if key and key.startswith("key")]
-    names = [f"key look-{number % 6 + 1}" for number in range(count)]
-    marks = [f"key look-{number % 6 + 1}" for number in range(min(count, 6))]
+    keys = [attributes["style"] for tag, attributes in page.elements if tag == "i" and attributes.get("class") == "key"]
+    names = [f"--look:var(--look-{number % 6 + 1})" for number in range(count)]
+    marks = names[:6]
     assert [key for key in dict.fromkeys(keys) if key] == marks
-    assert len(keys) >= 2 * count  # of the totals, and of the legend
+    assert len(keys) >= count
     for split in splits:
-        assert page.text.count(f"{split}: ") == 4  # classes, bytes, shards; and the order, among the settings
+        assert page.text.count(f"{split}: ") == 6  # five histograms; and the order, among the settings
     style = layout.report_path.read_text()
     for name in names:
-        assert f".{name.replace(' ', '.')} {{" in style
-        assert style.count(f"--{name.removeprefix('key ')}: #") == 2  # in light and in dark
+        assert style.count(f"{name[name.index('var(') + 4 : -1]}: #") == 2  # in light and in dark
 
 
 def test_a_name_that_holds_markup_stays_a_name(tmp_path: Path, flowers: Path) -> None:
@@ -219,16 +217,16 @@ def test_classes_and_files_go_by_the_names_that_the_recipe_gives_them(mapped: La
     shown = page_of(mapped).images()
     assert len(shown) == 48
     for image in shown:
-        assert re.fullmatch(r"(daisy|rose|tulip)/\d{3}\.(jpg|png)", image["data-name"] or "")
-        assert (image["alt"] or "").split(":")[0] == (image["data-name"] or "").split("/")[0]
+        assert re.fullmatch(r"(daisy|rose|tulip)/\d{3}\.(jpg|png)", (image["alt"] or "").split(": ")[1])
+        assert (image["alt"] or "").split(": ")[0] == (image["alt"] or "").split(": ")[1].split("/")[0]
 
 
 def test_png_images_are_as_good_as_any(mapped: Layout) -> None:
     """PNGs are shown and measured, and not odd; grey ones are named, as grey JPEGs are."""
     page = page_of(mapped)
-    names = [image["data-name"] or "" for image in page.images()]
+    names = [image["alt"] or "" for image in page.images()]
     assert sum(name.endswith(".png") for name in names) > 5
-    assert "width 16 to 20, height 10 to 16" in page.text
+    assert "train: 16 to 20, " in page.text
     assert odd_of(mapped) == {"Grey": ["rose/004.png"]}
     assert "one colour component; records of the Inception layout still say RGB and 3 channels" in page.text
 
@@ -255,17 +253,22 @@ def test_inceptions_layout(tmp_path: Path, flowers: Path) -> None:
 def test_samples_come_from_every_split() -> None:
     """Most are of the largest split, the others share a quarter, and each gives no more than it has."""
     sizes = {"train": 50, "validation": 20, "test": 1}
-    splits = {
-        split: SplitCensus(
-            records=size, candidates={None: [Candidate(True, number, f"{split}-x", number) for number in range(size)]}
-        )
-        for split, size in sizes.items()
-    }
+    parts = []
+    for split, size in sizes.items():
+        rows = np.ones(size, list(_COLUMNS.items()))
+        rows["marks"] = UNLABELED
+        parts.append((f"{split}-00000-of-00001", Census(rows)))
     for names in (list(sizes), ["test", "train", "validation"]):
-        chosen = Counter(each.shard for each in choose({name: splits[name] for name in names}, 24))
-        assert chosen == {"train-x": 20, "validation-x": 3, "test-x": 1}
-    assert Counter(each.shard for each in choose(splits, 68)) == {"train-x": 50, "validation-x": 17, "test-x": 1}
-    assert len(choose(splits, 100)) == 71
+        census = join(parts, names)
+
+        def chosen(count: int, census: Census = census, names: list[str] = names) -> Counter[str]:
+            rows = choose(census, best_first(census), count)
+            assert len(set(rows)) == len(rows)
+            return Counter(names[census.rows["split"][row]] for row in rows)
+
+        assert chosen(24) == {"train": 20, "validation": 3, "test": 1}
+        assert chosen(68) == {"train": 50, "validation": 17, "test": 1}
+        assert chosen(100).total() == 71
 
 
 def test_sets_without_labels(tmp_path: Path, flowers: Path) -> None:
@@ -276,7 +279,8 @@ def test_sets_without_labels(tmp_path: Path, flowers: Path) -> None:
     assert "Images per class" not in page.text
     assert "spread over the classes" not in page.text
     assert "no label" not in page.text
-    assert page.images()[0]["alt"] == f"{page.images()[0]['data-name']}, 16 {TIMES} 16"
+    assert re.fullmatch(r"flowers/\w+/\d+\.jpg", page.images()[0]["alt"] or "")
+    assert f"16 {TIMES} 16" in page.text
     assert [row[0] for row in Tables(layout).rows["totals train"]] == ["", "images", "shards", "size"]
 
 
@@ -291,9 +295,9 @@ def test_arrays(tmp_path: Path) -> None:
     assert 'The shards of "waves" are whole and right.' in page.text
     assert "6 records in 2 shards" in page.text
     assert page.text.count("No record holds a JPEG or a PNG") == 1
-    assert [attributes["id"] for tag, attributes in page.elements if tag == "figure"] == ["chart-shards"]
-    assert not {"samples", "odd"} & {attributes.get("id") for _, attributes in page.elements}
-    assert not {"#samples", "#odd"} & {attributes.get("href") for _, attributes in page.elements}
+    assert not [attributes["id"] for tag, attributes in page.elements if tag == "figure"]
+    assert not {"images", "odd"} & {attributes.get("id") for _, attributes in page.elements}
+    assert not {"#images", "#odd"} & {attributes.get("href") for _, attributes in page.elements}
     assert "image" not in re.sub(r"imagenet-prep|image files", "", page.text)
     assert features_of(layout)["values"] == ["float", "6", "3", "0 to 1"]
     assert features_of(layout)["shape"] == ["int64", "6", "2", "1 to 3"]
@@ -307,7 +311,8 @@ def test_samples_under_the_name_of_an_image(tmp_path: Path, flowers: Path) -> No
     page = page_of(layout)
     assert "No record holds a JPEG or a PNG" in page.text
     assert "Not readable" not in page.text
-    assert f"20 {TIMES} 10 pixels on average" in page.text
+    assert "Width in pixels" in page.text
+    assert "train: 20." in page.text
     assert features_of(layout)["image"] == ["bytes", "23", "1", "200 to 600 bytes"]
 
 

@@ -383,11 +383,12 @@ def status(data_dir: Path, raw: Path | None, output: Path | None, json_file: Pat
 @cli.command()
 @o.data_dir
 @click.option("--open", "is_opened", is_flag=True, help="Open the page in a browser.")
-@click.option("--samples", type=o.Number(0, 1000), default=48, show_default=True, help="Images to show.")
+@click.option("--samples", type=o.Number(0, 1000), default=48, show_default=True, help="Images to show at first.")
+@click.option("--near-duplicates", is_flag=True, help="Decode all images to find those that look alike.")
 @click.option("--output", "page", type=o.NewFile(o.HTML), help="The page's file.  [default: next to the shards]")
 @o.working
-def report(data_dir: Path, is_opened: bool, samples: int, page: Path | None, quiet: bool, **given: Any) -> int:
-    """Make one page: verdict, totals, distributions, sample images with their boxes (exit status as with verify).
+def report(data_dir: Path, is_opened: bool, page: Path | None, quiet: bool, **given: Any) -> int:
+    """Make one page: verdict, images with their boxes, histograms, classes (exit status as with verify).
 
     \b
     imagenet-prep report /data/imagenet --open
@@ -396,12 +397,13 @@ def report(data_dir: Path, is_opened: bool, samples: int, page: Path | None, qui
 
     _must_be_there(data_dir)
     engine, progress, whole = _engine(given), make_progress(quiet), Layout(data_dir)
+    contents = {name: given[name] for name in ("samples", "near_duplicates")}
 
     def make(layout: Layout) -> ReportSummary:
         own = page.with_stem(f"{page.stem}-{layout.set_name}") if page and len(whole.sets()) > 1 else page
         if own is None:
             _must_be_writable(layout.report_path)
-        return pipeline.report(layout, engine, samples=samples, page=own, progress=progress)
+        return pipeline.report(layout, engine, **contents, page=own, progress=progress)
 
     def show(summary: ReportSummary) -> None:
         printing.print_report(summary, quiet)

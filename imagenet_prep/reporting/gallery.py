@@ -1,14 +1,11 @@
-"""The images of the page: the odd ones with their reasons, and those of each class as JSON for the script."""
+"""The tables and pictures of the page: odd images with their reasons, and the classes."""
 
 from __future__ import annotations
 
-import base64
 import itertools
-import json
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from imagenet_prep.escaping import NAME, command_line
 from imagenet_prep.images.prepare import TURNED
 from imagenet_prep.reporting.census import (
     BROKEN,
@@ -21,24 +18,17 @@ from imagenet_prep.reporting.census import (
     MOST_EXTREME,
     PNG,
     ROTATED,
-    SHOWN_NAMES,
     SMALL_SIDE,
     TINY,
+    UNLABELED,
     Census,
-    Odd,
 )
-from imagenet_prep.reporting.page_facts import Facts
-from imagenet_prep.reporting.samples import Copy, Place, Sample
-from imagenet_prep.storage.layout import split_of
-from imagenet_prep.text import number_of, size_text
+from imagenet_prep.reporting.page_facts import SHOWN_NAMES, Facts
+from imagenet_prep.reporting.samples import NEAR, Sample
+from imagenet_prep.text import number_of
 
 Picture = tuple[int, Sample, str]
 """A number that is unique on the page, the sample, and the reason to show it: "" if none is needed."""
-
-
-def show_command(facts: Facts, shard: str, number: int | str) -> str:
-    """The command that shows a record."""
-    return command_line([NAME, "show", f"{facts.name}/{shard}", "--record", str(number)])
 
 
 # odd images ------------------------------------------------------------------------------------------------------
@@ -61,9 +51,15 @@ _KINDS_BY_RECIPE = {
 _USUAL = (TINY, HUGE)
 """Kinds that are not odd if most images are of that kind."""
 
+_EQUAL = ("Duplicates", "the same as", "the same bytes, by SHA-256")
+_ALIKE = (
+    "Near-duplicates",
+    "looks like",
+    f"perceptual hashes (ImageHash's phash) that differ in at most {NEAR} of 64 bits, directly or through others",
+)
 _REACHES = {
-    "Duplicates across splits": "the same bytes, by SHA-256, in several splits: tests may include training images",
-    "Duplicates within a split": "the same bytes, by SHA-256, in one split",
+    "across splits": "in several splits: tests may include training images",
+    "within a split": "in one split",
 }
 _CHANGES = {
     "Turned upright": "encoded again, and turned as EXIF asks: width and height are those after turning",
@@ -72,41 +68,37 @@ _CHANGES = {
 
 
 class OddImages(NamedTuple):
-    """Odd images of one kind: ``places`` are shown, out of ``total``, each with its reason; ``names`` are others."""
+    """Odd images of one kind: ``rows`` are shown, out of ``total``, each with its reason; ``names`` are others."""
 
     title: str
     meaning: str
     total: int
-    places: Sequence[tuple[Place, str]]
-    names: Sequence[str]
+    rows: Sequence[tuple[int, str]]
+    names: Sequence[str] = ()
 
 
 def odd_groups(facts: Facts) -> Iterator[tuple[OddImages, list[Picture]]]:
-    """The odd images by kind, with pictures that are numbered after those of the samples."""
-    numbers = itertools.count(len(facts.samples) + 1)
-    for odd in (*_odd_kinds(facts), *_duplicates(facts), *_changed(facts)):
-        shown = [(facts.odd_samples[place], reason) for place, reason in odd.places if place in facts.odd_samples]
+    """The odd images by kind, with pictures that are numbered after all others."""
+    numbers = itertools.count(len(facts.samples) + len(facts.more) + 1)
+    copies, near = _duplicates(facts, _EQUAL, facts.copies), _duplicates(facts, _ALIKE, facts.near or ())
+    for odd in (*_odd_kinds(facts), *copies, *near, *_changed(facts)):
+        shown = [(facts.pictures[row], reason) for row, reason in odd.rows if row in facts.pictures]
         yield odd, [(next(numbers), sample, reason) for sample, reason in shown]
 
 
-def odd_places(census: Census, groups: Sequence[Sequence[Copy]]) -> set[Place]:
-    """The records that need a picture."""
-    noted = {(shard, number) for odd in census.odd.values() for shard, number, _ in odd.first}
-    return noted | {place for own in _by_reach(groups).values() for place, _ in _shown_copies(own)}
+def odd_rows(census: Census, *groups: Sequence[Sequence[int]]) -> set[int]:
+    """The rows that need a picture; each of ``groups`` has rows of images that are equal, or alike."""
+    kinds = (census.marked(mark)[:SHOWN_NAMES].tolist() for mark in (*_KINDS, CHANGED))
+    copies = (itertools.chain(*_shown(own)) for alike in groups for own in _by_reach(census, alike).values())
+    return {*itertools.chain(*kinds, *copies)}
 
 
 def _odd_kinds(facts: Facts) -> Iterator[OddImages]:
-    images = sum(found.bytes.count for found in facts.census.splits.values())
-    for kind, (title, meaning) in (_KINDS_BY_RECIPE if facts.subject.is_own else _KINDS).items():
-        odd = facts.census.odd.get(kind, Odd())
-        if odd.count and not (kind in _USUAL and odd.count > images / 2):
-            places: list[tuple[Place, str]] = [((shard, number), "") for shard, number, _ in odd.first]
-            names = [
-                name or f"record {number} of {shard}"
-                for shard, number, name in odd.first
-                if (shard, number) not in facts.odd_samples
-            ]
-            yield OddImages(title, meaning, odd.count, places, names)
+    images = (facts.census.rows["bytes"] > 0).sum()
+    for mark, (title, meaning) in (_KINDS_BY_RECIPE if facts.subject.is_own else _KINDS).items():
+        odd = facts.census.marked(mark)
+        if len(odd) and not (mark in _USUAL and len(odd) > images / 2):
+            yield OddImages(title, meaning, len(odd), [(row, "") for row in odd[:SHOWN_NAMES].tolist()])
 
 
 def _changed(facts: Facts) -> Iterator[OddImages]:
@@ -114,51 +106,55 @@ def _changed(facts: Facts) -> Iterator[OddImages]:
     infos = facts.manifest.shards.values() if facts.manifest else ()
     parted = sorted(name.rpartition(" (") for info in infos for name in info.repairs)
     changes = [(name, change.removesuffix(")")) for name, _, change in parted]
-    seen = facts.census.odd.get(CHANGED, Odd()).first
-    pictured = {name for *_, name in seen}
+    marked = facts.census.marked(CHANGED)[:SHOWN_NAMES].tolist()
+    pictured = {facts.pictures[row].filename: row for row in marked if row in facts.pictures}
     turned = [(name, change) for name, change in changes if TURNED in change.split(", ")]
     repaired = [(name, change) for name, change in changes if change != TURNED]
     for (title, meaning), found in zip(_CHANGES.items(), (turned, repaired), strict=True):
-        reasons = dict(found)
-        places: list[tuple[Place, str]] = [((shard, at), reasons[name]) for shard, at, name in seen if name in reasons]
+        rows = [(pictured[name], change) for name, change in found if name in pictured]
         rest = [f"{name} ({change})" for name, change in found if name not in pictured]
         if found:
-            yield OddImages(title, meaning, len(found), places, rest[: SHOWN_NAMES - len(places)])
+            yield OddImages(title, meaning, len(found), rows, rest[: SHOWN_NAMES - len(rows)])
     set_aside = sorted(name for info in infos for name in info.set_aside)
     if set_aside:
         yield OddImages("Set aside", "damaged, and left out by skip_bad", len(set_aside), (), set_aside[:SHOWN_NAMES])
 
 
-def _duplicates(facts: Facts) -> Iterator[OddImages]:
-    for title, groups in _by_reach(facts.duplicates).items():
-        if groups:
-            meaning = (
-                f"{_REACHES[title]}; {number_of(len(groups), 'image')} of {number_of(sum(map(len, groups)), 'record')}"
-            )
-            yield OddImages(title, meaning, sum(map(len, groups)), _shown_copies(groups), ())
+def _duplicates(facts: Facts, kind: Sequence[str], groups: Sequence[Sequence[int]]) -> Iterator[OddImages]:
+    """The groups of images that are the same in some way, across several splits and within one."""
+    labels, (what, like, meaning) = facts.census.rows["label"], kind
+    for reach, own in _by_reach(facts.census, groups).items():
+        rows: list[tuple[int, str]] = []
+        for first, *others in _shown(own):
+            name = facts.pictures[first].filename if first in facts.pictures else ""
+            name = name or "record {1} of {0}".format(*facts.census.place(first))
+            rows.append((first, ""))
+            rows += [
+                (row, f"{like} {name}" + ", under another label" * bool(labels[row] != labels[first])) for row in others
+            ]
+        total = sum(map(len, own))
+        if own:
+            counts = f"{number_of(len(own), 'image')} of {number_of(total, 'record')}"
+            yield OddImages(f"{what} {reach}", f"{meaning}, {_REACHES[reach]}; {counts}", total, rows)
 
 
-def _by_reach(groups: Sequence[Sequence[Copy]]) -> dict[str, list[Sequence[Copy]]]:
-    """The duplicates across several splits, and those within one, by title."""
-    found: dict[str, list[Sequence[Copy]]] = {title: [] for title in _REACHES}
+def _by_reach(census: Census, groups: Sequence[Sequence[int]]) -> dict[str, list[Sequence[int]]]:
+    """The groups across several splits, and those within one."""
+    found: dict[str, list[Sequence[int]]] = {reach: [] for reach in _REACHES}
     across, within = found.values()
     for group in groups:
-        (across if len({split_of(copy.shard) for copy in group}) > 1 else within).append(group)
+        (across if len({*census.rows["split"][group].tolist()}) > 1 else within).append(group)
     return found
 
 
-def _shown_copies(groups: Sequence[Sequence[Copy]]) -> list[tuple[Place, str]]:
-    """The records of the first groups, each with the record that it repeats."""
-    shown: list[tuple[Place, str]] = []
-    for first, *others in groups:
-        if shown and len(shown) + 1 + len(others) > SHOWN_NAMES:
-            break
-        name = first.filename or f"record {first.number} of {first.shard}"
-        shown.append(((first.shard, first.number), ""))
-        for copy in others[: SHOWN_NAMES - 1]:
-            label = "" if copy.label == first.label else ", under another label"
-            shown.append(((copy.shard, copy.number), f"the same as {name}{label}"))
-    return shown
+def _shown(groups: Sequence[Sequence[int]]) -> Iterator[Sequence[int]]:
+    """The rows of the first groups, SHOWN_NAMES at most."""
+    room = SHOWN_NAMES
+    for group in groups:
+        if room < min(len(group), SHOWN_NAMES):
+            return
+        yield group[:room]
+        room -= len(group)
 
 
 # classes -------------------------------------------------------------------------------------------------------
@@ -166,43 +162,18 @@ def _shown_copies(groups: Sequence[Sequence[Copy]]) -> list[tuple[Place, str]]:
 
 def class_rows(facts: Facts) -> list[dict[str, Any]]:
     """A row per class, in order of labels: its images, boxes and bytes by the number of their split."""
+    import numpy as np
+
     census = facts.census
-    found = {number: census.splits[split] for split, number in facts.splits.items()}
-    labels = sorted(set().union(*(split.labels for split in found.values())))
-    return [
-        {
-            "label": label,
-            "name": census.words.get(label) or f"label {label}",
-            "wnid": census.wnids.get(label, ""),
-            "images": {number: split.labels[label] for number, split in found.items()},
-            "boxes": {number: split.class_boxes[label] for number, split in found.items()},
-            "bytes": {number: split.class_bytes[label] for number, split in found.items()},
-        }
-        for label in labels
-    ]
-
-
-def class_data(rows: Sequence[dict[str, Any]], facts: Facts) -> str:
-    """The rows for the script, with the images of each class, as JSON that is safe within HTML."""
-    shown = facts.of_classes
-    classes = [
-        {**row, "pictures": [_picture(each, facts) for each in shown.get(row["label"], ()) if each.thumbnail]}
-        for row in rows
-    ]
-    value = {"command": show_command(facts, "@SHARD@", "@NUMBER@"), "classes": classes}
-    return json.dumps(value, separators=(",", ":")).replace("<", "\\u003c")
-
-
-def _picture(sample: Sample, facts: Facts) -> dict[str, Any]:
-    boxes = [(box.xmin, box.ymin, box.xmax - box.xmin, box.ymax - box.ymin) for box in sample.boxes]
-    return {
-        "split": facts.splits[split_of(sample.shard)],
-        "file": sample.filename,
-        "shard": sample.shard,
-        "number": sample.number,
-        "offset": sample.offset,
-        "size": sample.size,
-        "bytes": size_text(sample.file_size),
-        "boxes": [[round(100 * edge, 2) for edge in box] for box in boxes],
-        "webp": base64.b64encode(sample.thumbnail).decode(),
-    }
+    found: dict[int, dict[str, Any]] = {}
+    for number in facts.splits.values():
+        own = census.rows[(census.rows["split"] == number) & (census.rows["marks"] & UNLABELED == 0)]
+        labels, classes = np.unique(own["label"], return_inverse=True)
+        columns = {"images": None, "boxes": own["boxes"], "bytes": own["bytes"]}
+        counts = {what: np.bincount(classes, column, len(labels)).tolist() for what, column in columns.items()}
+        for k, label in enumerate(labels.tolist()):
+            name, wnid = census.words.get(label) or f"label {label}", census.wnids.get(label, "")
+            row = found.setdefault(label, {"label": label, "name": name, "wnid": wnid} | {what: {} for what in columns})
+            for what in columns:
+                row[what][number] = int(counts[what][k])
+    return [found[label] for label in sorted(found)]

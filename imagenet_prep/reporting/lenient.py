@@ -29,6 +29,7 @@ class Shown:
     """The contents of a record: "", None or () where it has no value.
 
     ``size`` is width and height in pixels as the record states them, if plausible; ``encoded`` is the image file.
+    ``box_names`` are the classes of the boxes, or () if the record has none.
     """
 
     filename: str
@@ -38,6 +39,7 @@ class Shown:
     size: tuple[int, int] | None
     boxes: tuple[Box, ...]
     encoded: memoryview | None
+    box_names: tuple[str, ...] = ()
 
 
 Names = Mapping[str, tuple[str, ...]]
@@ -114,14 +116,16 @@ def see(features: Mapping[str, Feature], names: Names, words_of: Words = no_word
     likely = (_first(features, (name,), BytesList) for name in names["likely image"])
     if image is None:  # "image" may as well be samples
         image = next((each for each in likely if each and format_of(each)), None)
+    boxes = tuple(_boxes(features))
     return Shown(
         filename,
         number("label"),
         wnid,
         text(names["words"]) or words_of(wnid, filename),
         _size(number("width"), number("height")),
-        tuple(_boxes(features)),
+        tuple(box for box, _ in boxes),
         None if image is None else memoryview(image),
+        tuple(name for _, name in boxes if name is not None),
     )
 
 
@@ -143,12 +147,15 @@ def _size(width: int | None, height: int | None) -> tuple[int, int] | None:
     return width, height
 
 
-def _boxes(features: Mapping[str, Feature]) -> Iterator[Box]:
+def _boxes(features: Mapping[str, Feature]) -> Iterator[tuple[Box, str | None]]:
+    """The boxes, each with its name if the record has one for each."""
     edges = [features.get(f"image/object/bbox/{edge}") for edge in _EDGES]
     lists = [edge.values if isinstance(edge, FloatList) else () for edge in edges]
-    for corners in zip(*lists, strict=False):
-        if all(map(math.isfinite, corners)):
-            yield Box(*corners)
+    texts = features.get("image/object/class/text")
+    corners, names = list(zip(*lists, strict=False)), texts.values if isinstance(texts, BytesList) else ()
+    for number, each in enumerate(corners):
+        if all(map(math.isfinite, each)):
+            yield Box(*each), _clean(str(names[number], "utf-8", "replace")) if len(names) == len(corners) else None
 
 
 def _clean(text: str) -> str:

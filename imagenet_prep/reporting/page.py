@@ -8,23 +8,26 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import importlib.util
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from imagenet_prep.escaping import NAME, command_line
 from imagenet_prep.reporting import gallery
 from imagenet_prep.reporting import page_facts as words
-from imagenet_prep.reporting.charts import draw_charts
-from imagenet_prep.reporting.drawing import styles_of
+from imagenet_prep.reporting.charts import bar_label
 from imagenet_prep.reporting.page_facts import Facts
-from imagenet_prep.reporting.samples import SHOWN_CLASSES
-from imagenet_prep.storage.layout import split_of
+from imagenet_prep.reporting.samples import CROP, SHORT_SIDE, SHOWN_CLASSES, Colours
 from imagenet_prep.text import number_of, size_text
 
 if TYPE_CHECKING:
     from markupsafe import Markup
 
 _HERE = Path(__file__).parent
+LOOKS = 6
+"""Colours of splits; they repeat after the last."""
+
 _SURROGATES = re.compile("[\ud800-\udfff]")
 
 _BOXES = {
@@ -46,6 +49,7 @@ def render(facts: Facts) -> bytes:
     environment.trim_blocks = environment.lstrip_blocks = True
     environment.filters.update(number=_number_text, size=size_text, count=number_of)
     environment.filters.update(base64=lambda content: base64.b64encode(content).decode())
+    environment.filters.update(command=_part_command)
     script, subject, rows = (_HERE / "page.js").read_text(encoding="utf-8"), facts.subject, gallery.class_rows(facts)
     text = environment.get_template("page.html").render(
         script=_markup(script),
@@ -53,22 +57,28 @@ def render(facts: Facts) -> bytes:
         style=_markup((_HERE / "page.css").read_text(encoding="utf-8")),
         facts=facts,
         subject=subject,
+        census=facts.census,
         summary=words.summary(facts),
         verdict=words.banner(facts),
         totals=words.totals(facts),
         groups=words.problem_groups(facts),
         features=words.feature_rows(facts),
-        charts=[(chart, _markup(chart.svg)) for chart in draw_charts(facts.census, subject)],
-        keys=[style.key for style in styles_of(subject.splits).values()],
+        charts=facts.charts,
+        values_of=lambda row: " ".join(f"{chart.values[row]:.17g}" for chart in facts.charts),
+        bar_label=bar_label,
+        crop=(SHORT_SIDE, CROP),
+        normalize=_normalize,
+        near_command=command_line([NAME, "report", facts.name, "--near-duplicates"]),
+        keys=[f"look-{number % LOOKS + 1}" for number in range(len(subject.splits))],
         has_images=facts.census.has_images or not subject.is_own,
+        has_imagehash=importlib.util.find_spec("imagehash") is not None,
         splits=facts.splits,
-        split_of=split_of,
-        show_command=gallery.show_command,
+        show_command=command_line([NAME, "show", f"{facts.name}/@SHARD@", "--record", "@NUMBER@"]),
         classes=rows[:SHOWN_CLASSES],
         class_count=len(rows),
         most=max((sum(row["images"].values()) for row in rows), default=1),
-        class_data=_markup(gallery.class_data(rows[:SHOWN_CLASSES], facts)),
         samples=[(number, sample, "") for number, sample in enumerate(facts.samples, 1)],
+        more=[(number, sample, "") for number, sample in enumerate(facts.more, len(facts.samples) + 1)],
         odd=list(gallery.odd_groups(facts)),
         box_words=_BOXES,
         origin=list(words.origin(facts)),
@@ -82,8 +92,20 @@ def _number_text(value: int | str | None) -> str:
     return "\N{EN DASH}" if value is None else value if isinstance(value, str) else f"{value:,}"
 
 
+def _normalize(colours: Colours) -> str:
+    """The line of code that normalizes images with these colours in torchvision."""
+    mean, deviation = (", ".join(f"{value:.3f}" for value in values) for values in (colours.mean, colours.deviation))
+    return f"transforms.Normalize(mean=[{mean}], std=[{deviation}])"
+
+
+def _part_command(text: str) -> tuple[str, str]:
+    """A remedy as prose and the command at its end, "" if there is none."""
+    prose, mark, command = text.partition(": imagenet-prep ")
+    return (f"{prose}:", mark[2:] + command) if mark else (text, "")
+
+
 def _markup(text: str) -> Markup:
-    """Text that is already markup: our own file, JSON without a <, or a drawing, whose texts matplotlib has escaped."""
+    """Text that is already markup: our own file."""
     from markupsafe import Markup
 
     return Markup(text)  # noqa: S704 - see the docstring

@@ -11,12 +11,17 @@ from imagenet_prep import __version__
 from imagenet_prep.checks.dataset import Dataset, Published
 from imagenet_prep.checks.verdict import SplitReport, Verdict
 from imagenet_prep.model import Problem
-from imagenet_prep.reporting.census import SHOWN_NAMES, Census, FeatureCensus, SplitCensus, Spread
-from imagenet_prep.reporting.samples import Copy, Sample
+from imagenet_prep.reporting.census import UNREAD, Census, FeatureCensus, Spread
+from imagenet_prep.reporting.charts import Chart
+from imagenet_prep.reporting.samples import Colours, Sample
 from imagenet_prep.state.manifest import Manifest, features_by_column
+from imagenet_prep.storage.layout import split_of
 from imagenet_prep.text import number_of, size_text
 
 SHOWN_PROBLEMS = 200
+
+SHOWN_NAMES = 8
+"""Odd images per kind, and damaged shards, that are shown or named; the rest are counted."""
 
 _DEPTHS = {
     "quick": "Only names, sizes and indexes were checked.",
@@ -57,6 +62,11 @@ class Subject:
         """Whether it is the user's own set: no facts about it are published."""
         return self.published is None
 
+    @property
+    def numbers(self) -> dict[str, int]:
+        """The number of each split, by name."""
+        return {split: number for number, split in enumerate(self.splits)}
+
     @classmethod
     def describe(cls, dataset: Dataset, manifest: Manifest | None, census: Census) -> Subject:
         """The subject of a known data set, from its manifest and its census."""
@@ -69,7 +79,7 @@ class Subject:
             thing="image" if census.has_images else "record",
             # records of Inception's layout hold labels; others do if the recipe says so
             has_classes=held is None or "label" in held,
-            has_boxes=any(found.boxes.keys() - {0} for found in census.splits.values()),
+            has_boxes=bool(census.rows["boxes"].any()),
             features=manifest.dataset.features,
         )
 
@@ -78,9 +88,9 @@ class Subject:
 class Facts:
     """Everything that the page is made from.
 
-    ``name`` is that of the folder, ``paths`` are ways to spell its location; ``of_classes`` are images by label,
-    ``odd_samples`` by shard and number; ``duplicates`` are copies of one image each; ``annotations`` are the counts of
-    annotate, by split.
+    ``name`` is that of the folder, ``paths`` are ways to spell its location. ``samples`` are the images to show first,
+    ``more`` those that a filter can show, ``pictures`` all images by row. ``copies`` and ``near`` are rows of images
+    that are equal or look alike; ``near`` is None if nobody asked. ``annotations`` are annotate's counts by split.
     """
 
     name: str
@@ -89,10 +99,13 @@ class Facts:
     verdict: Verdict
     manifest: Manifest | None
     census: Census
+    charts: Sequence[Chart]
     samples: Sequence[Sample]
-    of_classes: Mapping[int, Sequence[Sample]]
-    odd_samples: Mapping[tuple[str, int], Sample]
-    duplicates: Sequence[tuple[Copy, ...]]
+    more: Sequence[Sample]
+    pictures: Mapping[int, Sample]
+    colours: Colours
+    copies: Sequence[Sequence[int]]
+    near: Sequence[Sequence[int]] | None
     annotations: Mapping[str, Mapping[str, int]]
 
     @property
@@ -103,7 +116,8 @@ class Facts:
     @property
     def splits(self) -> dict[str, int]:
         """The splits with any findings, in order, each with its number."""
-        return {split: number for number, split in enumerate(self.subject.splits) if split in self.census.splits}
+        found = {split_of(name) for name in (*self.census.shards, *self.census.faults)}
+        return {split: number for split, number in self.subject.numbers.items() if split in found}
 
     def without_paths(self, text: str) -> str:
         """A text without the folders in front of file names: the location of a set is private."""
@@ -130,16 +144,15 @@ def banner(facts: Facts) -> dict[str, Any]:
         kind, title = "bad", f"{number_of(count, 'problem')} found"
         text = "These shards have problems, listed below with their remedies."
     else:
-        kind, title = ("part", "A part, whole and right") if verdict.is_part else ("good", "Whole and right")
-        text = verdict.sentence
+        kind, title, text = "part" if verdict.is_part else "good", "No problems found", verdict.sentence
     depths = _DEPTHS_BY_RECIPE if facts.subject.is_own else _DEPTHS
-    notes = [*map(facts.without_paths, verdict.notes), *_gaps(facts)]
-    return {"kind": kind, "title": title, "text": f"{text} {depths[verdict.depth]}", "notes": notes}
+    notes = [depths[verdict.depth], *map(facts.without_paths, verdict.notes), *_gaps(facts)]
+    return {"kind": kind, "title": title, "text": text, "notes": notes}
 
 
 def _gaps(facts: Facts) -> list[str]:
     """The records and shards that the numbers of the page leave out."""
-    faults, unread = sorted(facts.census.faults.items()), facts.census.unread
+    faults, unread = sorted(facts.census.faults.items()), len(facts.census.marked(UNREAD))
     gaps = [f"{name} could not be read to its end: {facts.without_paths(reason)}" for name, reason in faults]
     if len(gaps) > SHOWN_NAMES:
         gaps[SHOWN_NAMES:] = [f"the unread rest of {number_of(len(gaps) - SHOWN_NAMES, 'more shard')}"]
@@ -165,8 +178,8 @@ def _lines(total: SplitReport, facts: Facts) -> list[Line]:
     made = manifest.totals.get(total.split) if manifest else None
     # images that were set aside were counted too
     counted = None if manifest and manifest.has_set_aside else made
-    found = facts.census.splits.get(total.split, SplitCensus())
-    classes, right = total.classes if whole else len(found.labels), None
+    labels = facts.census.labels(subject.splits.index(total.split))
+    classes, right = total.classes if whole else len(labels), None
     if counted and subject.has_classes:
         right = counted.classes
     elif whole and not made and not facts.verdict.is_part:
@@ -208,7 +221,7 @@ def _group(kind: str, problems: Sequence[Problem], share: int, facts: Facts) -> 
 
 def feature_rows(facts: Facts) -> list[dict[str, Any]]:
     """A row per feature that a recipe promises: how many records have it, how many values, and their bounds."""
-    total, rows = sum(found.records for found in facts.census.splits.values()), []
+    total, rows = len(facts.census.rows) - len(facts.census.marked(UNREAD)), []
     for name, promised in sorted(facts.subject.features.items()):
         found = facts.census.features.get(name, FeatureCensus())
         kind, is_optional = str(promised.get("kind")), bool(promised.get("optional"))
@@ -260,10 +273,9 @@ def origin(facts: Facts) -> Iterator[tuple[str, str, bool]]:
 
 def _versions() -> str:
     import jinja2
-    import matplotlib as mpl
     import PIL
 
-    return f"matplotlib {mpl.__version__}, Jinja2 {jinja2.__version__}, Pillow {PIL.__version__}"
+    return f"Jinja2 {jinja2.__version__}, Pillow {PIL.__version__}"
 
 
 def _plain(value: object) -> str:

@@ -5,36 +5,47 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import chain
+from typing import Any
 
 from imagenet_prep.checks.verdict import Verdict
 from imagenet_prep.errors import InputError
 from imagenet_prep.model import Engine, Progress, Silent
 from imagenet_prep.registry import known_set
-from imagenet_prep.reporting.census import SHOWN_NAMES, TakeCensus, take_census
-from imagenet_prep.reporting.gallery import odd_places
+from imagenet_prep.reporting.census import Census, TakeCensus, take_census
+from imagenet_prep.reporting.charts import draw_charts
+from imagenet_prep.reporting.gallery import odd_rows
 from imagenet_prep.reporting.lenient import names_of
 from imagenet_prep.reporting.page import render
 from imagenet_prep.reporting.page_facts import Facts, Subject
 from imagenet_prep.reporting.samples import (
+    MEASURED,
     ODD,
-    OF_A_CLASS,
     SAMPLE,
+    Images,
     Sample,
+    best_first,
     choose,
-    choose_of_classes,
-    find_copies,
-    form_of_classes,
-    take_samples,
+    choose_more,
+    form_of,
+    require_imagehash,
+    spread,
     within_limit,
 )
 from imagenet_prep.state.manifest import Manifest, usable_manifest
 from imagenet_prep.storage.files import load_json, save_bytes
-from imagenet_prep.storage.layout import Layout, split_of
+from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import AnyPath
 
 SAMPLES = 48
 """Sample images by default."""
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """The number of images to show before anybody filters; whether to decode all images to find near-duplicates."""
+
+    samples: int = SAMPLES
+    near_duplicates: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +61,7 @@ def write_report(
     engine: Engine,
     verdict: Verdict,
     *,
-    samples: int = SAMPLES,
+    contents: Contents = Contents(),
     page: AnyPath | None = None,
     progress: Progress | None = None,
 ) -> ReportSummary:
@@ -63,6 +74,8 @@ def write_report(
     Raises:
         UsageError: a required library is not installed.
     """
+    if contents.near_duplicates:
+        require_imagehash()
     progress, layout = progress or Silent(), layout.one_set()
     manifest = usable_manifest(layout.manifest_path)
     dataset = known_set(layout, manifest)
@@ -70,35 +83,47 @@ def write_report(
     if dataset.published is None and manifest is not None:
         names = names_of(manifest.settings)
         kinds = {name: str(promised.get("kind")) for name, promised in manifest.dataset.features.items()}
-    keep = max(samples, OF_A_CLASS, SHOWN_NAMES)
-    take = TakeCensus(layout, keep, kinds, names, dataset.words_of, _changed_images(manifest))
-    census = take_census(list(layout.find_shards(dataset.splits)), take, engine, progress)
-    duplicates = find_copies(layout, engine, census.keys, names, progress)
-    of_classes = choose_of_classes(census.splits)
-    in_classes = form_of_classes(len(of_classes))
-    wanted = {
-        SAMPLE: [(each.shard, each.number) for each in choose(census.splits, samples)],
-        in_classes: [(each.shard, each.number) for each in chain(*of_classes.values())],
-        ODD: odd_places(census, duplicates),
-    }
-    shown = take_samples(layout, engine, wanted, names, progress)
-    shown.sort(key=lambda sample: _order(sample, dataset.splits))
+    take = TakeCensus(layout, kinds, names, dataset.words_of, _changed_images(manifest))
+    census = take_census(list(layout.find_shards(dataset.splits)), take, dataset.splits, engine, progress)
+    subject = Subject.describe(dataset, manifest, census)
     facts = Facts(
         name=layout.output_dir.resolve().name,
         paths=_spellings(layout.output_dir),
-        subject=Subject.describe(dataset, manifest, census),
+        subject=subject,
         verdict=verdict,
         manifest=manifest,
         census=census,
-        samples=[sample for sample in shown if sample.form == SAMPLE],
-        of_classes=within_limit([sample for sample in shown if sample.form == in_classes]),
-        odd_samples={(sample.shard, sample.number): sample for sample in shown if sample.form == ODD},
-        duplicates=duplicates,
         annotations=_annotations(layout, dataset.splits) if dataset.published else {},
+        **_look(Images(layout, census, names, engine, progress), subject, contents),
     )
     path = page or layout.report_path
     save_bytes(path, render(facts))
     return ReportSummary(path, verdict)
+
+
+def _look(images: Images, subject: Subject, contents: Contents) -> dict[str, Any]:
+    """The facts that need a look at some of the images, or at all: charts choose the images to show."""
+    census = images.census
+    charts = draw_charts(census, subject.numbers, subject.thing, has_boxes=subject.has_boxes)
+    copies = images.find_copies()
+    near = images.find_near(copies) if contents.near_duplicates else None
+    best = best_first(census)
+    first = choose(census, best, contents.samples)
+    more = [row for row in choose_more(census, best, charts) if row not in first] if first else []
+    odd = odd_rows(census, copies, near or ())
+    forms = dict.fromkeys(more, form_of(len(more))) | dict.fromkeys(odd, ODD) | dict.fromkeys(first, SAMPLE)
+    split_of = census.rows["split"][best]
+    measured = best[split_of == split_of.min()] if len(best) else best
+    pictures, colours = images.show(forms, spread(census, measured, MEASURED))
+    return {
+        "charts": charts,
+        "samples": _ordered([pictures[row] for row in first if row in pictures], census),
+        "more": _ordered(list(within_limit(pictures[row] for row in more if row in pictures)), census),
+        "pictures": pictures,
+        "colours": colours,
+        "copies": copies,
+        "near": near,
+    }
 
 
 def _changed_images(manifest: Manifest | None) -> dict[str, frozenset[str]]:
@@ -125,7 +150,9 @@ def _annotations(layout: Layout, splits: Sequence[str]) -> dict[str, dict[str, i
     return found
 
 
-def _order(sample: Sample, splits: Sequence[str]) -> tuple[int, bool, int, str, str, int]:
-    """A sort key: split, class, name."""
-    split, label = splits.index(split_of(sample.shard)), sample.label
-    return split, label is None, label or 0, sample.filename, sample.shard, sample.number
+def _ordered(samples: Sequence[Sample], census: Census) -> list[Sample]:
+    """Images by split, class and name."""
+    splits = census.rows["split"]
+    return sorted(
+        samples, key=lambda each: (splits[each.row], each.label is None, each.label or 0, each.filename, each.row)
+    )
