@@ -524,7 +524,16 @@ FOLDERS: dict[str, Made] = {
     ),
     "a cut npz": refused({"mnist.npz": arrays(x_train=(2, 8, 8), y_train=(2,))[:-30]}, "mnist.npz"),
     "images beside arrays": refused(
-        images(*FLAT) | {f"{n}.npy": array(3) for n in range(6)}, "6 .npy next to 6 images"
+        images(*FLAT) | {f"{n}.npy": array(3) for n in range(6)}, "6 .npy next to 6 images", "--as unlabelled"
+    ),
+    "images beside arrays, asked": taken(
+        images(*FLAT) | {f"{n}.npy": array(3) for n in range(6)},
+        "(left out, as --as unlabelled says)",
+        layout="unlabelled",
+        train=dict.fromkeys(FLAT),
+    ),
+    "images beside arrays in class folders, asked": taken(
+        images(*CATS) | {"cat/c1.npy": array(3)}, "1 .npy next to 4 images", layout="class-folders", train=TWO
     ),
     "nothing": refused({"a.md": b"x"}, "nothing to make records of"),
 }

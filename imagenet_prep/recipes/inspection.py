@@ -122,7 +122,10 @@ def inspect_folder(folder: Path, engine: Engine) -> Inspection:
         labels=labels,
         refusals=refusals,
         annotations=annotations,
-        others=_others(folder, [name for name in rest if name not in noted], known, sizes),
+        others={
+            "strange": (strange := strange_among(rest, content)),
+            **_others(folder, [name for name in rest if name not in noted.union(strange)], known, sizes),
+        },
         remarks=remarks,
         faults=[*remarks.obstacles, *wrong_formats(folder, names, content), *_unreadable(folder, wrong)],
         engine=engine,
@@ -147,26 +150,17 @@ def main_content(names: Iterable[str]) -> Content | None:
 
 
 def wrong_formats(where: object, names: Iterable[str], content: Content | None) -> list[InputError]:
-    """The faults of images whose formats can't be read, and of images among arrays or the reverse."""
-    if content is None:
+    """The faults of images whose formats can't be read."""
+    odd = [name for name in names if content and is_odd(content, name)]
+    if not odd:
         return []
-    several = list(names)
-    odd = [name for name in several if is_odd(content, name)]
-    strange = [name for name in several if not is_of(content, name) and is_of(_OTHER[content], name)]
-    found = []
-    if strange:
-        fit = sum(is_of(content, name) for name in several)
-        what = f"{where} holds {counted(strange)} next to {fit:,} {'arrays' if content == 'array' else 'images'}"
-        hint = "move one kind to another folder; or write a recipe that names one: source: {files: 'FOLDER/**/*.jpg'}"
-        found.append(
-            InputError(f"{what}: {listed(strange)}", "expected images or arrays: records hold one of them", hint)
-        )
-    if odd:
-        what = f"{where} holds images that can't be read: {counted(odd)}: {listed(odd)}"
-        found.append(
-            InputError(what, f"expected {', '.join(FORMATS)}", "convert them to PNG or JPEG, or move them away")
-        )
-    return found
+    what = f"{where} holds images that can't be read: {counted(odd)}: {listed(odd)}"
+    return [InputError(what, f"expected {', '.join(FORMATS)}", "convert them to PNG or JPEG, or move them away")]
+
+
+def strange_among(names: Iterable[str], content: Content | None) -> list[str]:
+    """The arrays among images, or the images among arrays."""
+    return [name for name in names if content and not is_of(content, name) and is_of(_OTHER[content], name)]
 
 
 def _unreadable(where: object, names: Sequence[str]) -> list[InputError]:

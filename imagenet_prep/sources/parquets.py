@@ -171,6 +171,8 @@ class _Rows:
         self._path = path
         self._file = _open(path, ())
         self._image = _image_column(self._file.schema_arrow) or ""
+        is_struct = bool(self._file.schema_arrow.field(self._image).type.num_fields)
+        self._column = f"{self._image}.bytes" if is_struct else self._image
         groups = range(self._file.num_row_groups)
         counts = (self._file.metadata.row_group(group).num_rows for group in groups)
         self._starts = [0, *itertools.accumulate(counts)]
@@ -195,7 +197,7 @@ class _Rows:
 
     def _begin(self, group: int) -> None:
         self._first, self._stop, self._decoded = self._starts[group], self._starts[group + 1], ()
-        self._batches = _batches(self._path, self._file, self._first, group, self._image)
+        self._batches = _batches(self._path, self._file, self._first, group, self._column)
 
     def _decode(self) -> None:
         self._first += len(self._decoded)

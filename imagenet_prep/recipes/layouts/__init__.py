@@ -224,7 +224,7 @@ def describe_rest(
     for kind, several in inspection.others.items():
         names = [name for name in several if name not in known]
         told = kind == "names images" or (kind in ("data", "text names images") and not is_labelled)
-        if names and (kind == "packed" or (told and used is None)):
+        if names and (kind in ("packed", "strange") or (told and used is None)):
             lost.append(_OTHERS[kind](inspection, names))
         elif names:
             passed += _by_ending(names, "array" if inspection.content == "array" else "image")
@@ -248,6 +248,17 @@ def _unread(inspection: Inspection, what: str, names: Sequence[str]) -> InputErr
     return InputError(problem, "expected all images in tars, or none", "move them to a folder of their own")
 
 
+def strange(where: object, names: Sequence[str], content: Content | None, fit: int) -> InputError:
+    """The fault of arrays among images, or of images among arrays."""
+    what = f"{where} holds {counted(names)} next to {fit:,} {'arrays' if content == 'array' else 'images'}"
+    hint = "move one kind to another folder; or write a recipe that names one: source: {files: 'FOLDER/**/*.jpg'}"
+    return InputError(f"{what}: {listed(names)}", "expected images or arrays: records hold one of them", hint)
+
+
+def _strange(inspection: Inspection, names: Sequence[str]) -> InputError:
+    return strange(inspection.folder, names, inspection.content, len(inspection.items))
+
+
 def _packed(inspection: Inspection, names: Sequence[str]) -> InputError:
     what = f"{inspection.folder} holds {counted(names)} that would not be read: {listed(names)}"
     return InputError(what, "expected folders and plain tars", "unpack them, or move them away")
@@ -265,7 +276,7 @@ def _data(inspection: Inspection, names: Sequence[str]) -> InputError:
     return InputError(what, "expected the names of the files", hint)
 
 
-_OTHERS = {"packed": _packed, "names images": _naming, "text names images": _naming, "data": _data}
+_OTHERS = {"packed": _packed, "strange": _strange, "names images": _naming, "text names images": _naming, "data": _data}
 
 
 def _annotated(inspection: Inspection, tool: str, names: Sequence[str]) -> InputError:

@@ -8,8 +8,17 @@ from collections.abc import Mapping, Sequence
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.recipes.columns import Content, is_of
-from imagenet_prep.recipes.inspection import DATA, Inspection, main_content, wrong_formats
-from imagenet_prep.recipes.layouts import LIKELY, POSSIBLE, Description, Proposal, Reading, as_command, describe_rest
+from imagenet_prep.recipes.inspection import DATA, Inspection, main_content, strange_among, wrong_formats
+from imagenet_prep.recipes.layouts import (
+    LIKELY,
+    POSSIBLE,
+    Description,
+    Proposal,
+    Reading,
+    as_command,
+    describe_rest,
+    strange,
+)
 from imagenet_prep.recipes.layouts.class_folders import Shape, faults_of, shape_of
 from imagenet_prep.recipes.splits import counted, suffix_of
 from imagenet_prep.sources.catalog import Catalog
@@ -107,6 +116,9 @@ def formats(inspection: Inspection, content: Content) -> list[InputError]:
     found = []
     for name, listing in inspection.archives.items():
         found += wrong_formats(inspection.folder / name, listing.names, content)
+        if names := strange_among(listing.names, content):
+            fit = sum(is_of(content, each) for each in listing.names)
+            found.append(strange(inspection.folder / name, names, content, fit))
     return found
 
 
