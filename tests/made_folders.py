@@ -8,13 +8,15 @@ import json
 import pickle
 import struct
 import tarfile
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 from PIL import Image
+
+from imagenet_prep.tfrecord.example import BytesList, Feature, Int64List, encode_example
+from imagenet_prep.tfrecord.framing import frame
 
 Labels = Mapping[str, int | str | None]
 """The label or class of each image by its file name; None for none."""
@@ -136,19 +138,18 @@ def web(*samples: str) -> bytes:
 
 
 def framed(*names: str) -> bytes:
-    """A TFRecord file of Examples, written by TensorFlow; the label is the name's number."""
-    import tensorflow as tf
-
-    with tempfile.NamedTemporaryFile() as file:
-        with tf.io.TFRecordWriter(file.name) as writer:
-            for name in names:
-                values = {
-                    "image/encoded": tf.train.Feature(bytes_list=tf.train.BytesList(value=[picture(name)])),
-                    "image/filename": tf.train.Feature(bytes_list=tf.train.BytesList(value=[name.encode()])),
-                    "image/class/label": tf.train.Feature(int64_list=tf.train.Int64List(value=[int(name[0])])),
-                }
-                writer.write(tf.train.Example(features=tf.train.Features(feature=values)).SerializeToString())
-        return Path(file.name).read_bytes()
+    """A TFRecord file of Examples; the label is the name's number."""
+    parts: list[bytes] = []
+    for name in names:
+        values: dict[str, Feature | None] = {
+            "image/encoded": BytesList((picture(name),)),
+            "image/filename": BytesList((name.encode(),)),
+            "image/class/label": Int64List((int(name[0]),)),
+        }
+        data = encode_example(values)
+        head, foot, _ = frame(data)
+        parts += (head, data, foot)
+    return b"".join(parts)
 
 
 def parquet(*names: str, column: str = "image", label: str = "label", **more: list[object]) -> bytes:
