@@ -18,6 +18,7 @@ from PIL import Image, ImageDraw
 import imagenet_prep
 from imagenet_prep import records
 from imagenet_prep.demo.archives import MadeSet
+from imagenet_prep.errors import UsageError
 from imagenet_prep.storage.layout import Layout
 
 tf = tf_fixture.tf
@@ -71,6 +72,30 @@ def test_training_takes_full_batches_in_another_order_each_epoch(tf: Any, made_s
     assert not np.array_equal(first[0], other[0][0])
     unseeded = everything(dataset(made_set.data_dir, "train", batch_size=1, image_size=8))[1]
     assert Counter(unseeded) == Counter(record.label - 1 for record in imagenet_prep.open(made_set.data_dir, "train"))
+
+
+def test_ranks_and_epochs_are_resumed(tf: Any, made_set: Layout) -> None:
+    """Equally many batches; the rest of an epoch has its pixels; impossible ones are refused."""
+    from imagenet_prep.tensorflow import dataset
+
+    def run(split: str = "train", **settings: Any) -> tuple[np.ndarray, list[int]]:
+        settings = {"batch_size": 4, "image_size": 16, "seed": 3, "shuffle_buffer": 16, **settings}
+        return everything(dataset(made_set.data_dir, split, **settings))
+
+    ranks = [run(rank=rank, world=3, epoch=1)[0] for rank in range(3)]
+    assert len({len(images) for images in ranks}) == 1
+    whole, labels = run(rank=1, world=3, epoch=1)
+    rest, others = run(rank=1, world=3, epoch=1, start=2)
+    assert np.array_equal(rest, whole[8:])
+    assert others == labels[8:]
+    assert len(rest) == len(whole) - 8 > 0
+    assert not np.array_equal(whole, run(rank=1, world=3, epoch=2)[0])
+    evaluated = [run("validation", rank=rank, world=2)[1] for rank in range(2)]
+    assert sorted(evaluated[0] + evaluated[1]) == sorted(run("validation")[1])
+    assert run("validation", start=2)[1] == run("validation")[1][8:]
+    for wrong in ({"rank": 2, "world": 2}, {"world": 99}, {"start": 1}, {"epoch": 1, "seed": None}, {"start": -1}):
+        with pytest.raises(UsageError, match=r"^dataset\("):
+            run(**wrong)
 
 
 @pytest.mark.parametrize("has_box", [True, False])

@@ -7,12 +7,15 @@ without its colour distortions.
 from __future__ import annotations
 
 import os
+import zlib
 from collections.abc import Mapping
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import tensorflow as tf
 
+from imagenet_prep.errors import UsageError
 from imagenet_prep.reading.shard_set import ShardSet
 from imagenet_prep.state.manifest import find_set, load_manifest
 from imagenet_prep.storage.layout import Layout
@@ -88,6 +91,10 @@ def dataset(  # noqa: PLR0913 - options of the public interface, by keyword
     seed: int | None = None,
     shuffle_buffer: int = 4096,
     window: int = 16,
+    rank: int = 0,
+    world: int = 1,
+    epoch: int | None = None,
+    start: int = 0,
 ) -> Any:
     """One epoch as a tf.data.Dataset of (images, labels): batches for training, or for an evaluation.
 
@@ -110,28 +117,43 @@ def dataset(  # noqa: PLR0913 - options of the public interface, by keyword
         seed: makes every epoch of every run the same. None: fastest, and never the same.
         shuffle_buffer: records that are mixed; each needs about 110 kB of memory for ImageNet.
         window: shards that are read at a time.
+        rank: one of ``world`` readers. Each reads its own shards; for training, all have equally many batches.
+        world: the number of readers.
+        epoch: with a seed, this epoch in every iteration, to resume it; None: another one in each iteration.
+        start: batches of the epoch to skip: those before a checkpoint. Their images are not decoded.
 
     Raises:
         InputError: as imagenet_prep.open.
+        UsageError: a setting is invalid, or a rank has no shard.
     """
     records = ShardSet(data_dir, split)
     training = split == "train" if training is None else training
+    if not (0 <= rank < world <= len(records.paths)) or start < 0:
+        hint = f"ranks below world, at most {len(records.paths)} of them (one per shard), start from 0"
+        raise UsageError(f"dataset(rank={rank}, world={world}, start={start})", f"expected {hint}")
+    if training and (epoch is not None or start) and (seed is None or epoch is None or epoch < 0):
+        what = f"dataset(epoch={epoch}, start={start}, seed={seed})"
+        raise UsageError(what, "expected a seed and an epoch: without, no run gives the same order again")
+    again = epoch is None  # each iteration has another order
+    if epoch is not None and seed is not None:
+        seed = zlib.crc32(f"{seed} {epoch}".encode())
     compression = {"none": "", "gzip": "GZIP", "zlib": "ZLIB"}[records.compression]
-    paths = tf.data.Dataset.from_tensor_slices([str(path) for path in records.paths])
+    own = [str(path) for path in records.paths][rank::world]
+    paths = tf.data.Dataset.from_tensor_slices(own)
     if training:
-        found = paths.shuffle(len(records.paths), seed=seed).interleave(
+        found = paths.shuffle(len(own), seed=seed, reshuffle_each_iteration=again).interleave(
             lambda path: tf.data.TFRecordDataset(path, compression),
-            cycle_length=min(window, len(records.paths)),
+            cycle_length=min(window, len(own)),
             num_parallel_calls=tf.data.AUTOTUNE,
             deterministic=seed is not None,
         )
-        found = found.shuffle(shuffle_buffer, seed=seed)
+        found = found.shuffle(shuffle_buffer, seed=seed, reshuffle_each_iteration=again)
     else:
         found = tf.data.TFRecordDataset(paths, compression)
     first = records.first_label
     if training and seed is not None:
-        drawn = tf.data.Dataset.random(seed=seed, rerandomize_each_iteration=True)
-        found = tf.data.Dataset.zip(found, drawn.batch(2, drop_remainder=True))
+        drawn = tf.data.Dataset.random(seed=seed, rerandomize_each_iteration=again)
+        found = tf.data.Dataset.zip(found, drawn.batch(2, drop_remainder=True)).skip(start * batch_size)
         found = found.map(
             lambda record, pair: _for_training(record, pair, image_size, first), num_parallel_calls=tf.data.AUTOTUNE
         )
@@ -142,8 +164,14 @@ def dataset(  # noqa: PLR0913 - options of the public interface, by keyword
             deterministic=False,
         )
     else:
+        found = found.skip(start * batch_size)
         found = found.map(lambda record: _in_the_middle(record, image_size, first), num_parallel_calls=tf.data.AUTOTUNE)
-    return found.batch(batch_size, drop_remainder=training).prefetch(tf.data.AUTOTUNE)
+    found = found.batch(batch_size, drop_remainder=training)
+    if training and world > 1:
+        counts = [stop - begin for begin, stop in pairwise(records.starts)]
+        fewest = min(sum(counts[each::world]) for each in range(world)) // batch_size
+        found = found.take(max(0, fewest - start))
+    return found.prefetch(tf.data.AUTOTUNE)
 
 
 def _for_training(record: Any, seed: Any, size: int, first: int) -> tuple[Any, Any]:
