@@ -23,7 +23,7 @@ from scripted_server import tar_of
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.fetch.patience import Pace
-from imagenet_prep.fetch.reply import Source, inspect
+from imagenet_prep.fetch.reply import RemoteFile, inspect
 from imagenet_prep.fetch.session import Session
 from imagenet_prep.ilsvrc2012.facts import ARCHIVES
 from imagenet_prep.ilsvrc2012.looks import fault_of, look_at
@@ -105,7 +105,7 @@ def _look(server: FaultServer, name: str, content: bytes) -> None:
     (server.folder / name).write_bytes(content)
     server.faults.ignore_range |= not content  # else 416, which is tried again for minutes, and then status 5
     session, url = Session(server.url, 2), server.url + name
-    look_at(Source(session, url, inspect(session, url, PACE), PACE), name)
+    look_at(RemoteFile(session, url, inspect(session, url, PACE), PACE), name)
 
 
 @every_good

@@ -1,4 +1,4 @@
-"""Remote, a version of a file on a server, and Source, its bytes: every answer is checked before it is kept."""
+"""Remote, a version of a file on a server, and RemoteFile, its bytes: every answer is checked before it is kept."""
 
 from __future__ import annotations
 
@@ -182,7 +182,7 @@ def content_range(response: requests.Response) -> tuple[int, int, int] | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class RemoteFile:
     """The bytes of a version of a file on a server; a slice of it is one request, with retries.
 
     Args:

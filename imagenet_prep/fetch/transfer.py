@@ -15,7 +15,7 @@ from imagenet_prep.errors import NetworkError, PrepError
 from imagenet_prep.fetch.digests import FrontHasher
 from imagenet_prep.fetch.partial import PartialFile, Span, Spans, find_leftover
 from imagenet_prep.fetch.patience import CutError, Pace, Patience
-from imagenet_prep.fetch.reply import Remote, RestartError, Source, inspect, name_of
+from imagenet_prep.fetch.reply import Remote, RemoteFile, RestartError, inspect, name_of
 from imagenet_prep.fetch.session import Session, host_of
 from imagenet_prep.model import Progress, Silent
 from imagenet_prep.text import number_of
@@ -88,7 +88,7 @@ def fetch(
     find = partial(inspect, session, url, manner.pace, has_digest=bool(digests))
     remote = remote or find()
     for attempt in range(3):
-        source = Source(session, url, remote, manner.pace, bool(digests), is_trusted=attempt == 2)
+        source = RemoteFile(session, url, remote, manner.pace, bool(digests), is_trusted=attempt == 2)
         with _open(path, remote, manner.progress, has_digest=bool(digests)) as part:
             try:
                 return _fetch_and_hash(Connections(source, part), part, digests, manner)
@@ -108,7 +108,7 @@ def fetch(
     )
 
 
-def fetch_span(source: Source, span: Span, path: Path, remote: Remote, manner: Manner) -> None:
+def fetch_span(source: RemoteFile, span: Span, path: Path, remote: Remote, manner: Manner) -> None:
     """Fetch a span of a file, called ``remote`` as a file of its own, into ``path``. Raises as ``fetch``."""
     with _open(path, remote, manner.progress) as part:
         try:
@@ -182,7 +182,7 @@ class Connections:
         offset: the place of its first byte in the source.
     """
 
-    def __init__(self, source: Source, part: PartialFile, offset: int = 0) -> None:
+    def __init__(self, source: RemoteFile, part: PartialFile, offset: int = 0) -> None:
         self._source = source
         self._part = part
         self._offset = offset

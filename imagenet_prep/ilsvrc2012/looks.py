@@ -8,7 +8,7 @@ import zlib
 from pathlib import Path
 
 from imagenet_prep.errors import InputError
-from imagenet_prep.fetch.reply import PROBE, Source, is_text
+from imagenet_prep.fetch.reply import PROBE, RemoteFile, is_text
 from imagenet_prep.fetch.session import host_of
 from imagenet_prep.sources.slices import FileSlices
 from imagenet_prep.sources.tar_members import ArchiveFault, Sliceable, iter_members
@@ -26,7 +26,7 @@ _KINDS = {
 }
 
 
-def look_at(source: Source, name: str) -> None:
+def look_at(source: RemoteFile, name: str) -> None:
     """Check both ends of a file on a server before fetching it; ``name`` is its local name.
 
     Raises:

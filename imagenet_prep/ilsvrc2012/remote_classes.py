@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.fetch.partial import Span, finish, kept_bytes
-from imagenet_prep.fetch.reply import Remote, Source
+from imagenet_prep.fetch.reply import Remote, RemoteFile
 from imagenet_prep.fetch.session import Session
 from imagenet_prep.fetch.target import set_aside
 from imagenet_prep.fetch.transfer import Manner, fetch_span
@@ -32,7 +32,7 @@ class RemoteClasses:
     convert decodes each image.
     """
 
-    source: Source
+    source: RemoteFile
     spans: Mapping[str, Span]
     manner: Manner
 
@@ -45,7 +45,7 @@ class RemoteClasses:
             NetworkError: the server can't be reached, or sends no parts of a file.
         """
         manner.progress.note(f"looking for {len(wanted):,} classes in {remote.url.rpartition('/')[2]}")
-        source = Source(session, url, remote, manner.pace)
+        source = RemoteFile(session, url, remote, manner.pace)
         found = class_tars(source, wanted)
         lacking = [wnid for wnid in wanted if wnid not in found]
         if lacking:

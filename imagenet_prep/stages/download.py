@@ -12,7 +12,7 @@ from imagenet_prep.fetch import BASE_URL
 from imagenet_prep.fetch.access import SignIn, open_session
 from imagenet_prep.fetch.patience import Pace
 from imagenet_prep.fetch.providers import Offer, Site
-from imagenet_prep.fetch.reply import Remote, Source, inspect
+from imagenet_prep.fetch.reply import Remote, RemoteFile, inspect
 from imagenet_prep.fetch.session import Session, bare_url, file_url, host_of
 from imagenet_prep.fetch.target import Target
 from imagenet_prep.fetch.transfer import Manner, fetch
@@ -349,7 +349,7 @@ def _inspect(session: Session, url: str, target: Target, pace: Pace, *, was_seen
             "check the address given with --base-url; nothing was fetched",
         )
     if not target.digests:
-        look_at(Source(session, url, remote, pace), target.filename)
+        look_at(RemoteFile(session, url, remote, pace), target.filename)
     return remote
 
 

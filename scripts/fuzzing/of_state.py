@@ -27,7 +27,7 @@ from imagenet_prep.ilsvrc2012.record_check import ImageNetExaminer
 from imagenet_prep.ilsvrc2012.settings import options_from
 from imagenet_prep.registry import known_set
 from imagenet_prep.stages.annotate import annotate
-from imagenet_prep.stages.download import pending
+from imagenet_prep.stages.download import foresee
 from imagenet_prep.stages.status import status
 from imagenet_prep.state.indexes import read_index, read_written
 from imagenet_prep.state.journal import Journal
@@ -123,7 +123,7 @@ def checked_json(data: bytes) -> None:
     layout = HOME.copy("checked_json")
     layout.checked_path.write_bytes(data)
     with suppress(InputError):
-        pending(layout, only=("validation",))
+        foresee(layout, only=("validation",))
 
 
 @target(mutate=mutations.json_value)
