@@ -76,7 +76,10 @@ LEDGER: dict[str, list[str]] = {
     "docs/recipes/tars.md": [PAGE, PAGE],
     "docs/records.md": ["test_records.py::test_the_page_is_right"] * 10,
     "docs/report.md": [SHELL],
-    "docs/train/jax.md": ["test_train_pages.py::test_a_network_learns"],
+    "docs/train/jax.md": [
+        "test_train_pages.py::test_a_network_learns",
+        "test_train_pages.py::test_two_hosts_share_a_global_batch_of_jax",
+    ],
     "docs/train/pytorch.md": [
         "test_train_pages.py::test_a_network_learns",
         *[HERE.format("training_goes_on_from_a_checkpoint")] * 2,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -52,7 +53,7 @@ def test_a_network_learns(page: str, classes: Path, tmp_path: Path) -> None:
 
 def test_each_epoch_of_jax_has_an_order_of_its_own(classes: Path, tmp_path: Path) -> None:
     """Two epochs give the images in two orders, no image twice; a second run gives the same two orders."""
-    (program,) = programs("jax", classes)
+    program, _ = programs("jax", classes)
     step = "        weights, value = step(weights, images, labels)\n"
     seen = "        print('seen', epoch, *[zlib.crc32(np.asarray(image)) for image in images])\n"
     assert program.count(step) == program.count("range(6)") == 1
@@ -65,6 +66,35 @@ def test_each_epoch_of_jax_has_an_order_of_its_own(classes: Path, tmp_path: Path
     assert [first, second] == again
     assert first != second
     assert len(set(first)) == len(first) == len(set(second)) == len(second) == 64  # of 72, in batches of 16
+
+
+def test_two_hosts_share_a_global_batch_of_jax(classes: Path, tmp_path: Path) -> None:
+    """Two processes on the CPU: both see 32 images a batch, and the same mean of both parts; parts are disjoint."""
+    _, program = programs("jax", classes)
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        address = f"127.0.0.1:{free.getsockname()[1]}"
+    call, started = "jax.distributed.initialize()", []
+    assert program.count(call) == 1
+    program += "    print('own', float(np.asarray(images.addressable_shards[0].data).mean()))\n"
+    for rank in range(2):
+        path = tmp_path / f"rank{rank}.py"
+        path.write_text(program.replace(call, f"jax.distributed.initialize('{address}', 2, {rank})"))
+        started.append(
+            subprocess.Popen([sys.executable, path], text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        )
+    try:
+        done = [process.communicate(timeout=200) for process in started]
+    finally:
+        for process in started:
+            process.kill()
+    assert [process.returncode for process in started] == [0, 0], done
+    means = [re.findall(rf"^rank {rank}: \(32, 32, 32, 3\), mean ([\d.]+)$", done[rank][0], re.M) for rank in range(2)]
+    own = [[float(each) for each in re.findall(r"^own ([\d.]+)$", out, re.M)] for out, _ in done]
+    assert means[0] == means[1]
+    assert len(means[0]) == 2  # of 72, in parts of 36
+    assert all(first != second for first, second in zip(*own, strict=True))
+    for mean, *parts in zip(means[0], *own, strict=True):
+        assert float(mean) == pytest.approx(sum(parts) / 2, abs=1e-4)
 
 
 def test_a_pipeline_of_ones_own(classes: Path, tmp_path: Path) -> None:
