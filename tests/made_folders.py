@@ -152,7 +152,9 @@ def framed(*names: str) -> bytes:
     return b"".join(parts)
 
 
-def parquet(*names: str, column: str = "image", label: str = "label", **more: list[object]) -> bytes:
+def parquet(
+    *names: str, column: str = "image", label: str = "label", first: str = "cat", **more: list[object]
+) -> bytes:
     """A file as Hugging Face's datasets write it; the label is 0 for odd names and 1 for even ones."""
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -160,7 +162,7 @@ def parquet(*names: str, column: str = "image", label: str = "label", **more: li
     images = [{"bytes": picture(name), "path": name} for name in names]
     values = {column: images} if column else {}
     values |= {label: [1 - int(name[0]) % 2 for name in names], **more}
-    classes = {key: {"_type": "ClassLabel", "names": ["cat", "dog"]} for key in (label, "coarse") if key in values}
+    classes = {key: {"_type": "ClassLabel", "names": [first, "dog"]} for key in (label, "coarse") if key in values}
     metadata = {"huggingface": json.dumps({"info": {"features": classes}})}
     buffer = io.BytesIO()
     pq.write_table(pa.table(values).replace_schema_metadata(metadata), buffer)
