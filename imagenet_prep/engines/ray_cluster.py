@@ -144,7 +144,7 @@ class _Flight(Generic[T, R]):
         import ray
 
         try:
-            for reference in self._out:
+            for reference in reversed(self._out):  # the waiting tasks first: none may start while others are cancelled
                 ray.cancel(reference)  # with force, an answer in transit would be a fatal error to Ray itself
             if self._out:
                 ray.wait(list(self._out), num_returns=len(self._out), timeout=_END)
