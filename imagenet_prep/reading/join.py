@@ -32,14 +32,14 @@ def join(records: ShardSet, path: str | os.PathLike[str]) -> list[Any]:
     if lacking:
         what = f"{path} has no value for {number_of(len(lacking), 'record')} of {records!r}"
         raise InputError(what, f"the first one: {lacking[0]!r}", "name each record by its file name")
-    unknown = [] if isinstance(values, _Numbered) else sorted(known - set(names))
+    unknown = [] if isinstance(values, _RealByImage) else sorted(known - set(names))
     if unknown:
         what = f"{path} names {number_of(len(unknown), 'image')} that {records!r} does not have"
         raise InputError(what, f"the first one: {unknown[0]!r}", "give a file for this split")
     return [values[name] for name in names]
 
 
-class _Numbered(dict[str, Any]):
+class _RealByImage(dict[str, Any]):
     """The values of ImageNet's validation images: a set may hold a part of them."""
 
 
@@ -55,4 +55,4 @@ def _load(path: Path) -> dict[str, Any]:
     if not isinstance(values, list) or len(values) != _VALIDATION:
         held = number_of(len(values), "value") if isinstance(values, list) else repr(values)[:40]
         raise InputError(f"{path} holds {held}", f"expected {{file name: value}}, or a list of {_VALIDATION:,} values")
-    return _Numbered({f"ILSVRC2012_val_{number:08d}.JPEG": value for number, value in enumerate(values, 1)})
+    return _RealByImage({f"ILSVRC2012_val_{number:08d}.JPEG": value for number, value in enumerate(values, 1)})
