@@ -12,13 +12,15 @@ LOST = ("16 bits", "palette", "alpha", "other frames")
 """The names of everything that an image can have and its 8-bit JPEG can't."""
 
 _MAGIC = {
-    **{b"\xff\xd8\xff": "JPEG", b"\x89PNG\r\n\x1a\n": "PNG", b"GIF8": "GIF", b"BM": "BMP", b"II*\0": "TIFF"},
+    **{b"\x89PNG\r\n\x1a\n": "PNG", b"GIF8": "GIF", b"BM": "BMP", b"II*\0": "TIFF"},
     b"MM\0*": "TIFF",
 }
 
 
 def format_of(head: bytes | memoryview) -> str:
     """The format of an image by its first 16 bytes or more: one of ``ENDINGS`` or "HEIC"; "" for another file."""
+    if bytes(head[:3]) == b"\xff\xd8\xff":  # nearly always
+        return "JPEG"
     head = bytes(head[:16])
     if head[:4] == b"RIFF":
         return "WEBP" if head[8:12] == b"WEBP" else ""
