@@ -202,6 +202,19 @@ def test_a_fresh_iterator_starts_the_epoch(torch: Any, numbered: Path, workers: 
     assert (train.epoch, train.given) == (1, 0)
 
 
+@pytest.mark.parametrize("workers", [0, 1])
+def test_an_epoch_ends_with_its_last_batch(torch: Any, numbered: Path, workers: int) -> None:
+    """A trainer that counts batches, as Lightning's, asks for no more: the next loop is the next epoch all the same."""
+    train, expected = loader(numbered, num_workers=workers), loader(numbered)
+    for _ in range(2):
+        counted = [batch[1].tolist() for _, batch in zip(range(len(train)), train, strict=False)]
+        assert counted == labels(expected)
+    train.set_epoch(1)
+    assert [batch[1].tolist() for _, batch in zip(range(len(train)), train, strict=False)] == counted
+    train.set_epoch(1)
+    assert labels(train) == counted
+
+
 def test_iterators_count_for_themselves(torch: Any, numbered: Path) -> None:
     """A look at a batch within an epoch, and two epochs side by side: each has its own place."""
     train = loader(numbered)

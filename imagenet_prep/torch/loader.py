@@ -134,6 +134,8 @@ class Loader:
         return self._count_batches(self._before, self.world, self._settings["batch_size"])
 
     def __iter__(self) -> Iterator[Any]:
+        if not self._is_loaded and self.given and self.given >= len(self):
+            self.set_epoch(self.epoch + 1)  # every batch was given, though nobody asked for one more
         place = (self.epoch, self.given, self._before) if self._is_loaded else (self.epoch, 0, [])
         self._is_loaded = False
         return self._iterate(*place)
@@ -151,7 +153,7 @@ class Loader:
 
     def set_epoch(self, epoch: int) -> None:
         """Start this epoch next; the current one keeps its place."""
-        if epoch != self.epoch:
+        if epoch != self.epoch or (self.given >= len(self) and not self._is_loaded):
             self.epoch, self.given, self._before = epoch, 0, []
 
     def state_dict(self) -> dict[str, Any]:
