@@ -255,7 +255,7 @@ def test_a_subset_of_a_zip_is_read(made_tiny: MadeSet, tmp_path: Path) -> None:
     )
     run_lines(command.replace("--classes imagenette", "--classes mine --allow-incomplete"), tmp_path)
     (loop,) = blocks(page, "python")
-    names: dict[str, Any] = {"transform": lambda image: image}
+    names: dict[str, Any] = {}
     exec(loop.replace("/data/imagenette", str(tmp_path / "set")).replace("num_workers=8", "num_workers=0"), names)
     assert {int(label) for _, labels in names["train"] for label in labels} == {0, 1, 2}
 
