@@ -192,6 +192,37 @@ def test_key_points_and_captions_are_kept(tmp_path: Path) -> None:
     assert one[f"{OBJECT}keypoint/num"][place] == 1
 
 
+def captions_of(folder: Path, name: str, images: list[dict[str, Any]], *texts: str) -> None:
+    """A file of captions: each image has these, with a number."""
+    several = [{"image_id": each["id"], "caption": f"{text}{k}"} for k, each in enumerate(images) for text in texts]
+    save(folder / name, json.dumps({"images": images, "annotations": several}))
+
+
+def test_captions_of_several_files_are_all_kept(tmp_path: Path) -> None:
+    """Two files over the same images: those of the first, then those of the second."""
+    images = coco_set(tmp_path / "coco")["images"]
+    captions_of(tmp_path / "coco", "a.json", images, "a", "b")
+    captions_of(tmp_path / "coco", "b.json", images, "c")
+    make(tmp_path, COCO.replace(".json}", ".json, captions: [coco/a.json, coco/b.json]}"))
+    found = by_name(tmp_path)
+    for number, image in enumerate(images):
+        assert found[image["file_name"]]["image/caption"] == [f"{text}{number}" for text in "abc"]
+
+
+def test_captions_alone_annotate_no_image(tmp_path: Path) -> None:
+    """An image that only the captions name is refused; with empty it has no box, and its captions."""
+    value = coco_set(tmp_path / "coco")
+    captions_of(tmp_path / "coco", "a.json", value["images"], "a", "b")
+    captions_of(tmp_path / "coco", "b.json", value["images"], "c")
+    change_coco(tmp_path, lambda v: v["images"].pop(0))
+    recipe = COCO.replace(".json}", ".json, captions: [coco/a.json, coco/b.json]}")
+    assert "1 image without an annotation: coco/train2017/train2017_000000.jpg" in refusal(tmp_path, recipe)
+    make(tmp_path, recipe.replace("]}", "], unannotated: empty}"))
+    one = by_name(tmp_path)["train2017_000000.jpg"]
+    assert (one["image/caption"], one[EDGES[0]]) == (["a0", "b0", "c0"], [])
+    assert one["image/source_id"] == [str(value["images"][0]["id"])]
+
+
 # EXIF and sizes ------------------------------------------------------------------------------------------------
 
 HOW = {"kept": "", "re-encoded": "quality: 95\n", "resized": "resize: 32\n"}
@@ -403,6 +434,31 @@ FAULTS: Mapping[str, tuple[Callable[[Path], str], str]] = {
         of_coco(lambda v: (v["categories"][0].update(keypoints=["a"]), v["annotations"][0].update(keypoints=[1, 2]))),
         "2 numbers of keypoints; expected three for each of 1",
     ),
+    "COCO: a category beyond 64 bits": (
+        of_coco(lambda v: v["categories"][0].update(id=2**70)),
+        "json: categories[0].id: Expected int <= 9223372036854775807",
+    ),
+    "COCO: iscrowd beyond 64 bits": (
+        of_coco(lambda v: v["annotations"][0].update(iscrowd=2**64)),
+        "json: annotations[0].iscrowd: Expected int <= 9223372036854775807",
+    ),
+    "COCO: a visibility beyond 64 bits": (
+        of_coco(
+            lambda v: (
+                v["categories"][0].update(keypoints=["a"]),
+                [each.update(keypoints=[1, 2, 1e30], category_id=1) for each in v["annotations"]],
+            )
+        ),
+        "annotations[0] (id 1): a visibility of 1e+30; expected 0, 1 or 2",
+    ),
+    "COCO: nested too deep": (
+        lambda folder: (
+            coco_set(folder / "coco"),
+            save(folder / "coco/annotations/instances_train2017.json", '{"info": ' + "[" * 200_000),
+            COCO,
+        )[2],
+        "instances_train2017.json: maximum recursion depth",
+    ),
     "COCO: not there": (
         lambda folder: (coco_set(folder / "coco"), COCO.replace("s_train", "s_val"))[1],
         "is not there",
@@ -415,6 +471,10 @@ FAULTS: Mapping[str, tuple[Callable[[Path], str], str]] = {
     "VOC: not finite": (
         of_voc("<ymin>", "<ymin>nan</ymin><ymin>"),
         "object 1: <ymin>: 'nan'; expected a finite number",
+    ),
+    "VOC: a flag beyond 64 bits": (
+        of_voc("<truncated>", "<truncated>1e30</truncated><truncated>"),
+        "object 1: <truncated>: '1e30'; expected a finite number",
     ),
     "VOC: no name": (of_voc("<name>", "<nom/><name></name><name>"), "object 1: no <name>"),
     "VOC: an entity": (

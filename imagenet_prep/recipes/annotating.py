@@ -142,7 +142,7 @@ def _add_boxes(found: Annotations, keys: Boxes, images: _Images) -> None:
     found.notes += _notes(file, [names[row] for row, each in sorted(marked.items()) if not each.boxes])
     found.unmatched = bare, missing
     rows = [row for row in range(len(names)) if row in marked or policy != "skip"]
-    several = [marked.get(row) or Marked("", "") for row in rows]
+    several = [marked.get(row) or file.captioned.get(row) or Marked("", "") for row in rows]
     found.values = {name: [values[row] for row in rows] for name, values in found.values.items()}
     found.columns += (*_USUAL, *file.columns, *(("boxes.caption",) if keys.captions else ()))
     found.classes = dict(sorted(file.classes.items()))
@@ -269,7 +269,9 @@ def _coco(keys: Boxes, images: _Images, file: BoxFile) -> Matched:
             if row < 0:
                 missing.append(f"{image.name} ({image.where})")
             else:
-                marked.setdefault(row, image).values["boxes.caption"] = image.values.get("boxes.caption", [])
+                captions = image.values.pop("boxes.caption", [])
+                kept = marked.get(row) or file.captioned.setdefault(row, image)
+                kept.values.setdefault("boxes.caption", []).extend(captions)
     return marked, list(dict.fromkeys(missing))
 
 

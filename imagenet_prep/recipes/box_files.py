@@ -14,11 +14,11 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 from xml.etree import ElementTree
 
 import msgspec
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.recipes.labels_file import LABELS, PATHS, delimiter_of
@@ -39,6 +39,9 @@ RELATIVE_SLACK = 0.002
 """The same for relative boxes, whose image's size their file does not say: a pixel of 500."""
 
 _LARGEST = 1 << 26
+
+_MOST = 1 << 53
+"""The largest number: flags and sizes are whole, and records hold 64 bits."""
 
 
 @dataclass(slots=True)
@@ -75,10 +78,14 @@ class Marked:
 
 @dataclass(slots=True)
 class BoxFile:
-    """The columns and classes of annotation files, and the places of boxes ``cut`` and, as ``flat``, left out."""
+    """The columns and classes of annotation files, and the places of boxes ``cut`` and, as ``flat``, left out.
+
+    ``captioned`` are the images, by row, that have captions alone: they are not annotated.
+    """
 
     columns: tuple[str, ...] = ()
     classes: dict[int, str] = field(default_factory=dict)
+    captioned: dict[int, Marked] = field(default_factory=dict)
     cut: list[str] = field(default_factory=list)
     flat: list[str] = field(default_factory=list)
 
@@ -122,6 +129,10 @@ def fault(where: str, problem: str, expected: str = "") -> InputError:
 # COCO ----------------------------------------------------------------------------------------------------------
 
 
+_Int64 = Annotated[int, Meta(ge=-(1 << 63), le=(1 << 63) - 1)]
+"""All that a record can hold."""
+
+
 class _CocoImage(Struct, gc=False):
     id: int | str
     file_name: str
@@ -132,17 +143,17 @@ class _CocoImage(Struct, gc=False):
 class _Annotation(Struct, gc=False):
     image_id: int | str
     id: int | str | None = None
-    category_id: int | None = None
+    category_id: _Int64 | None = None
     bbox: Corners | None = None
-    iscrowd: int = 0
+    iscrowd: _Int64 = 0
     area: float | None = None
     keypoints: list[float] | None = None
-    num_keypoints: int | None = None
+    num_keypoints: _Int64 | None = None
     caption: str | None = None
 
 
 class _Category(Struct):
-    id: int
+    id: _Int64
     name: str
     keypoints: list[str] = []
 
@@ -171,7 +182,7 @@ def read_coco(path: Path) -> Coco:
     try:
         view = view_of(path)
         return msgspec.json.decode(view[0 : len(view)], type=Coco)
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, RecursionError) as error:
         problem, _, key = str(error).partition(" - at ")
         what = f"{path}: {key.strip('`').removeprefix('$.')}" if key else str(path)
         raise fault(what, problem.replace("`", ""), "expected a COCO file of boxes or captions") from error
@@ -220,6 +231,9 @@ def _points(each: _Annotation, names: list[str], most: int, image: Marked, where
     xs, ys = ([value / side for value in values[start::3]] for start, side in enumerate(image.size))
     if not all(map(math.isfinite, values)) or not all(-1 <= value <= 2 for value in (*xs, *ys)):
         raise fault(where, "keypoints that lead out of the image", "expected x, y and visibility of each")
+    strange = next((value for value in values[2::3] if not abs(value) <= _MOST), None)
+    if strange is not None:
+        raise fault(where, f"a visibility of {strange:g}", "expected 0, 1 or 2")
     seen = [int(value) for value in values[2::3]]
     count = sum(value > 0 for value in seen) if each.num_keypoints is None else each.num_keypoints
     text = names if len(names) == most else [""] * most
@@ -301,8 +315,8 @@ def _parsed(text: str, where: str) -> float:
         value = float(text)
     except ValueError:
         value = math.nan
-    if not math.isfinite(value):
-        raise fault(where, f"{text[:40]!r}", "expected a finite number")
+    if not abs(value) <= _MOST:
+        raise fault(where, f"{text[:40]!r}", f"expected a finite number, at most {_MOST:,}")
     return value
 
 
