@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -313,6 +314,18 @@ def test_voc_masks_of_some_images(tmp_path: Path) -> None:
     notes = make(tmp_path, recipe)
     assert any(note.startswith("voc/SegmentationClass: 4 images without a mask") for note in notes)
     assert {*by_name(tmp_path)} == {"2007_000000.jpg", "2007_000001.jpg"}
+
+
+@pytest.mark.parametrize("grows", [False, True])
+def test_a_mask_that_was_written_again_is_refused(tmp_path: Path, grows: bool) -> None:
+    """As an image is, even of the same length: the folder is named. Unchanged masks are made no second time."""
+    save(tmp_path / "images/a.jpg", photograph(80, 48))
+    save(tmp_path / "masks/a.png", mask(80, 48))
+    recipe = "source: {files: images/*.jpg}\nmask: {folder: masks, match: stem}\n" + "grow: true\n" * grows
+    make(tmp_path, recipe)
+    make(tmp_path, recipe)
+    os.utime(tmp_path / "masks/a.png", ns=(1, 1))
+    assert f"only file times differ, of masks in {tmp_path / 'masks'}" in refusal(tmp_path, recipe)
 
 
 # refusals ------------------------------------------------------------------------------------------------------

@@ -31,7 +31,7 @@ from imagenet_prep.recipes.box_files import (
 )
 from imagenet_prep.recipes.labels_file import match
 from imagenet_prep.recipes.splits import is_image_folder, is_mask_folder, unmasked
-from imagenet_prep.sources.catalog import Catalog
+from imagenet_prep.sources.catalog import MASK_STAMP, Catalog
 from imagenet_prep.sources.names import edges_of
 from imagenet_prep.sources.slices import Reader
 from imagenet_prep.storage.files import kind_of
@@ -170,9 +170,11 @@ def _add_masks(found: Annotations, keys: Mask, images: _Images) -> None:
     found.unmatched = bare, missing
     rows = sorted(masks)
     found.listing = images.listing.picked(rows)
-    lengths = [masks[row].stat().st_size for row in rows]
+    facts = [masks[row].stat() for row in rows]
+    folders = [f"masks in {os.path.realpath(masks[row].parent)}" for row in rows]
+    found.values[MASK_STAMP] = [[folder, each.st_mtime_ns] for folder, each in zip(folders, facts, strict=True)]
     texts = [os.path.relpath(masks[row], images.root) for row in rows]
-    found.values["mask.encoded"] = [list(pair) for pair in zip(texts, lengths, strict=True)]
+    found.values["mask.encoded"] = [list(pair) for pair in zip(texts, (each.st_size for each in facts), strict=True)]
     found.values["mask.format"] = ["png"] * len(rows)
     found.columns += ("mask.encoded", "mask.format")
     found.masks = images.root

@@ -39,6 +39,9 @@ _KINDS = {
 }
 """The modules of the containers that a saved table may name; those modules import this one."""
 
+MASK_STAMP = "mask.stamp"
+"""The column of the folder, as text, and the time of change in ns of each image's mask; in no fingerprint."""
+
 _HEADER = 128  # bytes of an .npy file before the values of a column
 
 
@@ -225,8 +228,18 @@ class Catalog:
         return int(self.lengths[places_of(rows)].sum(dtype=np.int64))
 
     def times(self, rows: Rows) -> str:
-        """A digest (hex) of the modification times of the files that hold these rows."""
-        return hashlib.sha256(self.stamps[places_of(rows)].astype("<i8").tobytes()).hexdigest()
+        """A digest (hex) of the modification times of the files that hold these rows, and of their masks."""
+        masks = self._mask_times(rows)
+        more = json.dumps(masks, sort_keys=True).encode() if masks else b""
+        return hashlib.sha256(self.stamps[places_of(rows)].astype("<i8").tobytes() + more).hexdigest()
+
+    def _mask_times(self, rows: Rows) -> dict[str, list[int]]:
+        """The modification times of the masks of these rows by folder."""
+        found: dict[str, list[int]] = {}
+        if MASK_STAMP in self.columns:
+            for folder, time in (self.columns[MASK_STAMP][row] for row in rows):
+                found.setdefault(folder, []).append(time)
+        return found
 
     def is_current(self, *, trusts_folders: bool) -> bool:
         """Whether the files that hold its rows are unchanged; separate image files are not checked."""
@@ -240,18 +253,21 @@ class Catalog:
         return True
 
     def stamps_of_containers(self) -> dict[str, str]:
-        """A digest (hex) of the modification times of the rows in each container, by the container's path."""
+        """A digest (hex) of the modification times in each container and each folder of masks, by its path."""
         ordered = np.argsort(self.container_ids, kind="stable")
         edges = np.searchsorted(self.container_ids[ordered], np.arange(len(self.containers) + 1))
-        return {
-            _known_by(each): self.times(ordered[start:stop])
+        images = dataclasses.replace(self, columns={})
+        found = {
+            _known_by(each): images.times(ordered[start:stop])
             for each, start, stop in zip(self.containers, edges[:-1], edges[1:], strict=True)
         }
+        masks = self._mask_times(range(len(self))).items()
+        return found | {folder: hashlib.sha256(json.dumps(times).encode()).hexdigest() for folder, times in masks}
 
     def containers_of(self, rows: Rows) -> list[str]:
-        """The paths of the containers of these rows."""
+        """The paths of the containers of these rows, and of the folders of their masks."""
         ids = set(self.container_ids[places_of(rows)].tolist())
-        return [_known_by(self.containers[number]) for number in sorted(ids)]
+        return [*(_known_by(self.containers[number]) for number in sorted(ids)), *self._mask_times(rows)]
 
     # on disk ---------------------------------------------------------------------------------------------------
 

@@ -1,7 +1,7 @@
 """Fingerprints: rows of a Catalog and settings -> a digest of everything that decides a shard's bytes.
 
 That is the ordered items (name, label, words, boxes, length, columns), and the canonical form of the settings. The
-place and age of the items make no difference.
+place and age of the items, and of their masks, make no difference.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import json
 
 import numpy as np
 
-from imagenet_prep.sources.catalog import Catalog
+from imagenet_prep.sources.catalog import MASK_STAMP, Catalog
 from imagenet_prep.sources.names import Rows
 
 _NARROW = 1 << 16  # smaller labels take 16 bits in a digest of names and sizes
@@ -30,7 +30,7 @@ class Fingerprints:
     def of(self, rows: Rows) -> str:
         """The fingerprint of these rows, in this order."""
         found = self._catalog.picked(rows)
-        columns = {name: list(values) for name, values in sorted(found.columns.items())}
+        columns = {name: list(values) for name, values in sorted(found.columns.items()) if name != MASK_STAMP}
         digest = hashlib.sha256()
         for part in (
             json.dumps([len(found), self._settings, columns]).encode(),
