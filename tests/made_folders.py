@@ -311,6 +311,41 @@ FOLDERS: dict[str, Made] = {
     "labels that agree with folders": taken(
         {**images(*CATS), "l.csv": rows("{n},{l}", CATS, "file,label").encode()}, train=TWO
     ),
+    # labels files next to the folder
+    "bare names next to it": taken(labelled("../labels.csv", CSV), "../labels.csv names 6 of 6 images", train=LETTERS),
+    "paths in it, from next to it": refused(
+        {**images(*(f"x/{n}" for n in FLAT)), "../l.csv": rows("x/{n},{l}", header="path,label").encode()},
+        *("l.csv has paths from within", "such as x/0.jpg", "move it into"),
+    ),
+    "bare names of files in folders, next to it": taken(
+        {**images(*(f"x/{n}" for n in FLAT)), "../l.csv": CSV.encode()}, train=LETTERS
+    ),
+    "names with spaces, next to it": taken(
+        images("a b.jpg", "c d.jpg") | {"../l.csv": b"file,label\na b.jpg,x\nc d.jpg,y\n"},
+        train={"a b.jpg": "x", "c d.jpg": "y"},
+    ),
+    "a bad line next to it": refused(labelled("../l.csv", CSV + "x,y,z\n"), "l.csv, line 8", "--as unlabelled"),
+    "a line is missing next to it": refused(
+        labelled("../l.csv", CSV.replace("0.jpg,a\n", "")), "labels: {file: l.csv, unlabelled: skip}"
+    ),
+    "labels of the folder beside": taken(
+        labelled("../other.csv", CSV) | {"../other/0.jpg": None}, "6 images without a class", train=dict.fromkeys(FLAT)
+    ),
+    "labels of paths elsewhere": taken(
+        labelled("../l.csv", rows("other/{n},{l}", header="path,label")), train=dict.fromkeys(FLAT)
+    ),
+    "few of the names next to it": taken(labelled("../l.csv", b"file,label\n0.jpg,a\n"), train=dict.fromkeys(FLAT)),
+    # headers
+    "capital letters": taken(labelled("l.csv", CSV.replace("file,label", "File,Label")), train=LETTERS),
+    "a capital number with a fraction": taken(
+        labelled("l.csv", rows("{n},0.5", header="File,Label")), train=dict.fromkeys(FLAT)
+    ),
+    "no column of labels": taken(
+        labelled("l.csv", CSV.replace("file,label", "Id,breed")),
+        "no class: none of the columns (breed) is called label or class; if breed is the class: "
+        "labels: {file: data/l.csv, path: Id, label: breed}",
+        train=dict.fromkeys(FLAT),
+    ),
     # labels files that are refused, with the line
     "a repeated line": refused(labelled("l.csv", CSV + "0.jpg,a\n"), "l.csv, line 8", "is in line 2 already"),
     "a ragged line": refused(labelled("l.csv", CSV + "0.jpg,a,b\n"), "l.csv, line 8", "2 columns expected, 3 found"),
@@ -329,6 +364,9 @@ FOLDERS: dict[str, Made] = {
     ),
     "names without endings": refused(
         labelled("l.csv", rows("{s},{l}", header="id,label")), "without their endings", "write 0.jpg for 0"
+    ),
+    "with labels, of which there are none": refused(
+        images(*FLAT), "data holds no file that names its images", layout="with-labels"
     ),
     "ambiguous bare names": refused(
         {**images(*NESTED), "l.csv": CSV.encode()}, "l.csv, line 2: 0.jpg can be x/0.jpg or y/0.jpg"

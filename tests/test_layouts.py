@@ -289,6 +289,15 @@ def test_a_table_of_something_else_is_passed_over(tmp_path: Path) -> None:
     )
 
 
+def test_a_missing_line_is_said_once(tmp_path: Path) -> None:
+    """It keeps the labels file from being taken, and would be lost without it: one obstacle."""
+    save(tmp_path / "in", *numbered("{}.jpg"))
+    table(tmp_path / "in", "l.csv", "file,label", *numbered("{}.jpg,a", 5))
+    said = refused(tmp_path)
+    assert said.count("labels 5 of 6 images; no line names 5.jpg") == 1
+    assert "obstacles" not in said
+
+
 @pytest.mark.parametrize(
     ("place", "lead"),
     [("in/labels.txt", "in/"), ("in/labels.txt", "./in/"), ("in/labels.txt", ""), ("labels.txt", "in/")],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,7 +15,14 @@ from imagenet_prep.images.formats import ENDINGS as FORMATS
 from imagenet_prep.images.formats import format_of
 from imagenet_prep.model import Engine
 from imagenet_prep.recipes.columns import ENDINGS, Content, is_odd, is_of
-from imagenet_prep.recipes.labels_search import LabelsFile, LabelsRefusal, judge_labels, last_names, mentions_half
+from imagenet_prep.recipes.labels_search import (
+    LabelsFile,
+    LabelsRefusal,
+    judge_labels,
+    last_names,
+    mentions,
+    mentions_half,
+)
 from imagenet_prep.recipes.rules import SAMPLES
 from imagenet_prep.recipes.splits import counted, stem_of, suffix_of
 from imagenet_prep.sources.array_files import may_hold_arrays
@@ -105,7 +112,8 @@ def inspect_folder(folder: Path, engine: Engine) -> Inspection:
     rest += (shown := _take_hidden(folder, remarks, known) if items else {})
     sizes.update(shown)
     candidates = [name for name in _candidates(rest) if sizes[name] <= _LARGEST]
-    judged = {name: judge_labels(folder, name, items, known) for name in [*candidates, *_beside(folder)] if items}
+    candidates += _beside(folder, items, known) if items else []
+    judged = {name: judge_labels(folder, name, items, known) for name in candidates if items}
     labels = [found for found in judged.values() if isinstance(found, LabelsFile)]
     refusals = [found for found in judged.values() if isinstance(found, LabelsRefusal)]
     rest = [name for name in rest if judged.get(name) is None]
@@ -229,19 +237,30 @@ def _take_hidden(folder: Path, remarks: Remarks, known: frozenset[str]) -> dict[
     return found
 
 
-def _beside(folder: Path) -> Iterator[str]:
-    """Labels files next to a folder, as the guides have them, whose first lines contain the folder's name."""
+def _beside(folder: Path, items: Sequence[str], known: frozenset[str]) -> list[str]:
+    """Labels files next to a folder: their first lines contain its name, or they name half of its images without it."""
     home = Path(os.path.abspath(folder))  # noqa: PTH100 - links stay, as in names
+    within = known.union(map(str.lower, items))
     try:
-        entries = sorted(os.scandir(home.parent), key=lambda each: each.name)
-        for entry in entries:
-            if entry.name.lower().endswith(TABLES) and entry.is_file() and entry.stat().st_size <= _LARGEST:
-                with Path(entry.path).open("rb") as file:
-                    head = file.read(4096)
-                if f"{home.name}/".encode() in head:
-                    yield f"../{entry.name}"
+        names = sorted(entry.name for entry in os.scandir(home.parent) if entry.name.lower().endswith(TABLES))
     except OSError:
-        return
+        return []
+    names.sort(key=lambda name: stem_of(name) != home.name)
+    return [f"../{name}" for name in _candidates(names) if _is_about(home, home.parent / name, within, known)]
+
+
+def _is_about(home: Path, path: Path, within: frozenset[str], known: frozenset[str]) -> bool:
+    """Whether a file next to a folder is about its images, and not about those of another folder."""
+    try:
+        if not path.is_file() or path.stat().st_size > _LARGEST:
+            return False
+        with path.open("rb") as file:
+            head = file.read(1 << 20)
+    except OSError:
+        return False
+    is_another = path.stem != home.name and path.with_suffix("").is_dir()
+    bare = not is_another and mentions(head, within) and mentions_half(path, known)
+    return bare or f"{home.name}/".encode() in head[:4096]
 
 
 def _annotations(folder: Path, names: Sequence[str], items: Sequence[str]) -> dict[str, list[str]]:

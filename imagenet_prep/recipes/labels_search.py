@@ -13,6 +13,7 @@ from typing import Any
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.recipes.labels_file import (
+    LABELS,
     PATHS,
     Form,
     LabelsFault,
@@ -77,7 +78,7 @@ def judge_labels(
     folder: Path, where: str, items: Sequence[str], known: frozenset[str]
 ) -> LabelsFile | LabelsRefusal | None:
     """A file as labels of the images, whose ``last_names`` are known; None if it names no image."""
-    path = folder / where
+    path = _place(folder, where)
     try:
         content = path.read_bytes()
     except OSError:
@@ -91,7 +92,7 @@ def judge_labels(
         reason = fault.reason if isinstance(fault, LabelsFault) else "values are nested too deep"
         if not mentions_half(path, known):
             return None
-        hint = f"correct that line and run init again; or move {path.name} out of {folder}"
+        hint = f"correct that line and run init again; or move {path} away"
         return LabelsRefusal(
             where, InputError(f"{path}, line {line}: {reason}", "expected a file and its label", hint), True
         )
@@ -106,13 +107,38 @@ def mentions_half(path: Path, known: frozenset[str]) -> bool:
         content = path.read_bytes()
     except OSError:
         return False
-    encoding = "utf-16" if content[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8"
-    text = content.decode(encoding, "replace").lower()
-    words = {word.replace("\\", "/").rpartition("/")[2] for word in _BREAKS.split(text)}
+    text = _text(content)
+    words = {word.rpartition("/")[2] for word in _BREAKS.split(text)}
     if known and 2 * len(words & known) >= len(known):
         return True
-    broken = [name for name in heapq.nsmallest(_PROBED, known) if _BREAKS.search(name)]  # names that are several words
+    broken = _broken(known)
     return bool(broken) and 2 * sum(name in text for name in broken) >= len(broken)
+
+
+def mentions(content: bytes, names: frozenset[str]) -> bool:
+    """Whether a text contains one of these paths without a folder before it."""
+    text = _text(content)
+    words = (word.removeprefix("./") for word in _BREAKS.split(text))
+    return not names.isdisjoint(words) or any(name in text and f"/{name}" not in text for name in _broken(names))
+
+
+def _text(content: bytes) -> str:
+    encoding = "utf-16" if content[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8"
+    return content.decode(encoding, "replace").lower().replace("\\", "/")
+
+
+def _broken(names: Iterable[str]) -> list[str]:
+    """The first names, if they are several words."""
+    return [name for name in heapq.nsmallest(_PROBED, names) if _BREAKS.search(name)]
+
+
+def name_in_recipe(folder: Path, where: str) -> str:
+    """The name of a labels file in a recipe above the folder."""
+    return os.path.normpath(f"{folder.resolve().name}/{where}")
+
+
+def _place(folder: Path, where: str) -> Path:
+    return Path(os.path.normpath(folder / where))
 
 
 # how a file is written -----------------------------------------------------------------------------------------
@@ -124,6 +150,7 @@ class _Form:
     header: bool = True
     path: str | None = None
     column: str = ""
+    label: str | None = None
 
 
 def _probe(content: bytes, where: str, known: frozenset[str]) -> _Form:
@@ -179,7 +206,13 @@ def _parse(content: bytes, reading: _Form, known: frozenset[str]) -> LabelTable 
     label: str | bool | None = None
     if not reading.header and reading.path is not None:
         label = "1" if len(columns) == 2 else False
-    return parse_labels(content, reading.form, reading.path, label, header=reading.header)
+    if reading.header and not set(LABELS) & set(columns):
+        label = reading.label = next((name for name in columns if name.lower() in LABELS and name != best), None)
+    table = parse_labels(content, reading.form, reading.path, label, header=reading.header)
+    if reading.label and class_values(table) is None:
+        reading.label = None
+        return parse_labels(content, reading.form, reading.path)
+    return table
 
 
 def _hashable(value: Any) -> Any:
@@ -222,12 +255,17 @@ def _fit(
     home = os.path.abspath(folder)  # noqa: PTH100 - links stay, as in names
     rows = {name: row for row, name in enumerate(items)}
     hits = match(table.paths, rows, home, os.path.dirname(os.path.join(home, where)))  # noqa: PTH118, PTH120
+    inner = next((text for text in table.paths if "/" in text and text.removeprefix("./") in rows), None)
+    if inner and where.startswith("../"):  # convert would not find them, as its names start above the folder
+        what = f"{_place(folder, where)} has paths from within {folder}, such as {inner}"
+        error = InputError(what, "expected paths from its own folder", f"move it into {folder}")
+        return LabelsRefusal(where, error, True)
     named = len({hit for hit in hits if hit >= 0})
     is_most = 2 * named >= len(items)
     options = _options(where, table, reading)
     said = ", ".join(f"{key}: {value}" for key, value in options.items())
-    beginning = f"labels: {{file: {folder.resolve().name}/{where}, {said}{', ' if said else ''}"
-    fault = _fault(folder / where, table, hits, items, named, beginning)
+    beginning = f"labels: {{file: {name_in_recipe(folder, where)}, {said}{', ' if said else ''}"
+    fault = _fault(_place(folder, where), table, hits, items, named, beginning)
     if fault is not None:
         is_most = is_most or 2 * len(last_names(table.paths) & known) >= len(known)
         return LabelsRefusal(where, fault, is_most) if named or is_most else None
@@ -244,6 +282,8 @@ def _options(where: str, table: LabelTable, reading: _Form) -> dict[str, str | b
             found["label"] = "1"
     if reading.path is not None:
         found["path"] = reading.path
+    if reading.label is not None:
+        found["label"] = reading.label
     if table.labels is not None and class_values(table) is None:
         found["label"] = False
     return found

@@ -16,7 +16,7 @@ from imagenet_prep.errors import InputError, UsageError, all_of
 from imagenet_prep.escaping import command
 from imagenet_prep.recipes.columns import Content
 from imagenet_prep.recipes.inspection import Inspection
-from imagenet_prep.recipes.labels_search import LabelsFile
+from imagenet_prep.recipes.labels_search import LabelsFile, name_in_recipe
 from imagenet_prep.recipes.splits import counted, suffix_of
 from imagenet_prep.sources.folders import EMPTY, HIDDEN, MACOSX
 from imagenet_prep.text import listed
@@ -135,10 +135,11 @@ def choose_layout(inspection: Inspection, wanted: str | None = None) -> Choice:
     layouts = known_layouts()
     readings = {name: found for name, layout in layouts.items() if (found := layout.recognise(inspection)) is not None}
     if wanted is not None and wanted not in readings:
-        what = f"{inspection.folder} can't be read as {wanted}"
-        raise UsageError(
-            what, f"expected one of {', '.join(readings) or 'no layout at all'}", "leave --as out to see why"
-        )
+        what, hint = f"{inspection.folder} can't be read as {wanted}", "leave --as out to see why"
+        if wanted == "with-labels" and not inspection.refusals:
+            what = f"{inspection.folder} holds no file that names its images, nor does the folder above"
+            hint = "write a CSV with the columns filename and label into it"
+        raise UsageError(what, f"expected one of {', '.join(readings) or 'no layout at all'}", hint)
     if not readings:
         raise all_of([*inspection.faults, _nothing(inspection)])
     name = wanted or max(readings, key=lambda each: readings[each].certainty)
@@ -151,8 +152,11 @@ def choose_layout(inspection: Inspection, wanted: str | None = None) -> Choice:
     if wanted is None:
         asked = f"to leave it out: {as_command(inspection, name)} ({reading.meaning})"
         ways = "" if reading.faults else asked
+        said = {each.what for each in faults}
         faults += [
-            InputError(each.what, each.detail, "; ".join(filter(None, (each.hint, ways)))) for each in description.lost
+            InputError(each.what, each.detail, "; ".join(filter(None, (each.hint, ways))))
+            for each in description.lost
+            if each.what not in said
         ]
     if faults:
         raise all_of(list(dict.fromkeys(faults)))
@@ -289,7 +293,7 @@ def _unused(inspection: Inspection, found: LabelsFile, table: LabelsFile | None)
         return f"{found.where}: {table.where} is taken"
     if found.has_labels:
         return f"{found.where}: the folders are the classes"
-    name = f"{inspection.folder.resolve().name}/{found.where}"
+    name = name_in_recipe(inspection.folder, found.where)
     return f"{found.where}: has no labels; labels: {name} in a recipe takes its columns"
 
 

@@ -6,7 +6,8 @@ from collections import Counter
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.recipes.inspection import Inspection
-from imagenet_prep.recipes.labels_search import LabelsFile
+from imagenet_prep.recipes.labels_file import LABELS
+from imagenet_prep.recipes.labels_search import LabelsFile, LabelsRefusal, name_in_recipe
 from imagenet_prep.recipes.layouts import (
     CERTAIN,
     LIKELY,
@@ -15,11 +16,13 @@ from imagenet_prep.recipes.layouts import (
     Description,
     Proposal,
     Reading,
+    as_command,
     describe_rest,
 )
 from imagenet_prep.recipes.layouts.class_folders import shape_of
 from imagenet_prep.recipes.splits import misread, top_splits
 from imagenet_prep.sources.names import Names
+from imagenet_prep.text import listed
 
 
 def recognise(inspection: Inspection) -> Reading | None:
@@ -27,16 +30,15 @@ def recognise(inspection: Inspection) -> Reading | None:
     several = sorted(inspection.labels, key=lambda found: not found.has_labels)
     total = len(inspection.items)
     if not several:
-        half = [refusal.error for refusal in inspection.refusals if refusal.is_most]
+        half = [_with_choice(inspection, refusal) for refusal in inspection.refusals if refusal.is_most]
         certainty = ONLY_IF_ASKED if _has_classes(inspection) else CERTAIN
         return Reading(certainty, (), "a labels file", tuple(half)) if half else None
     table = several[0]
     column = f" in its column `{table.column}`" if table.column else ""
-    evidence = (
-        f"{table.where} names {total:,} of {total:,} {'arrays' if inspection.content == 'array' else 'images'}{column}"
-    )
+    what = "arrays" if inspection.content == "array" else "images"
+    evidence = (f"{table.where} names {total:,} of {total:,} {what}{column}", *_classless(inspection, table))
     meaning = f"{table.where} has the labels" if table.has_labels else f"{table.where} has columns, and no labels"
-    return Reading(_certainty(inspection, table), (evidence,), meaning, _contradictions(inspection, several), table)
+    return Reading(_certainty(inspection, table), evidence, meaning, _contradictions(inspection, several), table)
 
 
 def describe(inspection: Inspection, reading: Reading) -> Description:
@@ -54,6 +56,26 @@ def recipe(inspection: Inspection, reading: Reading) -> Proposal:
     return Proposal(
         "files", inspection.content, inspection.items, inspection.lengths, splits=splits, classes=classes, table=table
     )
+
+
+def _with_choice(inspection: Inspection, refusal: LabelsRefusal) -> InputError:
+    """The error; a file next to the folder may be about other images, and can be left out."""
+    error = refusal.error
+    if not refusal.where.startswith("../"):
+        return error
+    hint = f"{error.hint}; to leave the file out: {as_command(inspection, 'unlabelled')}"
+    return InputError(error.what, error.detail, hint)
+
+
+def _classless(inspection: Inspection, table: LabelsFile) -> list[str]:
+    """The note on a table without a column of labels."""
+    columns = list(table.table.columns)
+    if table.table.labels is not None or not columns:
+        return []
+    options = {"file": name_in_recipe(inspection.folder, table.where), **table.options, "label": columns[0]}
+    said = ", ".join(f"{key}: {str(value).lower() if value is False else value}" for key, value in options.items())
+    which = f"none of the columns ({listed(columns)}) is called {' or '.join(LABELS)}"
+    return [f"no class: {which}; if {columns[0]} is the class: labels: {{{said}}}"]
 
 
 def _has_classes(inspection: Inspection) -> bool:
@@ -89,7 +111,7 @@ def _contradictions(inspection: Inspection, several: list[LabelsFile]) -> tuple[
         row = next((row for row, label in labels[0][1].items() if str(others[row]) != str(label)), None)
         if row is not None:
             what = f"{labels[0][0]} and {where} give {inspection.items[row]} different labels"
-            name = f"{inspection.folder.resolve().name}/{where}"
+            name = name_in_recipe(inspection.folder, where)
             hint = f"move one of them out of {inspection.folder}, or write labels: {name} in a recipe"
             return (InputError(what, "expected one labels file", hint),)
     return ()
