@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import io
 import pickle
 from pathlib import Path
 
 import numpy as np
 import pytest
-from made_folders import arrays, batch, framed, parquet, picture, tarred
+from made_folders import arrays, batch, framed, idx, parquet, picture, tarred, zipped
 
 from imagenet_prep.engines import make_engine
-from imagenet_prep.errors import PrepError
+from imagenet_prep.errors import InputError, PrepError
 from imagenet_prep.recipes.loading import load
 from imagenet_prep.sources.array_files import open_arrays
 from imagenet_prep.sources.slices import Reader
@@ -29,6 +30,133 @@ def save(folder: Path, recipe: str, **files: bytes) -> Path:
 FLIPPED = framed("1.jpg", "2.jpg")
 FLIPPED = FLIPPED[:40] + bytes([FLIPPED[40] ^ 1]) + FLIPPED[41:]
 
+MAKES_DTYPE = b"cnumpy\ndtype\n(V%b\nI00\nI01\ntR(I3\nV%b\nNNNI-1\nI-1\nI%b\ntb"
+MADE = b"cnumpy.core.multiarray\n_reconstruct\n(cnumpy\nndarray\n(I0\ntVb\ntR(I1\n(I2\nI3\nt%bI0%b\nV%b\ntb"
+"""An array of 2 rows and 3 columns in a pickle, as Python 2 writes it: type, order (0: C), bytes."""
+
+
+def pickled(value: bytes) -> bytes:
+    """A pickled dictionary with one value."""
+    return b"\x80\x02}Vdata\n" + value + b"s."
+
+
+def made(
+    code: bytes = b"u1", order: bytes = b"|", flags: bytes = b"0", fortran: bytes = b"0", data: bytes = b"abcdef"
+) -> bytes:
+    """A pickle of an array."""
+    return pickled(MADE % (MAKES_DTYPE % (code, order, flags), fortran, data))
+
+
+POINTER = MAKES_DTYPE % (b"O8", b"|", b"0")
+TAKES_POINTER = pickled(b"cnumpy.core.multiarray\nscalar\n(" + POINTER + b"Vabcdefgh\ntR")
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (TAKES_POINTER, "multiarray.scalar"),
+        (pickled(POINTER), "O8"),
+        (made(code=b"O8"), "O8"),
+        (made(flags=b"63"), "type"),
+        (pickled(b"cnumpy\nndarray\n((I349525\nI3072\ntVu1\ntR"), "not callable"),
+        (made(data=b"abcde"), "5 bytes"),
+        (pickled(b"ccollections\nOrderedDict\n(tR"), "collections.OrderedDict"),
+        (pickled(b"cnumpy\ndtype\n}Vcode\nVx\nsb"), "damaged"),
+    ],
+    ids=range(8),
+)
+def test_a_pickle_makes_only_arrays_of_its_own_bytes(tmp_path: Path, content: bytes, reason: str) -> None:
+    """It follows no address, and takes no memory that it doesn't fill."""
+    (tmp_path / "data_batch_1").write_bytes(content)
+    with pytest.raises(PrepError, match=r"data_batch_1 can't be read as arrays") as caught:
+        open_arrays(tmp_path / "data_batch_1")
+    assert reason in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        (made(), [[97, 98, 99], [100, 101, 102]]),
+        (made(fortran=b"1"), [[97, 99, 101], [98, 100, 102]]),
+        (made(b"i2", b">", data=b"aaabacadaeaf"), [[24929, 24930, 24931], [24932, 24933, 24934]]),
+    ],
+    ids=range(3),
+)
+def test_a_pickle_of_python_2_has_its_values(tmp_path: Path, content: bytes, expected: list[list[int]]) -> None:
+    """The order of its bytes, and of its rows and columns, is kept."""
+    (tmp_path / "p").write_bytes(content)
+    assert open_arrays(tmp_path / "p")["data"].values().tolist() == expected
+
+
+def repacked(content: bytes, **values: int) -> bytes:
+    """An .npz whose first entry, in both of its headers, has other values."""
+    places = {"version": (4, 6, 2), "flags": (6, 8, 2), "method": (8, 10, 2)}
+    data, second = bytearray(content), content.index(b"PK\1\2")
+    for name, value in values.items():
+        own, central, size = places[name]
+        for place in (own, second + central):
+            data[place : place + size] = value.to_bytes(size, "little")
+    return bytes(data)
+
+
+def flipped(content: bytes, place: int) -> bytes:
+    """The content with another byte."""
+    return content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :]
+
+
+def stored_npz() -> bytes:
+    """An .npz that isn't compressed."""
+    buffer = io.BytesIO()
+    np.savez(buffer, x=np.zeros((4, 8, 8), np.uint8), y=np.zeros(4, np.uint8))
+    return buffer.getvalue()
+
+
+NPZ, LABELS = arrays(x=(4, 8, 8), y=(4,)), zipped(idx(4))
+IMAGES = {"train-images-idx3-ubyte": idx(4, 8, 8)}
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {**IMAGES, "train-labels-idx1-ubyte.gz": flipped(LABELS, len(LABELS) - 8)},
+        {**IMAGES, "train-labels-idx1-ubyte.gz": zipped(idx(4) + b"x")},
+        {**IMAGES, "train-labels-idx1-ubyte.gz": LABELS[:-9]},
+        {**IMAGES, "train-labels-idx1-ubyte.gz": LABELS[:14] + b"\xff" * 9},
+        {
+            "train-labels-idx1-ubyte": idx(4),
+            "train-images-idx3-ubyte.gz": flipped(zipped(idx(4, 8, 8)), -8 + len(zipped(idx(4, 8, 8)))),
+        },
+        {"train-labels-idx1-ubyte": idx(4), "train-images-idx3-ubyte": idx(4, 8, 8) + b"x"},
+        {"a.npz": repacked(NPZ, version=99)},
+        {"a.npz": repacked(NPZ, method=97)},
+        {"a.npz": repacked(NPZ, flags=1)},
+        {"a.npz": flipped(NPZ, NPZ.index(b"x.npy") + 30)},
+        {"a.npz": flipped(stored_npz(), stored_npz().index(b"NUMPY") + 200)},
+        {"data_batch_1": batch(labels=[0, 1]), "batches.meta": pickle.dumps({"label_names": ["a", "b"]}, 2)[:-9]},
+    ],
+    ids=[
+        "crc",
+        "longer",
+        "cut",
+        "deflate",
+        "crc of images",
+        "longer images",
+        "version",
+        "method",
+        "encrypted",
+        "npz",
+        "npz stored",
+        "meta",
+    ],
+)
+def test_damaged_arrays_are_named(tmp_path: Path, files: dict[str, bytes]) -> None:
+    """Whatever the library says: no traceback, and no label of a file that isn't whole."""
+    save(tmp_path, f"source: {{arrays: [{', '.join(files)}]}}\n", **files)
+    damaged = list(files)[-1]
+    with pytest.raises(InputError, match="can't be read as arrays") as caught:
+        load(tmp_path / "r.yaml", None, ENGINE)
+    assert damaged in str(caught.value)
+
 
 @pytest.mark.parametrize(
     ("source", "content", "reason"),
@@ -40,7 +168,7 @@ FLIPPED = FLIPPED[:40] + bytes([FLIPPED[40] ^ 1]) + FLIPPED[41:]
         ("folders: f, label: other", b"", "folders has no labels of its own"),
         ("parquet: f", b"PAR1" + bytes(20), "damaged"),
         ("webdataset: f", tarred({"1.jpg": picture("1.jpg"), "1.json": b"{"}), "1.json can't be read"),
-        ("arrays: f", pickle.dumps({"data": np.array([print, print])}), "its pickle names builtins.print"),
+        ("arrays: f", pickle.dumps({"data": print}), "its pickle names builtins.print"),
         ("arrays: f", arrays(x=(2**4, 8, 8), y=(3,)), "no array of images with labels for each"),
         ("arrays: f", b"\0\0\x08\3" + b"\0\0\3\xff" * 3 + bytes(4), "claims"),
         ("arrays: f", b"nothing", "can't be read as arrays"),

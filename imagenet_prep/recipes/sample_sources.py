@@ -372,6 +372,7 @@ def _of_arrays(members: Sequence[_FoundArray], words: dict[str, dict[int, str]])
         raise InputError(what, "expected an array of N images and one of N labels in each split")
     (of_images,) = images
     stored, path = of_images.stored, of_images.path
+    stored.check()
     ending = ".png" if npy.is_picture(stored.shape[1:], stored.dtype) else ".npy"
     length = len(stored.header) + stored.item_bytes
     builder, stamp = CatalogBuilder(ArrayFile(path)), path.stat().st_mtime_ns

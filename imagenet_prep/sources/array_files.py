@@ -6,14 +6,16 @@ IDX is MNIST's format (http://yann.lecun.com/exdb/mnist, "file format"), pickles
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import gzip
 import io
+import os
 import pickle
 import re
 import struct
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
@@ -30,19 +32,13 @@ if TYPE_CHECKING:
 
 _PICKLE = re.compile(rb"\x80[\x02-\x05]")
 _IDX = re.compile(rb"\0\0\x08[\x01-\x04]")
-_GLOBALS = {
-    *(("numpy", name) for name in ("ndarray", "dtype")),
-    *((f"numpy.{room}.multiarray", name) for room in ("core", "_core") for name in ("_reconstruct", "scalar")),
-    ("_codecs", "encode"),
-    ("collections", "OrderedDict"),
-}
-"""The only names that a pickle may use: those that a NumPy array needs."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoredArray:
     """An array in a file: its shape and type, and how its bytes (C order) are opened; ``start`` is where they start."""
 
+    path: Path
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
     open: Callable[[], IO[bytes]]
@@ -65,13 +61,31 @@ class StoredArray:
         return head.getvalue()
 
     def values(self) -> np.ndarray[Any, Any]:
-        """All of it."""
+        """All of it.
+
+        Raises:
+            InputError: it is damaged.
+        """
         import numpy as np
 
-        with self.open() as file:
+        self.check()
+        with _damage_named(self.path), self.open() as file:
             file.seek(self.start)
             data = file.read(prod(self.shape) * self.dtype.itemsize)
-        return np.frombuffer(data, self.dtype).reshape(self.shape)
+            return np.frombuffer(data, self.dtype).reshape(self.shape)
+
+    def check(self) -> None:
+        """Read it to its end, where a compressed file has its checksum; a plain file has none.
+
+        Raises:
+            InputError: it is damaged, or of another length.
+        """
+        expected = self.start + prod(self.shape) * self.dtype.itemsize
+        with _damage_named(self.path), self.open() as file:
+            parts = iter(functools.partial(file.read, 1 << 20), b"")
+            size = file.seek(0, os.SEEK_END) if isinstance(file, io.BufferedReader) else sum(map(len, parts))
+            if size != expected:
+                raise ArrayError(f"expected {expected:,} bytes, got {size:,}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,15 +108,13 @@ class ArrayFile(Container):
             return arrays[name], arrays[name].open(), arrays[name].header
 
         def read(row: Row) -> Buffer:
-            try:
+            with _damage_named(path):
                 found, file, header = opened(row.name.split("/")[-2])
                 file.seek(found.start + row.offset * found.item_bytes)
                 data = header + file.read(found.item_bytes)
-            except (KeyError, OSError, EOFError, ValueError, zipfile.BadZipFile) as error:
-                raise _damaged(path, str(error)) from error
-            if len(data) != row.length:
-                raise _damaged(path, f"expected {row.length:,} bytes for {row.name}, got {len(data):,}")
-            return data
+                if len(data) != row.length:
+                    raise ArrayError(f"expected {row.length:,} bytes for {row.name}, got {len(data):,}")
+                return data
 
         return read
 
@@ -120,7 +132,7 @@ def open_arrays(path: Path) -> Mapping[str, StoredArray]:
     Raises:
         InputError: it is damaged, is no file of arrays, or its pickle would run code.
     """
-    try:
+    with _damage_named(path):
         with path.open("rb") as file:
             head = file.read(4)
         if head.startswith(b"PK"):
@@ -129,11 +141,7 @@ def open_arrays(path: Path) -> Mapping[str, StoredArray]:
             return _of_pickle(path)
         if head.startswith((b"\x1f\x8b", b"\0\0")):
             return {stem(path): _of_idx(path, gzip.open if head.startswith(b"\x1f\x8b") else open)}
-        return {stem(path): _of_npy(lambda: path.open("rb"), path.stat().st_size)}
-    except (ArrayError, EOFError, zipfile.BadZipFile, gzip.BadGzipFile, struct.error, ValueError) as error:
-        raise _damaged(path, str(error)) from error
-    except OSError as error:
-        raise unreadable(path, error) from error
+        return {stem(path): _of_npy(path, lambda: path.open("rb"), path.stat().st_size)}
 
 
 def stem(path: Path) -> str:
@@ -142,10 +150,15 @@ def stem(path: Path) -> str:
 
 
 def names_of_classes(path: Path) -> dict[str, dict[int, str]]:
-    """The names of CIFAR's classes by column, in ``batches.meta`` or ``meta``; none if it is another file."""
-    with path.open("rb") as file:
-        is_pickle = bool(_PICKLE.match(file.read(4)))
-    found = _load_pickle(path) if is_pickle else {}
+    """The names of CIFAR's classes by column, in ``batches.meta`` or ``meta``; none if it is another file.
+
+    Raises:
+        InputError: it is damaged.
+    """
+    with _damage_named(path):
+        with path.open("rb") as file:
+            is_pickle = bool(_PICKLE.match(file.read(4)))
+        found = _load_pickle(path) if is_pickle else {}
     return {
         f"{key.removesuffix('_names')}s": dict(enumerate(map(str, names)))
         for key, names in found.items()
@@ -153,8 +166,17 @@ def names_of_classes(path: Path) -> dict[str, dict[int, str]]:
     }
 
 
-def _damaged(path: Path, reason: str) -> InputError:
-    return InputError(f"{path} can't be read as arrays", reason, "get an intact copy of it")
+@contextlib.contextmanager
+def _damage_named(path: Path) -> Iterator[None]:
+    """Turn any failure of a library to read a file into an error that names the file."""
+    try:
+        yield
+    except (InputError, MemoryError):
+        raise
+    except Exception as error:
+        if isinstance(error, OSError) and error.errno:
+            raise unreadable(path, error) from error
+        raise InputError(f"{path} can't be read as arrays", str(error), "get an intact copy of it") from error
 
 
 def _checked(found: StoredArray, claimed: int, held: int) -> StoredArray:
@@ -166,13 +188,13 @@ def _checked(found: StoredArray, claimed: int, held: int) -> StoredArray:
     return found
 
 
-def _of_npy(opened: Callable[[], IO[bytes]], size: int) -> StoredArray:
+def _of_npy(path: Path, opened: Callable[[], IO[bytes]], size: int) -> StoredArray:
     with opened() as file:
         shape, is_fortran, dtype = read_npy_header(file)
         start = file.tell()
     if is_fortran and len(shape) > 1:
         raise ArrayError("it is stored in Fortran order: save it with numpy.ascontiguousarray")
-    found = StoredArray(shape, dtype, opened, start)
+    found = StoredArray(path, shape, dtype, opened, start)
     if start + prod(shape) * dtype.itemsize != size:
         raise ArrayError(f"the .npy is cut or damaged: {size:,} bytes for the shape {shape}")
     return _checked(found, 0, size)
@@ -188,7 +210,8 @@ def _of_npz(path: Path) -> dict[str, StoredArray]:
     for each in members:
         if each.file_size > DEFLATES_TO * max(each.compress_size, 1):
             raise ArrayError(f"{each.filename} claims {each.file_size:,} bytes in {each.compress_size:,}")
-        found[each.filename.removesuffix(".npy")] = _of_npy(functools.partial(opened, each.filename), each.file_size)
+        opener = functools.partial(opened, each.filename)
+        found[each.filename.removesuffix(".npy")] = _of_npy(path, opener, each.file_size)
     return found
 
 
@@ -200,7 +223,7 @@ def _of_idx(path: Path, opener: Callable[..., Any]) -> StoredArray:
         if not _IDX.match(head):
             raise ArrayError("it is not an IDX file of bytes")
         shape = struct.unpack(f">{head[3]}I", file.read(4 * head[3]))
-    found = StoredArray(shape, np.dtype(np.uint8), functools.partial(opener, path, "rb"), 4 + 4 * head[3])
+    found = StoredArray(path, shape, np.dtype(np.uint8), functools.partial(opener, path, "rb"), 4 + 4 * head[3])
     return _checked(found, prod(shape), path.stat().st_size)
 
 
@@ -212,20 +235,66 @@ def _of_pickle(path: Path) -> dict[str, StoredArray]:
     for name, value in _load_pickle(path).items():
         if isinstance(value, list) and value and all(type(each) is int for each in value):
             value = np.array(value)
+        if isinstance(value, _Array):
+            value = value.values
         if isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
             whole = value.reshape(-1, 3, 32, 32) if value.dtype == np.uint8 and value.shape[1:] == (3072,) else value
-            found[str(name)] = StoredArray(whole.shape, whole.dtype, functools.partial(io.BytesIO, whole.tobytes()))
+            opened = functools.partial(io.BytesIO, whole.tobytes())
+            found[str(name)] = StoredArray(path, whole.shape, whole.dtype, opened)
     return found
+
+
+class _Dtype:
+    """Stands for numpy.dtype in a pickle: a type of booleans or numbers, without addresses."""
+
+    def __init__(self, code: str, *_: object) -> None:
+        import numpy as np
+
+        if not re.fullmatch("[biuf][1248]", code):
+            raise ArrayError(f"its pickle holds values of type {code}: expected bool, integers or floats")
+        self.dtype = np.dtype(code)
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        if state[0] != 3 or state[2:] != (None, None, None, -1, -1, 0):
+            raise ArrayError(f"its pickle has a type of an unknown kind: {state}")
+        self.dtype = self.dtype.newbyteorder(state[1])
+
+
+class _Array:
+    """Stands for an array in a pickle: its values are the bytes that the pickle holds, and no others."""
+
+    values: np.ndarray[Any, Any] | None = None
+
+    def __init__(self, *_: object) -> None:
+        """The shape follows in the state."""
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        import numpy as np
+
+        _, shape, kind, is_fortran, held = state
+        data = held.encode("latin1") if isinstance(held, str) else held  # Python 2 has texts of bytes
+        if prod(shape) * kind.dtype.itemsize != len(data):
+            raise ArrayError(f"its pickle holds {len(data):,} bytes for an array of shape {shape} of {kind.dtype}")
+        self.values = np.frombuffer(data, kind.dtype).reshape(shape, order="F" if is_fortran else "C")
+
+
+_GLOBALS = {
+    ("numpy", "ndarray"): "ndarray",
+    ("numpy", "dtype"): _Dtype,
+    **{(f"numpy.{room}.multiarray", "_reconstruct"): _Array for room in ("core", "_core")},
+    ("_codecs", "encode"): str.encode,
+}
+"""The only names that a pickle may use, those that an array needs; none is NumPy's own."""
 
 
 class _Arrays(pickle.Unpickler):
     """Makes arrays, numbers, texts, lists and dictionaries; refuses every other name."""
 
     def find_class(self, module: str, name: str) -> Any:
-        """One of the names that arrays need."""
+        """What stands for one of the names that arrays need."""
         if (module, name) not in _GLOBALS:
             raise ArrayError(f"its pickle names {module}.{name}: only NumPy arrays are read from pickles")
-        return super().find_class(module, name)
+        return _GLOBALS[module, name]
 
 
 def _load_pickle(path: Path) -> dict[Any, Any]:
