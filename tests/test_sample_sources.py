@@ -4,19 +4,38 @@ from __future__ import annotations
 
 import io
 import pickle
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
-from made_folders import arrays, batch, framed, idx, parquet, picture, tarred, zipped
+from made_folders import arrays, batch, framed, idx, parquet, picture, tarred, write, zipped
 
 from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import InputError, PrepError
 from imagenet_prep.recipes.loading import load
 from imagenet_prep.sources.array_files import open_arrays
 from imagenet_prep.sources.slices import Reader
+from imagenet_prep.stages.init import init
+from imagenet_prep.tfrecord.example import BytesList, Feature, Int64List, encode_example
+from imagenet_prep.tfrecord.framing import frame
 
 ENGINE = make_engine("threads", 1)
+
+
+def example(**more: Feature | None) -> bytes:
+    """A TFRecord file of one image and more features."""
+    data = encode_example({"image/encoded": BytesList((picture("1.jpg"),)), **more})
+    head, foot, _ = frame(data)
+    return b"".join((head, data, foot))
+
+
+def reduced(rows: int, *columns: str) -> bytes:
+    """A parquet file of fewer rows, without these columns."""
+    buffer = io.BytesIO()
+    pq.write_table(pq.read_table(io.BytesIO(parquet("3.jpg"))).slice(0, rows).drop(columns), buffer)
+    return buffer.getvalue()
 
 
 def save(folder: Path, recipe: str, **files: bytes) -> Path:
@@ -183,6 +202,71 @@ def test_a_fault_names_file_and_reason(tmp_path: Path, source: str, content: byt
     assert "f" in str(caught.value)
 
 
+UNLABELLED = reduced(1, "label")
+CLASSES: dict[str, Feature | None] = {
+    "image/class/label": Int64List((1, 2)),
+    "image/class/text": BytesList((b"a", b"b")),
+}
+PICTURE = {"a/1.jpg": picture("1.jpg")}
+
+
+@pytest.mark.parametrize(
+    ("source", "files", "parts"),
+    [
+        (
+            "parquet: [a, b]",
+            {"a": parquet("1.jpg"), "b": UNLABELLED},
+            ["/a", "/b", "source: {..., label: label} or source: {..., label: false}"],
+        ),
+        (
+            "parquet: {train: a, test: b}",
+            {"a": parquet("1.jpg"), "b": UNLABELLED},
+            ["/a has labels in label", "/b has no labels", "label: false"],
+        ),
+        (
+            "webdataset: a",
+            {"a": tarred(PICTURE | {"a/1.json": b'{"cls": 2}', "a/1.cls": b"3"})},
+            ["a/1", "cls", "2", "3"],
+        ),
+        ("webdataset: a", {"a": tarred(PICTURE | {"a/1.json": b'{"cls": "\\ud800"}'})}, ["1.json can't be read"]),
+        ("webdataset: a", {"a": tarred(PICTURE | {"a/1.json": b'{"cls": 0.5}'})}, ["sample a/a/1.jpg", "label: false"]),
+        ("tfrecord: a", {"a": example(**CLASSES)}, ["sample a/000000/image.jpg", "not a class"]),
+        ("parquet: a", {"a": reduced(0)}, ["/a", "no sample"]),
+        ("arrays: a", {"a": arrays(x=(0, 8, 8), y=(0,))}, ["/a", "no sample"]),
+    ],
+    ids=["label in one file", "label in one split", "two cls", "surrogate", "fraction", "list", "no row", "no example"],
+)
+def test_labels_that_may_be_wrong_are_refused(
+    tmp_path: Path, source: str, files: dict[str, bytes], parts: list[str]
+) -> None:
+    """The message names the file or the sample, and what a recipe can say."""
+    with pytest.raises(InputError) as caught:
+        load(save(tmp_path, f"source: {{{source}}}\n", **files), None, ENGINE)
+    for part in parts:
+        assert part in str(caught.value)
+    assert "labels: {label: false}" not in str(caught.value)
+
+
+def test_a_label_that_some_files_lack_can_be_named_or_left(tmp_path: Path) -> None:
+    """With false it is a column; with its name the images without it are left out if the recipe says so."""
+    files = {"a": parquet("1.jpg"), "b": UNLABELLED}
+    made = load(save(tmp_path, "source: {parquet: [a, b], label: false}\n", **files), None, ENGINE)
+    assert made.classes.names == ()
+    with pytest.raises(PrepError, match=r"no label for b/000000/3\.jpg"):
+        load(save(tmp_path, "source: {parquet: [a, b], label: label}\n"), None, ENGINE)
+
+
+def test_init_refuses_sets_without_samples_or_labels_in_all_files(tmp_path: Path) -> None:
+    """It ends with a refusal that names the file, not with a recipe."""
+    for number, files in enumerate([{"a.parquet": reduced(0)}, {"a.npz": arrays(x=(0, 8, 8), y=(0,))}]):
+        write(tmp_path / str(number), **files)
+        with pytest.raises(InputError, match=r"no sample"):
+            init(tmp_path / str(number), tmp_path / "r.yaml", ENGINE)
+    write(tmp_path / "two", **{"train.parquet": parquet("1.jpg"), "test.parquet": UNLABELLED})
+    with pytest.raises(InputError, match=r"test\.parquet has no labels"):
+        init(tmp_path / "two", tmp_path / "r.yaml", ENGINE)
+
+
 def test_a_label_can_be_named_or_left_as_a_column(tmp_path: Path) -> None:
     """CIFAR-100's coarse labels have their own words; with false both are columns."""
     meta = pickle.dumps({"fine_label_names": ["cat", "dog"], "coarse_label_names": ["a", "b"]}, 2)
@@ -208,6 +292,21 @@ def test_a_file_that_changes_after_its_listing_is_found(tmp_path: Path) -> None:
     assert len(catalog.read(0, Reader())) == catalog.lengths[0]
     with pytest.raises(PrepError, match=r"f\.npz can't be read as arrays"):
         catalog.read(3, Reader())
+
+
+def test_the_names_in_a_large_npz_take_no_memory(tmp_path: Path) -> None:
+    """Only its end is read, not the whole file."""
+    with (tmp_path / "a.npz").open("wb") as file:
+        file.truncate(1 << 26)
+        file.seek(0, 2)
+        file.write(arrays(x=(2, 8, 8)))
+    (tmp_path / "b.txt").write_text("0")
+    tracemalloc.start()
+    with pytest.raises(PrepError):
+        init(tmp_path, tmp_path / "r.yaml", ENGINE, layout="arrays")
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 1 << 25
 
 
 def test_every_value_of_a_picture_is_kept(tmp_path: Path) -> None:

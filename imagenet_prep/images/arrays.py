@@ -14,6 +14,7 @@ import warnings
 import zipfile
 import zlib
 from math import prod
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from imagenet_prep.images import jpeg, pixels, png
@@ -59,12 +60,12 @@ def parse_array(data: Buffer, key: str | None = None) -> Array:
     return _parse_npy(data)
 
 
-def names_in_npz(data: Buffer) -> list[str]:
-    """The names of the arrays in an .npz; none if it is damaged."""
+def names_in_npz(data: Buffer | Path) -> list[str]:
+    """The names of the arrays in an .npz, or in a file; none if it is damaged."""
     try:
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        with zipfile.ZipFile(data if isinstance(data, Path) else io.BytesIO(data)) as archive:
             return [name.removesuffix(".npy") for name in archive.namelist()]
-    except (OSError, ValueError, zipfile.BadZipFile):
+    except (OSError, ValueError, NotImplementedError, zipfile.BadZipFile):
         return []
 
 

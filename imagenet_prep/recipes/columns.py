@@ -250,13 +250,13 @@ def _from_table(
     try:
         kind, column = typed(table.columns[name], table.lines, table.is_text, wish.kind)
     except LabelsFault as fault:
-        raise at_line(path, LabelsFault(fault.line, f"{name}: {fault.reason}")) from fault
+        raise at_line(path, LabelsFault(fault.line, f"{name}: {fault.reason}"), table) from fault
     by_row = [column[row] if row >= 0 else None for row in labelled.table_rows]
     lacking = [row for row, value in enumerate(by_row) if value is None and labelled.labels[row] >= 0]
     if lacking and not wish.optional:
         line = table.lines[labelled.table_rows[lacking[0]]]
         raise InputError(
-            f"{path}, line {line}: {name} has no value for {listing.names[lacking[0]]}",
+            f"{table.place(path, line)}: {name} has no value for {listing.names[lacking[0]]}",
             f"expected one in every line, {len(lacking):,} have none",
             f"fill it in, or write in {file.path}: {wish.feature}: {{from: {wish.column}, optional: true}}",
         )

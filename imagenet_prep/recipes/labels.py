@@ -61,17 +61,19 @@ def read_table(file: RecipeFile, root: AnyPath) -> tuple[LabelTable, AnyPath] | 
         form = labels.format or form_of(labels.file)
         table = parse_labels(read_plain(path), form, labels.path, label, header=labels.header)
     except LabelsFault as fault:
-        raise at_line(path, fault) from fault
+        raise _at(f"{path}, line {fault.line}", fault) from fault
     if not table.paths:
         raise InputError(f"{path} labels no file", "expected a path and its label in each line")
     return table, path
 
 
-def at_line(path: AnyPath, fault: LabelsFault) -> InputError:
-    """The error for a line of a file of labels."""
-    return InputError(
-        f"{path}, line {fault.line}: {fault.reason}", "", "correct that line and run the same command again"
-    )
+def at_line(path: AnyPath, fault: LabelsFault, table: LabelTable) -> InputError:
+    """The error for a line of a file of labels, or for a sample."""
+    return _at(table.place(path, fault.line), fault)
+
+
+def _at(place: str, fault: LabelsFault) -> InputError:
+    return InputError(f"{place}: {fault.reason}", "", "correct it and run the same command again")
 
 
 def label_by_table(
@@ -108,7 +110,7 @@ def label_by_table(
         if label == 0 and said is not None and said.unlabelled == "skip":
             labels[row] = -1
         elif label == 0:
-            raise at_line(path, LabelsFault(table.lines[rows[row]], f"no label for {listing.names[row]}"))
+            raise at_line(path, LabelsFault(table.lines[rows[row]], f"no label for {listing.names[row]}"), table)
     return Labelled(classes, labels, table, path, rows, tuple(notes))
 
 
@@ -153,9 +155,10 @@ def _numbered(
         kind, values = typed(table.labels, table.lines, table.is_text)
         if kind == "float" or any(isinstance(value, list) for value in values):
             line = next(n for v, n in zip(values, table.lines, strict=True) if isinstance(v, (float, list)))
-            raise LabelsFault(line, "a label that is not a class: to keep it as a column, write labels: {label: false}")
+            way = "source: {..., label: false}" if table.of_samples else "labels: {label: false}"
+            raise LabelsFault(line, f"a label that is not a class: to keep it as a column, write {way}")
     except LabelsFault as fault:
-        raise at_line(path, fault) from fault
+        raise at_line(path, fault, table) from fault
     if kind == "int64" and given is None:
         return _by_number(file, values, table.words, path)
     if kind == "int64" and given is not None:
@@ -165,7 +168,7 @@ def _numbered(
         if wrong is not None:
             top = first + len(given.names) - 1
             reason = f"label {values[wrong]}, expected {first} to {top}: set first_label if they start elsewhere"
-            raise at_line(path, LabelsFault(table.lines[wrong], reason))
+            raise at_line(path, LabelsFault(table.lines[wrong], reason), table)
         values = names
     return _by_name(values, table, path, given, first)
 
@@ -193,7 +196,7 @@ def _by_name(
     place = {name: label for label, name in enumerate(classes.names, 1)}
     for value, line in zip(values, table.lines, strict=True):
         if value is not None and value not in place:
-            raise at_line(path, LabelsFault(line, f"{value!r} is not among the classes of the recipe"))
+            raise at_line(path, LabelsFault(line, f"{value!r} is not among the classes of the recipe"), table)
     return classes, [place.get(value, 0) for value in values]
 
 

@@ -51,7 +51,7 @@ class LabelTable:
     """The content of a labels file: a path, a line number and a value of every column a row; None for no value.
 
     ``labels`` is None if the file has no column of labels. Values of CSV and TSV are texts until ``typed``. ``words``
-    are those of labels that are numbers, where the file has them.
+    are those of labels that are numbers, where the file has them. ``of_samples``: the images are in the same files.
     """
 
     paths: list[str]
@@ -60,6 +60,11 @@ class LabelTable:
     columns: dict[str, list[Any]]
     is_text: bool
     words: Mapping[int, str] = field(default_factory=dict)
+    of_samples: bool = False
+
+    def place(self, path: object, line: int) -> str:
+        """A line of the file, or the sample of that number, for messages."""
+        return f"sample {self.paths[line - 1]}" if self.of_samples else f"{path}, line {line}"
 
 
 def form_of(name: str) -> Form:

@@ -50,6 +50,7 @@ class Samples:
         words: by column of numbers, what the numbers stand for.
         label: the column that usually has the labels; None if none or several may.
         passed: what is not read, as text.
+        doubt: the refusal of labels that are in other columns in other files, if no column is named.
     """
 
     listing: Catalog
@@ -58,20 +59,25 @@ class Samples:
     words: dict[str, dict[int, str]] = field(default_factory=dict)
     label: str | None = None
     passed: list[str] = field(default_factory=list)
+    doubt: InputError | None = None
 
     def table(self, label: str | bool | None, where: AnyPath) -> LabelTable:
         """The samples as a labels file has them; ``label`` as in a recipe's `labels`.
 
         Raises:
-            InputError: there is no such column.
+            InputError: there is no such column, or none is named and the files differ.
         """
+        if label is None and self.doubt:
+            raise self.doubt
         name = self.label if label is None else label
         if name and name not in self.columns:
             raise InputError(f"{where} has no column {name}", f"expected one of {', '.join(self.columns) or 'none'}")
         columns = {key: values for key, values in self.columns.items() if key != name}
         labels = self.columns[str(name)] if name else None
         lines = array("Q", range(1, len(self.names) + 1))
-        return LabelTable(self.names, lines, labels, columns, is_text=False, words=self.words.get(str(name), {}))
+        return LabelTable(
+            self.names, lines, labels, columns, is_text=False, words=self.words.get(str(name), {}), of_samples=True
+        )
 
     def be_arrays(self) -> None:
         """Read its pictures as arrays: by their names, that are known by the endings."""
@@ -88,11 +94,13 @@ def list_samples(
     With ``as_arrays``, no array is a picture.
 
     Raises:
-        InputError: a file is damaged or compressed, or its images and labels don't fit together.
+        InputError: a file is damaged or compressed, there is no sample, or images and labels don't fit together.
     """
     parts = [
         (split or own, found) for split, paths in groups.items() for own, found in KINDS[kind](paths, engine).items()
     ]
+    if not any(part.names for _, part in parts):
+        raise InputError(f"{listed(str(each) for several in groups.values() for each in several)}: no sample")
     if as_arrays and kind == "arrays":
         for _, part in parts:
             part.be_arrays()
@@ -120,15 +128,28 @@ def _joined(parts: Sequence[Samples]) -> Samples:
                 )
                 raise InputError(what, "expected the same classes in all files", "make a set of each")
             known |= own
-    labels = {part.label for part in parts}
     return Samples(
         refuse_twice(Catalog.join(part.listing for part in parts)),
         [name for part in parts for name in part.names],
         columns,
         words,
-        labels.pop() if len(labels) == 1 else None,
-        list(dict.fromkeys(line for part in parts for line in part.passed)),
+        *_label_of(parts),
     )
+
+
+def _label_of(parts: Sequence[Samples]) -> tuple[str | None, list[str], InputError | None]:
+    """The column of labels, what is not read, and the doubt."""
+    passed = list(dict.fromkeys(line for part in parts for line in part.passed))
+    by_label = {part.label: part for part in parts if part.names}
+    doubt = next((part.doubt for part in parts if part.doubt), None)
+    if len(by_label) > 1 and not doubt:
+        said = [
+            f"{part.listing.containers[0].path} has {f'labels in {label}' if label else 'no labels'}"
+            for label, part in by_label.items()
+        ]
+        ways = " or ".join(f"source: {{..., label: {label}}}" for label in [*filter(None, by_label), "false"])
+        doubt = InputError(" and ".join(said), "expected one column", f"a recipe can say: {ways}")
+    return (next(iter(by_label)) if len(by_label) == 1 else None), passed, doubt
 
 
 def split_of(name: str) -> str:
@@ -168,7 +189,12 @@ def _webdataset(paths: Sequence[Path], engine: Engine) -> dict[str, Samples]:
                 others[end] += 1
                 continue
             value = _member(bytes(listing.read(row, reader)), end, listing.names[row])
-            samples[-1] |= value if isinstance(value, dict) else {end: value}
+            values = value if isinstance(value, dict) else {end: value}
+            for name, text in samples[-1].items():
+                if name in values and str(values[name]) != str(text):
+                    what = f"{listing.container(row).path}: {key} has two values of {name}: {text} and {values[name]}"
+                    raise InputError(what, "expected one", "correct it in its tar")
+            samples[-1] |= values
     columns = _columns(samples)
     passed = [f"{count:,} .{end} in tars: not read" for end, count in others.items()]
     passed += [f"{name}: not read, it holds more than texts and numbers" for name in _drop_nested(columns)]
@@ -190,6 +216,8 @@ def _member(data: bytes, end: str, name: str) -> Any:
         text = data.decode("utf-8-sig").strip()
         if end == "json":
             value = json.loads(text)
+            if "\\u" in text:  # half a character may be written so
+                json.dumps(value, ensure_ascii=False).encode()
             return value if isinstance(value, dict) else {"json": value}
         return int(text) if end == "cls" and _INT.fullmatch(text) else text
     except (ValueError, RecursionError) as error:
@@ -287,7 +315,7 @@ def _text(feature: Feature | None) -> Any:
 def _words_of(columns: dict[str, list[Any]], label: str | None) -> dict[int, str]:
     """The words of labels, from image/class/text, which is then no column, if each label has its own."""
     texts = columns.get("image/class/text")
-    if label is None or texts is None:
+    if label is None or texts is None or any(isinstance(each, list) for each in (*columns[label], *texts)):
         return {}
     pairs = {(number, text) for number, text in zip(columns[label], texts, strict=True)}
     words = {number: text for number, text in pairs if isinstance(number, int) and isinstance(text, str)}

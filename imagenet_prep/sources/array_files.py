@@ -291,7 +291,7 @@ class _Arrays(pickle.Unpickler):
     """Makes arrays, numbers, texts, lists and dictionaries; refuses every other name."""
 
     def find_class(self, module: str, name: str) -> Any:
-        """What stands for one of the names that arrays need."""
+        """The stand-in for one of the names that arrays need."""
         if (module, name) not in _GLOBALS:
             raise ArrayError(f"its pickle names {module}.{name}: only NumPy arrays are read from pickles")
         return _GLOBALS[module, name]

@@ -44,7 +44,9 @@ class SampleLayout:
         except InputError as error:
             return Reading(certainty, (), self.meaning, (error,))
         evidence = f"{number_of(len(names), f'{self.kind} file')} with {len(samples.names):,} samples: {listed(names)}"
-        if samples.label is None and len(samples.words) > 1:
+        if samples.doubt:
+            faults.append(samples.doubt)
+        elif samples.label is None and len(samples.words) > 1:
             what = f"{inspection.folder} has labels in {' and in '.join(samples.words)}"
             hint = f"a recipe can say: source: {{{self.kind}: ..., label: {next(iter(samples.words))}}}"
             faults.append(InputError(what, "expected one column of labels", hint))

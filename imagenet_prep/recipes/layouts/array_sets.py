@@ -23,7 +23,7 @@ def _find(inspection: Inspection) -> Sequence[str]:
     if inspection.content not in (None, "array"):
         return ()
     several = [name for name in inspection.items if name.lower().endswith(".npz")]
-    inside = names_in_npz((inspection.folder / several[0]).read_bytes()) if several else []
+    inside = names_in_npz(inspection.folder / several[0]) if several else []
     few = len(inspection.items) <= _FEW
     named = few and (not inside if several else all(_NAME.fullmatch(stem_of(name)) for name in inspection.items))
     held = inspection.holders.get("arrays", ())
