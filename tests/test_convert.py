@@ -632,9 +632,10 @@ def test_a_command_that_fails_at_once_leaves_no_folder(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "detail"),
     [
-        ({"seed": 7}, "changed since then: seed"),
+        ({"seed": 7}, "changed since then: seed (12345, now 7)"),
         ({"train_shards": 4}, "changed since then: number of train shards"),
-        ({"resize": 8}, "changed since then: reencode"),
+        ({"resize": 8}, "changed since then: --quality (none, now 90), --resize (none, now 8)"),
+        ({"compression": "gzip"}, "changed since then: compression (none, now gzip)"),
         ({}, "only file times differ"),
     ],
 )
@@ -648,3 +649,12 @@ def test_what_differs_is_said(tiny_data_dir: Path, change: dict[str, object], de
     with pytest.raises(UsageError) as caught:
         convert(layout, make_engine("threads", 2), options.replace(**change))
     assert caught.value.detail.startswith(detail)
+
+
+def test_another_size_of_images_is_said_as_its_option(tiny_data_dir: Path, tmp_path: Path) -> None:
+    """The option that changed is named with both values, and those that are the same are not."""
+    layout = Layout(tmp_path, raw=tiny_data_dir / "raw-data")
+    convert(layout, make_engine("threads", 2), PART.replace(resize=64))
+    with pytest.raises(UsageError) as caught:
+        convert(layout, make_engine("threads", 2), PART.replace(resize=32))
+    assert caught.value.detail == "changed since then: --resize (64, now 32)"

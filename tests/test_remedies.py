@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import json
 import os
 import shlex
@@ -35,6 +34,7 @@ from imagenet_prep.shards import consumption
 from imagenet_prep.stages.convert import convert, foresee
 from imagenet_prep.stages.download import DownloadOptions
 from imagenet_prep.stages.show import show
+from imagenet_prep.stages.status import status
 from imagenet_prep.stages.verify import verify
 from imagenet_prep.storage.layout import Layout
 
@@ -266,7 +266,53 @@ def test_what_verify_keeps_holds_the_commands(tmp_path: Path, made_tiny: MadeSet
     kept += json.loads(layout.verdict_path.read_text())["problems"]
     assert {problem["remedy"] for problem in kept} == {expected}
     page = pipeline.report(layout, ENGINE, samples=0).path.read_text()
-    assert "make it again: imagenet-prep repair d" in html.unescape(page)
+    assert "imagenet-prep repair d<" in page
+
+
+@pytest.mark.parametrize("is_output", [False, True])
+def test_repair_finds_the_raw_data_of_the_conversion(is_output: bool, tmp_path: Path, made_tiny: MadeSet) -> None:
+    """verify and status name one command; repair alone finds the recorded folder, and says what to do if it is gone."""
+    data = tmp_path / "a"
+    shutil.copytree(made_tiny.archives["train"].parent, data / "raw-data")
+    layout = Layout(tmp_path / "k2")
+    convert(
+        Layout(data, output=layout.data_dir) if is_output else Layout(layout.data_dir, data / "raw-data"), ENGINE, PART
+    )
+    damage(layout.shard_path(SHARD), 100)
+    layout.shard_path("train-00002-of-00008").unlink()
+    said = f"imagenet-prep repair {layout.data_dir} --raw {data / 'raw-data'}"
+    assert {problem.remedy for problem in verify(layout, ENGINE).problems} == {f"make it again: {said}"}
+    assert status(layout).following == said
+    assert not pipeline.verify_and_repair(layout, ENGINE).verdict.problems
+
+    data.rename(tmp_path / "gone")
+    damage(layout.shard_path(SHARD), 100)
+    (problem,) = verify(layout, ENGINE).problems
+    assert problem.remedy == f"make it again: imagenet-prep repair {layout.data_dir}"
+    with pytest.raises(InputError) as caught:
+        pipeline.verify_and_repair(layout, ENGINE)
+    owner = "get these shards again from their owner, or, with the raw data"
+    assert caught.value.hint == f"{owner}: imagenet-prep repair {layout.data_dir} --raw FOLDER"
+
+
+def test_an_image_that_stops_convert_each_time(tmp_path: Path, made_tiny: MadeSet) -> None:
+    """The same convert would fail again: verify and repair name what helps; once set aside, verify tells the image."""
+    folder = tmp_path / "raw-data" / "train" / made_tiny.of("train")[0].wnid
+    folder.mkdir(parents=True)
+    (folder / f"{folder.name}_1.JPEG").write_bytes(broken())
+    for number in range(2, 9):
+        (folder / f"{folder.name}_{number}.JPEG").write_bytes(photographs.tiny(number))
+    layout, options = Layout(tmp_path), PART.replace(train_shards=2)
+    with pytest.raises(DataProblemsError):
+        convert(layout, ENGINE, options)
+    (problem,) = verify(layout, ENGINE).problems
+    assert problem.remedy.endswith("with sound images or --skip-bad, if an image could not be converted")
+    with pytest.raises(InputError, match="with sound images or --skip-bad"):
+        pipeline.verify_and_repair(layout, ENGINE)
+    convert(layout, ENGINE, options.replace(skip_bad=True))
+    verdict = verify(layout, ENGINE)
+    assert not verdict.problems
+    assert f"1 image was set aside: {folder.name}_1.JPEG" in verdict.notes
 
 
 # no boxes --------------------------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from existing import existing
 
+from imagenet_prep.cli.commands import cli
 from imagenet_prep.demo import photographs
 from imagenet_prep.engines import make_engine
 from imagenet_prep.ilsvrc2012.facts import ARCHIVES
@@ -345,3 +346,19 @@ def test_a_folder_in_the_prefix_is_not_given_twice(
     assert status(Layout(Path())).following == f"imagenet-prep convert {outer} --config {flowers}"
     flowers.unlink()
     assert status(inner).following.endswith(f"--config {flowers}")
+
+
+@pytest.mark.parametrize("as_data_dir", ["output", "data"])
+def test_raw_data_of_another_data_dir(as_data_dir: str, tiny_data_dir: Path, tmp_path: Path) -> None:
+    """The folder of --output alone tells how to go on: raw data of another DATA_DIR is named, its own is not."""
+    layout = Layout(tiny_data_dir, output=tmp_path / "b")
+    convert(layout, ENGINE, PART)
+    layout.manifest_path.unlink()
+    layout.shard_path("train-00001-of-00008").unlink()
+    words = shlex.split(status(Layout(tmp_path / "b") if as_data_dir == "output" else layout).following)[2:]
+    places = [str(tmp_path / "b"), "--raw", str(tiny_data_dir / "raw-data")]
+    if as_data_dir == "data":
+        places = [str(tiny_data_dir), "--output", str(tmp_path / "b")]
+    assert words[:3] == places
+    assert cli.main(["convert", *words], standalone_mode=False) == 0
+    assert layout.manifest_path.exists()

@@ -475,7 +475,7 @@ def test_a_conversion_under_way(layout: Layout) -> None:
     flip(layout.shard_path(SHARD), 1, "data")
     missing, damaged = problems_of(layout)
     assert (missing.kind, missing.subject) == (K.MISSING_SHARD, "train-00005-of-00008")
-    assert missing.remedy == "run the same imagenet-prep convert again: it makes what is missing"
+    assert missing.remedy.startswith("run the same imagenet-prep convert again: it makes what is missing, ")
     assert damaged.remedy == "remove it and run the same imagenet-prep convert again"
 
 
@@ -758,7 +758,9 @@ def test_an_interrupted_conversion_is_said_to_be_one(layout: Layout) -> None:
     assert verify(layout, ENGINE).problems == ()
 
 
-def test_many_missing_shards_are_one_line(layout: Layout, capfd: pytest.CaptureFixture[str]) -> None:
+def test_many_missing_shards_are_one_line(
+    layout: Layout, made_tiny: MadeSet, capfd: pytest.CaptureFixture[str]
+) -> None:
     """More than three are told as how many and the first, on the terminal and the page; the verdict names each."""
     gone = [f"validation-{index:05d}-of-00008" for index in range(4)]
     for name in gone:
@@ -768,11 +770,15 @@ def test_many_missing_shards_are_one_line(layout: Layout, capfd: pytest.CaptureF
     assert [line for line in lines if line.startswith("missing-shard")] == [
         f"missing-shard: 4 shards: {', '.join(gone[:3])}, ..."
     ]
-    assert lines[-2:] == [f"to do: make it again: imagenet-prep repair {layout.data_dir}", "1 problem found."]
+    raw = made_tiny.archives["train"].parent
+    to_do = f"to do: make it again: imagenet-prep repair {layout.data_dir} --raw {raw}"
+    assert lines[-2:] == [to_do, "1 problem found."]
     value = json.loads(layout.verdict_path.read_bytes())
     assert [problem["subject"] for problem in value["problems"]] == gone
     page = pipeline.report(layout, ENGINE, samples=0).path.read_text()
     assert "1 problem found" in page
+    assert "--raw FOLDER" in page
+    assert str(raw) not in page  # the place of raw data is private
     assert f"<td>{', '.join(gone[:3])}, ...</td>" in page
     layout.shard_path(SHARD).write_bytes(b"")
     found = verify(layout, ENGINE)

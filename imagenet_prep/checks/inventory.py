@@ -16,7 +16,7 @@ from imagenet_prep.checks.examiner import LIMIT
 from imagenet_prep.checks.index_check import corrected, settle
 from imagenet_prep.checks.shard_check import REMEDY_FOREIGN, ShardReport, remedy_own
 from imagenet_prep.datasets import order
-from imagenet_prep.datasets.plan import load_plan, splits_of_others
+from imagenet_prep.datasets.plan import load_plan, recorded_raw, splits_of_others
 from imagenet_prep.errors import InputError
 from imagenet_prep.escaping import command
 from imagenet_prep.model import Problem, ProblemKind, ShardInfo
@@ -26,7 +26,10 @@ from imagenet_prep.storage.files import scan
 from imagenet_prep.storage.layout import MAX_SHARDS, Layout, parse_shard_name, shard_name, split_of
 from imagenet_prep.text import number_of
 
-REMEDY_RERUN = "run the same imagenet-prep convert again: it makes what is missing"
+REMEDY_RERUN = (
+    "run the same imagenet-prep convert again: it makes what is missing, "
+    "with sound images or --skip-bad, if an image could not be converted"
+)
 REMEDY_REMOVE = "remove it and run the same imagenet-prep convert again: finished shards are kept"
 REMEDY_SETTINGS = "run the same imagenet-prep convert again, with the settings that you want and --overwrite"
 REMEDY_STRAY = "move it away: a glob over all shards would match it"
@@ -111,7 +114,7 @@ def _wrong_entries(layout: Layout, manifest: Manifest, found: Manifest) -> Itera
     for name, info in found.shards.items():
         if info != manifest.shards[name]:
             detail = f"its entry of {name} is wrong: the journal has another one, which agrees with the index"
-            remedy = f"correct it: {command('repair', layout.data_dir)}"
+            remedy = f"correct it: {command('repair', layout.data_dir, layout.elsewhere(recorded_raw(layout)))}"
             yield Problem(ProblemKind.BAD_MANIFEST, layout.manifest_path.name, detail, remedy)
 
 
@@ -242,12 +245,12 @@ def _partition_fault(manifest: Manifest) -> str:
 def check_names(inventory: Inventory, layout: Layout) -> list[Problem]:
     """Missing shards, and files that a glob would match as shards."""
     problems: list[Problem] = []
-    remedy: str
+    own = remedy_own(layout)
     missing = [name for name in inventory.expected if name not in inventory.sizes]
     for name in missing:
         info = inventory.infos.get(name)
         if info is not None:
-            held, remedy = f"{info.records:,} images in {info.size:,} bytes", remedy_own(layout)
+            held, remedy = f"{info.records:,} images in {info.size:,} bytes", own
         elif inventory.infos:
             held, remedy = "it has not been made yet", REMEDY_RERUN
         else:
@@ -273,7 +276,7 @@ def _partition_width(name: str, inventory: Inventory) -> int:
 
 def check_sizes(inventory: Inventory, layout: Layout) -> list[Problem]:
     """Shards whose size is 0 or differs from the recorded one, or that have no index."""
-    problems = []
+    problems, own = [], remedy_own(layout)
     for name in inventory.present:
         info = inventory.infos.get(name)
         if info is None:
@@ -283,12 +286,11 @@ def check_sizes(inventory: Inventory, layout: Layout) -> list[Problem]:
         if inventory.sizes[name] != info.size:
             expected, got = str(info.size), str(inventory.sizes[name])
             detail = f"expected {expected} bytes, got {got}"
-            remedy = remedy_own(layout)
-            problems.append(Problem(ProblemKind.WRONG_SIZE, name, detail, remedy, expected=expected, got=got))
+            problems.append(Problem(ProblemKind.WRONG_SIZE, name, detail, own, expected=expected, got=got))
         for path in layout.index_paths(name):
             if not path.is_file():
                 detail = f"it has no index: expected {path}"
-                problems.append(Problem(ProblemKind.BAD_INDEX, name, detail, remedy_own(layout)))
+                problems.append(Problem(ProblemKind.BAD_INDEX, name, detail, own))
     return problems
 
 

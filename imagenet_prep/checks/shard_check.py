@@ -12,6 +12,7 @@ from pathlib import Path
 
 from imagenet_prep.checks.examiner import Examiner, Finding, Findings, Place
 from imagenet_prep.checks.index_check import departure, first_difference
+from imagenet_prep.datasets.plan import recorded_raw
 from imagenet_prep.errors import InputError
 from imagenet_prep.escaping import command
 from imagenet_prep.model import Problem, ProblemKind, ShardInfo, Stepwise
@@ -35,7 +36,7 @@ def remedy_own(layout: Layout) -> str:
     """The remedy for a shard that was made here; before the conversion has finished, repair can't be used."""
     if not layout.manifest_path.exists():
         return "remove it and run the same imagenet-prep convert again"
-    return f"make it again: {command('repair', layout.data_dir)}"
+    return f"make it again: {command('repair', layout.data_dir, layout.elsewhere(recorded_raw(layout)))}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +122,11 @@ class ShardCheck(Stepwise[str, ShardReport]):
         """The first shard of each digest."""
         return {info.digest: info.name for info in reversed([*self.infos.values()]) if info.records}
 
+    @cached_property
+    def _remedy(self) -> str:
+        """Read from the plan once, not for each shard."""
+        return remedy_own(self.layout)
+
     def meeting_point(self, task: str, token: str) -> Path | None:
         """A file next to the shards."""
         return self.layout.meeting_point(token)
@@ -154,7 +160,7 @@ class ShardCheck(Stepwise[str, ShardReport]):
         return reading.report()
 
     def _findings(self, name: str) -> Findings:
-        return Findings(name, remedy_own(self.layout) if name in self.infos else REMEDY_FOREIGN)
+        return Findings(name, self._remedy if name in self.infos else REMEDY_FOREIGN)
 
     def _check_origin(self, reading: _Reading, info: ShardInfo, view: View) -> None:
         """Compare a shard that can be read to its end with its recorded entry, and with its index."""

@@ -334,13 +334,19 @@ def repair(data_dir: Path, raw: Path | None, output: Path | None, quiet: bool, *
 @cli.command()
 @click.argument("first", metavar="A", type=o.set_of_shards)
 @click.argument("second", metavar="B", type=o.set_of_shards)
-@click.option("--limit", type=o.Number(min=0), default=20, show_default=True, help="Compare this many records.")
+@click.option(
+    "--limit",
+    type=o.Number(min=0),
+    default=20,
+    show_default=True,
+    help="Print the features of at most this many differing records.",
+)
 @o.json_file
 @o.quiet
 def diff(first: Path, second: Path, limit: int, json_file: Path | None, quiet: bool) -> int:
     """List the records that differ between two sets, and the features (exit status 3 if any differ).
 
-    FIRST or SECOND can be a manifest.json. diff trusts manifests and indexes; verify proves them.
+    A or B can be a manifest.json. diff trusts manifests and indexes; verify proves them.
 
     \b
     imagenet-prep diff /data/imagenet /mnt/colleague/imagenet

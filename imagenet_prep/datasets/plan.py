@@ -7,6 +7,7 @@ import dataclasses
 import hashlib
 import itertools
 import json
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -248,7 +249,7 @@ class Plan:
         fingerprints: of the shards of each split, in order.
         expected: images of the whole data set, by split.
         options: the settings that make the same set again.
-        raw: the folder that was given for raw data.
+        raw: the folder of raw data, if one was given, or if the shards are not in DATA_DIR.
         recipe: the recipe's path, and the base of its relative paths.
         stamps: of all containers that were found to hold the images.
         times: per shard of each split, a digest of the modification times of its image files or archives.
@@ -288,7 +289,7 @@ class Plan:
 
     @property
     def raw_dir(self) -> AnyPath | None:
-        """The folder of raw data, if one was given."""
+        """The recorded folder of raw data."""
         return locate(self.raw) if self.raw else None
 
     def names(self, split: str) -> list[str]:
@@ -394,8 +395,7 @@ class Plan:
 
     def differences(self, other: Plan | Manifest, or_else: str = "boxes or columns of some images") -> list[str]:
         """A list of the differences to another set; ``or_else`` if settings and totals are the same."""
-        ours, theirs = self.settings, other.settings
-        found = [name for name in sorted({*ours, *theirs}) if ours.get(name) != theirs.get(name)]
+        found = _changed_settings(other.settings, self.settings)
         found += ["classes"] if self.dataset.classes != other.dataset.classes else []
         for split, totals in self.totals.items():
             then = other.totals.get(split)
@@ -407,6 +407,30 @@ class Plan:
             if _content(other.sources.get(split)) != _content(self.sources[split]):
                 found.append(f"{split} images")
         return found or [or_else] * bool(or_else)
+
+
+def _changed_settings(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """The settings that differ, as the user writes them: "--resize (64, now 32)"."""
+    from imagenet_prep.datasets.declarations import CommonSettings, settings_of
+
+    options = {each.name for each in settings_of(CommonSettings) if "convert" in each.options}
+    before, after = map(_flat, (then, now))
+    if "codec" not in before.keys() & after.keys():  # images that are kept have none
+        before, after = ({**each, "codec": None} for each in (before, after))
+    found = []
+    for name in sorted({*before, *after}):
+        values = before.get(name), after.get(name)
+        if values[0] != values[1]:
+            is_plain = all(value is None or isinstance(value, str | int) for value in values)
+            told = ["none" if value is None else json.dumps(value).strip('"') for value in values if is_plain]
+            words = f"--{name.replace('_', '-')}" if name in options else name
+            found.append(f"{words} ({told[0]}, now {told[1]})" if is_plain else words)
+    return found
+
+
+def _flat(settings: Mapping[str, Any]) -> dict[str, Any]:
+    how = settings.get("reencode")
+    return {**settings, **how, "reencode": None} if isinstance(how, dict) else dict(settings)
 
 
 def _content(source: object) -> object:
@@ -437,6 +461,8 @@ def plan_of(
     """The plan of a set that was listed, ``packed`` by split; known places from ``before`` are kept."""
     splits = {split.catalog.split: split for split in planned.splits}
     known = before.stamps if before else {}
+    # a recipe's images are relative to its own folder, which ``recipe`` holds
+    raw = layout.raw or (layout.own_raw_dir if layout.output and not planned.recipe else None)
     return Plan(
         dataset=planned.entry,
         settings=planned.settings,
@@ -454,7 +480,7 @@ def plan_of(
         fingerprints={name: tuple(plan.fingerprint for plan in split.plans) for name, split in splits.items()},
         expected=planned.expected,
         options=planned.options,
-        raw=str(layout.raw.resolve()) if layout.raw else None,
+        raw=str(raw.resolve()) if raw else None,
         recipe=planned.recipe,
         stamps={name: {**known.get(name, {}), **split.stamps} for name, split in splits.items()},
         times={name: tuple(split.times) for name, split in splits.items()},
@@ -472,6 +498,14 @@ def load_plan(layout: Layout) -> Plan | None:
         InputError: it can't be read.
     """
     return _decode(find_plain(layout.plan_path, MOST_BYTES) or b"")
+
+
+def recorded_raw(layout: Layout) -> AnyPath | None:
+    """The folder of raw data that the conversion recorded, unless this machine can't read it."""
+    plan = load_plan(layout)
+    raw = plan.raw_dir if plan else None
+    local = local_or_none(raw) if raw else None
+    return raw if local is None or os.access(local, os.R_OK) else None
 
 
 def splits_of_others(layout: Layout) -> dict[str, Layout]:

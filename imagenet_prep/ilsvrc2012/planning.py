@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
 
 from imagenet_prep.datasets import order
 from imagenet_prep.datasets.plan import (
@@ -91,10 +92,12 @@ def _require_sources(layout: Layout, splits: Collection[str]) -> dict[str, Image
         refuse_astray(layout, split)
         refuse_encoded_again(layout, split)
         if splits:
+            elsewhere = dataclasses.replace(layout, raw=Path("FOLDER")).elsewhere()
             raise InputError(
                 f"no {split} images in {layout.raw_dir}",
                 "expected the archive or the folder that the shards were made from",
-                "put it back, or name the folder that holds it with --raw",
+                "get these shards again from their owner, or, with the raw data: "
+                f"{command('repair', layout.data_dir, elsewhere)}",
             )
     if not found:
         raise nothing_found(layout)

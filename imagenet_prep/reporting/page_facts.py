@@ -88,13 +88,14 @@ class Subject:
 class Facts:
     """Everything that the page is made from.
 
-    ``name`` is that of the folder, ``paths`` are ways to spell its location. ``samples`` are the images to show first,
+    ``name`` is that of the folder, ``paths`` are private locations with their names on the page. ``samples`` are the
+    images to show first,
     ``more`` those that a filter can show, ``pictures`` all images by row. ``copies`` and ``near`` are rows of images
     that are equal or look alike; ``near`` is None if nobody asked. ``annotations`` are annotate's counts by split.
     """
 
     name: str
-    paths: tuple[str, ...]
+    paths: Mapping[str, str]
     subject: Subject
     verdict: Verdict
     manifest: Manifest | None
@@ -121,8 +122,8 @@ class Facts:
 
     def without_paths(self, text: str) -> str:
         """A text without the folders in front of file names: the location of a set is private."""
-        for path in self.paths:
-            text = text.replace(path, self.name)
+        for path, name in self.paths.items():
+            text = text.replace(path, name)
         return text
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from imagenet_prep.checks.index_check import corrected
-from imagenet_prep.checks.inventory import manifest_fault, plan_fault
+from imagenet_prep.checks.inventory import REMEDY_RERUN, manifest_fault, plan_fault
 from imagenet_prep.datasets.declarations import MakingOptions
-from imagenet_prep.datasets.plan import PlannedSplit, plan_name, refuse_other_images
+from imagenet_prep.datasets.plan import PlannedSplit, plan_name, recorded_raw, refuse_other_images
 from imagenet_prep.errors import InputError
 from imagenet_prep.images import pixels
 from imagenet_prep.model import Done, Engine, ProblemKind, Progress, ShardInfo, ShardPlan, Silent
@@ -68,6 +69,7 @@ def repair(
         SpaceError, BusyError, WriteError: no space is left, another run works here, or the storage fails.
     """
     progress, layout = progress or Silent(), layout.one_set()
+    layout = dataclasses.replace(layout, raw=layout.raw or recorded_raw(layout))
     with hold(layout.lock_paths):
         manifest, entries = read_manifest(layout)
         if entries:
@@ -111,7 +113,7 @@ def read_manifest(layout: Layout) -> tuple[Manifest, tuple[str, ...]]:
     raise InputError(
         f"no manifest in {layout.state_dir}: the content of each shard is unknown",
         "expected manifest.json, which imagenet-prep convert writes when every shard is done",
-        "run the same imagenet-prep convert again: it makes what is missing, and the manifest"
+        REMEDY_RERUN
         if is_ours
         else "if the shards are elsewhere, add --output; shards of another tool can't be repaired, so get sound copies",
     )

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from imagenet_prep.checks.verdict import Verdict
+from imagenet_prep.datasets.plan import load_plan
 from imagenet_prep.errors import InputError
 from imagenet_prep.model import Engine, Progress, Silent
 from imagenet_prep.registry import known_set
@@ -88,7 +89,7 @@ def write_report(
     subject = Subject.describe(dataset, manifest, census)
     facts = Facts(
         name=layout.output_dir.resolve().name,
-        paths=_spellings(layout.output_dir),
+        paths=_private(layout),
         subject=subject,
         verdict=verdict,
         manifest=manifest,
@@ -130,6 +131,14 @@ def _changed_images(manifest: Manifest | None) -> dict[str, frozenset[str]]:
     """The names of repaired or rotated images, by shard."""
     infos = manifest.shards.items() if manifest else ()
     return {name: frozenset(each.rpartition(" (")[0] for each in info.repairs) for name, info in infos if info.repairs}
+
+
+def _private(layout: Layout) -> dict[str, str]:
+    """The places of raw data and of shards, each with its name on the page."""
+    plan = load_plan(layout)
+    raw = layout.raw or (plan.raw_dir if plan else None)
+    shards = dict.fromkeys(_spellings(layout.output_dir), layout.output_dir.resolve().name)
+    return {**(dict.fromkeys(_spellings(raw), "FOLDER") if raw else {}), **shards}
 
 
 def _spellings(folder: AnyPath) -> tuple[str, ...]:

@@ -12,9 +12,9 @@ from typing import Any
 from imagenet_prep.checks.dataset import Dataset
 from imagenet_prep.checks.inventory import sound_manifest
 from imagenet_prep.checks.verdict import load_verdict
-from imagenet_prep.datasets.plan import load_plan
+from imagenet_prep.datasets.plan import load_plan, recorded_raw
 from imagenet_prep.errors import InputError, PrepError
-from imagenet_prep.escaping import Settings, command, quoted
+from imagenet_prep.escaping import command, quoted
 from imagenet_prep.model import StageStatus
 from imagenet_prep.registry import known_set
 from imagenet_prep.state.journal import Journal
@@ -53,7 +53,7 @@ def status(layout: Layout) -> Status:
     if verify.state == "done":
         following = command("report", layout.output_dir)
     elif verify.state == "problems" and _is_mendable(layout, manifest):
-        following = command("repair", layout.data_dir, _elsewhere(layout))
+        following = command("repair", layout.data_dir, layout.elsewhere(recorded_raw(layout)))
     elif convert.state in ("done", "unknown"):
         following = command("verify", layout.output_dir)
     else:
@@ -147,9 +147,3 @@ def _is_mendable(layout: Layout, manifest: Manifest | None) -> bool:
         return False
     found = kept.verdict.faulty.keys() | {problem.subject for problem in kept.verdict.problems}
     return not found.isdisjoint({*manifest.shards, layout.manifest_path.name})
-
-
-def _elsewhere(layout: Layout) -> Settings:
-    """The other folders of raw data and shards: as given now, or as in the conversion."""
-    plan = load_plan(layout)
-    return layout.elsewhere(plan.raw_dir if plan else None)

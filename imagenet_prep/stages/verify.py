@@ -32,7 +32,7 @@ from imagenet_prep.storage.files import atomic_file
 from imagenet_prep.storage.layout import Layout, split_of
 from imagenet_prep.storage.location import AnyPath
 from imagenet_prep.storage.lock import find_holder
-from imagenet_prep.text import number_of
+from imagenet_prep.text import listed, number_of
 from imagenet_prep.tfrecord.compression import Compression
 
 
@@ -73,6 +73,9 @@ def verify(
         following = dataset.following(layout, {"convert": "partly", "annotate": "done"})
         said = f"this conversion is not finished: {count}; to resume: {following}"
         notes.insert(0, said)
+    aside = [name for shard in inventory.expected if (i := inventory.infos.get(shard)) for name in i.set_aside]
+    if aside:
+        notes.append(f"{number_of(len(aside), 'image was', 'images were')} set aside: {listed(aside)}")
     if manifest is None and layout.rank_parts():
         merge = command("merge", layout.data_dir, Layout(layout.data_dir, output=layout.output).elsewhere())
         said = f"ranks make these shards; to finish the set, or to list the ranks to run again: {merge}"

@@ -129,8 +129,9 @@ class Layout:
                 refuse_url(folder)
 
     def elsewhere(self, raw: AnyPath | None = None) -> Settings:
-        """The options for other folders; ``raw`` is the conversion's, if none was given now."""
-        given = (("raw", self.raw or raw), ("output", self.output))
+        """The options for other folders; ``raw`` is the conversion's, if none was given now, and it isn't our own."""
+        is_own = raw is not None and raw.resolve() == self.own_raw_dir.resolve()
+        given = (("raw", self.raw or (None if is_own else raw)), ("output", self.output))
         return tuple((name, path) for name, path in given if path)
 
     # sets ------------------------------------------------------------------------------------------------------
