@@ -11,7 +11,7 @@ from pathlib import Path
 from imagenet_prep.checks.verdict import Depth, Verdict, load_verdict
 from imagenet_prep.errors import AccessError, NetworkError, UsageError
 from imagenet_prep.escaping import command
-from imagenet_prep.fetch.providers import HuggingFaceSite, Site
+from imagenet_prep.fetch.providers import HuggingFaceSite, KaggleSite, Site
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.boxes import BOX_ARCHIVES, find_annotations, find_boxes_csv
 from imagenet_prep.ilsvrc2012.estimates import Coming, needs_behind
@@ -26,6 +26,7 @@ from imagenet_prep.ilsvrc2012.settings import ConvertOptions, check_options
 from imagenet_prep.model import Engine, Progress, Silent
 from imagenet_prep.recipes.recipe_set import refuse_made
 from imagenet_prep.registry import known_set
+from imagenet_prep.shards.consumption import refuse_another_output
 from imagenet_prep.shards.run import ConvertSummary
 from imagenet_prep.sources.parquets import check_pyarrow
 from imagenet_prep.stages import download as downloading
@@ -234,11 +235,19 @@ class _Wanted:
         if extract and options.consume:
             what = "--extract with --consume: consumed raw data can't become image folders"
             raise UsageError(what, "expected one of them, or neither")
+        if options.consume:
+            refuse_another_output(layout)
         keys = missing_archives(layout, validation_boxes=options.validation_boxes, part=options.part)
         site = fetching.site
         if site is not None:
             keys = tuple(split for split in facts.SPLITS if _is_incomplete(layout, split, options))
             site = site.for_splits(keys) if keys else site
+            if keys and options.consume and isinstance(site, KaggleSite):  # before a download of 167 GB
+                raise UsageError(
+                    "--consume does not work with Kaggle's zip, which holds both splits",
+                    "none of it can be freed before the last split is made",
+                    "leave out --consume, or choose another --source",
+                )
             if keys and isinstance(site, HuggingFaceSite):
                 check_pyarrow()  # before a download of 155 GB that could not be read
         return cls(keys, site, fetching, options, extract)

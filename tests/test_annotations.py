@@ -20,6 +20,7 @@ from PIL import Image, ImageOps
 import imagenet_prep
 from imagenet_prep import records
 from imagenet_prep.checks.examiner import check_objects
+from imagenet_prep.cli.printing import print_verdict
 from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import InputError, PrepError
 from imagenet_prep.model import Silent
@@ -601,6 +602,15 @@ def test_boxes_a_hair_outside_are_cut_and_flat_ones_left_out(tmp_path: Path) -> 
         by_name(tmp_path)["train2017_000001.jpg"][EDGES[0]],
         by_name(tmp_path)["train2017_000001.jpg"][EDGES[2]],
     ) == ([0], [1])
+
+
+def test_classes_of_boxes_are_told_and_no_class_of_images(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The plan notes the labels of boxes; verify's table has "-" for classes, since no image has a label."""
+    coco_set(tmp_path / "coco")
+    assert "labels of boxes: person 1, traffic light 10, dog 18" in make(tmp_path, COCO)
+    print_verdict(verify(Layout(tmp_path / "out"), ENGINE))
+    head, row, *_ = capsys.readouterr().out.splitlines()
+    assert row.split()[head.split().index("classes")] == "-"
 
 
 @pytest.mark.parametrize(("policy", "count"), [("skip", 5), ("empty", 6)])

@@ -452,6 +452,24 @@ def test_copies_whose_space_can_not_be_given_back(
     assert why in str(refused(layout).detail)
 
 
+@pytest.mark.parametrize("more", [(), ("--dry-run",)])
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (("--source", "kaggle"), "--consume does not work with Kaggle's zip, which holds both splits"),
+        (("--source", "huggingface", "--output", "out"), "can't give its space to shards in out"),
+    ],
+)
+def test_nothing_is_downloaded_that_could_not_be_consumed(
+    tmp_path: Path, words: tuple[str, ...], why: str, more: tuple[str, ...]
+) -> None:
+    """Refused before any server is asked, also by a dry run."""
+    done = prep("run", "data", "--consume", *words, "--base-url", "http://127.0.0.1:9/", *more, cwd=tmp_path)
+    assert done.returncode == 2, done.stderr
+    assert why in done.stderr
+    assert not (tmp_path / "data/raw-data").exists()
+
+
 def test_a_disk_without_the_little_that_it_takes(layout: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is free beside the raw data must hold a step of the pass and the shards under way."""
     true = os.statvfs

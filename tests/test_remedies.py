@@ -16,7 +16,9 @@ import pytest
 from existing import existing
 from kaggle_copies import tree, write_zip
 from made_sets import ENGINE, PART, converted
+from running import prep
 
+import imagenet_prep
 from imagenet_prep import pipeline
 from imagenet_prep.cli.commands import cli
 from imagenet_prep.demo import photographs
@@ -336,6 +338,32 @@ def test_images_without_boxes_can_be_converted(tmp_path: Path, made_tiny: MadeSe
     assert "the images are here, only their boxes are missing" in said
     assert cli.main(shlex.split(command)[1:], standalone_mode=False) == 0
     assert verify(Layout(tmp_path), ENGINE).problems == ()
+
+
+@pytest.mark.parametrize("kind", ["archive", "Kaggle's zip elsewhere"])
+def test_boxes_that_are_there_and_unread_are_a_warning(tmp_path: Path, made_tiny: MadeSet, kind: str) -> None:
+    """convert warns before it writes, and again at its end; the two commands that it names add the boxes."""
+    raw = tmp_path / ("raw-data" if kind == "archive" else "kaggle")
+    if kind == "archive":
+        shutil.copytree(made_tiny.archives["train"].parent, raw)
+    else:
+        write_zip(raw, tree(made_tiny))
+    elsewhere = () if kind == "archive" else ("--raw", raw)
+    words = ("convert", tmp_path, *elsewhere, "--allow-incomplete", "--train-shards", 1, "--validation-shards", 1)
+    done = prep(*words, "--workers", 1)
+    file = raw / (facts.ARCHIVES["boxes"].filename if kind == "archive" else ZIP.filename)
+    warning = f"warning: the train records have no boxes, although {file} holds them; to add them run: "
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.index(warning) < done.stderr.index("Finished writing")
+    assert done.stdout.count(warning) == prep(*words, "--quiet").stdout.count(warning) == 1
+    said = next(line for line in done.stdout.splitlines() if line.startswith(warning)).removeprefix(warning)
+    annotate, _, then = said.partition("    ")
+    assert then == "(then the same convert with --overwrite)"
+    assert prep(*shlex.split(annotate)[1:]).returncode == 0
+    again = prep(*words, "--overwrite")
+    assert again.returncode == 0, again.stderr
+    assert "warning:" not in again.stdout + again.stderr
+    assert any(record.boxes for record in imagenet_prep.open(tmp_path, "train"))
 
 
 # no space --------------------------------------------------------------------------------------------------------

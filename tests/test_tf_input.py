@@ -14,11 +14,12 @@ import pytest
 import tf_fixture
 from made_sets import annotated
 from PIL import Image, ImageDraw
+from running import command
 
 import imagenet_prep
 from imagenet_prep import records
 from imagenet_prep.demo.archives import MadeSet
-from imagenet_prep.errors import UsageError
+from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.storage.layout import Layout
 
 tf = tf_fixture.tf
@@ -147,6 +148,18 @@ def test_examples_are_parsed(tf: Any, made_set: Layout) -> None:
             assert set(whole) == set(record.features)
             assert int(whole["image/height"]) == record.height
             assert len(tf.sparse.to_dense(whole["image/object/bbox/xmin"])) == len(record.boxes)
+
+
+def test_a_set_with_features_of_its_own_says_so(tf: Any, tmp_path: Path) -> None:
+    """dataset takes Inception's layout alone: the error lists the features that the recipe named."""
+    from imagenet_prep.tensorflow import dataset
+
+    (tmp_path / "flowers" / "rose").mkdir(parents=True)
+    Image.new("RGB", (8, 8)).save(tmp_path / "flowers" / "rose" / "1.jpg")
+    (tmp_path / "recipe.yaml").write_text("source: {folders: flowers}\nrecord: {image: encoded, label: label}\n")
+    command("convert", "out", "--config", "recipe.yaml", cwd=tmp_path)
+    with pytest.raises(InputError, match=r"names its own features \(image, label\)"):
+        next(iter(dataset(tmp_path / "out", "train", batch_size=1)))
 
 
 def test_the_spec_of_a_recipes_set(tf: Any, tmp_path: Path) -> None:

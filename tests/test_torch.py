@@ -19,6 +19,7 @@ import pytest
 from existing import existing
 from made_sets import PART, converted
 from PIL import Image
+from running import command
 
 import imagenet_prep
 from imagenet_prep import records
@@ -96,6 +97,22 @@ def test_the_first_class_is_0_in_every_set(torch: Any, tmp_path: Path, first: in
     assert found.first_label == first
     assert {record.label for record in found} == {first, first + 1}
     assert Counter(label for _, label in ImageDataset(found)) == {0: 3, 1: 3}
+
+
+def test_a_set_with_features_of_its_own_says_so(torch: Any, tmp_path: Path) -> None:
+    """Its recipe named them: the error lists them, and how to read the image."""
+    from imagenet_prep.torch import ImageDataset
+
+    for name in ("rose", "tulip"):
+        (tmp_path / "flowers" / name).mkdir(parents=True)
+        Image.new("RGB", (8, 8)).save(tmp_path / "flowers" / name / "1.jpg")
+    recipe = "source: {folders: flowers}\nrecord: {image: encoded, label: label, class: class}\n"
+    (tmp_path / "recipe.yaml").write_text(recipe)
+    command("convert", "out", "--config", "recipe.yaml", cwd=tmp_path)
+    with pytest.raises(InputError, match="record 0 at byte 0") as caught:
+        ImageDataset(imagenet_prep.open(tmp_path / "out", "train"))[0]
+    assert caught.value.detail == "this set's recipe names its own features (class, image, label)"
+    assert caught.value.hint == 'read record.features["image"], or convert with `record: inception`'
 
 
 @pytest.mark.parametrize(("relabel", "first"), [(None, 1), (0, 0), (1, 1)])

@@ -124,6 +124,7 @@ def print_convert(summary: ConvertSummary, quiet: bool, expected: Sequence[str])
     """Print shards and images of each split and unusual events, after splits that are ``expected`` and absent."""
     made = {split.split for split in summary.splits}
     tell(*(f"convert: {split}: no images" for split in expected if split not in made))
+    tell(*(note for note in summary.notes if note.startswith("warning: ")))
     if quiet:
         return
     for split in summary.splits:
@@ -198,7 +199,7 @@ def print_verdict(verdict: Verdict) -> None:
     """Print a table of splits, notes, every finding, and the verdict in one line."""
     rows: list[tuple[str, ...]] = [("split", "shards", "images", "of", "classes", "boxes", "size")]
     for total in verdict.totals:
-        numbers = (total.shards, total.records, total.expected, total.classes, total.boxes)
+        numbers = (total.shards, total.records, total.expected, total.classes or None, total.boxes)
         texts = ("-" if number is None else f"{number:,}" for number in numbers)
         rows.append((total.split, *texts, size_text(total.bytes)))
     _print_table(rows, left=1)

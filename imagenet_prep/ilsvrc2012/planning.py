@@ -19,7 +19,7 @@ from imagenet_prep.datasets.plan import (
 from imagenet_prep.errors import IncompleteError, InputError, UsageError
 from imagenet_prep.escaping import command
 from imagenet_prep.ilsvrc2012 import facts
-from imagenet_prep.ilsvrc2012.boxes import BoxesFault, BoxTable, find_boxes_csv, parse_boxes
+from imagenet_prep.ilsvrc2012.boxes import BoxesFault, BoxTable, find_annotations, find_boxes_csv, parse_boxes
 from imagenet_prep.ilsvrc2012.imagenet import ENTRY
 from imagenet_prep.ilsvrc2012.part import Part
 from imagenet_prep.ilsvrc2012.raw_data import (
@@ -211,7 +211,12 @@ def _attach_boxes(catalog: Catalog, layout: Layout, options: ConvertOptions) -> 
         return []
     path = find_boxes_csv(layout, catalog.split)
     if path is None:
-        return [f"no boxes for {catalog.split}: imagenet-prep annotate makes their file"]
+        unread = find_annotations(layout, catalog.split)
+        if unread is None:
+            return [f"no boxes for {catalog.split}: imagenet-prep annotate makes their file"]
+        making = command("annotate", layout.data_dir, (("raw", layout.raw),) if layout.raw else ())
+        what = f"warning: the {catalog.split} records have no boxes, although {unread.path} holds them"
+        return [f"{what}; to add them run: {making}    (then the same convert with --overwrite)"]
     catalog.attach_boxes(_read_boxes(path, layout))
     return []
 

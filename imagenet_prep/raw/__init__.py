@@ -107,7 +107,7 @@ def _open_raw(layout: Layout, split: str, options: MakingOptions | None, config:
     registry.refuse_other_set(layout, dataset)
     planned = dataset.plan(layout, engine, options, Silent())
     for note in planned.notes:
-        warnings.warn(str(note), stacklevel=3)
+        warnings.warn(note.removeprefix("warning: "), stacklevel=3)
     found = {each.catalog.split: each for each in planned.splits}
     if split not in found:
         there = f"found: {', '.join(sorted(found))}"

@@ -16,11 +16,12 @@ from imagenet_prep.images.pixels import Part, decode_array, decode_part, decode_
 from imagenet_prep.model import Box
 from imagenet_prep.reading.values import Decoder, ValueRuleError
 from imagenet_prep.state.journal import Journal
-from imagenet_prep.state.manifest import find_set, load_manifest
+from imagenet_prep.state.manifest import features_by_column, find_set, load_manifest
 from imagenet_prep.storage.files import view_of
 from imagenet_prep.storage.layout import Layout, split_of
 from imagenet_prep.storage.local import FileState, buffered, find_state, refuse_replaced
 from imagenet_prep.storage.location import AnyPath, local_or_none, local_path
+from imagenet_prep.text import listed
 from imagenet_prep.tfrecord import compression as compressed
 from imagenet_prep.tfrecord import framing as tfrecord
 from imagenet_prep.tfrecord.compression import Compression
@@ -101,7 +102,7 @@ class Record:
             raise InputError(f"{self._where} is damaged", reason, remedy(self.shard)) from error
         except RecordError as error:
             what = f"{self._where} is not an image's in Inception's layout"
-            raise InputError(what, str(error), "its `features` show what it holds") from error
+            raise InputError(what, *_other_layout(self.shard, str(error))) from error
         except ValueRuleError as error:
             raise UsageError(self._where, str(error), error.hint) from error
 
@@ -374,6 +375,18 @@ def remedy(path: AnyPath) -> str:
     if not _is_recorded(layout, path.name):
         return "get a sound copy of it"
     return f"{command('verify', layout.data_dir)}    (finds every fault in this set of shards)"
+
+
+def _other_layout(path: AnyPath, fault: str) -> tuple[str, str]:
+    """Detail and hint for a record without an image: those of a recipe that names its own features, if it has one."""
+    with contextlib.suppress(InputError):
+        manifest = load_manifest(find_set(Layout(path.parent), split_of(path.name)).manifest_path)
+        held = features_by_column(manifest.settings) if manifest else None
+        if manifest and held and "image/encoded" not in manifest.dataset.features:
+            image, *_ = held.get("encoded") or next(iter(held.values()))
+            detail = f"this set's recipe names its own features ({listed(manifest.dataset.features)})"
+            return detail, f'read record.features["{image}"], or convert with `record: inception`'
+    return fault, "its `features` show what it holds"
 
 
 def _is_recorded(layout: Layout, name: str) -> bool:

@@ -29,6 +29,7 @@ from imagenet_prep.recipes.box_files import (
     walk,
     yolo_boxes,
 )
+from imagenet_prep.recipes.labels import class_notes
 from imagenet_prep.recipes.labels_file import match
 from imagenet_prep.recipes.splits import is_image_folder, is_mask_folder, unmasked
 from imagenet_prep.sources.catalog import MASK_STAMP, Catalog
@@ -124,6 +125,7 @@ def annotate(boxes: Boxes | None, mask: Mask | None, listing: Catalog, base: Pat
         _add_masks(found, mask, _Images(listing, base, root))
     if boxes is not None:
         _add_boxes(found, boxes, _Images(found.listing, base, root))
+        found.notes += class_notes([*found.classes.values()], [*found.classes], "labels of boxes")
     if not len(found.listing):
         raise InputError(f"no image in {base} has an annotation", "expected some")
     return found

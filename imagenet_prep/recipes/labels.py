@@ -371,16 +371,16 @@ def class_order(names: Iterable[str]) -> list[str]:
     return sorted(several, key=str.encode)
 
 
-def labels_in_words(classes: Classes) -> str:
+def labels_in_words(names: Iterable[str], numbers: Iterable[int]) -> str:
     """The labels of the first three classes and of the last one: "cat 1, dog 2, fox 3, ... wolf 12"."""
-    pairs = [f"{name} {number}" for name, number in zip(classes.names, classes.numbers, strict=True)]
+    pairs = [f"{name} {number}" for name, number in zip(names, numbers, strict=True)]
     return ", ".join(pairs) if len(pairs) < 5 else f"{', '.join(pairs[:3])}, ... {pairs[-1]}"
 
 
-def class_notes(classes: Classes) -> Iterator[str]:
+def class_notes(names: Sequence[str], numbers: Sequence[int], what: str = "labels") -> Iterator[str]:
     """The labels of classes as text, if they differ from their names."""
-    if classes.names != tuple(map(str, classes.numbers)):
-        yield f"labels: {labels_in_words(classes)}"
+    if [*names] != [*map(str, numbers)]:
+        yield f"{what}: {labels_in_words(names, numbers)}"
 
 
 def numbered(names: Sequence[str], texts: Sequence[str], first: int) -> Classes:

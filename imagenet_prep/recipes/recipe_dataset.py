@@ -327,7 +327,7 @@ class RecipeDataset:
                 **({"expected": dict(self.expected)} if self.expected else {}),
             },
             expected={each.prefix: len(each.catalog) for each in self.splits},
-            notes=(*self.notes, *class_notes(self.classes), *self.warnings),
+            notes=(*self.notes, *class_notes(self.classes.names, self.classes.numbers), *self.warnings),
             lists=self._lists(),
         )
 

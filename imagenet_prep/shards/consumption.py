@@ -241,6 +241,16 @@ def is_gone(split: PlannedSplit) -> bool:
 # whether it is allowed, and can resume -------------------------------------------------------------------------
 
 
+def refuse_another_output(layout: Layout) -> None:
+    """Raise UsageError if shards belong in another folder than the raw data."""
+    if layout.output_dir.resolve() != layout.data_dir.resolve():
+        raise UsageError(
+            f"raw data of {layout.data_dir} can't give its space to shards in {layout.output_dir}",
+            "expected --consume without --output",
+            "leave out one of the two",
+        )
+
+
 def check_consumable(splits: Sequence[PlannedSplit], layout: Layout) -> None:
     """Refuse to consume raw data that can't be fetched again, or whose space can't be freed; nothing is written.
 
@@ -249,12 +259,7 @@ def check_consumable(splits: Sequence[PlannedSplit], layout: Layout) -> None:
         InputError: none of its digests is known.
     """
     layout.refuse_urls()
-    if layout.output_dir.resolve() != layout.data_dir.resolve():
-        raise UsageError(
-            f"raw data of {layout.data_dir} can't give its space to shards in {layout.output_dir}",
-            "expected --consume without --output",
-            "leave out one of the two",
-        )
+    refuse_another_output(layout)
     containers = [each for split in splits if not is_gone(split) for each in split.catalog.containers]
     splits_in = Counter(each.path for each in containers)
     for each in containers:

@@ -338,7 +338,8 @@ def init(
     text = render_recipe(proposal, folder, target)
     with writing(target):
         save_bytes(target, text.encode())
-    labels = labels_in_words(_classes(proposal)) if proposal.classes else ""
+    own = _classes(proposal)
+    labels = labels_in_words(own.names, own.numbers) if proposal.classes else ""
     passed = choice.description.passed
     warnings = (
         _find_warnings(target, engine) if proposal.classes and len(_sizes(proposal, _where(folder, target))) > 1 else ()

@@ -435,8 +435,13 @@ def failure(url: str, error: Exception) -> Exception:
         return FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), url)
     name = type(error).__name__
     if name in ("PermissionDeniedError", "UnauthenticatedError") or status in (401, 403):
-        detail = f"the store refuses these credentials: {answer or 'access denied'}"
-        return AccessError(f"no access to {url}", detail, _who(scheme))
+        is_signed = scheme != "s3" or os.environ.get("AWS_ACCESS_KEY_ID")
+        reason = (
+            "the store refuses these credentials"
+            if is_signed
+            else "no credentials were given, or the store refuses them"
+        )
+        return AccessError(f"no access to {url}", f"{reason}: {answer or 'access denied'}", _who(scheme))
     if status is None and re.search(r"169\.254\.|metadata|credential|InstanceProfile|token", said, re.IGNORECASE):
         return AccessError(f"no credentials for {url}", "the environment has none that work", _who(scheme))
     if status is not None and status < 500 and status not in (408, 429):

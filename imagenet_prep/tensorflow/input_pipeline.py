@@ -123,7 +123,7 @@ def dataset(  # noqa: PLR0913 - options of the public interface, by keyword
         start: batches of the epoch to skip: those before a checkpoint. Their images are not decoded.
 
     Raises:
-        InputError: as imagenet_prep.open.
+        InputError: as imagenet_prep.open; or the first record is not an image's in Inception's layout.
         UsageError: a setting is invalid, or a rank has no shard.
     """
     records = ShardSet(data_dir, split)
@@ -137,6 +137,8 @@ def dataset(  # noqa: PLR0913 - options of the public interface, by keyword
     again = epoch is None  # each iteration has another order
     if epoch is not None and seed is not None:
         seed = zlib.crc32(f"{seed} {epoch}".encode())
+    if record := next(iter(records), None):
+        _ = record.label  # the error names its file, and the recipe's own features
     compression = {"none": "", "gzip": "GZIP", "zlib": "ZLIB"}[records.compression]
     own = [str(path) for path in records.paths][rank::world]
     paths = tf.data.Dataset.from_tensor_slices(own)
