@@ -90,6 +90,14 @@ FLAT = [f"{number}.jpg" for number in range(6)]
 LETTERS = {name: "ab"[number % 2] for number, name in enumerate(FLAT)}
 NUMBERS = {name: 3 + number % 2 for number, name in enumerate(FLAT)}
 CATS = {"cat/c1.jpg": "cat", "cat/c2.jpg": "cat", "dog/d1.jpg": "dog", "dog/d2.png": "dog"}
+BARE = {
+    "numbers": ["0", "1", "2"],
+    "scan.0": ["0", "1", "2", "scan.0", "scan.1", "scan.2"],
+    "img0": [f"img{n}" for n in range(6)],
+    "beside PNGs": ["a.png", "b.PNG", "img0", "img1"],
+    "in a folder": [f"images/img.{n}" for n in range(6)],
+    "many names": [f"{chr(97 + n)}x" for n in range(26)],
+}
 SEVEN = {f"{kind}/x.{kind}": f"x.{kind}" for kind in ("jpg", "png", "gif", "webp", "bmp", "tif", "avif")}
 TWO = {name.rpartition("/")[2]: label for name, label in CATS.items()}
 
@@ -137,15 +145,16 @@ def web(*samples: str) -> bytes:
     return tarred(files)
 
 
-def framed(*names: str) -> bytes:
-    """A TFRecord file of Examples; the label is the name's number."""
+def framed(*names: str, words: bool = False) -> bytes:
+    """A TFRecord file of Examples; the label is the name's number, or its last bit with a word of each sample."""
     parts: list[bytes] = []
     for name in names:
         values: dict[str, Feature | None] = {
             "image/encoded": BytesList((picture(name),)),
             "image/filename": BytesList((name.encode(),)),
-            "image/class/label": Int64List((int(name[0]),)),
+            "image/class/label": Int64List((int(name[0]) % (2 if words else 10),)),
         }
+        values |= {"image/class/text": BytesList((b"t" + name[:1].encode(),))} if words else {}
         data = encode_example(values)
         head, foot, _ = frame(data)
         parts += (head, data, foot)
@@ -433,6 +442,31 @@ FOLDERS: dict[str, Made] = {
         images(*FLAT) | {f"{n}.txt": b"0 0.5 0.5 0.2 0.2\n" for n in range(6)},
         "YOLO annotations, and no file of the names",
     ),
+    **{
+        f"masks beside their images, in {folder}": refused(
+            images(*(f"{folder}/{n}.jpg" for n in range(6)), *(f"{folder}/{n}_{word}.png" for n in range(6))),
+            "6 of 12 files are called as masks of others",
+        )
+        for folder, word in (("images", "mask"), ("img", "seg"), ("a/images", "mask"))
+    },
+    **{
+        f"images without endings, {what}": taken(
+            {name: picture(name, "png") for name in names}, train={name.rpartition("/")[2]: None for name in names}
+        )
+        for what, names in BARE.items()
+    },
+    **{
+        f"images without endings and labels.csv, {what}": taken(
+            {name: picture(name, "png") for name in names}
+            | {"labels.csv": rows("{n},{l}", dict.fromkeys(names, "a"), "filename,label").encode()},
+            train={name.rpartition("/")[2]: "a" for name in names},
+        )
+        for what, names in BARE.items()
+        if what != "many names"
+    },
+    "images without endings and labels.csv, many names": refused(
+        {name: picture(name, "png") for name in BARE["many names"]} | {"labels.csv": b"filename,label\n"}, "labels.csv"
+    ),
     "masks": taken(
         images(*(f"images/{n}" for n in FLAT), *(f"masks/{n}.png" for n in range(6))),
         "masks has masks of 6 of 6 images",
@@ -488,6 +522,18 @@ FOLDERS: dict[str, Made] = {
     "WebDataset without an image": refused(
         {"0.tar": tarred(_pictures("1.jpg") | {"1.cls": b"0", "2.cls": b"0"})}, "has no image for 0/2"
     ),
+    "TFRecords with a word of each sample": taken(
+        {"a.tfrecord": framed("1.jpg", "2.jpg", "3.jpg", words=True)}, train={"1.jpg": 1, "2.jpg": 0, "3.jpg": 1}
+    ),
+    "one shard of three, parquet": refused(
+        {"data/train-00000-of-00003.parquet": parquet("1.jpg", "2.jpg")},
+        "data/train-00001-of-00003.parquet, data/train-00002-of-00003.parquet",
+    ),
+    "one shard of three, TFRecord": refused(
+        {"a-00001-of-00003": framed("1.jpg")}, "a-00000-of-00003, a-00002-of-00003"
+    ),
+    "one shard of two, WebDataset": refused({"a-00000-of-00002.tar": web("1.jpg 3")}, "a-00001-of-00002.tar"),
+    "one shard of two, tars": refused({"a-00000-of-00002.tar": tarred(_pictures(*CATS))}, "a-00001-of-00002.tar"),
     "WebDataset with masks": taken(
         {"0.tar": tarred(_pictures("1.jpg") | {"1.cls": b"5", "1.seg.png": picture("x.png")})},
         "1 .seg.png in tars: not read",

@@ -165,6 +165,22 @@ def test_other_formats_become_jpegs_and_a_recipe_says_so_before(tmp_path: Path) 
     assert "1 .tif, 1 .webp become JPEGs" in made.notes
 
 
+def test_jpegs_without_an_ending_become_nothing_else(tmp_path: Path) -> None:
+    """No note says that they become JPEGs."""
+    save(tmp_path / "in", *numbered("a.b/{}.jpg"), *numbered("c/{}.jpg"))
+    (tmp_path / "in/a.b/0.jpg").rename(tmp_path / "in/a.b/0")
+    summary, made = proposed(tmp_path)
+    assert "become" not in summary.text + "".join(made.notes)
+
+
+def test_a_recipe_that_takes_fewer_files_is_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """init counts what its recipe takes, and refuses one that loses files."""
+    save(tmp_path / "in", *numbered("{}.jpg"), "x.png")
+    monkeypatch.setattr("imagenet_prep.stages.init._patterns", lambda proposal, where: ["in/*.png"])
+    assert "r.yaml would take 1 files, and 7 were found" in (said := refused(tmp_path)), said
+    assert not [*tmp_path.glob("*.yaml")]
+
+
 def test_formats_that_cannot_be_read_are_counted(tmp_path: Path) -> None:
     """Every type with its number, by init and by convert; with skip_bad they are set aside and recorded."""
     save(tmp_path / "in", *numbered("cat/{}.jpg"), *numbered("dog/{}.jpg"))

@@ -284,6 +284,14 @@ def test_files_that_call_a_label_differently_are_refused(tmp_path: Path) -> None
         load(save(tmp_path, recipe, a=parquet("1.jpg"), b=other), None, ENGINE)
 
 
+@pytest.mark.parametrize("source", ["parquet: '*.parquet'", "parquet: {train: a-00001-of-00003.parquet}"])
+def test_shards_that_are_missing_are_named(tmp_path: Path, source: str) -> None:
+    """By the names of those that are there, whether a pattern or a name says them."""
+    recipe = save(tmp_path, f"source: {{{source}}}\n", **{"a-00001-of-00003.parquet": parquet("1.jpg")})
+    with pytest.raises(PrepError, match=r"2 of 3 files are missing.*a-00000-of-00003.parquet, .*a-00002-of-00003"):
+        load(recipe, None, ENGINE)
+
+
 def test_a_file_that_changes_after_its_listing_is_found(tmp_path: Path) -> None:
     """An .npz that lost examples gives no shorter image."""
     made = load(save(tmp_path, "source: {arrays: f.npz}\n", **{"f.npz": arrays(x=(4, 8, 8), y=(4,))}), None, ENGINE)

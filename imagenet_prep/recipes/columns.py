@@ -56,9 +56,10 @@ def is_of(content: Content, name: str) -> bool:
 
 
 def becoming_jpeg(names: Iterable[str], is_inception: bool) -> dict[str, int]:
-    """How many images will become JPEGs, by the endings of their names: a mapped record keeps PNGs, too."""
+    """How many images will become JPEGs, by the usual endings of their names: a mapped record keeps PNGs, too."""
     kept = (".jpg", ".jpeg") if is_inception else (".jpg", ".jpeg", ".png")
-    found = Counter(f".{name.rpartition('.')[2].lower()}" for name in names if not name.lower().endswith(kept))
+    others = (name.lower() for name in names if is_of("image", name) and not name.lower().endswith(kept))
+    found = Counter(f".{name.rpartition('.')[2]}" for name in others)
     return dict(found.most_common())
 
 

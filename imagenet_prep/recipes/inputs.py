@@ -15,7 +15,7 @@ from imagenet_prep.model import Engine
 from imagenet_prep.recipes import rules
 from imagenet_prep.recipes.labels_file import LabelTable
 from imagenet_prep.recipes.recipe_file import Key, RecipeFile, shortened
-from imagenet_prep.sources.catalog import Catalog, Remarks
+from imagenet_prep.sources.catalog import Catalog, Remarks, missing_shards
 from imagenet_prep.sources.folders import list_folder, list_matching, look_up, read_file_list
 from imagenet_prep.sources.patterns import compile_pattern, is_pattern, split_pattern
 from imagenet_prep.sources.tars import list_tars
@@ -344,7 +344,11 @@ def _samples(file: RecipeFile, key: Key, root: Path, engine: Engine) -> Inputs:
 
 
 def _archives(file: RecipeFile, key: Key, texts: Iterable[str], root: Path, engine: Engine) -> tuple[list[Path], Path]:
-    """The files that the recipe names by a path or a pattern, each once; and the folder where patterns start."""
+    """The files that the recipe names by a path or a pattern, each once; and the folder where patterns start.
+
+    Raises:
+        InputError: one is missing.
+    """
     archives: dict[Path, None] = {}
     base = root
     for text in texts:
@@ -356,6 +360,8 @@ def _archives(file: RecipeFile, key: Key, texts: Iterable[str], root: Path, engi
             archives |= dict.fromkeys(base / name for name in found.names)
         else:
             archives[need_file(file, key, root / text)] = None
+    if faults := missing_shards(archives):
+        raise all_of(faults)
     return list(archives), base
 
 

@@ -26,7 +26,7 @@ from imagenet_prep.recipes.labels_search import (
 from imagenet_prep.recipes.rules import SAMPLES
 from imagenet_prep.recipes.splits import counted, stem_of, suffix_of
 from imagenet_prep.sources.array_files import may_hold_arrays
-from imagenet_prep.sources.catalog import Catalog, Remarks
+from imagenet_prep.sources.catalog import Catalog, Remarks, missing_shards
 from imagenet_prep.sources.folders import HIDDEN, list_folder
 from imagenet_prep.sources.tars import list_tars
 from imagenet_prep.text import listed
@@ -106,6 +106,7 @@ def inspect_folder(folder: Path, engine: Engine) -> Inspection:
     items = [names[row] for row in rows]
     taken = {*items, *tars, *(name for name, kind in kinds.items() if kind not in SAMPLES)}
     rest = [name for name in names if name not in taken and not is_odd("image", name)]
+    holders = [name for name, kind in kinds.items() if kind in SAMPLES]
     wrong = [f"{name} ({kind})" for name, kind in kinds.items() if name not in fit and kind not in SAMPLES]
     sizes = dict(zip(names, listing.lengths.tolist(), strict=True))
     known = last_names(items)
@@ -135,7 +136,10 @@ def inspect_folder(folder: Path, engine: Engine) -> Inspection:
             **_others(folder, [name for name in rest if name not in noted.union(strange)], known, sizes),
         },
         remarks=remarks,
-        faults=[*remarks.obstacles, *wrong_formats(folder, names, content), *_unreadable(folder, wrong)],
+        faults=[
+            *(*remarks.obstacles, *missing_shards([*tars, *holders])),
+            *(*wrong_formats(folder, names, content), *_unreadable(folder, wrong)),
+        ],
         engine=engine,
     )
 

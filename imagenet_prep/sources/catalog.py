@@ -9,6 +9,7 @@ import importlib
 import io
 import itertools
 import json
+import re
 import zlib
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -26,6 +27,7 @@ from imagenet_prep.storage.durable import make_folder
 from imagenet_prep.storage.files import find_plain, load_json, save_bytes, view_of
 from imagenet_prep.storage.location import AnyPath, local_or_none, locate, open_store
 from imagenet_prep.storage.refusals import writing
+from imagenet_prep.text import listed
 
 if TYPE_CHECKING:
     from imagenet_prep.tfrecord.framing import View
@@ -523,6 +525,24 @@ def refuse_twice(catalog: Catalog) -> Catalog:
     first, second = (catalog.container(each).path for each in (row, row + 1))
     places = f"in {first} and in {second}" if first != second else f"in {first}, twice"
     raise InputError(f"{catalog.names[row]} occurs {places}", "expected every name once", "rename one of them")
+
+
+_SHARD = re.compile(r"(.*-)(\d{5})(-of-(\d{5}).*)")
+
+
+def missing_shards(paths: Iterable[object]) -> list[InputError]:
+    """The fault of each set of files a-00000-of-00002 that isn't whole."""
+    found: dict[tuple[str, str, int], set[int]] = {}
+    for match in filter(None, (_SHARD.fullmatch(str(path)) for path in paths)):
+        found.setdefault((match[1], match[3], int(match[4])), set()).add(int(match[2]))
+    faults = []
+    for (head, tail, count), numbers in found.items():
+        names = [f"{head}{number:05}{tail}" for number in range(count) if number not in numbers]
+        if names:
+            what = f"{len(names):,} of {count:,} files are missing, by the names of the others: {listed(names)}"
+            hint = "add them; or give the files names without -of-"
+            faults.append(InputError(what, f"expected {count:,} files {head}*{tail}", hint))
+    return faults
 
 
 def fault_of_name(name: str, where: AnyPath) -> InputError | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import posixpath
@@ -12,10 +11,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from imagenet_prep.errors import PrepError, UsageError
+from imagenet_prep.errors import InputError, PrepError, UsageError
 from imagenet_prep.escaping import NAME, escaped, quoted
 from imagenet_prep.model import Engine, Progress, Silent
-from imagenet_prep.recipes.columns import Content, becoming_jpeg, column_name, usual
+from imagenet_prep.recipes.columns import Content, becoming_jpeg, column_name, is_of, usual
 from imagenet_prep.recipes.inspection import inspect_folder
 from imagenet_prep.recipes.labels import Classes, labels_in_words
 from imagenet_prep.recipes.layouts import Proposal, choose_layout
@@ -143,10 +142,16 @@ def _several(texts: Sequence[str]) -> str:
 
 
 def _patterns(proposal: Proposal, where: str) -> list[str]:
-    """The patterns that match all files, one per file extension."""
-    endings = sorted({name.rpartition(".")[2] for name in proposal.names})
+    """The patterns that match all files, one per file extension; names without one give theirs, with any digits."""
     deep = "**/" if any("/" in name for name in proposal.names) else ""
-    return [_below(literal(where), f"{deep}*.{literal(ending)}") for ending in endings]
+    endings, others = set(), set()
+    for name in proposal.names:
+        if is_of(proposal.content, name):
+            endings.add(f"*.{literal(name.rpartition('.')[2])}")
+        else:
+            others.add(re.sub(r"\d+", "[0-9]*", literal(name.rpartition("/")[2])))
+    patterns = ["*"] if len(others) > _MOST_NAMED else sorted(endings | others)
+    return [_below(literal(where), deep + pattern) for pattern in patterns]
 
 
 def _render_labels(proposal: Proposal, where: str) -> str:
@@ -245,6 +250,7 @@ def _render_record(proposal: Proposal) -> str:
             labels = f"labels are the numbers of {name}, {numbers[0]} to {numbers[-1]}"
         return f"record: inception           # the fifteen features of ImageNet's records; {labels}"
     wishes = usual(proposal.content, proposal.is_labelled, is_rescaled=False)
+    wishes = [wish for wish in wishes if wish.column != "text" or wish.feature not in extra]
     lines = [f"  {_quoted(wish.feature)}: {wish.column}" for wish in wishes]
     lines += [f"  {_quoted(name)}: {{from: {_quoted(column_name(name))}, optional: true}}" for name in extra]
     return "\n".join(["record:                     # feature: column", *lines])
@@ -341,18 +347,33 @@ def init(
     own = _classes(proposal)
     labels = labels_in_words(own.names, own.numbers) if proposal.classes else ""
     passed = choice.description.passed
-    warnings = (
-        _find_warnings(target, engine) if proposal.classes and len(_sizes(proposal, _where(folder, target))) > 1 else ()
-    )
+    warnings = _check_recipe(proposal, target, engine, is_divided=len(_sizes(proposal, _where(folder, target))) > 1)
     found, classes = describe(proposal), proposal.classes or {}
     return InitSummary(target, text, found, choice.name, choice.evidence, classes, labels, passed, warnings)
 
 
-def _find_warnings(recipe: Path, engine: Engine) -> tuple[str, ...]:
-    """The warnings of the new recipe; an error is left to convert, which names the line."""
-    with contextlib.suppress(PrepError):
-        return load(recipe, None, engine).warnings
-    return ()
+def _check_recipe(proposal: Proposal, recipe: Path, engine: Engine, *, is_divided: bool) -> tuple[str, ...]:
+    """The warnings of the new recipe; it is removed if it doesn't take every file of a folder.
+
+    Raises:
+        InputError: it takes more or fewer files, or none.
+    """
+    is_folder = proposal.kind in ("files", "folders")
+    has_warnings = bool(proposal.classes) and is_divided
+    if not is_folder and not has_warnings:
+        return ()
+    try:
+        dataset = load(recipe, None, engine)
+        taken = sum(len(split.catalog) for split in dataset.splits)
+        if is_folder and taken != len(proposal.names):
+            what = f"{recipe} would take {taken:,} files, and {len(proposal.names):,} were found: it is not kept"
+            raise InputError(what, "expected all of them", "write a recipe whose `source` names them")
+    except PrepError:
+        if is_folder:
+            recipe.unlink()
+            raise
+        return ()  # convert names the line
+    return dataset.warnings if has_warnings else ()
 
 
 def _refuse_far(proposal: Proposal, folder: Path, target: Path) -> None:

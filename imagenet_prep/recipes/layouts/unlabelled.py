@@ -19,7 +19,7 @@ def recognise(inspection: Inspection) -> Reading | None:
     certainty = ONLY_IF_ASKED if len(shape.files) > 1 or shape.splits else POSSIBLE
     what = "array" if inspection.content == "array" else "image"
     evidence = f"{number_of(len(inspection.items), what)} without a class"
-    wrong = mixed_masks(Names.take(inspection.items)) if not shape.files else None
+    wrong = mixed_masks(Names.take(inspection.items)) if len(shape.files) < 2 else None
     hint = f"a recipe can say: {wrong.choice}" if wrong else ""
     faults = (InputError(f"{inspection.folder}: {wrong.what}", "expected images alone", hint),) if wrong else ()
     return Reading(certainty, (evidence,), "records without labels", faults)
