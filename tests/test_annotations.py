@@ -284,6 +284,31 @@ def test_boxes_points_and_mask_turn_with_the_image(tmp_path: Path, orientation: 
         assert found.size == size
 
 
+def test_keypoints_without_names_and_outlines_are_named(tmp_path: Path) -> None:
+    """A note of each, in convert and in init, whose records have boxes alone; an empty list is no outline."""
+    coco_set(tmp_path / "coco", points=True)
+    change_coco(tmp_path, lambda v: [each.pop("keypoints", None) for each in v["categories"]])
+    change_coco(tmp_path, lambda v: [each.update(segmentation=[]) for each in v["annotations"]])
+    points = "instances_train2017.json: keypoints are not read: no category has a list `keypoints` of their names"
+    outlines = "instances_train2017.json: segmentation is not read, only boxes"
+    notes = make(tmp_path, COCO)
+    assert points in notes
+    assert outlines not in notes
+    change_coco(tmp_path, lambda v: v["annotations"][0].update(segmentation=[[1, 1, 9, 1, 9, 9]]))
+    assert {points, outlines} <= {*make(tmp_path, COCO)}
+    assert {points, outlines} <= {*init(tmp_path / "coco", tmp_path / "new.yaml", ENGINE).passed}
+
+
+def test_another_image_in_filename_is_named(tmp_path: Path) -> None:
+    """The XML's own name tells its image; one that names another image of the set is counted."""
+    for name, other in (("a", "b.jpg"), ("b", "b.jpg"), ("c", "no.jpg")):
+        save(tmp_path / f"voc/JPEGImages/{name}.jpg", photograph(80, 48))
+        save(tmp_path / f"voc/Annotations/{name}.xml", voc_xml(80, 48, "") % other)
+    path = tmp_path / "voc/Annotations/a.xml"
+    note = f"1 annotation names another image in <filename>: {path}; the file's own name counts"
+    assert note in make(tmp_path, VOC)
+
+
 # masks ---------------------------------------------------------------------------------------------------------
 
 

@@ -97,7 +97,7 @@ def describe_annotations(inspection: Inspection, reading: Reading) -> Descriptio
         where = sorted({name.rpartition("/")[0] for name in folder.others})
         hint = f"mask: {{folder: {inspection.folder.resolve().name}/{where[0]}, unmasked: skip}} in a recipe takes them"
         passed.append(f"{number_of(len(folder.others), 'mask')} in {listed(where)}: {hint}")
-    return Description(rest.taken, tuple(lost), tuple(passed))
+    return Description(rest.taken, tuple(lost), (*passed, *folder.found.unread))
 
 
 def propose_annotations(inspection: Inspection, reading: Reading) -> Proposal:

@@ -63,6 +63,7 @@ class Annotations:
         masks: the folder that paths of masks start at.
         notes: what was cut, left out or not found.
         unmatched: images without annotation, and annotations without image, by name.
+        unread: notes of what annotation files hold and records don't.
         total: how many boxes there are.
     """
 
@@ -73,6 +74,7 @@ class Annotations:
     masks: Path | None = None
     notes: list[str] = field(default_factory=list)
     unmatched: tuple[Sequence[str], Sequence[str]] = ((), ())
+    unread: Sequence[str] = ()
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -142,7 +144,8 @@ def _add_boxes(found: Annotations, keys: Boxes, images: _Images) -> None:
     found.notes += _unmatched("annotation", "unannotated", where, bare, policy)
     found.notes += _unmatched("image", "missing", where, missing, keys.missing)
     found.notes += _notes(file, [names[row] for row, each in sorted(marked.items()) if not each.boxes])
-    found.unmatched = bare, missing
+    found.notes += file.unread
+    found.unmatched, found.unread = (bare, missing), file.unread
     rows = [row for row in range(len(names)) if row in marked or policy != "skip"]
     several = [marked.get(row) or file.captioned.get(row) or Marked("", "") for row in rows]
     found.values = {name: [values[row] for row in rows] for name, values in found.values.items()}
@@ -294,7 +297,14 @@ def _twice(image: Marked, other: Marked, name: str) -> InputError:
 
 def _voc(keys: Boxes, images: _Images, file: BoxFile) -> Matched:
     found, missing = _by_stems(images, [images.root / text for text in _texts(keys.voc or [])], ".xml")
-    return {row: voc_boxes(path, file) for row, path in found.items()}, missing
+    marked = {row: voc_boxes(path, file) for row, path in found.items()}
+    names = [name.rpartition("/")[2] for name in images.names]
+    known = set(names)
+    others = [each.where for row, each in marked.items() if each.name != names[row] and each.name in known]
+    if others:
+        count = number_of(len(others), "annotation names", "annotations name")
+        file.unread.append(f"{count} another image in <filename>: {listed(others)}; the file's own name counts")
+    return marked, missing
 
 
 def _yolo(keys: Boxes, images: _Images, file: BoxFile) -> Matched:

@@ -80,7 +80,8 @@ class Marked:
 class BoxFile:
     """The columns and classes of annotation files, and the places of boxes ``cut`` and, as ``flat``, left out.
 
-    ``captioned`` are the images, by row, that have captions alone: they are not annotated.
+    ``captioned`` are the images, by row, that have captions alone: they are not annotated. ``unread`` are notes of
+    the parts that no record has.
     """
 
     columns: tuple[str, ...] = ()
@@ -88,6 +89,7 @@ class BoxFile:
     captioned: dict[int, Marked] = field(default_factory=dict)
     cut: list[str] = field(default_factory=list)
     flat: list[str] = field(default_factory=list)
+    unread: list[str] = field(default_factory=list)
 
     def place(self, corners: Corners, size: Size | None, where: str) -> Corners | None:
         """A box relative to its image, from pixels of ``size`` or (None) as it is; None for one without area.
@@ -164,6 +166,7 @@ class Coco(Struct):
     images: list[_CocoImage]
     annotations: list[_Annotation] = []
     categories: list[_Category] = []
+    has_outlines: bool = False
 
     @property
     def sort(self) -> str:
@@ -171,6 +174,9 @@ class Coco(Struct):
         if any(each.bbox is not None for each in self.annotations):
             return "boxes"
         return "captions" if any(each.caption is not None for each in self.annotations) else ""
+
+
+_OUTLINES = re.compile(rb'"segmentation"\s*:\s*[\[{]\s*[^\s\]}]')
 
 
 def read_coco(path: Path) -> Coco:
@@ -181,7 +187,10 @@ def read_coco(path: Path) -> Coco:
     """
     try:
         view = view_of(path)
-        return msgspec.json.decode(view[0 : len(view)], type=Coco)
+        data = view[0 : len(view)]
+        found = msgspec.json.decode(data, type=Coco)
+        found.has_outlines = bool(_OUTLINES.search(data))
+        return found
     except (msgspec.MsgspecError, RecursionError) as error:
         problem, _, key = str(error).partition(" - at ")
         what = f"{path}: {key.strip('`').removeprefix('$.')}" if key else str(path)
@@ -200,6 +209,10 @@ def coco_boxes(path: Path, coco: Coco, most: int, found: BoxFile) -> list[Marked
             raise fault(f"{path}: category {category.id}", what, "expected one name for each id")
     points = {category.id: category.keypoints for category in coco.categories}
     found.columns = _named("crowd", "area", *(_KEYPOINTS if most else ()))
+    if coco.has_outlines:
+        found.unread.append(f"{path.name}: segmentation is not read, only boxes")
+    if not most and any(each.keypoints for each in coco.annotations):
+        found.unread.append(f"{path.name}: keypoints are not read: no category has a list `keypoints` of their names")
     for number, each in enumerate(coco.annotations):
         where = f"{path}: annotations[{number}] (id {each.id})"
         image = _image_of(images, each, where)
@@ -287,7 +300,7 @@ def voc_boxes(path: Path, found: BoxFile) -> Marked:
     width, height = (int(_number(root, f"size/{side}", where)) for side in ("width", "height"))
     if min(width, height) < 1:
         raise fault(where, f"a size of {width} x {height}", "expected pixels in <size>")
-    image = Marked(path.stem, where, (width, height))
+    image = Marked(_text(root, "filename"), where, (width, height))
     for number, each in enumerate(root.findall("object"), 1):
         place = f"{where}: object {number}"
         name = _text(each, "name")
