@@ -39,7 +39,7 @@ def objects(count: int, width: int, height: int, draw: random.Random) -> list[tu
 def save(path: Path, content: bytes | str) -> None:
     """A file, with its folders."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    path.write_bytes(content.encode(errors="surrogateescape") if isinstance(content, str) else content)
 
 
 def coco_set(folder: Path, count: int = 6, split: str = "train2017", *, points: bool = False) -> dict[str, Any]:

@@ -24,6 +24,7 @@ from imagenet_prep.cli.printing import print_verdict
 from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import InputError, PrepError
 from imagenet_prep.model import Silent
+from imagenet_prep.recipes.box_files import read_names
 from imagenet_prep.recipes.recipe_set import RecipeSet
 from imagenet_prep.stages.convert import convert
 from imagenet_prep.stages.init import init
@@ -543,6 +544,19 @@ FAULTS: Mapping[str, tuple[Callable[[Path], str], str]] = {
         lambda folder: (yolo_set(folder / "yolo"), YOLO.replace(", names: yolo/data.yaml", ""))[1],
         "no `names`",
     ),
+    "YOLO: a class of 5,000 digits": (of_yolo(f"{'9' * 5_000} 0.5 0.5 0.1 0.1"), "line 2: class 9999"),
+    "YOLO: names nested too deep": (
+        lambda folder: (yolo_set(folder / "yolo"), save(folder / "yolo/data.yaml", "names: " + "[" * 9_000), YOLO)[2],
+        "yolo/data.yaml, line 1: values are nested too deep",
+    ),
+    "YOLO: no YAML": (
+        lambda folder: (yolo_set(folder / "yolo"), save(folder / "yolo/data.yaml", "a: b\nnames: ["), YOLO)[2],
+        "yolo/data.yaml, line 2: not valid YAML",
+    ),
+    "YOLO: a name twice": (
+        lambda folder: (yolo_set(folder / "yolo"), save(folder / "yolo/data.yaml", "names: [a, b, a]"), YOLO)[2],
+        "names of boxes: a is there twice",
+    ),
     "YOLO: labels without an image": (
         lambda folder: (yolo_set(folder / "yolo"), save(folder / "yolo/labels/train/x.txt", ""), YOLO)[2],
         "1 annotation without an image: yolo/labels/train/x.txt",
@@ -551,6 +565,8 @@ FAULTS: Mapping[str, tuple[Callable[[Path], str], str]] = {
     "CSV: outside": (of_csv("a.jpg,80,40,dog,8,4,140,20"), "boxes.csv, line 3: a box of 8, 4, 140, 20 leads out"),
     "CSV: two sizes": (of_csv("a.jpg,90,40,dog,8,4,40,20"), "line 3: a size of 90 x 40; expected 80 x 40, as before"),
     "CSV: a short row": (of_csv("a.jpg,80"), "line 3: 2 columns; expected 8"),
+    "CSV: an open quote": (of_csv('a.jpg,80,40,"dog,8,4,40,20'), "boxes.csv, line 3: unexpected end of data"),
+    "CSV: not UTF-8": (of_csv("a.jpg,80,40,\udcff,8,4,40,20"), "boxes.csv, line 3: it is not UTF-8"),
     "CSV: no class": (of_csv("a.jpg,80,40,,8,4,40,20"), "line 3: an empty cell"),
     "CSV: no such image": (of_csv("b.jpg,80,40,dog,8,4,40,20"), "1 annotation without an image: b.jpg"),
     "CSV: no column": (
@@ -650,6 +666,79 @@ def test_images_without_annotation_by_choice(tmp_path: Path, policy: str, count:
     assert any("1 image without an annotation: voc/JPEGImages/2007_000003.jpg" in note for note in notes)
     assert any("1 annotation without an image: voc/Annotations/x.xml" in note for note in notes)
     assert len(by_name(tmp_path)) == count
+
+
+def test_names_of_classes_are_texts_as_they_are_written(tmp_path: Path) -> None:
+    """A data.yaml's on, no, 007 and true are names, not what YAML 1.1 makes of them."""
+    yolo_set(tmp_path / "yolo")
+    for text in ("names: [on, no, 007]", "names: {0: on, 1: no, 2: 007}", "names:\n- on\n- 'no'\n- 007"):
+        save(tmp_path / "yolo/data.yaml", f"added: 2020-99-99\n{text}\n")
+        assert read_names(tmp_path / "yolo/data.yaml") == ["on", "no", "007"]
+    make(tmp_path, YOLO)
+    texts = {text for each in by_name(tmp_path).values() for text in each[f"{OBJECT}class/text"]}
+    assert texts == {"on", "no", "007"}
+
+
+OTHERS = {"webp": "WEBP", "gif": "GIF", "bmp": "BMP", "tif": "TIFF", "avif": "AVIF", "png": "PNG"}
+
+
+@pytest.mark.parametrize("how", ["", "keep: true\n", "resize: 32\nboxes: {csv: b.csv}\n"])
+@pytest.mark.parametrize("ending", OTHERS)
+def test_boxes_and_masks_of_other_formats(tmp_path: Path, ending: str, how: str) -> None:
+    """In pixels of the image; its mask fits, too, whether the record holds the image as it is or as a JPEG."""
+    save(tmp_path / f"in/a.{ending}", photograph(80, 48, form=OTHERS[ending]))
+    save(tmp_path / "m/a.png", mask(80, 48))
+    save(tmp_path / "b.csv", f"file,class,xmin,ymin,xmax,ymax\na.{ending},dog,8,12,40,24\n")
+    boxes = "" if "boxes" in how else "boxes: {csv: b.csv}\n"
+    make(tmp_path, "source: {files: in/*}\nmask: {folder: m}\n" + boxes + how)
+    (one,) = by_name(tmp_path).values()
+    assert [one[edge] for edge in EDGES] == [pytest.approx([side]) for side in (0.1, 0.25, 0.5, 0.5)]
+    with Image.open(io.BytesIO(one["image/segmentation/class/encoded"][0])) as found:
+        assert found.size == (one["image/width"][0], one["image/height"][0])
+
+
+@pytest.mark.parametrize("orientation", [1, 6, 8])
+@pytest.mark.parametrize("form", ["TIFF", "WEBP"])
+def test_boxes_of_turned_images_of_other_formats(tmp_path: Path, form: str, orientation: int) -> None:
+    """A TIFF is read turned, and annotated so; a WebP is annotated as it is stored, and turned with its boxes."""
+    ending = {"TIFF": "tif", "WEBP": "webp"}[form]
+    save(tmp_path / f"in/a.{ending}", photograph(80, 48, orientation=orientation, form=form))
+    is_turned = orientation > 4
+    width, height = (48, 80) if is_turned and form == "TIFF" else (80, 48)
+    save(tmp_path / "b.csv", "file,width,height,class,xmin,ymin,xmax,ymax\n")
+    with (tmp_path / "b.csv").open("a") as file:
+        file.write(f"a.{ending},{width},{height},dog,0,0,{width // 4},{height // 2}\n")
+    make(tmp_path, "source: {files: in/*}\nboxes: {csv: b.csv}\n")
+    (one,) = by_name(tmp_path).values()
+    assert (one["image/width"][0], one["image/height"][0]) == ((48, 80) if is_turned else (80, 48))
+    turned = {6: (0.5, 0, 1, 0.25), 8: (0, 0.75, 0.5, 1)} if form == "WEBP" else {}
+    expected = turned.get(orientation, (0, 0, 0.25, 0.5))
+    assert [one[edge][0] for edge in EDGES] == pytest.approx(expected)
+
+
+def test_a_csv_of_boxes_is_read_as_labels_are(tmp_path: Path) -> None:
+    """Line ends of CR alone, comments, a column without a name as pandas writes it, and more than 64 MiB."""
+    save(tmp_path / "csv/a.jpg", photograph(80, 40))
+    text = "# boxes\r,file,class,xmin,ymin,xmax,ymax,more\r" + f"0,a.jpg,dog,8,4,40,20,{'x' * 99_000}\r" * 700
+    save(tmp_path / "csv/boxes.csv", text)
+    make(tmp_path, CSV)
+    assert len(by_name(tmp_path)["a.jpg"][EDGES[0]]) == 700
+
+
+def test_images_of_one_stem_are_told_apart(tmp_path: Path) -> None:
+    """Ids without an ending, as in Open Images, can't: a.jpg or a.png; names with an ending can."""
+    save(tmp_path / "csv/a.jpg", photograph(80, 40))
+    save(tmp_path / "csv/a.png", photograph(80, 40, form="PNG"))
+    recipe = CSV.replace("*.jpg", "a.*")
+    header = "ImageID,LabelName,XMin,XMax,YMin,YMax\n"
+    save(tmp_path / "csv/boxes.csv", f"{header}a,dog,0.1,0.5,0.1,0.5\n")
+    assert "csv/a.png has the name of csv/a.jpg, too: csv/a" in refusal(tmp_path, recipe)
+    save(tmp_path / "csv/boxes.csv", f"{header}a.jpg,dog,0.1,0.5,0.1,0.5\na.png,cat,0.1,0.5,0.1,0.5\n")
+    make(tmp_path, recipe)
+    assert {name: each[f"{OBJECT}class/text"] for name, each in by_name(tmp_path).items()} == {
+        "a.jpg": ["dog"],
+        "a.png": ["cat"],
+    }
 
 
 def test_splits_folders_and_exports_of_roboflow(tmp_path: Path) -> None:

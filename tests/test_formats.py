@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import tarfile
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +23,7 @@ from imagenet_prep.model import ProblemKind
 from imagenet_prep.recipes.loading import load
 from imagenet_prep.recipes.recipe_set import RecipeSet
 from imagenet_prep.stages.convert import convert
+from imagenet_prep.stages.export import export
 from imagenet_prep.stages.verify import verify
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.tfrecord.example import BytesList, Feature, Int64List, encode_example
@@ -57,6 +59,21 @@ def test_every_format_is_kept_or_becomes_a_jpeg(tmp_path: Path, keep: bool) -> N
         assert (image == picture(bytes(name).decode())) is is_kept  # type: ignore[arg-type]
         assert Image.open(io.BytesIO(image)).format == said.decode()  # type: ignore[arg-type, union-attr]
     assert len(records) == 7
+
+
+def test_images_that_are_kept_are_exported_by_their_endings(tmp_path: Path) -> None:
+    """A reader of WebDataset decodes by the ending: .webp for a WebP, not .jpg."""
+    for ending in KINDS:
+        path = tmp_path / f"in/{ending}"
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(picture(f"a.{ending}"))
+    (tmp_path / "r.yaml").write_text("source: {files: in/*}\nkeep: true\n")
+    convert(Layout(tmp_path / "out"), ENGINE, dataset=RecipeSet.read(tmp_path / "r.yaml"))
+    export(Layout(tmp_path / "out"), "webdataset", tmp_path / "tars", ENGINE)
+    (tar,) = existing(tmp_path / "tars", "*.tar")
+    with tarfile.open(tar) as file:
+        names = {name for name in file.getnames() if not name.endswith((".json", ".cls"))}
+    assert names == {f"in/{ending}.{ending}" for ending in KINDS}
 
 
 @pytest.mark.parametrize(

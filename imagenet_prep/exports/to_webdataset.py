@@ -15,6 +15,7 @@ from typing import Any
 
 from imagenet_prep.exports.packing import Files, Packer
 from imagenet_prep.exports.source_set import ImageValues, SourceSet, SourceShard, find_meaning
+from imagenet_prep.images.formats import ending_of
 from imagenet_prep.reading.shard import Record
 from imagenet_prep.state.manifest import ILSVRC2012
 
@@ -76,7 +77,7 @@ class TarPacker(Packer):
 
     def _members(self, key: str, values: ImageValues, record: Record) -> Iterator[Buffer]:
         image, label = values.encoded, values.label
-        yield _header(f"{key}.{_extension(image)}", len(image))
+        yield _header(f"{key}{ending_of(image[:16]) or '.jpg'}", len(image))
         yield image
         rest = bytes(-len(image) % _BLOCK)
         if label is not None:
@@ -90,10 +91,6 @@ PACKER = TarPacker
 def _key(filename: str) -> str:
     """The key of a record's members: the file name without dots, and without the extension if it is ImageNet's."""
     return filename.removesuffix(".JPEG").replace(".", "_")
-
-
-def _extension(encoded: Buffer) -> str:
-    return "png" if bytes(encoded[:4]) == b"\x89PNG" else "jpg"
 
 
 def describe(values: ImageValues) -> dict[str, Any]:

@@ -226,7 +226,8 @@ def decode_part(data: Buffer, choose: Callable[[int, int], Part], side: int) -> 
         pixels = np.array(decode_rgb(data))
     eighths = round(8 * pixels.shape[1] / header.width)
     top, left, height, width = ((each * eighths + 4) // 8 for each in part)
-    return np.ascontiguousarray(pixels[top : top + height, left : left + width])
+    top, left = min(top, pixels.shape[0] - 1), min(left, pixels.shape[1] - 1)  # at least a row and a column
+    return np.ascontiguousarray(pixels[top : top + max(height, 1), left : left + max(width, 1)])
 
 
 _LEFT_OVER = "extraneous bytes before marker"

@@ -7,9 +7,9 @@ import io
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from imagenet_prep.images import jpeg, png
+from imagenet_prep.images import png
 from imagenet_prep.images.jpeg import ImageError
-from imagenet_prep.images.pixels import opened, turn_upright
+from imagenet_prep.images.pixels import opened, read_facts, turn_upright
 from imagenet_prep.images.prepare import UPRIGHT, read_orientation, turn_box
 from imagenet_prep.model import Box, Item
 from imagenet_prep.recipes.annotating import SIZE
@@ -34,8 +34,8 @@ def follow(item: Item, data: Buffer, made: ImageForm, masks: Path | None) -> Ite
         ImageError: boxes or mask are of another size than the file's image, or the mask can't be used.
         InputError: the mask can't be read.
     """
-    header = png.read_header(data) if png.is_png(data) else jpeg.read_header(data)
-    stored = header.width, header.height
+    facts = read_facts(data)
+    stored = facts.width, facts.height
     columns = dict(item.columns)
     if columns.get(SIZE) is not None and tuple(columns[SIZE]) != stored:
         raise _other_size("its boxes are annotated in", columns[SIZE], stored)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from imagenet_prep.errors import InputError
-from imagenet_prep.images import jpeg, png
 from imagenet_prep.images.jpeg import ImageError
+from imagenet_prep.images.pixels import read_facts
 from imagenet_prep.recipes.box_files import (
     BoxFile,
     Marked,
@@ -103,10 +104,10 @@ class _Images:
         """Width and height of an image, from its header."""
         data = self.listing.read(row, Reader())
         try:
-            header = png.read_header(data) if png.is_png(data) else jpeg.read_header(data)
+            facts = read_facts(data)
         except ImageError as error:
             raise InputError(f"{self.listing.names[row]}: {error}", "expected an image") from error
-        return header.width, header.height
+        return facts.width, facts.height
 
 
 def annotate(boxes: Boxes | None, mask: Mask | None, listing: Catalog, base: Path, root: Path) -> Annotations:
@@ -239,9 +240,9 @@ def given_names(keys: Boxes, root: Path) -> list[str]:
     """The names of classes that the recipe gives, itself or in a file."""
     said = keys.names
     names = [str(each) for each in said] if isinstance(said, list) else read_names(_need(root / said)) if said else []
-    again = next((name for name in names if names.count(name) > 1), None)
-    if again is not None:
-        raise InputError(f"names of boxes: {again} is there twice", "expected each once")
+    again = Counter(names).most_common(1)
+    if again and again[0][1] > 1:
+        raise InputError(f"names of boxes: {again[0][0]} is there twice", "expected each once")
     return names
 
 
@@ -287,7 +288,13 @@ def _by_name(found: Sequence[Marked], images: _Images, path: Path) -> Iterator[t
     rows = {name: row for row, name in enumerate(images.names)}
     names = [each.name for each in found]
     if not any("." in name for name in names):  # image ids, as in Open Images
-        rows = {name.rpartition(".")[0]: row for name, row in rows.items()}
+        wanted = {name.rpartition("/")[2] for name in names}
+        rows = {}
+        for row, name in enumerate(images.names):
+            stem = name.rpartition(".")[0]
+            if rows.setdefault(stem, row) != row and stem.rpartition("/")[2] in wanted:
+                what = f"{name} has the name of {images.listing.names[rows[stem]]}, too: {stem}"
+                raise InputError(what, f"expected one image of each name of {path}", "rename one of them")
     return zip(match(names, rows, os.path.normpath(images.base), os.path.normpath(path.parent)), found, strict=True)
 
 

@@ -7,8 +7,6 @@ out.
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -20,8 +18,9 @@ from xml.etree import ElementTree
 import msgspec
 from msgspec import Meta, Struct
 
-from imagenet_prep.errors import InputError
-from imagenet_prep.recipes.labels_file import LABELS, PATHS, delimiter_of
+from imagenet_prep.errors import InputError, UsageError
+from imagenet_prep.recipes.labels_file import LABELS, PATHS, LabelsFault, csv_rows
+from imagenet_prep.recipes.recipe_file import read_texts
 from imagenet_prep.storage.files import read_plain, view_of
 from imagenet_prep.text import has_doctype
 from imagenet_prep.tfrecord.detection import EDGES
@@ -346,8 +345,8 @@ def yolo_boxes(path: Path, names: Sequence[str], found: BoxFile) -> Marked:
         if len(words) != 5:
             expected = "expected 5: class, x, y, width, height; polygons, key points and confidences are not read"
             raise fault(where, f"{len(words)} values", expected)
-        if not words[0].isdecimal() or int(words[0]) >= len(names):
-            raise fault(where, f"class {words[0]}", f"expected 0 to {len(names) - 1}, the classes of `names`")
+        if not words[0].isdecimal() or len(words[0]) > 18 or int(words[0]) >= len(names):
+            raise fault(where, f"class {words[0][:40]}", f"expected 0 to {len(names) - 1}, the classes of `names`")
         x, y, width, height = values = [_parsed(word, where) for word in words[1:]]
         if not all(0 <= value <= 1 for value in values):
             raise fault(where, " ".join(words[1:]), "expected numbers from 0 to 1, relative to the image")
@@ -373,18 +372,16 @@ def read_names(path: Path) -> list[str]:
     text = _decoded(path)
     if path.suffix.lower() not in (".yaml", ".yml"):
         return [line.strip() for line in text.splitlines() if line.strip()]
-    import yaml
-
     try:
-        value = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise fault(str(path), f"not valid YAML: {error}".replace("\n", " ")) from error
+        value = read_texts(path, text)
+    except UsageError as error:  # it is no recipe but data
+        raise InputError(error.what, error.detail, error.hint) from error
     names = value.get("names") if isinstance(value, dict) else None
-    if isinstance(names, dict) and set(names) == set(range(len(names))):
-        names = [names[number] for number in range(len(names))]
-    if not isinstance(names, list) or not names:
+    if isinstance(names, dict) and set(names) == {str(number) for number in range(len(names))}:
+        names = [names[str(number)] for number in range(len(names))]
+    if not isinstance(names, list) or not names or not all(isinstance(name, str) and name for name in names):
         raise fault(str(path), "no `names`", "expected the names of the classes, from 0")
-    return [str(name) for name in names]
+    return names
 
 
 # CSV -----------------------------------------------------------------------------------------------------------
@@ -418,13 +415,11 @@ def csv_boxes(path: Path, columns: Mapping[str, str]) -> list[CsvBox]:
     Raises:
         InputError: a column is missing, or a value can't be.
     """
-    text = _decoded(path)
-    lines = csv.reader(io.StringIO(text), delimiter=delimiter_of(text.partition("\n")[0], "csv"))
-    header = [cell.strip() for cell in next(lines, [])]
+    rows = _rows(path)
+    header = [cell.strip() for cell in next(rows, (path, []))[1]]
     at = _columns_at(path, header, columns)
     found = []
-    for cells in lines:
-        where = f"{path}, line {lines.line_num}"
+    for where, cells in rows:
         if not any(cells):
             continue
         if len(cells) != len(header):
@@ -442,6 +437,16 @@ def csv_boxes(path: Path, columns: Mapping[str, str]) -> list[CsvBox]:
         corners = (xmin, ymin, xmax, ymax) if any(edges) else None
         found.append(CsvBox(said["path"], said["label"], corners, size, where))
     return found
+
+
+def _rows(path: Path) -> Iterator[tuple[str, list[str]]]:
+    """The place and the cells of each row."""
+    view = view_of(path)
+    try:
+        for line, cells in csv_rows(bytes(view[0 : len(view)]), "csv"):
+            yield f"{path}, line {line}", cells
+    except LabelsFault as error:
+        raise fault(f"{path}, line {error.line}", error.reason) from error
 
 
 def _columns_at(path: Path, header: Sequence[str], columns: Mapping[str, str]) -> dict[str, int]:

@@ -122,7 +122,7 @@ def read_rows(content: bytes, form: Form, *, header: bool = True) -> tuple[Seque
     """
     if form == "jsonl":
         return _read_jsonl(open_text(content))
-    return _read_csv(open_text(content, ""), form, header=header)
+    return _read_csv(content, form, header=header)
 
 
 def _parse_lines(content: bytes, form: Form) -> LabelTable:
@@ -156,32 +156,43 @@ def delimiter_of(line: str, form: Form) -> str:
     return ";" if ";" in line and "," not in line else ","
 
 
-def _read_csv(file: io.TextIOWrapper, form: Form, *, header: bool) -> tuple[Sequence[int], dict[str, list[Any]]]:
+def csv_rows(content: bytes, form: Form) -> Iterator[tuple[int, list[str]]]:
+    """The line on which each row of a CSV or TSV starts, and its cells; comments and empty lines are left out.
+
+    Raises:
+        LabelsFault: it can't be understood.
+    """
+    file = open_text(content, "")
     skipped, first = 0, file.readline()
     while _COMMENT.match(first):
         skipped, first = skipped + 1, file.readline()
     text = itertools.chain([first] if first else [], file)
     reader = csv.reader(text, delimiter=delimiter_of(first, form), strict=True)
-    lines = array("Q")
+    line = 1 + skipped
     try:
-        names = [name.strip() for name in next(reader, [])]
-        rows: Iterable[list[str]] = reader
-        if not header:
-            names, rows = [str(number) for number in range(1, len(names) + 1)], itertools.chain([names], reader)
-        if len(set(names)) != len(names) or "" in names:
-            raise LabelsFault(1 + skipped, "a column has no name, or two have the same")
-        columns: dict[str, list[Any]] = {name: [] for name in names}
-        line = 1 + skipped if not header else reader.line_num + 1 + skipped
-        for cells in rows:
+        for cells in reader:
             if cells and not _COMMENT.match(cells[0]):
-                if len(cells) != len(names):
-                    raise LabelsFault(line, f"{len(names)} columns expected, {len(cells)} found")
-                lines.append(line)
-                for cell, values in zip(cells, columns.values(), strict=True):
-                    values.append(sys.intern(cell.strip()) or None)  # most values occur again
+                yield line, cells
             line = reader.line_num + 1 + skipped
     except csv.Error as error:
         raise LabelsFault(max(1, reader.line_num + skipped), str(error)) from None
+
+
+def _read_csv(content: bytes, form: Form, *, header: bool) -> tuple[Sequence[int], dict[str, list[Any]]]:
+    lines, rows = array("Q"), csv_rows(content, form)
+    start, names = next(rows, (1, []))
+    names = [name.strip() for name in names]
+    if not header:
+        names, rows = [str(number) for number in range(1, len(names) + 1)], itertools.chain([(start, names)], rows)
+    if len(set(names)) != len(names) or "" in names:
+        raise LabelsFault(start, "a column has no name, or two have the same")
+    columns: dict[str, list[Any]] = {name: [] for name in names}
+    for line, cells in rows:
+        if len(cells) != len(names):
+            raise LabelsFault(line, f"{len(names)} columns expected, {len(cells)} found")
+        lines.append(line)
+        for cell, values in zip(cells, columns.values(), strict=True):
+            values.append(sys.intern(cell.strip()) or None)  # most values occur again
     return lines, columns
 
 

@@ -107,14 +107,24 @@ def _read_text(path: Path) -> str:
         raise UsageError(f"{path}, line {line}: not UTF-8", "expected a text") from error
 
 
+def read_texts(path: Path, text: str) -> Any:
+    """The value of a YAML document whose scalars are all texts, as they are written.
+
+    Raises:
+        UsageError: it is no YAML, or is more than plain keys and values.
+    """
+    return _Nodes(path, typed=False).read(text)[0]
+
+
 # YAML -> values ------------------------------------------------------------------------------------------------
 
 
 class _Nodes:
     """Turns the nodes of a YAML document into plain values, and keeps their lines."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, typed: bool = True) -> None:
         self._path = path
+        self._typed = typed
         self._lines: dict[Key, int] = {(): 1}
 
     def read(self, text: str) -> tuple[Any, dict[Key, int]]:
@@ -190,7 +200,7 @@ class _Nodes:
 
     def _scalar(self, node: yaml.ScalarNode) -> Any:
         text = str(node.value)
-        if node.style in ("'", '"', "|", ">"):
+        if not self._typed or node.style in ("'", '"', "|", ">"):
             return text
         if text in _WORDS:
             return None
