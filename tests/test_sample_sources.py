@@ -6,6 +6,7 @@ import io
 import pickle
 import tracemalloc
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -332,3 +333,24 @@ def test_every_value_of_a_picture_is_kept(tmp_path: Path) -> None:
         assert (found.reshape(expected.shape) == expected).all()
     assert open_arrays(tmp_path / "a.npy")["a"].shape == (1, 7, 9)
     assert picture("a.png")
+
+
+@pytest.mark.parametrize(
+    ("more", "note"),
+    [
+        (
+            {"y_train": np.arange(6) % 2, "extra": np.arange(6)},
+            "the array extra of a.npz: not read, no images go with it",
+        ),
+        ({"y_train": np.arange(6) / 2}, "no class: label holds no labels of classes"),
+        ({"x_test": np.zeros((2, 8, 8), np.uint8)}, "no class: the files have no column of labels"),
+    ],
+)
+def test_unread_arrays_and_missing_classes_are_named(
+    tmp_path: Path, more: dict[str, np.ndarray[Any, Any]], note: str
+) -> None:
+    """An array that no images go with, and a set without classes, have a note of init."""
+    (tmp_path / "in").mkdir()
+    np.savez(tmp_path / "in/a.npz", x_train=np.zeros((6, 8, 8), np.uint8), **more)
+    summary = init(tmp_path / "in", tmp_path / "r.yaml", make_engine("threads", 2))
+    assert note in "\n".join(summary.passed)

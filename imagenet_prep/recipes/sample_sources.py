@@ -384,9 +384,14 @@ def _arrays(paths: Sequence[Path], engine: Engine) -> dict[str, Samples]:
             split = split_of(each.known_as) or split_of(path.stem) or ("train" if "data_batch" in path.name else "")
             groups.setdefault((split, "" if alone else path.name), []).append(each)
     parts: dict[str, list[Samples]] = {}
+    unread: list[str] = []
     for (split, _), members in groups.items():
         if len(members) > 1 or members[0].is_images:
             parts.setdefault(split, []).append(_of_arrays(members, words))
+        else:
+            unread.append(f"the array {members[0].name} of {members[0].path.name}: not read, no images go with it")
+    for several in parts.values():
+        several[0].passed += unread
     return {split: _joined(several) for split, several in parts.items()}
 
 

@@ -65,7 +65,8 @@ class SampleLayout:
         """All files of this kind."""
         names = [name for several in reading.value[0].values() for name in several] if reading.value else []
         rest = describe_rest(inspection, reading.meaning, alone=names)
-        return Description(rest.taken, rest.lost, (*rest.passed, *(reading.value[1].passed if reading.value else ())))
+        passed = [*reading.value[1].passed, *_no_class(reading.value[1])] if reading.value else []
+        return Description(rest.taken, rest.lost, (*rest.passed, *passed))
 
     def recipe(self, inspection: Inspection, reading: Reading) -> Proposal:
         """A source of this kind."""
@@ -90,6 +91,15 @@ def _by_split(names: Sequence[str]) -> dict[str, list[str]]:
         groups.setdefault(split_of(name.rpartition("/")[2]) or split_of(name), []).append(name)
     order = ["train", "validation", "test"]
     return dict(sorted(groups.items(), key=lambda each: order.index(each[0]) if each[0] in order else -1))
+
+
+def _no_class(samples: Samples) -> list[str]:
+    """A note, if the samples have no classes."""
+    if samples.label is None:
+        return ["no class: the files have no column of labels"]
+    if class_values(samples.table(None, samples.listing.containers[0].path)) is None:
+        return [f"no class: {samples.label} holds no labels of classes, which are whole numbers or texts"]
+    return []
 
 
 def _table(samples: Samples, where: str) -> tuple[LabelsFile, dict[str, int]]:
