@@ -124,9 +124,9 @@ def print_convert(summary: ConvertSummary, quiet: bool, expected: Sequence[str])
     """Print shards and images of each split and unusual events, after splits that are ``expected`` and absent."""
     made = {split.split for split in summary.splits}
     tell(*(f"convert: {split}: no images" for split in expected if split not in made))
-    tell(*(note for note in summary.notes if note.startswith("warning: ")))
     if quiet:
         return
+    tell(*(note for note in summary.notes if note.startswith("warning: ")))
     for split in summary.splits:
         tell(
             f"convert: {split.split}: {number_of(split.images, 'image')} in {number_of(split.shards, 'shard')}, "

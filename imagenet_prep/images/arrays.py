@@ -14,7 +14,6 @@ import warnings
 import zipfile
 import zlib
 from math import prod
-from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from imagenet_prep.images import jpeg, pixels, png
@@ -60,10 +59,10 @@ def parse_array(data: Buffer, key: str | None = None) -> Array:
     return _parse_npy(data)
 
 
-def names_in_npz(data: Buffer | Path) -> list[str]:
+def names_in_npz(data: Buffer | IO[bytes]) -> list[str]:
     """The names of the arrays in an .npz, or in a file; none if it is damaged."""
     try:
-        with zipfile.ZipFile(data if isinstance(data, Path) else io.BytesIO(data)) as archive:
+        with zipfile.ZipFile(io.BytesIO(data) if isinstance(data, Buffer) else data) as archive:
             return [name.removesuffix(".npy") for name in archive.namelist()]
     except (OSError, ValueError, NotImplementedError, zipfile.BadZipFile):
         return []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from pathlib import Path
 
 from imagenet_prep.images.arrays import names_in_npz
 from imagenet_prep.recipes.inspection import Inspection
@@ -23,11 +24,19 @@ def _find(inspection: Inspection) -> Sequence[str]:
     if inspection.content not in (None, "array"):
         return ()
     several = [name for name in inspection.items if name.lower().endswith(".npz")]
-    inside = names_in_npz(inspection.folder / several[0]) if several else []
+    inside = _names_in(inspection.folder / several[0]) if several else []
     few = len(inspection.items) <= _FEW
     named = few and (not inside if several else all(_NAME.fullmatch(stem_of(name)) for name in inspection.items))
     held = inspection.holders.get("arrays", ())
     return [*inspection.items, *held] if len(inside) > 1 or named or held else ()
+
+
+def _names_in(path: Path) -> list[str]:
+    try:
+        with path.open("rb") as file:
+            return names_in_npz(file)
+    except OSError:
+        return []
 
 
 _LAYOUT = SampleLayout("arrays", _find)
