@@ -13,6 +13,7 @@ from imagenet_prep.engines import make_engine
 from imagenet_prep.ilsvrc2012.official import ImageFolders, OfficialTar
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.model import Engine, Item, Silent
+from imagenet_prep.pipeline import report
 from imagenet_prep.recipes.recipe_dataset import RecipeDataset
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.stages.annotate import annotate
@@ -50,6 +51,13 @@ def annotated(folder: Path, source: MadeSet, options: ConvertOptions = PART) -> 
     annotate(layout, ENGINE)
     convert(layout, ENGINE, options)
     return layout
+
+
+def reported(folder: Path, source: MadeSet, options: ConvertOptions) -> Layout:
+    """Such a DATA_DIR with the page about its shards."""
+    annotated(folder, source, options)
+    report(Layout(folder), ENGINE)
+    return Layout(folder)
 
 
 def read_catalog(path: Path, split: str, engine: Engine) -> Catalog:

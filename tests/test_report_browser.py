@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from browsing import VIEWS, Shown, show
 from existing import existing
-from made_sets import annotated
+from made_sets import reported
 
 from imagenet_prep.checks.verdict import Verdict
 from imagenet_prep.demo import photographs
@@ -35,10 +35,7 @@ PART = ConvertOptions(train_shards=4, validation_shards=2, allow_incomplete=True
 @pytest.fixture(scope="module")
 def layout(tmp_path_factory: pytest.TempPathFactory, made: MadeSet) -> Layout:
     """Shards of ``made`` with their report. Read only."""
-    folder = tmp_path_factory.mktemp("report") / "photographs"
-    annotated(folder, made, PART)
-    report(Layout(folder), ENGINE)
-    return Layout(folder)
+    return reported(tmp_path_factory.mktemp("report") / "photographs", made, PART)
 
 
 @pytest.fixture(scope="module", params=VIEWS, ids=lambda view: f"{view[0]}-{view[1]}")

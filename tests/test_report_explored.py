@@ -9,29 +9,23 @@ from typing import Any
 
 import pytest
 from browsing import VIEWS, serious_findings, show
-from made_sets import annotated
+from made_sets import reported
 
 from imagenet_prep.demo.archives import MadeSet
-from imagenet_prep.engines import make_engine
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions
-from imagenet_prep.pipeline import report
 from imagenet_prep.reading.shard import Shard
 from imagenet_prep.storage.layout import Layout
 
 pytestmark = pytest.mark.once
 
-ENGINE = make_engine("threads", 2)
 PART = ConvertOptions(train_shards=2, validation_shards=1, allow_incomplete=True)
 
 
 @pytest.fixture(scope="module")
 def layout(tmp_path_factory: pytest.TempPathFactory, made: MadeSet) -> Layout:
     """Shards of ``made`` with their report. Read only."""
-    folder = tmp_path_factory.mktemp("explored") / "photographs"
-    annotated(folder, made, PART)
-    report(Layout(folder), ENGINE)
-    return Layout(folder)
+    return reported(tmp_path_factory.mktemp("explored") / "photographs", made, PART)
 
 
 @pytest.fixture(scope="module", params=[*VIEWS, (390, "light", False)], ids=lambda view: "-".join(map(str, view)))

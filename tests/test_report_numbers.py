@@ -10,12 +10,11 @@ import numpy as np
 import pytest
 import tf_fixture
 from existing import existing
-from made_sets import annotated
+from made_sets import reported
 
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.engines import make_engine
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions
-from imagenet_prep.pipeline import report
 from imagenet_prep.storage.layout import Layout
 
 pytestmark = pytest.mark.once
@@ -28,10 +27,7 @@ PART = ConvertOptions(train_shards=3, validation_shards=2, allow_incomplete=True
 @pytest.fixture(scope="module")
 def layout(tmp_path_factory: pytest.TempPathFactory, made: MadeSet) -> Layout:
     """Shards of ``made`` with their report. Read only."""
-    folder = tmp_path_factory.mktemp("numbers") / "photographs"
-    annotated(folder, made, PART)
-    report(Layout(folder), ENGINE)
-    return Layout(folder)
+    return reported(tmp_path_factory.mktemp("numbers") / "photographs", made, PART)
 
 
 def counted(tf: Any, folder: Path, split: str) -> dict[str, np.ndarray]:
