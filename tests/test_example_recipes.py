@@ -346,6 +346,7 @@ def test_the_command_lists_and_copies(tmp_path: Path) -> None:
     """init --list names all of them; --example writes a file that init refuses to overwrite."""
     listed = command("init", "--list").stdout
     assert all(f"{name}  " in listed for name in list_examples())
+    assert max(map(len, listed.splitlines())) < 80
     assert "wrote food101.yaml" in command("init", "--example", "food101", cwd=tmp_path).stdout
     assert "wrote my.yaml" in command("init", "--example", "food101", "my.yaml", cwd=tmp_path).stdout
     assert (tmp_path / "my.yaml").read_bytes() == (tmp_path / "food101.yaml").read_bytes()

@@ -8,6 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import click
+
 from imagenet_prep.cli.terminal import say, tell
 from imagenet_prep.escaping import command, path_word, program, quoted
 from imagenet_prep.fetch import SIGN_UP_URL
@@ -57,7 +59,9 @@ def print_examples(name: str | None, target: Path | None) -> None:
     from imagenet_prep.recipes.examples import copy_example, list_examples
 
     if name is None:
-        _print_table([*list_examples().items()], left=2)
+        listing = click.HelpFormatter()
+        listing.write_dl([*list_examples().items()])
+        say(*listing.getvalue().splitlines())
         return
     recipe, text = copy_example(name, target)
     say(f"wrote {recipe}:", "", *text.split("\n"))
