@@ -122,11 +122,8 @@ def local(tmp_path_factory: pytest.TempPathFactory, made_tiny: MadeSet) -> Local
 
 
 def digests(folder: Path) -> dict[str, str]:
-    """SHA-256 of every file of a set except its journal and plan.json.
-
-    The order of the journal's lines is that in which shards were done, and plan.json names the folder of raw data.
-    """
-    files = (path for path in existing(folder, "**/*") if path.is_file() and path.stem not in ("journal", "plan"))
+    """SHA-256 of every file of a set but its journal: the order of its lines is that in which shards were done."""
+    files = (path for path in existing(folder, "**/*") if path.is_file() and "journal" not in path.name)
     return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
 
 

@@ -214,9 +214,9 @@ def _attach_boxes(catalog: Catalog, layout: Layout, options: ConvertOptions) -> 
         unread = find_annotations(layout, catalog.split)
         if unread is None:
             return [f"no boxes for {catalog.split}: imagenet-prep annotate makes their file"]
-        making = command("annotate", layout.data_dir, (("raw", layout.raw),) if layout.raw else ())
         what = f"warning: the {catalog.split} records have no boxes, although {unread.path} holds them"
-        return [f"{what}; to add them run: {making}    (then the same convert with --overwrite)"]
+        way = "imagenet-prep annotate with the same DATA_DIR and --raw, then this convert with --overwrite"
+        return [f"{what}; to add them run {way}"]  # no path of this set: the plan keeps the note
     catalog.attach_boxes(_read_boxes(path, layout))
     return []
 
