@@ -70,7 +70,7 @@ class RayEngine:
     def map(
         self, function: Callable[[T], R], tasks: Iterable[T], moved: Callable[[T, int], None] | None = None
     ) -> Outcomes[T, R]:
-        """Run ``function`` on every task; closing the iterator cancels running ones. Cluster tasks report no progress.
+        """Run ``function`` on every task; closing the iterator begins no other. Cluster tasks report no progress.
 
         Raises:
             UsageError: Ray is not installed, or no machine of the cluster can do this work.
@@ -140,19 +140,18 @@ class _Flight(Generic[T, R]):
             yield from self._collect()
 
     def close(self) -> None:
-        """Cancel unfinished tasks, and wait a little until they end."""
+        """Let no waiting task begin, and give the running ones a little time; Ray ends their workers with this process.
+
+        ``ray.cancel`` is not used: an answer that crosses it on its way aborts the whole process, Ray 2.5x.
+        """
         import ray
 
-        try:
-            for reference in reversed(self._out):  # the waiting tasks first: none may start while others are cancelled
-                ray.cancel(reference)  # with force, an answer in transit would be a fatal error to Ray itself
-            if self._out:
-                ray.wait(list(self._out), num_returns=len(self._out), timeout=_END)
-        finally:
-            if self._mark is not None:
-                self._mark.unlink(missing_ok=True)
-                with contextlib.suppress(OSError):  # others are at work there
-                    self._mark.parent.rmdir()
+        if self._mark is not None:
+            self._mark.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):  # others are at work there
+                self._mark.parent.rmdir()
+        if self._out:
+            ray.wait(list(self._out), num_returns=len(self._out), timeout=_END)
 
     def _begin(self, task: T) -> None:
         """Put on the cluster what every task needs; create the file that identifies the output folder."""
@@ -321,6 +320,8 @@ def answer(kit: tuple[str, str, bytes, str, str, float], task: Any) -> tuple[str
         lacking = _lacking(Kit(*kit))
         _kept = kit[0], lacking, None if lacking else ForkingPickler.loads(kit[2])
     _, lacking, function = _kept
+    if kit[4] and not os.path.exists(kit[4]):  # noqa: PTH110 - as it was sent
+        lacking = lacking or "the command that asked for this work has ended"
     lacking = lacking or next((f"it lacks {path}" for path in function.inputs(task) if not path.exists()), "")
     try:
         return lacking, None if lacking else function(task)
