@@ -1,11 +1,12 @@
 """Times each command, its lower limit and the obvious alternatives in one run, and prints a table.
 
-python scripts/bench.py [--images 10000] [--repeat 5] [--only as-is,decode] [--markdown FILE] [--against CHECKOUT]
+python scripts/bench.py [--images 10000] [--repeat 5] [--only as-is,decode] [--against CHECKOUT]
 
 All figures are of whole processes, from start to end, on a warm page cache. Within a row the commands take turns: ours,
 the limit, the rivals, and again. Before each one the outputs are removed and the disk is synced. A ratio is the
 median of the rounds' ratios, so other load on the machine affects both sides of it.
 
+ray: its start, which takes seconds, included.
 growth: as-is on a tenth and on a third of the images, and with more and more workers.
 rehearsal: tiny images, 13 for each requested one: the cost of planning and of each image without its bytes.
 --against: another checkout of this project, such as an earlier version, is the only rival of each row, on its own
@@ -84,6 +85,8 @@ CONVERT = (
     " --validation-shards {validation_shards} --workers {workers} --quiet"
 )
 AS_IS = f"{CONVERT} --check header"
+AS_IS_SHARDS = AS_IS.replace("{out}", "{shards}")
+DECODE = f"{CONVERT} --check decode"
 REHEARSAL = CONVERT.replace("{data}", "{out} --raw {data}/raw-data")
 VERIFY = "{prep} verify {shards} --workers {workers} --quiet"
 CAT = Run("cat", """sh -c 'cat "$1"/*-of-* > /dev/null' sh {shards}""")
@@ -103,7 +106,7 @@ ELEMENT_TREE = """sh -c 'tar xzf "$1" -C "$2" && "$3" "$4" "$2" "$2/boxes.csv"' 
 
 ROWS = (
     Row("as-is", AS_IS, limit=COPY, rivals=(TF_LOOP, TF_NO_DECODE)),
-    Row("decode", f"{CONVERT} --check decode", limit=Run("bare codec loop", CODEC % "decode"), rivals=(TF_LOOP,)),
+    Row("decode", DECODE, limit=Run("bare codec loop", CODEC % "decode"), rivals=(TF_LOOP,)),
     Row("resize", f"{CONVERT} --resize 256 --quality 90", limit=Run("bare codec loop", CODEC % "resize")),
     Row(
         "untar",
@@ -130,7 +133,7 @@ ROWS = (
         VERIFY,
         limit=CAT,
         rivals=(TF_COUNT,),
-        before=AS_IS.replace("{out}", "{shards}"),
+        before=AS_IS_SHARDS,
     ),
     Row(
         "recipe",
@@ -146,6 +149,13 @@ ROWS = (
     ),
     Row("rehearsal, convert", REHEARSAL, limit=COPY, on="rehearsal"),
     Row("rehearsal, verify", VERIFY, limit=CAT, on="rehearsal", before=REHEARSAL.replace("{out}", "{shards}")),
+    Row(
+        "report",
+        "{prep} report {shards} --workers {workers} --output {out}/page.html --quiet",
+        limit=CAT,
+        before=AS_IS_SHARDS,
+    ),
+    Row("ray", f"{DECODE} --engine ray", limit=Run("the local engine", DECODE)),
     Row("help", "{prep} --help", limit=Run("python -c pass", "{python} -c pass"), on=""),
     *(Row(f"growth, 1/{part}", AS_IS, limit=COPY, part=part) for part in (10, 3, 1)),
     *(Row(f"growth, workers {n}", AS_IS, limit=COPY, rivals=(ONE,) if n > 1 else (), workers=n) for n in WORKERS),
@@ -164,12 +174,10 @@ def main() -> None:
     for row in rows:
         results.append(time_row(row, given))
         print("  ".join(results[-1].cells(given.images)), file=sys.stderr)
-    print(plain_table([HEADINGS, *(result.cells(given.images) for result in results)]))
-    print(f"\n{about(given)}")
+    print(table([HEADINGS, *(result.cells(given.images) for result in results)]))
+    print(f"\n{about(given)}\n\n{machine()}")
     if given.against:
         print("\n".join(["", *(result.against() for result in results)]))
-    if given.markdown:
-        given.markdown.write_text(markdown(results, given))
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -183,7 +191,6 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--workers", type=int, default=CPUS, help="of our commands and of the codec loops")
     parser.add_argument("--against", type=Path, metavar="CHECKOUT", help="an earlier version, as the only rival")
     parser.add_argument("--no-tensorflow", action="store_true", help="leave out the rivals that need it")
-    parser.add_argument("--markdown", type=Path, metavar="FILE", help="also write the table there, with the machine")
     given = parser.parse_args()
     if unknown := set(given.only or ()) - set(groups()):
         parser.error(f"no row {', '.join(sorted(unknown))}: expected some of {', '.join(groups())}")
@@ -387,27 +394,13 @@ HEADINGS = (
     "peak MB",
     "us per image",
 )
-TEXTS = 3
-"""The number of columns aligned to the left; the others are aligned to the right."""
 
 
-def plain_table(lines: Sequence[Sequence[str]]) -> str:
-    """The table for a terminal."""
+def table(lines: Sequence[Sequence[str]]) -> str:
+    """The table, which is Markdown that a terminal shows well too."""
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    return "\n".join("  ".join(pad(index, cell, widths[index]) for index, cell in enumerate(line)) for line in lines)
-
-
-def pad(index: int, cell: str, width: int) -> str:
-    """A cell as wide as its column."""
-    return cell.ljust(width) if index < TEXTS else cell.rjust(width)
-
-
-def markdown(results: Sequence[Result], given: argparse.Namespace) -> str:
-    """The table for a page, and the machine that it was measured on."""
-    lines = [HEADINGS, [":--"] * TEXTS + ["--:"] * (len(HEADINGS) - TEXTS)]
-    lines += [result.cells(given.images) for result in results]
-    table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
-    return f"{table}\n\n{about(given)}\n\n{machine()}\n"
+    first, *others = (f"| {' | '.join(map(str.ljust, line, widths))} |" for line in lines)
+    return "\n".join([first, f"| {' | '.join('-' * width for width in widths)} |", *others])
 
 
 def about(given: argparse.Namespace) -> str:

@@ -1,6 +1,6 @@
 """Times a download, digest included, against curl in one interleaved run, with one and several connections.
 
-    python scripts/bench_download.py                  # 2 GB on loopback, 200 MB throttled, 3 rounds: minutes
+    python scripts/bench_download.py                  # 2 GB on loopback, 3 rounds: minutes
     python scripts/bench_download.py --size 500 --repeat 5 --folder /mnt/disk
 
 The server is a process of its own (tests/paced_server.py: sendfile). curl writes the file and hashes nothing. Our
@@ -50,7 +50,6 @@ def main() -> None:
     """Measure, and print two tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--size", type=int, default=2000, help="MB on loopback")
-    parser.add_argument("--throttled", type=int, default=200, help="MB at 5 MB/s per connection; 0: leave that out")
     parser.add_argument("--repeat", type=int, default=3, help="rounds")
     parser.add_argument("--folder", type=Path, help="where to write (default: a temporary folder)")
     given = parser.parse_args()
@@ -58,8 +57,6 @@ def main() -> None:
         sys.exit("curl is needed to compare with")
     with tempfile.TemporaryDirectory(dir=given.folder) as folder:
         beside_curl(Path(folder), given.size, given.repeat)
-        if given.throttled:
-            throttled(Path(folder), given.throttled, given.repeat)
 
 
 def beside_curl(folder: Path, megabytes: int, rounds: int) -> None:
@@ -77,17 +74,6 @@ def beside_curl(folder: Path, megabytes: int, rounds: int) -> None:
             "ours, 4, no digest": lambda: ours(url, folder / "came", 4, []),
         }
         table(f"{megabytes:,} MB on loopback", ways, folder / "came", rounds)
-
-
-def throttled(folder: Path, megabytes: int, rounds: int) -> None:
-    """Time 1 and 4 connections of 5 MB/s each."""
-    digests = make_file(folder / "served", megabytes)
-    with paced_server(folder / "served", 5 * MEGABYTE) as url:
-        ways: dict[str, Callable[[], None]] = {
-            "ours, 1 connection": lambda: ours(url, folder / "came", 1, digests),
-            "ours, 4 connections": lambda: ours(url, folder / "came", 4, digests),
-        }
-        table(f"{megabytes:,} MB at 5 MB/s per connection", ways, folder / "came", rounds)
 
 
 def make_file(folder: Path, megabytes: int) -> list[str]:

@@ -4,13 +4,10 @@
     python scripts/bench_objects.py --images 12000 --repeat 3 --folder /data/bench     # kept there for the next time
 
 The store is SeaweedFS on this machine with default settings: there is no network, and the server shares the
-processors. It reads the whole list of an object's chunks for each request, so a range of a large object is slower. The
-train images are therefore converted from their one archive, and from one tar per class. Both were uploaded in parts
-of 8 MiB, as convert and `aws s3 cp` send them.
+processors. The archives were uploaded in parts of 8 MiB, as convert and `aws s3 cp` send them.
 
 The bare loops move the same bytes with as many threads: they upload the finished shards, or download the archives and
-then upload the shards. They read the archives from front to back. A third loop requests the range of each image in
-the order of the shards, as any program that makes shuffled shards must. Conversions run from the command line, start
+then upload the shards. They read the archives from front to back. Conversions run from the command line, start
 included; the row of a set of 40 images shows the fixed cost. Images are checked by their headers: decoding would
 outweigh everything else. Each way runs once per round, in turn; ratios are medians of the rounds' ratios. Processor
 time is the client's, its workers included, and not the server's. The script needs the extra `dev`.
@@ -20,10 +17,8 @@ from __future__ import annotations
 
 import argparse
 import os
-import random
 import subprocess
 import sys
-import tarfile
 import tempfile
 import time
 from collections.abc import Callable, Iterable
@@ -39,7 +34,6 @@ from object_server import run_object_server  # noqa: E402
 
 from imagenet_prep.demo.archives import make  # noqa: E402
 from imagenet_prep.engines.processes import ProcessEngine  # noqa: E402
-from imagenet_prep.ilsvrc2012.facts import ARCHIVES  # noqa: E402
 from imagenet_prep.stages.annotate import annotate  # noqa: E402
 from imagenet_prep.storage.layout import Layout  # noqa: E402
 from imagenet_prep.storage.location import AnyPath, Location, locate  # noqa: E402
@@ -107,34 +101,24 @@ def measure(data_dir: Path, small: Path, base: str, repeat: int, workers: int) -
     shards = sorted(data_dir.glob("*-of-*"))
     archives = sorted(Layout(data_dir).raw_dir.glob("*.tar"))
     size = sum(path.stat().st_size for path in shards)
-    raw, classes, to = locate(f"{base}/in"), locate(f"{base}/classes"), locate(f"{base}/out")
+    raw, to = locate(f"{base}/in"), locate(f"{base}/out")
     for path in (*archives, Layout(data_dir).boxes_csv):
         upload(path, below(raw, f"raw-data/{path.name}"))
     stored = [below(raw, f"raw-data/{path.name}") for path in archives]
-    class_tars = upload_classes(Layout(data_dir), classes)
-    ranges = ranges_of(archives)
 
     def upload_all() -> None:
         in_threads(workers, lambda path: upload(path, below(to, path.name)), shards)
 
-    def in_order(tars: list[Location]) -> None:
-        in_threads(workers, download, tars)
-        upload_all()
-
-    def one_by_one() -> None:
-        for path, found in zip(stored, ranges, strict=True):
-            in_threads(workers, lambda some, path=path: path.store.read_ranges(path.key, some), found)
+    def download_and_upload() -> None:
+        in_threads(workers, download, stored)
         upload_all()
 
     ways: dict[str, Callable[[], object]] = {
         "bare upload": upload_all,
         "convert to the store": lambda: command_line(data_dir, workers, f"--output={to}"),
         "convert 40 images to it": lambda: command_line(small, workers, f"--output={to}"),
-        "bare download and upload": lambda: in_order(stored),
-        "bare ranges and upload": one_by_one,
+        "bare download and upload": download_and_upload,
         "convert from store to store": lambda: command_line(raw, workers, f"--output={to}"),
-        "the same download of class tars": lambda: in_order(class_tars),
-        "convert from class tars": lambda: command_line(classes, workers, f"--output={to}"),
     }
     took, spent = take_turns(ways, repeat, lambda: empty(to))
     print(f"{size / 1e6:,.0f} MB of shards, {len(shards)} of them, {workers} workers, {repeat} rounds")
@@ -147,41 +131,9 @@ def measure(data_dir: Path, small: Path, base: str, repeat: int, workers: int) -
     for name, bare in (
         ("convert to the store", "bare upload"),
         ("convert from store to store", "bare download and upload"),
-        ("convert from store to store", "bare ranges and upload"),
-        ("convert from class tars", "the same download of class tars"),
     ):
         ratio = median(b / a for a, b in zip(took[name], took[bare], strict=True))
         print(f"{name}: {ratio:.2f} of the speed of {bare}")
-
-
-def ranges_of(archives: list[Path]) -> list[list[list[tuple[int, int]]]]:
-    """The ranges of each archive's images in random order, in groups of 32."""
-    found = []
-    for path in archives:
-        with tarfile.open(path) as outer:
-            inner = [each for each in outer if each.name.endswith(".tar")]
-            every = [(each.offset_data, each.offset_data + each.size) for each in outer if each not in inner]
-            for each in inner:
-                with tarfile.open(fileobj=outer.extractfile(each)) as tar:
-                    start = each.offset_data
-                    every += [(start + one.offset_data, start + one.offset_data + one.size) for one in tar]
-        random.Random(7).shuffle(every)
-        found.append([every[start : start + 32] for start in range(0, len(every), 32)])
-    return found
-
-
-def upload_classes(layout: Layout, to: AnyPath) -> list[Location]:
-    """Upload the raw data with one tar per class in place of the train archive; returns all tars."""
-    boxes, validation = layout.boxes_csv, layout.archive_path(ARCHIVES["validation"])
-    for path in (boxes, validation):
-        upload(path, below(to, f"raw-data/{path.name}"))
-    found = [below(to, f"raw-data/{validation.name}")]
-    with tarfile.open(layout.archive_path(ARCHIVES["train"])) as outer, tempfile.TemporaryDirectory() as folder:
-        for each in outer:
-            outer.extract(each, folder, filter="data")
-            found.append(below(to, f"raw-data/train/{each.name}"))
-            upload(Path(folder) / each.name, found[-1])
-    return found
 
 
 def below(folder: AnyPath, name: str) -> Location:

@@ -1,4 +1,4 @@
-"""Plans a made-up set of millions of files: processor time of each step, and peak memory.
+"""Plans a made-up set of millions of files: processor time and peak memory.
 
     python scripts/bench_planning.py --images 13153500 --classes 19167 --shards 10240
 
@@ -17,51 +17,20 @@ import resource
 import sys
 import tempfile
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from imagenet_prep.datasets import order
 from imagenet_prep.datasets.declarations import MakingOptions
 from imagenet_prep.model import Done, Silent
 from imagenet_prep.recipes import loading
 from imagenet_prep.shards.run import Work, prepare_tasks
-from imagenet_prep.sources import fingerprint
 from imagenet_prep.sources import folders as folders_module
-from imagenet_prep.sources.catalog import Catalog, CatalogBuilder, Remarks
+from imagenet_prep.sources.catalog import CatalogBuilder, Remarks
 from imagenet_prep.storage.layout import Layout
 
-SPENT: Counter[str] = Counter()
-_running: list[tuple[str, float]] = []
-
-
-def timed(where: Any, name: str, step: str) -> None:
-    """Count the processor time of a function as that of one step only."""
-    function = getattr(where, name)
-
-    @functools.wraps(function)
-    def run(*given: Any, **named: Any) -> Any:
-        _switch(step)
-        try:
-            return function(*given, **named)
-        finally:
-            _switch(None)
-
-    setattr(where, name, run)
-
-
-def _switch(step: str | None) -> None:
-    """Start a step within the running one, or end it."""
-    now = time.process_time()
-    if _running:
-        SPENT[_running[-1][0]] += now - _running[-1][1]
-    if step is None:
-        _running.pop()
-    else:
-        _running.append((step, now))
-    if _running:
-        _running[-1] = _running[-1][0], now
+_made_up = 0.0
+"""Processor seconds of making up the listing, which are not counted."""
 
 
 class Here:
@@ -71,10 +40,11 @@ class Here:
 
     def map(self, function: Callable[[Any], Any], tasks: Iterable[Any]) -> Iterator[Any]:
         """Run one task after the other."""
+        global _made_up
         for task in tasks:
-            _switch("(made up)")
+            began = time.process_time()
             value = pickle.dumps(function(task))
-            _switch(None)
+            _made_up += time.process_time() - began
             yield Done(task, pickle.loads(value))
 
 
@@ -105,45 +75,25 @@ def main() -> int:
     empty = functools.partial(folders_module._Found, rows=CatalogBuilder())
     folders_module._Walk.start = lambda self: (empty(remarks=Remarks()), list(folders))  # type: ignore[method-assign]
     folders_module._Walk._below = walk  # type: ignore[method-assign]
-    for where, name, step in (
-        (loading, "find_inputs", "list: join the parts"),
-        (loading, "_decide", "check file name endings"),
-        (loading, "_keep", "check file name endings"),
-        (loading, "_labelled", "label"),
-        (loading, "_catalog", "pick each split"),
-        (fingerprint, "names_and_sizes", "digest the listing"),
-        (Catalog, "stamps_of_containers", "digest the listing"),
-        (order, "shuffled", "shuffle"),
-        (fingerprint.Fingerprints, "of", "fingerprints"),
-        (Catalog, "times", "fingerprints"),
-        (Catalog, "picked", "bring to record order"),
-    ):
-        timed(where, name, step)
-    begun = time.monotonic()
+    wall, began = time.monotonic(), time.process_time()
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "set").mkdir()
         recipe = Path(folder) / "recipe.yaml"
         recipe.write_text(f"source: {{folders: set}}\nshards: {given.shards}\nrecord: inception\n")
-        _switch("the rest")
         planned = loading.load(recipe, None, Here()).cut()  # type: ignore[arg-type]
-        _switch("tasks: make and pickle")
         (split,) = planned.splits
         works = [Work(split, split.plans, 0, in_order=False)]
         sizes = [
             len(pickle.dumps(task)) for task in prepare_tasks(works, Layout(Path(folder)), MakingOptions(), Silent())
         ]
-        _switch(None)
-    _running.clear()
-    made = SPENT.pop("(made up)")
-    for step, seconds in SPENT.items():
-        print(f"{step:28} {seconds:8.2f} s")
+    spent = time.process_time() - began - _made_up
     most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     images = len(split.catalog)
-    print(f"{images:,} images of {given.classes:,} classes in {len(sizes):,} shards: {sum(SPENT.values()):.1f} s of")
+    print(f"{images:,} images of {given.classes:,} classes in {len(sizes):,} shards: {spent:.1f} s of")
     print(
         f"processor time, {most:,.0f} MB at most, {1000 * sum(sizes) / images / 1000:.1f} kB of tasks for 1,000 images;"
     )
-    print(f"not counted: {made:.1f} s to make the listing up; by the clock {time.monotonic() - begun:.0f} s")
+    print(f"not counted: {_made_up:.1f} s to make the listing up; by the clock {time.monotonic() - wall:.0f} s")
     return 0
 
 

@@ -65,22 +65,19 @@ def run(*command: str | Path) -> subprocess.CompletedProcess[str]:
 
 
 def test_every_row_comes_out_with_a_ratio(tmp_path: Path, load: Any) -> None:
-    """The whole program, on very few images: a line a row with a ratio in each, on the terminal and as markdown."""
+    """The whole program, on very few images: a line a row with a ratio in each. Ray takes too long to start."""
+    names = [row.name for row in load("bench").ROWS if row.name != "ray"]
+    words = list(dict.fromkeys(name.partition(",")[0] for name in names))
     few = ["--images", "20", "--repeat", "1", "--warm-up", "0", "--workers", "1", "--no-tensorflow"]
-    page = tmp_path / "table.md"
-    done = run(sys.executable, SCRIPTS / "bench.py", "--dir", tmp_path / "bench", *few, "--markdown", page)
+    done = run(sys.executable, SCRIPTS / "bench.py", "--dir", tmp_path / "bench", *few, "--only", ",".join(words))
     assert done.returncode == 0, done.stderr
     table, _, about = done.stdout.partition("\n\n")
-    lines = table.splitlines()[1:]
-    names = [row.name for row in load("bench").ROWS]
-    assert [re.split(r"  +", line)[0] for line in lines] == names
-    assert all(re.search(r"\b\d+\.\d+ [a-z]", line) for line in lines)
+    cells = [[cell.strip() for cell in line.split("|")[1:]] for line in table.splitlines()[2:]]
+    assert [line[0] for line in cells] == names
+    assert all(re.match(r"\d+\.\d+ [a-z]", line[1]) or re.match(r"\d+\.\d+ [a-z]", line[2]) for line in cells)
     assert about.startswith("21 images; medians; rounds: 1.")
     assert "TensorFlow" not in table
-    assert [line.split(" | ")[0] for line in page.read_text().splitlines()[2 : 2 + len(names)]] == [
-        f"| {name}" for name in names
-    ]
-    assert re.search(r"Processor: .+ CPUs usable.*\n.*Python 3\..*\n.*simplejpeg \d", page.read_text())
+    assert re.search(r"Processor: .+ CPUs usable.*\n.*Python 3\..*\n.*simplejpeg \d", about)
     kept = sorted(path.name for path in existing(tmp_path / "bench", "*"))
     assert kept == ["annotations-20", "images-2", "images-20", "images-6", "rehearsal-20"]
 
@@ -94,7 +91,7 @@ def test_an_earlier_version_takes_its_turn(tmp_path: Path) -> None:
     few = ["--only", "help", "--repeat", "1", "--warm-up", "0", "--against", earlier]
     done = run(sys.executable, SCRIPTS / "bench.py", "--dir", tmp_path / "bench", *few)
     assert done.returncode == 0, done.stderr
-    assert re.search(r"^help .* \d\.\d\d earlier version ", done.stdout, re.MULTILINE)
+    assert re.search(r"^\| help .* \d\.\d\d earlier version ", done.stdout, re.MULTILINE)
     assert re.search(
         r"^help: \d+\.\d+ of the earlier version.s wall time, \d+\.\d+ of its processor time$",
         done.stdout,
@@ -267,18 +264,6 @@ def test_reading_is_measured(
     )
     assert all(re.search(rf"^.*{row}.* \d+\.\d\d$", printed, re.MULTILINE) for row in rows)
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_report_is_measured(browser: object) -> None:
-    """The whole program, on a few images; a page that is larger than it may be is a failure."""
-    few = ["--classes", "3", "--per-class", "2", "--repeat", "1"]
-    done = run(sys.executable, SCRIPTS / "bench_report.py", *few)
-    assert (done.returncode, done.stderr) == (0, "")
-    made, report, *windows = done.stdout.splitlines()
-    assert made == "3 classes, 9 images"
-    assert re.fullmatch(r"report: [\d.]+ s, processor [\d.]+ s; the page: [\d.]+ kB", report)
-    assert [line.split()[0] for line in windows] == ["1280", "390"]
-    assert run(sys.executable, SCRIPTS / "bench_report.py", *few, "--largest", "1000").returncode == 1
 
 
 def test_a_version_is_compared_with_itself(tmp_path: Path) -> None:
