@@ -70,7 +70,7 @@ class RayEngine:
     def map(
         self, function: Callable[[T], R], tasks: Iterable[T], moved: Callable[[T, int], None] | None = None
     ) -> Outcomes[T, R]:
-        """Run ``function`` on every task; closing the iterator begins no other. Cluster tasks report no progress.
+        """Run ``function`` on every task; closing the iterator starts no other. Cluster tasks report no progress.
 
         Raises:
             UsageError: Ray is not installed, or no machine of the cluster can do this work.
@@ -140,7 +140,7 @@ class _Flight(Generic[T, R]):
             yield from self._collect()
 
     def close(self) -> None:
-        """Let no waiting task begin, and give the running ones a little time; Ray ends their workers with this process.
+        """Let no waiting task start, and give the running ones a little time; Ray ends their workers with this process.
 
         ``ray.cancel`` is not used: an answer that crosses it on its way aborts the whole process, Ray 2.5x.
         """
