@@ -134,11 +134,11 @@ def test_a_new_layout_is_a_new_file(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     """A module among the layouts is found and takes the folders that it recognises."""
     (tmp_path / "more").mkdir()
     (tmp_path / "more/toy.py").write_text(
-        "from imagenet_prep.recipes.layouts import CERTAIN, Reading, describe_rest, unlabelled\n"
+        "from imagenet_prep.recipes.layouts import CERTAIN, Reading, class_folders, describe_rest\n"
         "def recognise(inspection):\n"
         "    return Reading(CERTAIN, ('a toy',), 'toys') if inspection.items == ['toy.jpg'] else None\n"
         "def describe(inspection, reading):\n    return describe_rest(inspection, 'toys')\n"
-        "recipe = unlabelled.recipe\n"
+        "recipe = class_folders.LAYOUTS['unlabelled'].recipe\n"
     )
     monkeypatch.setattr(layouts, "__path__", [*layouts.__path__, str(tmp_path / "more")])
     save(tmp_path, "", **{"data/toy.jpg": None})

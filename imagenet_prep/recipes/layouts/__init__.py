@@ -1,16 +1,17 @@
-"""Layouts, the ways in which people keep a set, a module each. An Inspection -> the Choice of one, or what decides.
+"""Layouts, the ways in which people keep a set. An Inspection -> the Choice of one, or what decides.
 
-A module has three functions: ``recognise`` (how sure it is, on what evidence), ``describe`` (what is taken, and what
-is left out and why) and ``recipe``. A new layout is a new module; its name, with hyphens, is what ``--as`` calls it.
+A layout has three functions: ``recognise`` (how sure it is, on what evidence), ``describe`` (what is taken, and what
+is left out and why) and ``recipe``. A new layout is a new module with them; its name, with hyphens, is what ``--as``
+calls it. A module of several related ones has them in ``LAYOUTS``, by name.
 """
 
 from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, cast
+from typing import Any, NamedTuple
 
 from imagenet_prep.errors import InputError, UsageError, all_of
 from imagenet_prep.escaping import command
@@ -92,20 +93,12 @@ class Proposal:
         return bool(self.classes)
 
 
-class FolderLayout(Protocol):
-    """The three functions of a layout's module."""
+class FolderLayout(NamedTuple):
+    """A layout: how sure it is of a folder (None: it can't be this one), the files it takes, and its recipe."""
 
-    @staticmethod
-    def recognise(inspection: Inspection) -> Reading | None:
-        """How sure this layout is of a folder; None if it can't be this one."""
-
-    @staticmethod
-    def describe(inspection: Inspection, reading: Reading) -> Description:
-        """The files that are taken and left out."""
-
-    @staticmethod
-    def recipe(inspection: Inspection, reading: Reading) -> Proposal:
-        """The recipe of this layout."""
+    recognise: Callable[[Inspection], Reading | None]
+    describe: Callable[[Inspection, Reading], Description]
+    recipe: Callable[[Inspection, Reading], Proposal]
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,9 +113,11 @@ class Choice:
 
 def known_layouts() -> dict[str, FolderLayout]:
     """The layouts, by their names."""
-    names = sorted(each.name for each in pkgutil.iter_modules(__path__) if not each.name.startswith("_"))
-    modules = {name: importlib.import_module(f"{__name__}.{name}") for name in names}
-    return {name.replace("_", "-"): cast(FolderLayout, module) for name, module in modules.items()}
+    found: dict[str, FolderLayout] = {}
+    for each in pkgutil.iter_modules(__path__):
+        module = importlib.import_module(f"{__name__}.{each.name}")
+        found |= getattr(module, "LAYOUTS", {each.name.replace("_", "-"): module})
+    return dict(sorted(found.items()))
 
 
 def choose_layout(inspection: Inspection, wanted: str | None = None) -> Choice:

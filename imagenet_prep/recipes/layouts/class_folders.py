@@ -1,4 +1,4 @@
-"""Class folders: a folder a class, below one another's lead, with folders for splits above them or without."""
+"""Class folders, with folders for splits above them or without; or files in any folders, without classes."""
 
 from __future__ import annotations
 
@@ -8,8 +8,17 @@ from dataclasses import dataclass
 from imagenet_prep.errors import InputError
 from imagenet_prep.recipes.inspection import Inspection
 from imagenet_prep.recipes.labels import class_order
-from imagenet_prep.recipes.layouts import LIKELY, POSSIBLE, Description, Proposal, Reading, describe_rest
-from imagenet_prep.recipes.splits import is_image_folder, misread, nested, split_folders
+from imagenet_prep.recipes.layouts import (
+    LIKELY,
+    ONLY_IF_ASKED,
+    POSSIBLE,
+    Description,
+    FolderLayout,
+    Proposal,
+    Reading,
+    describe_rest,
+)
+from imagenet_prep.recipes.splits import is_image_folder, misread, mixed_masks, nested, split_folders
 from imagenet_prep.sources.names import Names
 from imagenet_prep.text import listed, number_of
 
@@ -118,3 +127,37 @@ def faults_of(where: object, shape: Shape, name: str) -> list[InputError]:
             InputError(what, "expected all files in class folders, or none", "move it, or label all in a file")
         )
     return found
+
+
+# files without classes -----------------------------------------------------------------------------------------
+
+
+def _recognise_unlabelled(inspection: Inspection) -> Reading | None:
+    """All files in one folder, or in none."""
+    if not inspection.items:
+        return None
+    shape = shape_of(inspection.items)
+    certainty = ONLY_IF_ASKED if len(shape.files) > 1 or shape.splits else POSSIBLE
+    what = "array" if inspection.content == "array" else "image"
+    evidence = f"{number_of(len(inspection.items), what)} without a class"
+    wrong = mixed_masks(Names.take(inspection.items)) if len(shape.files) < 2 else None
+    hint = f"a recipe can say: {wrong.choice}" if wrong else ""
+    faults = (InputError(f"{inspection.folder}: {wrong.what}", "expected images alone", hint),) if wrong else ()
+    return Reading(certainty, (evidence,), "records without labels", faults)
+
+
+def _describe_unlabelled(inspection: Inspection, reading: Reading) -> Description:
+    """All files."""
+    return describe_rest(inspection, reading.meaning, is_labelled=False)
+
+
+def _propose_unlabelled(inspection: Inspection, reading: Reading) -> Proposal:
+    """Patterns of files."""
+    assert inspection.content is not None
+    return Proposal("files", inspection.content, inspection.items, inspection.lengths)
+
+
+LAYOUTS = {
+    "class-folders": FolderLayout(recognise, describe, recipe),
+    "unlabelled": FolderLayout(_recognise_unlabelled, _describe_unlabelled, _propose_unlabelled),
+}

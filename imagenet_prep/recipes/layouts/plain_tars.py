@@ -1,4 +1,4 @@
-"""Tars: files in tars, with class folders within them or without; tars within a tar are class folders."""
+"""Tars, read in place: with class folders within them or without, tars within a tar too; or a tar a class."""
 
 from __future__ import annotations
 
@@ -9,10 +9,14 @@ from collections.abc import Mapping, Sequence
 from imagenet_prep.errors import InputError
 from imagenet_prep.recipes.columns import Content, is_of
 from imagenet_prep.recipes.inspection import DATA, Inspection, main_content, strange_among, wrong_formats
+from imagenet_prep.recipes.labels import class_order
 from imagenet_prep.recipes.layouts import (
+    CERTAIN,
     LIKELY,
+    ONLY_IF_ASKED,
     POSSIBLE,
     Description,
+    FolderLayout,
     Proposal,
     Reading,
     as_command,
@@ -22,9 +26,11 @@ from imagenet_prep.recipes.layouts import (
 from imagenet_prep.recipes.layouts.class_folders import Shape, faults_of, shape_of
 from imagenet_prep.recipes.splits import counted, suffix_of
 from imagenet_prep.sources.catalog import Catalog
+from imagenet_prep.sources.tars import folder_of_tar
 from imagenet_prep.text import listed, number_of
 
 _SHARD = re.compile(r"[-_. ]*\d+$")
+_WNID = re.compile(r"n\d{8}")
 
 
 def recognise(inspection: Inspection) -> Reading | None:
@@ -141,3 +147,58 @@ def add_members(inspection: Inspection, rest: Description) -> Description:
 
 def _others(archives: Mapping[str, Catalog], content: Content) -> list[str]:
     return [name for listing in archives.values() for name in listing.names if not is_of(content, name)]
+
+
+# a tar a class ------------------------------------------------------------------------------------------------
+
+
+def _recognise_class_tars(inspection: Inspection) -> Reading | None:
+    """Several tars whose files are in no folder."""
+    content = content_of(inspection)
+    if content is None or len(inspection.archives) < 2:
+        return None
+    counts = Counter({_class_of(name): 0 for name in inspection.archives})
+    for name, listing in inspection.archives.items():
+        inside = [each for each in listing.names if is_of(content, each)]
+        if any("/" in each for each in inside):
+            return None
+        counts[_class_of(name)] += len(inside)
+    classes = class_order(counts)
+    are_known = all(map(_WNID.fullmatch, classes))
+    certainty = CERTAIN if are_known else LIKELY if is_class_tars(inspection) else ONLY_IF_ASKED
+    if inspection.items:
+        certainty = ONLY_IF_ASKED
+    evidence = f"{number_of(len(classes), 'tar')}, their names: {listed(classes)}"
+    meaning = f"each tar is a class: {listed(classes)}"
+    value = {name: counts[name] for name in classes if counts[name]}
+    return Reading(certainty, (evidence,), meaning, tuple(formats(inspection, content)), value)
+
+
+def _describe_class_tars(inspection: Inspection, reading: Reading) -> Description:
+    """All files in the tars."""
+    return add_members(inspection, describe_rest(inspection, reading.meaning, alone=list(inspection.archives)))
+
+
+def _propose_class_tars(inspection: Inspection, reading: Reading) -> Proposal:
+    """A source of tars, each as a folder."""
+    content = content_of(inspection)
+    assert content is not None
+    rows = sorted(
+        (f"{_class_of(name)}/{each}", length)
+        for name, listing in inspection.archives.items()
+        for each, length in zip(listing.names, listing.lengths.tolist(), strict=True)
+        if is_of(content, each)
+    )
+    names, lengths = [name for name, _ in rows], [length for _, length in rows]
+    archives = tuple(inspection.archives)
+    return Proposal("tar", content, names, lengths, archives=archives, tar_folders=True, classes=reading.value)
+
+
+def _class_of(name: str) -> str:
+    return folder_of_tar(name.rpartition("/")[2]).rstrip("/")
+
+
+LAYOUTS = {
+    "plain-tars": FolderLayout(recognise, describe, recipe),
+    "class-tars": FolderLayout(_recognise_class_tars, _describe_class_tars, _propose_class_tars),
+}

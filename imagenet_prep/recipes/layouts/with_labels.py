@@ -14,6 +14,7 @@ from imagenet_prep.recipes.layouts import (
     ONLY_IF_ASKED,
     POSSIBLE,
     Description,
+    FolderLayout,
     Proposal,
     Reading,
     as_command,
@@ -115,3 +116,6 @@ def _contradictions(inspection: Inspection, several: list[LabelsFile]) -> tuple[
             hint = f"move one of them out of {inspection.folder}, or write labels: {name} in a recipe"
             return (InputError(what, "expected one labels file", hint),)
     return ()
+
+
+LAYOUTS = {"with-labels": FolderLayout(recognise, describe, recipe)}

@@ -1,16 +1,29 @@
-"""SampleLayout: what the layouts share whose images and labels are in the same files."""
+"""SampleLayout: images and labels in the same files: WebDataset tars, TFRecords, Parquet, arrays of a whole set."""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from imagenet_prep.errors import InputError
+from imagenet_prep.images.arrays import names_in_npz
+from imagenet_prep.recipes.columns import is_of
 from imagenet_prep.recipes.inspection import Inspection
 from imagenet_prep.recipes.labels_search import LabelsFile, class_values
-from imagenet_prep.recipes.layouts import CERTAIN, ONLY_IF_ASKED, Description, Proposal, Reading, describe_rest
+from imagenet_prep.recipes.layouts import (
+    CERTAIN,
+    ONLY_IF_ASKED,
+    Description,
+    FolderLayout,
+    Proposal,
+    Reading,
+    describe_rest,
+)
 from imagenet_prep.recipes.sample_sources import Samples, list_samples, split_of
+from imagenet_prep.recipes.splits import stem_of
 from imagenet_prep.text import listed, number_of
 
 
@@ -112,3 +125,55 @@ def _table(samples: Samples, where: str) -> tuple[LabelsFile, dict[str, int]]:
     counts = Counter(labels or ())
     classes = {table.words.get(label, str(label)): counts[label] for label in sorted(counts)}
     return LabelsFile(where, table, {}, "", labels, range(len(samples.names))), classes
+
+
+# which files they are ------------------------------------------------------------------------------------------
+
+_NAME = re.compile(
+    r"([xy]|images?|labels?|data|targets?)([_-]?(train|test|val|valid|validation|eval|dev|all))?|"
+    r"(train|test|val|valid|validation|eval|dev)([_-]?([xy]|images?|labels?|data|targets?))?",
+    re.IGNORECASE,
+)
+_FEW = 12
+
+
+def _find_arrays(inspection: Inspection) -> Sequence[str]:
+    """IDX files and pickles; a few arrays with the names of images and labels; .npz files that hold several arrays."""
+    if inspection.content not in (None, "array"):
+        return ()
+    several = [name for name in inspection.items if name.lower().endswith(".npz")]
+    inside = _names_in(inspection.folder / several[0]) if several else []
+    few = len(inspection.items) <= _FEW
+    named = few and (not inside if several else all(_NAME.fullmatch(stem_of(name)) for name in inspection.items))
+    held = inspection.holders.get("arrays", ())
+    return [*inspection.items, *held] if len(inside) > 1 or named or held else ()
+
+
+def _names_in(path: Path) -> list[str]:
+    try:
+        with path.open("rb") as file:
+            return names_in_npz(file)
+    except OSError:
+        return []
+
+
+def _find_webdataset(inspection: Inspection) -> Sequence[str]:
+    """All tars, if one holds members such as 1.jpg and 1.cls."""
+    for listing in inspection.archives.values():
+        stems = {name[: -len(end)] for name in listing.names for end in (".cls", ".json", ".txt") if name.endswith(end)}
+        if any(is_of("image", name) and name.rpartition(".")[0] in stems for name in listing.names):
+            return list(inspection.archives)
+    return ()
+
+
+def _layout(kind: str, find: Callable[[Inspection], Sequence[str]]) -> FolderLayout:
+    own = SampleLayout(kind, find)
+    return FolderLayout(own.recognise, own.describe, own.recipe)
+
+
+LAYOUTS = {
+    "array-sets": _layout("arrays", _find_arrays),
+    "parquet": _layout("parquet", lambda inspection: inspection.holders.get("parquet", ())),
+    "tfrecord": _layout("tfrecord", lambda inspection: inspection.holders.get("tfrecord", ())),
+    "webdataset": _layout("webdataset", _find_webdataset),
+}

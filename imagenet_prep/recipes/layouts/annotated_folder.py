@@ -1,4 +1,4 @@
-"""AnnotatedFolder: the images and annotations of an inspected folder, for the layouts coco, voc, yolo and masks."""
+"""AnnotatedFolder: images and their annotations: COCO, Pascal VOC, YOLO, or a folder of masks."""
 
 from __future__ import annotations
 
@@ -9,10 +9,19 @@ from typing import Any
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.recipes.annotating import Annotations, annotate
+from imagenet_prep.recipes.box_files import read_coco
 from imagenet_prep.recipes.inspection import Inspection
-from imagenet_prep.recipes.layouts import CERTAIN, LIKELY, Description, Proposal, Reading, describe_rest
+from imagenet_prep.recipes.layouts import (
+    CERTAIN,
+    LIKELY,
+    Description,
+    FolderLayout,
+    Proposal,
+    Reading,
+    describe_rest,
+)
 from imagenet_prep.recipes.layouts.class_folders import shape_of
-from imagenet_prep.recipes.splits import is_image_folder, is_mask_folder, misread, split_name
+from imagenet_prep.recipes.splits import is_image_folder, is_mask_folder, misread, split_name, stem_of, unmasked
 from imagenet_prep.sources.names import Names
 from imagenet_prep.text import listed, number_of
 
@@ -176,3 +185,83 @@ def _splits(names: Sequence[str]) -> dict[str, str] | None:
     if len(places) < 2:
         return None
     return places if len(set(places.values())) == len(places) else {each: re.sub(r"\W", "-", each) for each in places}
+
+
+# each kind of annotation ---------------------------------------------------------------------------------------
+
+
+def _recognise_coco(inspection: Inspection) -> Reading | None:
+    """A file of boxes that names the images; of several files for the same images, the one called instances."""
+    files = [name for tool, names in inspection.annotations.items() if "COCO" in tool for name in names]
+    if inspection.content != "image" or not files:
+        return None
+    sorts: dict[str, dict[str, str]] = {"boxes": {}, "captions": {}}
+    for name in sorted(files, key=lambda name: ("instances" not in name, name)):
+        if not name.endswith(".json"):
+            continue
+        try:
+            coco = read_coco(inspection.folder / name)
+        except InputError as error:
+            return refuse_annotations(inspection, "boxes", error)
+        if coco.sort and coco.images:
+            sorts[coco.sort].setdefault(coco.images[0].file_name, name)
+    boxes, captions = (sorted(names.values()) for names in sorts.values())
+    if not boxes:
+        return None
+    value = {"coco": boxes, **({"captions": captions} if captions else {})}
+    return recognise_annotations(inspection, "boxes", value, [*boxes, *captions], listed(boxes))
+
+
+def _recognise_yolo(inspection: Inspection) -> Reading | None:
+    """Text files with the names of the images, and a file of the names of classes."""
+    files = [name for tool, names in inspection.annotations.items() if "YOLO" in tool for name in names]
+    stems = set(map(stem_of, inspection.items))
+    labels = [name for name in files if name.endswith(".txt") and stem_of(name) in stems]
+    if inspection.content != "image" or not labels:
+        return None
+    folders = sorted({name.rpartition("/")[0] or "." for name in labels})
+    every = [*files, *(name for names in inspection.others.values() for name in names)]
+    names = [name for name in every if name.endswith((".yaml", ".yml", "classes.txt", "obj.names"))]
+    names.sort(key=lambda name: (not name.endswith((".yaml", ".yml")), not name.endswith("data.yaml")))
+    if not names:
+        what = f"{inspection.folder} has YOLO annotations, and no file of the names of classes"
+        hint = "add data.yaml with names: [...], or classes.txt with a class in each line"
+        return refuse_annotations(inspection, "boxes", InputError(what, "expected one", hint))
+    value = {"yolo": folders, "names": names[0]}
+    return recognise_annotations(inspection, "boxes", value, [*labels, names[0]], listed(folders))
+
+
+def _recognise_voc(inspection: Inspection) -> Reading | None:
+    """XML files with the names of the images."""
+    files = [name for tool, names in inspection.annotations.items() if "Pascal VOC" in tool for name in names]
+    files = [name for name in files if name.lower().endswith(".xml")]
+    if inspection.content != "image" or not files:
+        return None
+    folders = sorted({name.rpartition("/")[0] or "." for name in files})
+    return recognise_annotations(inspection, "boxes", {"voc": folders}, files, listed(folders))
+
+
+_PAIRED = 0.9
+"""The least share of masks that have the name of an image."""
+
+
+def _recognise_masks(inspection: Inspection) -> Reading | None:
+    """A folder with a name of masks, whose PNGs have the names of the images outside of it."""
+    images, masks = images_and_masks(inspection)
+    stems = {unmasked(stem_of(name)) for name in images}
+    paired = [name for name in masks if name.lower().endswith(".png") and unmasked(stem_of(name)) in stems]
+    if inspection.content != "image" or not paired or len(paired) < _PAIRED * len(masks):
+        return None
+    folders = sorted({mask_folder(name) for name in masks})
+    return recognise_annotations(inspection, "mask", {"folder": folders, "match": "stem"}, (), listed(folders))
+
+
+LAYOUTS = {
+    name: FolderLayout(recognise, describe_annotations, propose_annotations)
+    for name, recognise in {
+        "coco": _recognise_coco,
+        "masks": _recognise_masks,
+        "pascal-voc": _recognise_voc,
+        "yolo": _recognise_yolo,
+    }.items()
+}
