@@ -18,8 +18,8 @@ from PIL import Image
 from imagenet_prep.tfrecord.example import BytesList, Feature, Int64List, encode_example
 from imagenet_prep.tfrecord.framing import frame
 
-Labels = Mapping[str, int | str | None]
-"""The label or class of each image by its file name; None for none."""
+Labels = Mapping[str, int | str | tuple[str, ...] | None]
+"""The label or class of each image by its file name, or all its classes; None for none."""
 
 
 def picture(name: str, kind: str = "") -> bytes:
@@ -87,6 +87,7 @@ def images(*names: str) -> dict[str, bytes | None]:
 
 
 FLAT = [f"{number}.jpg" for number in range(6)]
+SEVERAL = dict(zip(FLAT, (("a", "b"), ("b",), ("c", "a"), ("a",), ("b", "c"), ("c",)), strict=True))
 LETTERS = {name: "ab"[number % 2] for number, name in enumerate(FLAT)}
 NUMBERS = {name: 3 + number % 2 for number, name in enumerate(FLAT)}
 CATS = {"cat/c1.jpg": "cat", "cat/c2.jpg": "cat", "dog/d1.jpg": "dog", "dog/d2.png": "dog"}
@@ -223,6 +224,7 @@ def _annotated() -> dict[str, bytes | None]:
 CSV = rows("{n},{l}", header="file,label")
 UNUSUAL = rows("{n},{l}", header="picture,label")
 NESTED = [f"{place}/{name}" for place in ("x", "y") for name in FLAT]
+DEEP = ["animals/cats/tabby/1.jpg", "animals/dogs/pug/2.jpg", "plants/rose/3.jpg"]
 WNIDS = {"n00000001.tar": ["n00000001_1.JPEG", "n00000001_2.JPEG"], "n00000002.tar": ["n00000002_1.JPEG"]}
 WHOLE = {name: name.partition("_")[0] for names in WNIDS.values() for name in names}
 TARS = {name: tarred(_pictures(*names)) for name, names in WNIDS.items()}
@@ -259,6 +261,30 @@ FOLDERS: dict[str, Made] = {
     "nested class folders": refused(
         images("dog/husky/1.jpg", "dog/poodle/2.jpg", "cat/3.jpg"), "dog/husky", "classes: ["
     ),
+    "nested class folders, their ways": refused(images(*DEEP), "--as inner-folders", "--as folder-paths"),
+    "nested class folders, by inner names": taken(
+        images(*DEEP),
+        "pug 1, rose 2, tabby 3",
+        layout="inner-folders",
+        train={"1.jpg": "tabby", "2.jpg": "pug", "3.jpg": "rose"},
+    ),
+    "nested class folders, by paths": taken(
+        images(*DEEP),
+        layout="folder-paths",
+        train={name[-5:]: name[:-6] for name in DEEP},
+    ),
+    "nested class folders in splits, by inner names": taken(
+        images(*(f"{split}/a/{n}/{split}{n}.jpg" for split in ("train", "val") for n in "xy")),
+        layout="inner-folders",
+        train={"trainx.jpg": "x", "trainy.jpg": "y"},
+        validation={"valx.jpg": "x", "valy.jpg": "y"},
+    ),
+    "inner folders of one name": refused(
+        images("a/x/1.jpg", "b/x/2.jpg"),
+        *("a/x and b/x end in the same folder", "--as folder-paths"),
+        layout="inner-folders",
+    ),
+    "nested class folders in a tar": refused({"0.tar": tarred(_pictures(*DEEP))}, "class_folder: inner"),
     "a loose file": refused(images(*CATS, "loose.jpg"), "loose.jpg is in no class folder"),
     "upper case endings": taken(images("a/1.JPG", "b/2.PNG"), train={"1.JPG": "a", "2.PNG": "b"}),
     "a text among classes": taken({**images(*CATS), "README.md": b"hello"}, "1 .md: no image (README.md)", train=TWO),
@@ -291,6 +317,64 @@ FOLDERS: dict[str, Made] = {
     "csv without a header": taken(labelled("labels.csv", rows("{n},{l}")), train=LETTERS),
     "csv without a header, label first": taken(labelled("labels.csv", rows("{l},{n}")), train=LETTERS),
     "semicolons": taken(labelled("labels.csv", CSV.replace(",", ";")), train=LETTERS),
+    # several labels
+    **{
+        f"several labels, {name}": taken(
+            labelled("l.csv", rows("{n},{l}", {n: sign.join(several) for n, several in SEVERAL.items()}, "file,label")),
+            "several labels, with",
+            train=SEVERAL,
+        )
+        for name, sign in (("semicolons", ";"), ("bars", " | "))
+    },
+    "several labels, spaces": refused(
+        labelled("l.csv", rows("{n},{l}", {n: " ".join(several) for n, several in SEVERAL.items()}, "file,label")),
+        *("--as several-labels", "--as with-labels"),
+    ),
+    "several labels, commas, asked": taken(
+        labelled("l.csv", rows('{n},"{l}"', {n: ",".join(several) for n, several in SEVERAL.items()}, "file,label")),
+        layout="several-labels",
+        train=SEVERAL,
+    ),
+    "several labels, a line for each": refused(
+        labelled(
+            "l.csv", "file,label\n" + "".join(f"{n},{each}\n" for n, several in SEVERAL.items() for each in several)
+        ),
+        *("l.csv, line 3", "if an image has several labels", "--as several-labels"),
+    ),
+    "several labels, a line for each, asked": taken(
+        labelled(
+            "l.csv", "file,label\n" + "".join(f"{n},{each}\n" for n, several in SEVERAL.items() for each in several)
+        ),
+        layout="several-labels",
+        train=SEVERAL,
+    ),
+    "several labels, lines that contradict each other": refused(
+        labelled("l.csv", "file,label,size\n" + "".join(f"{n},a,1\n" for n in FLAT) + "0.jpg,b,2\n"),
+        "l.csv, line 8",
+    ),
+    "several labels, JSON lines": taken(
+        labelled(
+            "l.jsonl",
+            rows('{{"file": "{n}", "label": {l}}}', {n: json.dumps(several) for n, several in SEVERAL.items()}),
+        ),
+        train=SEVERAL,
+    ),
+    "several labels, WebDataset": taken(
+        {
+            "0.tar": tarred(
+                _pictures(*FLAT)
+                | {f"{n[0]}.json": json.dumps({"label": several}).encode() for n, several in SEVERAL.items()}
+            )
+        },
+        train=SEVERAL,
+    ),
+    "a vector of zeros and ones": taken(
+        labelled("l.jsonl", rows('{{"file": "{n}", "label": [0, {l}, 1, 1]}}', NUMBERS)), train=dict.fromkeys(FLAT)
+    ),
+    "names of classes with commas": taken(
+        labelled("l.csv", rows('{n},"{l}, {l}us"', LETTERS, "file,label")),
+        train={name: f"{label}, {label}us" for name, label in LETTERS.items()},
+    ),
     "semicolons without a header": taken(labelled("labels.csv", rows("{n};{l}")), train=LETTERS),
     "tsv": taken(labelled("labels.tsv", CSV.replace(",", "\t")), train=LETTERS),
     "tabs in a .txt": taken(labelled("labels.txt", rows("{n}\t{l}")), train=LETTERS),

@@ -70,7 +70,10 @@ def check_split(records: list[Example], labels: Labels) -> None:
     for record in records:
         name = name_of(record)
         label = labels[name]
-        if isinstance(label, int):
+        if isinstance(label, tuple):
+            assert record["image/class/text"] == [each.encode() for each in label]
+            assert record["image/class/label"] == ["abc".index(each) for each in label]
+        elif isinstance(label, int):
             assert record.get("image/class/label", record.get("label")) == [label]
         elif label is not None:
             assert text(record) == label

@@ -44,10 +44,13 @@ OF_CONTENT: dict[Content, dict[str, Kind]] = {
 
 OF_ITEM: dict[str, Kind] = {"filename": "bytes", "path": "bytes", "split": "bytes"}
 OF_CLASS: dict[str, Kind] = {"label": "int64", "class": "bytes", "text": "bytes"}
+OF_CLASSES = {f"{name}.list": kind for name, kind in OF_CLASS.items()}
+"""The columns of files that can have several labels: a file has a value for each."""
+
 RESERVED = frozenset((*OF_ITEM, *OF_CLASS, *_NUMBERS, *OF_CONTENT["image"]))
 """A column of a labels file that has one of these names is reached as ``labels.NAME``."""
 
-_MANY = frozenset({"values", "shape"})
+_MANY = frozenset({"values", "shape", *OF_CLASSES})
 
 
 def is_of(content: Content, name: str) -> bool:
@@ -121,14 +124,14 @@ def wishes(file: RecipeFile) -> list[Wish]:
 
 
 def check_wishes(
-    file: RecipeFile, asked: Collection[Wish], content: Content, is_labelled: bool, extra: Collection[str]
+    file: RecipeFile, asked: Collection[Wish], content: Content, of_class: Mapping[str, Kind], extra: Collection[str]
 ) -> None:
     """Compare the recipe's features with the existing columns; ``extra`` are those of the labels file.
 
     Raises:
         UsageError: there is no such column, or it can't be of that type.
     """
-    known = available(content, is_labelled)
+    known = available(content, of_class)
     for wish in asked:
         key = ("record", wish.feature)
         if wish.column in extra:
@@ -141,9 +144,9 @@ def check_wishes(
             raise file.fault(key, f"{wish.column} can't be {wish.kind}", f"expected {' or '.join(kinds)}")
 
 
-def available(content: Content, is_labelled: bool) -> dict[str, Kind]:
-    """The columns that an item has, without those of a labels file."""
-    return {**OF_ITEM, **(OF_CLASS if is_labelled else {}), **OF_CONTENT[content]}
+def available(content: Content, of_class: Mapping[str, Kind]) -> dict[str, Kind]:
+    """The columns that an item has, without those of a labels file; ``of_class`` are those of its labels."""
+    return {**OF_ITEM, **of_class, **OF_CONTENT[content]}
 
 
 def _instead(column: str, known: Mapping[str, Kind], extra: Collection[str], content: Content) -> tuple[str, str]:
@@ -157,9 +160,9 @@ def _instead(column: str, known: Mapping[str, Kind], extra: Collection[str], con
     return expected, f"content is {content}: {column} is a column of {other}" if other else ""
 
 
-def builtin(wish: Wish, content: Content, is_labelled: bool) -> Mapped:
+def builtin(wish: Wish, content: Content, of_class: Mapping[str, Kind]) -> Mapped:
     """A feature of a column that is not of the labels file."""
-    kind = wish.kind or available(content, is_labelled)[wish.column]
+    kind = wish.kind or available(content, of_class)[wish.column]
     return Mapped(wish.feature, wish.column, kind, wish.optional, wish.column in _MANY)
 
 
@@ -171,21 +174,22 @@ def promise(features: Collection[Mapped]) -> dict[str, dict[str, Any]]:
     }
 
 
-def usual(content: Content, is_labelled: bool, is_rescaled: bool) -> list[Wish]:
+def usual(content: Content, of_class: Mapping[str, Kind], is_rescaled: bool) -> list[Wish]:
     """The features of a record where the recipe names none."""
+    label, _, text = of_class or ("", "", "")
     if content == "image":
         columns = {f"image/{name}": name for name in ("encoded", "format", "height", "width", "channels")}
         columns["image/filename"] = "path"
-        if is_labelled:
-            columns |= {"image/class/label": "label", "image/class/text": "text"}
+        if of_class:
+            columns |= {"image/class/label": label, "image/class/text": text}
     elif content == "pixels":
         names = {"values": "values"} if is_rescaled else {"image_raw": "raw"}
         columns = {**names, "height": "height", "width": "width", "depth": "depth", "filename": "path"}
     else:
         names = {"values": "values"} if is_rescaled else {"raw": "raw", "dtype": "dtype"}
         columns = {**names, "shape": "shape", "filename": "path"}
-    if is_labelled and content != "image":
-        columns["label"] = "label"
+    if of_class and content != "image":
+        columns["label"] = label
     return [Wish(feature, column, None, optional=False) for feature, column in columns.items()]
 
 
@@ -209,24 +213,33 @@ def extra_columns(
     table = labelled.table
     extra = {column_name(name): name for name in table.columns} if table is not None else {}
     objects = {name: FEATURES[name] for name in annotations.columns if name not in extra}
+    of_class = OF_CLASSES if labelled.several else OF_CLASS if labelled.is_labelled else {}
     if file.recipe.record is None:
-        asked = usual(content, labelled.is_labelled, file.recipe.min_val is not None)
+        asked = usual(content, of_class, file.recipe.min_val is not None)
         asked += [Wish(name, name, None, optional=True) for name in extra]
         asked += [Wish(each.name, name, None, optional=False) for name, each in objects.items()]
     else:
         asked = wishes(file)
-    check_wishes(file, asked, content, labelled.is_labelled, (*extra, *objects))
+    check_wishes(file, asked, content, of_class, (*extra, *objects))
     features: list[Mapped] = []
-    values = dict(annotations.values)
+    values = dict(annotations.values) | _of_several(labelled)
     for wish in asked:
         if wish.column in extra:
             features.append(_from_table(file, wish, extra[wish.column], labelled, annotations.listing, values))
         elif wish.column in objects:
             features.append(_of_objects(file, wish))
         else:
-            features.append(builtin(wish, content, labelled.is_labelled))
+            features.append(builtin(wish, content, of_class))
     features.sort(key=lambda each: each.feature.encode())
     return Extra(tuple(features), values)
+
+
+def _of_several(labelled: Labelled) -> dict[str, list[Any]]:
+    """The values of OF_CLASSES by row of the listing; none if each file has one label."""
+    classes = labelled.classes
+    each_has = zip(OF_CLASSES, (classes.numbers, classes.names, classes.texts), strict=True)
+    found = {column: [[those[label - 1] for label in row] for row in labelled.several] for column, those in each_has}
+    return found if labelled.several else {}
 
 
 def _of_objects(file: RecipeFile, wish: Wish) -> Mapped:

@@ -14,7 +14,7 @@ import numpy as np
 from imagenet_prep.errors import InputError
 from imagenet_prep.recipes import rules
 from imagenet_prep.recipes.inputs import Inputs, need_file
-from imagenet_prep.recipes.labels_file import LabelsFault, LabelTable, form_of, match, parse_labels, typed
+from imagenet_prep.recipes.labels_file import LabelsFault, LabelTable, flat_labels, form_of, match, parse_labels, typed
 from imagenet_prep.recipes.recipe_file import RecipeFile
 from imagenet_prep.recipes.splits import Division, misread, nested
 from imagenet_prep.sources.catalog import Catalog
@@ -27,7 +27,10 @@ from imagenet_prep.text import listed, number_of
 
 @dataclass(frozen=True, slots=True)
 class Labelled:
-    """Labels by row of the listing (0: none; -1: left out), and the table's row of each file (-1: none)."""
+    """Labels by row of the listing (0: none; -1: left out), and the table's row of each file (-1: none).
+
+    ``several`` are the labels of each row, from 1, where a file can have more than one; ``labels`` are 0 then.
+    """
 
     classes: Classes
     labels: Column
@@ -35,6 +38,7 @@ class Labelled:
     table_path: AnyPath | None = None
     table_rows: array[int] = field(default_factory=lambda: array("q"))
     notes: tuple[str, ...] = ()
+    several: Sequence[Sequence[int]] = ()
 
     @property
     def is_labelled(self) -> bool:
@@ -59,7 +63,8 @@ def read_table(file: RecipeFile, root: AnyPath) -> tuple[LabelTable, AnyPath] | 
     try:
         label = None if labels.label is True else labels.label
         form = labels.format or form_of(labels.file)
-        table = parse_labels(read_plain(path), form, labels.path, label, header=labels.header)
+        content, several = read_plain(path), labels.several or ""
+        table = parse_labels(content, form, labels.path, label, header=labels.header, several=several)
     except LabelsFault as fault:
         raise _at(f"{path}, line {fault.line}", fault) from fault
     if not table.paths:
@@ -103,7 +108,7 @@ def label_by_table(
     if table.labels is None:
         labels = np.array([0 if row >= 0 else -1 for row in rows], np.int32)
         return Labelled(Classes(), labels, table, path, rows, tuple(notes))
-    classes, by_row = _numbered(file, table, path, given, first)
+    classes, by_row, several = _numbered(file, table, path, given, first)
     labels = np.array([by_row[row] if row >= 0 else -1 for row in rows], np.int32)
     said = rules.labels_of(file)
     for row, label in enumerate(labels.tolist()):
@@ -111,7 +116,9 @@ def label_by_table(
             labels[row] = -1
         elif label == 0:
             raise at_line(path, LabelsFault(table.lines[rows[row]], f"no label for {listing.names[row]}"), table)
-    return Labelled(classes, labels, table, path, rows, tuple(notes))
+    if several:
+        labels, several = np.minimum(labels, 0), [several[row] if row >= 0 else [] for row in rows]
+    return Labelled(classes, labels, table, path, rows, tuple(notes), several)
 
 
 def _matched(
@@ -148,29 +155,48 @@ def _matched(
 
 def _numbered(
     file: RecipeFile, table: LabelTable, path: AnyPath, given: Classes | None, first: int
-) -> tuple[Classes, list[int]]:
-    """The classes of a table, and each row's label from 1; 0 where the label is empty."""
+) -> tuple[Classes, list[int], list[list[int]]]:
+    """The classes of a table, each row's label from 1, 0 where the label is empty; and its labels, if it has several.
+
+    A row of several has 1 for its label.
+    """
     assert table.labels is not None
+    lines: Sequence[int] = table.lines
     try:
-        kind, values = typed(table.labels, table.lines, table.is_text)
-        if kind == "float" or any(isinstance(value, list) for value in values):
-            line = next(n for v, n in zip(values, table.lines, strict=True) if isinstance(v, (float, list)))
+        kind, values = typed(table.labels, lines, table.is_text)
+        if kind == "float":
+            line = next(n for v, n in zip(values, lines, strict=True) if v is not None)
             way = "source: {..., label: false}" if table.of_samples else "labels: {label: false}"
             raise LabelsFault(line, f"a label that is not a class: to keep it as a column, write {way}")
+        lists = [flat_labels([each]) for each in values] if table.is_several else []
+        if again := next((n for each, n in zip(lists, lines, strict=False) if len(set(each)) < len(each)), 0):
+            raise LabelsFault(again, "a label is there twice: expected each once")
+        if lists:
+            lines = [line for each, line in zip(lists, lines, strict=True) for _ in each]
+        flat = flat_labels(values) if lists else values
+        if kind == "int64" and given is None:
+            classes, labels = _by_number(file, flat, table.words, path)
+        else:
+            named = flat if kind != "int64" or given is None else _by_position(flat, lines, given, first)
+            classes, labels = _by_name(named, lines, given, first)
     except LabelsFault as fault:
         raise at_line(path, fault, table) from fault
-    if kind == "int64" and given is None:
-        return _by_number(file, values, table.words, path)
-    if kind == "int64" and given is not None:
-        known = dict(enumerate(given.names, first))
-        names = [known.get(value) for value in values]
-        wrong = next((row for row, value in enumerate(values) if value is not None and names[row] is None), None)
-        if wrong is not None:
+    if not lists:
+        return classes, labels, []
+    every = iter(labels)
+    return classes, [int(each is not None) for each in values], [list(itertools.islice(every, len(e))) for e in lists]
+
+
+def _by_position(values: Sequence[Any], lines: Sequence[int], given: Classes, first: int) -> list[str | None]:
+    """The names of the classes at these places of the recipe's list."""
+    known = dict(enumerate(given.names, first))
+    for value, line in zip(values, lines, strict=True):
+        if value is not None and value not in known:
             top = first + len(given.names) - 1
-            reason = f"label {values[wrong]}, expected {first} to {top}: set first_label if they start elsewhere"
-            raise at_line(path, LabelsFault(table.lines[wrong], reason), table)
-        values = names
-    return _by_name(values, table, path, given, first)
+            raise LabelsFault(
+                line, f"label {value}, expected {first} to {top}: set first_label if they start elsewhere"
+            )
+    return [known.get(value) for value in values]
 
 
 def _by_number(
@@ -189,14 +215,14 @@ def _by_number(
 
 
 def _by_name(
-    values: Sequence[Any], table: LabelTable, path: AnyPath, given: Classes | None, first: int
+    values: Sequence[Any], lines: Sequence[int], given: Classes | None, first: int
 ) -> tuple[Classes, list[int]]:
     found = sorted({value for value in values if value is not None}, key=str.encode)
     classes = given or numbered(found, found, first)
     place = {name: label for label, name in enumerate(classes.names, 1)}
-    for value, line in zip(values, table.lines, strict=True):
+    for value, line in zip(values, lines, strict=True):
         if value is not None and value not in place:
-            raise at_line(path, LabelsFault(line, f"{value!r} is not among the classes of the recipe"), table)
+            raise LabelsFault(line, f"{value!r} is not among the classes of the recipe")
     return classes, [place.get(value, 0) for value in values]
 
 
@@ -216,12 +242,16 @@ def label_by_folder(
     A file that is in no class folder, or in one that is not among the recipe's classes, is added to the ``obstacles``
     of the inputs, and so are folders that would be misread as classes. A folder without a file is skipped, with a note.
     """
-    files = _Files(listing, divisions)
+    assert file.recipe.source is not None
+    files = _Files(listing, divisions, file.recipe.source.class_folder)
+    if files.same:
+        what = f"{inputs.origin}: {' and '.join(files.same)} end in the same folder"
+        inputs.obstacles.append(InputError(what, "expected one folder of each name", "write class_folder: path"))
     _refuse_loose(inputs, listing, files)
     present = set(files)
     found = class_order(present)
     classes = given or numbered(found, found, first)
-    notes = _passed(inputs, divisions, present)
+    notes = _passed(inputs, divisions, files.tops)
     if given is None:
         if inner := nested(files.deep()):
             notes.append(f"the first folder is the class: {listed(inner)} are only told apart by their paths")
@@ -246,21 +276,29 @@ class _Files(Mapping[str, Sequence[str]]):
     """The files of each class folder, by their paths from there; found on request.
 
     ``runs`` are by class the divisions and places there, from one to another, that hold its files. ``loose`` are rows
-    that are in no folder, each with what comes before the class.
+    that are in no folder, each with what comes before the class. ``tops`` are the first folders, ``same`` two paths
+    that would be one class. ``kind``: the class is the first folder, the inner one, or the path of all.
     """
 
-    def __init__(self, listing: Catalog, divisions: Sequence[Division]) -> None:
-        self._listing, self._divisions = listing, divisions
+    def __init__(self, listing: Catalog, divisions: Sequence[Division], kind: str) -> None:
+        self._listing, self._divisions, self._kind = listing, divisions, kind
+        self.tops: set[str] = set()
+        self.same: tuple[str, ...] = ()
+        paths: dict[str, str] = {}
         self.runs: dict[str, list[tuple[Division, int, int]]] = {}
         self.loose: list[tuple[int, str]] = []
         self._deep: dict[str, None] = {}
         for division in divisions:
-            for places, folder, slashes in listing.names.folders(division.rows, division.lead):
-                if folder is None:
+            for places, path, slashes in listing.names.folders(division.rows, division.lead, whole=kind != "first"):
+                if path is None:
                     self.loose.append((division.rows[places.start], division.lead))
                     continue
+                folder = path.rpartition("/")[2] if kind == "inner" else path
+                if paths.setdefault(folder, path) != path:
+                    self.same = (paths[folder], path)
+                self.tops.add(path.partition("/")[0])
                 self.runs.setdefault(folder, []).append((division, places.start, places.stop))
-                if slashes > division.lead.count("/") + 1:
+                if kind == "first" and slashes > division.lead.count("/") + 1:
                     self._deep[folder] = None
 
     def __len__(self) -> int:
@@ -270,11 +308,10 @@ class _Files(Mapping[str, Sequence[str]]):
         return iter(self.runs)
 
     def __getitem__(self, folder: str) -> list[str]:
-        return [
-            self._listing.names[row].removeprefix(division.lead).removeprefix(f"{folder}/")
-            for division, start, stop in self.runs[folder]
-            for row in division.rows[start:stop]
-        ]
+        rows = ((each, row) for each, start, stop in self.runs[folder] for row in each.rows[start:stop])
+        if self._kind != "first":
+            return [self._listing.names[row].rpartition("/")[2] for _, row in rows]
+        return [self._listing.names[row].removeprefix(each.lead).removeprefix(f"{folder}/") for each, row in rows]
 
     def first(self, folder: str) -> str:
         """The name of the first file of a class."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import contextlib
 import csv
+import dataclasses
 import io
 import itertools
 import json
@@ -28,6 +29,9 @@ PATHS = ("path", "filename", "file", "image")
 
 LABELS = ("label", "class")
 """The same for the labels."""
+
+LINES = "lines"
+"""A file has several labels: a line for each."""
 
 _INT = re.compile(r"-?(0|[1-9]\d*)")
 _FLOAT = re.compile(r"[-+]?(\d+(\.\d*)?|\.\d+)([eE][-+]?\d+)?")
@@ -62,6 +66,11 @@ class LabelTable:
     words: Mapping[int, str] = field(default_factory=dict)
     of_samples: bool = False
 
+    @property
+    def is_several(self) -> bool:
+        """Whether a file may have several labels."""
+        return any(isinstance(each, list) for each in self.labels or ())
+
     def place(self, path: object, line: int) -> str:
         """A line of the file, or the sample of that number, for messages."""
         return f"sample {self.paths[line - 1]}" if self.of_samples else f"{path}, line {line}"
@@ -75,7 +84,13 @@ def form_of(name: str) -> Form:
 
 
 def parse_labels(
-    content: bytes, form: Form, path: str | None = None, label: str | bool | None = None, *, header: bool = True
+    content: bytes,
+    form: Form,
+    path: str | None = None,
+    label: str | bool | None = None,
+    *,
+    header: bool = True,
+    several: str = "",
 ) -> LabelTable:
     """The table of a labels file.
 
@@ -85,6 +100,7 @@ def parse_labels(
         path: the column of paths; by default one of ``PATHS``.
         label: the column of labels; by default one of ``LABELS`` if it is there; False for none.
         header: whether the first line names the columns. Without one they are "1", "2" and so on: a path and a label.
+        several: how a file has several labels: what is between them, or ``LINES``; "": each has one, or a list.
 
     Raises:
         LabelsFault: a line can't be understood, or a path occurs twice.
@@ -96,6 +112,8 @@ def parse_labels(
         if not header:
             path, label = path or "1", "2" if label is None and "2" in found[1] else label
         table = _tabulated(*found, path, label, is_text=form != "jsonl")
+    if several and table.labels is not None:
+        table = _split(table, several)
     _refuse_twice(table)
     return table
 
@@ -255,6 +273,30 @@ def _tabulated(
     return LabelTable(paths, lines, None if label_column is None else columns.pop(label_column), columns, is_text)
 
 
+def _split(table: LabelTable, several: str) -> LabelTable:
+    """The table with a list of labels in each row: of the parts of a cell, or of all lines of a path."""
+    assert table.labels is not None
+    if several != LINES:
+        parts = [() if label is None else map(str.strip, str(label).split(several)) for label in table.labels]
+        return dataclasses.replace(table, labels=[[*filter(None, each)] or None for each in parts])
+    rows: dict[str, list[int]] = {}
+    for row, path in enumerate(table.paths):
+        rows.setdefault(path, []).append(row)
+    for name, values in table.columns.items():
+        for each in rows.values():
+            if other := next((row for row in each if values[row] != values[each[0]]), 0):
+                reason = f"{name} is {values[other]}, and {values[each[0]]} in line {table.lines[each[0]]}"
+                raise LabelsFault(table.lines[other], f"{reason}: expected one for all labels of a file")
+    firsts = [each[0] for each in rows.values()]
+    return dataclasses.replace(
+        table,
+        paths=[*rows],
+        lines=[table.lines[row] for row in firsts],
+        labels=[[table.labels[row] for row in each if table.labels[row]] or None for each in rows.values()],
+        columns={name: [values[row] for row in firsts] for name, values in table.columns.items()},
+    )
+
+
 def _column(header: Sequence[str], wanted: str | None, usual: Sequence[str], what: str) -> str:
     found = next((name for name in ([wanted] if wanted else usual) if name in header), None)
     if found is None:
@@ -352,8 +394,8 @@ def typed(
     kind = kind or _narrowest(values, lines, is_text)
     if is_text:  # each once; where one is at fault, its line is looked for below
         with contextlib.suppress(LabelsFault):
-            known = {each: None if each is None else _single(each, 0, kind, is_text) for each in set(values)}
-            return kind, [known[value] for value in values]
+            known = {None: None, **{each: _single(each, 0, kind, is_text) for each in set(flat_labels(values))}}
+            return kind, [[known[e] for e in each] if isinstance(each, list) else known[each] for each in values]
     return kind, [
         None if value is None else _converted(value, line, kind, is_text)
         for value, line in zip(values, lines, strict=True)
@@ -362,7 +404,7 @@ def typed(
 
 def _narrowest(values: Sequence[Any], lines: Sequence[int], is_text: bool) -> Kind:
     if is_text:
-        kinds = {_kind(each, 0, is_text) for each in set(values) if each is not None}
+        kinds = {_kind(each, 0, is_text) for each in set(flat_labels(values))}
     else:
         kinds = {_kind(each, line, is_text) for value, line in zip(values, lines, strict=True) for each in _flat(value)}
     if "bytes" in kinds:
@@ -375,6 +417,11 @@ def _narrowest(values: Sequence[Any], lines: Sequence[int], is_text: bool) -> Ki
 
 def _flat(value: Any) -> Iterable[Any]:
     return value if isinstance(value, list) else () if value is None else (value,)
+
+
+def flat_labels(labels: Iterable[Any]) -> list[Any]:
+    """The labels of all lists and single values; None is none."""
+    return list(itertools.chain.from_iterable(map(_flat, labels)))
 
 
 def _kind(value: Any, line: int, is_text: bool) -> Kind:

@@ -12,8 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from imagenet_prep.errors import InputError
+from imagenet_prep.escaping import command
 from imagenet_prep.recipes.labels_file import (
     LABELS,
+    LINES,
     PATHS,
     Form,
     LabelsFault,
@@ -75,9 +77,12 @@ def last_names(items: Iterable[str]) -> frozenset[str]:
 
 
 def judge_labels(
-    folder: Path, where: str, items: Sequence[str], known: frozenset[str]
+    folder: Path, where: str, items: Sequence[str], known: frozenset[str], several: str = ""
 ) -> LabelsFile | LabelsRefusal | None:
-    """A file as labels of the images, whose ``last_names`` are known; None if it names no image."""
+    """A file as labels of the images, whose ``last_names`` are known; None if it names no image.
+
+    ``several``: how it gives an image more than one, as for ``parse_labels``.
+    """
     path = _place(folder, where)
     try:
         content = path.read_bytes()
@@ -86,6 +91,7 @@ def judge_labels(
     reading: _Form | None = None
     try:
         reading = _probe(content, where, known)
+        reading.several = several
         table = _parse(content, reading, known)
     except (LabelsFault, RecursionError) as fault:
         line = fault.line if isinstance(fault, LabelsFault) else 1
@@ -93,6 +99,9 @@ def judge_labels(
         if not mentions_half(path, known):
             return None
         hint = f"correct that line and run init again; or move {path} away"
+        lines = None if several else judge_labels(folder, where, items, known, LINES)
+        if isinstance(lines, LabelsFile) and lines.has_labels:
+            hint += f"; or, if an image has several labels: {command('init', folder, (('as', 'several-labels'),))}"
         return LabelsRefusal(
             where, InputError(f"{path}, line {line}: {reason}", "expected a file and its label", hint), True
         )
@@ -151,6 +160,7 @@ class _Form:
     path: str | None = None
     column: str = ""
     label: str | None = None
+    several: str = ""
 
 
 def _probe(content: bytes, where: str, known: frozenset[str]) -> _Form:
@@ -190,7 +200,7 @@ def _parse(content: bytes, reading: _Form, known: frozenset[str]) -> LabelTable 
         LabelsFault: a line can't be understood, or a path occurs twice.
     """
     if reading.form in ("lines", "words"):
-        table = parse_labels(content, reading.form)
+        table = parse_labels(content, reading.form, several=reading.several)
         return table if any(_last(path) in known for path in table.paths) else None
     columns = read_rows(content, reading.form, header=reading.header)[1]
     hits = {
@@ -208,10 +218,11 @@ def _parse(content: bytes, reading: _Form, known: frozenset[str]) -> LabelTable 
         label = "1" if len(columns) == 2 else False
     if reading.header and not set(LABELS) & set(columns):
         label = reading.label = next((name for name in columns if name.lower() in LABELS and name != best), None)
-    table = parse_labels(content, reading.form, reading.path, label, header=reading.header)
+    several = reading.several
+    table = parse_labels(content, reading.form, reading.path, label, header=reading.header, several=several)
     if reading.label and class_values(table) is None:
         reading.label = None
-        return parse_labels(content, reading.form, reading.path)
+        return parse_labels(content, reading.form, reading.path, several=several)
     return table
 
 
@@ -284,6 +295,8 @@ def _options(where: str, table: LabelTable, reading: _Form) -> dict[str, str | b
         found["path"] = reading.path
     if reading.label is not None:
         found["label"] = reading.label
+    if reading.several:
+        found["several"] = reading.several
     if table.labels is not None and class_values(table) is None:
         found["label"] = False
     return found
@@ -316,9 +329,23 @@ def _fault(
 
 
 def class_values(table: LabelTable) -> list[Any] | None:
-    """The labels of a table, if they can be classes."""
+    """The labels of a table, if they can be classes: in a list, each is once."""
     with contextlib.suppress(LabelsFault):
         kind, values = typed(table.labels or (), table.lines if table.labels else (), table.is_text)
-        if table.labels is not None and kind != "float" and not any(isinstance(value, list) for value in values):
+        lists = (value for value in values if isinstance(value, list))
+        if table.labels is not None and kind != "float" and all(len(set(each)) == len(each) for each in lists):
             return values
     return None
+
+
+def separator_of(table: LabelTable) -> tuple[str, bool]:
+    """The sign between several labels in the cells of a table, and whether that is sure; "" without a sign of several.
+
+    A semicolon or a bar is sure if a part is in two cells; commas and spaces may be in the name of a class.
+    """
+    cells = {each for each in table.labels or () if isinstance(each, str)}
+    for sign in (";", "|", ",", " "):
+        parts = [part.strip() for cell in cells for part in cell.split(sign)]
+        if len(parts) > len(cells) and (sign in ";|" or len(cells) > len(set(parts))):
+            return sign, sign in ";|" and len(parts) > len(set(parts))
+    return "", False

@@ -175,12 +175,16 @@ def _labelled(file: RecipeFile, inputs: Inputs, listing: Catalog, root: Path, co
     if file.recipe.record is None:
         is_plain = has_labels and not (table is not None and table[0].columns) and file.recipe.mask is None
         is_plain = is_plain and file.recipe.boxes is None and not file.recipe.keep
+        is_plain = is_plain and not (table is not None and table[0].is_several)
         is_inception = content == "image" and is_plain and not (file.recipe.source and file.recipe.source.arrays)
     else:
         is_inception = file.recipe.record == "inception"
     if is_inception and not has_labels:
         hint = "expected class folders, or a file that `labels` names"
         raise file.fault(("record",), "Inception's records need labels", hint)
+    if table is not None and table[0].is_several and (is_inception or file.recipe.stratified):
+        key = "record" if is_inception else "stratified"
+        raise file.fault((key,), "files have several labels", "expected one label each, or no such key")
     divisions, notes = divide(file, inputs, listing, root, int(in_folders))
     first = first_label(file, is_inception=is_inception)
     given = given_classes(file, root, first)
@@ -240,8 +244,10 @@ def _catalog(
 
 def _classes_in(division: Division, labelled: Labelled) -> list[str]:
     """The classes that the files of a split have, in order."""
-    labels = np.unique(labelled.labels[places_of(division.rows)])
-    return [labelled.classes.names[label - 1] for label in labels.tolist() if label > 0]
+    labels = set(np.unique(labelled.labels[places_of(division.rows)]).tolist())
+    if labelled.several:
+        labels = {label for row in division.rows for label in labelled.several[row]}
+    return [labelled.classes.names[label - 1] for label in sorted(labels) if label > 0]
 
 
 def _check_expected(file: RecipeFile, divisions: Sequence[Division], labelled: Labelled) -> None:

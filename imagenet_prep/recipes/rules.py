@@ -64,33 +64,34 @@ def check_source(file: RecipeFile) -> None:
     if len(given) != 1:
         what = f"{' and '.join(given)} at once" if given else "nothing in it"
         raise file.fault(("source",), what, f"expected one of {', '.join(names)}")
-    if recipe.source.tar_folders and recipe.source.tar is None:
+    _check_source_options(file, recipe.source, given[0])
+    if given[0] in ("files", "manifest") and recipe.classes is not None and recipe.labels is None:
+        raise file.fault(("classes",), "there are no labels", "expected a file that `labels` names, or class folders")
+
+
+def _check_source_options(file: RecipeFile, source: Source, kind: str) -> None:
+    if source.tar_folders and kind != "tar":
         raise file.fault(("source", "tar_folders"), "there is no tar", "expected it next to source.tar only")
-    if recipe.source.label is not None and given[0] not in SAMPLES:
-        raise file.fault(("source", "label"), f"{given[0]} has no labels of its own", f"expected {', '.join(SAMPLES)}")
-    for split in getattr(recipe.source, given[0]) if isinstance(getattr(recipe.source, given[0]), dict) else ():
+    if source.class_folder != "first" and kind not in ("folders", "tar"):
+        raise file.fault(("source", "class_folder"), f"{kind} has no class folders", "expected folders or tar")
+    if source.label is not None and kind not in SAMPLES:
+        raise file.fault(("source", "label"), f"{kind} has no labels of its own", f"expected {', '.join(SAMPLES)}")
+    said = getattr(source, kind)
+    for split in said if isinstance(said, dict) else ():
         if not SPLIT_NAME.fullmatch(split):
-            raise file.fault(("source", given[0], split), *_NO_SPLIT_NAME)
-    is_flat = recipe.source.files is not None or recipe.source.manifest is not None
-    if is_flat:
-        _check_flat(file)
+            raise file.fault(("source", kind, split), *_NO_SPLIT_NAME)
 
 
 def source_keys() -> list[str]:
     """The kinds of sources, by their keys."""
     from imagenet_prep.recipes.schema import Source
 
-    return [name for name in Source.__struct_fields__ if name not in ("tar_folders", "label")]
+    return [name for name in Source.__struct_fields__ if name not in ("tar_folders", "class_folder", "label")]
 
 
 def source_key(source: Source) -> str:
     """The one kind of source that a recipe names."""
     return next(name for name in source_keys() if getattr(source, name) is not None)
-
-
-def _check_flat(file: RecipeFile) -> None:
-    if file.recipe.classes is not None and file.recipe.labels is None:
-        raise file.fault(("classes",), "there are no labels", "expected a file that `labels` names, or class folders")
 
 
 def _one_of(file: RecipeFile, keys: tuple[str, ...], what: str) -> None:

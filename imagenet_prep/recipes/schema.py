@@ -14,7 +14,7 @@ BySplit = Text | list[Text] | dict[str, Paths]
 
 
 class Source(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Where the items are: one of the first nine. The last three say more of some of them."""
+    """Where the items are: one of the first nine. The others say more of some of them."""
 
     folders: Text | None = None
     files: Paths | None = None
@@ -26,6 +26,7 @@ class Source(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     arrays: BySplit | None = None
     imagenet: Literal[True] | None = None
     tar_folders: bool = False
+    class_folder: Literal["first", "inner", "path"] = "first"
     label: Text | Literal[False] | None = None
 
 
@@ -37,6 +38,7 @@ class Labels(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     label: Text | bool | None = None
     format: Literal["lines", "words", "csv", "tsv", "jsonl"] | None = None
     header: bool = True
+    several: Text | None = None
     missing: Literal["error", "ignore"] = "error"
     unlabelled: Literal["error", "skip"] = "error"
 

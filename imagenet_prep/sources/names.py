@@ -129,10 +129,11 @@ class Names(Sequence[str]):
         start = self.find(lead.encode())
         return range(start, self.find(f"{lead[:-1]}0".encode(), start))
 
-    def folders(self, rows: Rows, lead: str) -> Iterator[tuple[range, str | None, int]]:
+    def folders(self, rows: Rows, lead: str, *, whole: bool = False) -> Iterator[tuple[range, str | None, int]]:
         """Runs of consecutive rows that share a folder after ``lead``, with which all names start.
 
-        Each run has its folder (None for a single name in no folder) and the maximum number of slashes in a name.
+        Each run has its folder (None for a single name in no folder) and the maximum number of slashes in a name. The
+        folder is the first one, or with ``whole`` the path of all.
         """
         behind = len(lead.encode())
         start, folder, most = 0, b"", 0  # of the current run
@@ -140,10 +141,11 @@ class Names(Sequence[str]):
             part = rows[block.start : block.stop]
             names = self.slices(part) if isinstance(part, range) and part.step == 1 else self._any(part)
             for place, name in enumerate(names, block.start):
-                if not folder or not name.startswith(folder, behind):
+                is_deeper = whole and name.find(b"/", behind + len(folder)) >= 0
+                if not folder or is_deeper or not name.startswith(folder, behind):
                     if place > start:
                         yield range(start, place), _folder(folder), most
-                    folder = name[behind : name.find(b"/", behind) + 1]
+                    folder = name[behind : (name.rfind(b"/") if whole else name.find(b"/", behind)) + 1]
                     start, most = place, 0
                 most = max(most, name.count(b"/"))
         if len(rows) > start:

@@ -14,9 +14,10 @@ from pathlib import Path
 from imagenet_prep.errors import InputError, PrepError, UsageError
 from imagenet_prep.escaping import NAME, escaped, quoted
 from imagenet_prep.model import Engine, Progress, Silent
-from imagenet_prep.recipes.columns import Content, becoming_jpeg, column_name, is_of, usual
+from imagenet_prep.recipes.columns import OF_CLASS, OF_CLASSES, Content, becoming_jpeg, column_name, is_of, usual
 from imagenet_prep.recipes.inspection import inspect_folder
 from imagenet_prep.recipes.labels import Classes, labels_in_words
+from imagenet_prep.recipes.labels_file import flat_labels
 from imagenet_prep.recipes.layouts import Proposal, choose_layout
 from imagenet_prep.recipes.loading import load
 from imagenet_prep.recipes.rules import SHARD_SIZE
@@ -104,7 +105,8 @@ def _below(where: str, name: str) -> str:
 def _render_source(proposal: Proposal, where: str) -> str:
     if proposal.kind == "folders":
         note = "the splits, each with a folder per class" if proposal.splits else "a folder per class"
-        return f"source:\n  folders: {_quoted(_below(where, proposal.lead.rstrip('/')))}   # {note}"
+        more = "".join(f"\n  {key}: {value}" for key, value in proposal.options.items())
+        return f"source:\n  folders: {_quoted(_below(where, proposal.lead.rstrip('/')))}   # {note}{more}"
     if proposal.kind == "tar":
         names = [literal(_below(where, name)) for name in proposal.archives]
         if len(names) > _MOST_NAMED:
@@ -249,8 +251,9 @@ def _render_record(proposal: Proposal) -> str:
             name = escaped(Path(proposal.table.where).name)
             labels = f"labels are the numbers of {name}, {numbers[0]} to {numbers[-1]}"
         return f"record: inception           # the fifteen features of ImageNet's records; {labels}"
-    wishes = usual(proposal.content, proposal.is_labelled, is_rescaled=False)
-    wishes = [wish for wish in wishes if wish.column != "text" or wish.feature not in extra]
+    of_class = OF_CLASSES if proposal.is_several else OF_CLASS if proposal.classes else {}
+    wishes = usual(proposal.content, of_class, is_rescaled=False)
+    wishes = [wish for wish in wishes if wish.column.partition(".")[0] != "text" or wish.feature not in extra]
     lines = [f"  {_quoted(wish.feature)}: {wish.column}" for wish in wishes]
     lines += [f"  {_quoted(name)}: {{from: {_quoted(column_name(name))}, optional: true}}" for name in extra]
     return "\n".join(["record:                     # feature: column", *lines])
@@ -258,7 +261,8 @@ def _render_record(proposal: Proposal) -> str:
 
 def _is_inception(proposal: Proposal) -> bool:
     """Whether records follow Inception's layout: images with labels that fit in it."""
-    is_plain = proposal.content == "image" and proposal.is_labelled and not _extra(proposal)
+    is_plain = proposal.content == "image" and bool(proposal.classes) and not _extra(proposal)
+    is_plain = is_plain and not proposal.is_several
     return is_plain and proposal.kind != "arrays" and min(_numbers(proposal), default=0) >= 0
 
 
@@ -275,7 +279,7 @@ def _numbers(proposal: Proposal) -> list[int]:
     """The numeric labels of a file: records get these numbers."""
     if proposal.table is None:
         return []
-    return sorted({label for label in proposal.table.labels or () if isinstance(label, int)})
+    return sorted({label for label in flat_labels(proposal.table.labels or ()) if isinstance(label, int)})
 
 
 def _classes(proposal: Proposal) -> Classes:

@@ -88,9 +88,9 @@ class Proposal:
     options: Mapping[str, str | bool] = field(default_factory=dict)
 
     @property
-    def is_labelled(self) -> bool:
-        """Whether the files have classes."""
-        return bool(self.classes)
+    def is_several(self) -> bool:
+        """Whether a file can have several labels."""
+        return self.table is not None and self.table.has_labels and self.table.table.is_several
 
 
 class FolderLayout(NamedTuple):
@@ -209,13 +209,13 @@ def describe_rest(
         where = "tars" if alone[0] in inspection.archives else alone[0]
         lost.append(_unread(inspection, f"files outside of {where}", items))
     passed = []
-    for refusal in inspection.refusals:
+    for refusal in (each for each in inspection.refusals if table is None or each.where != table.where):
         if used is None and (refusal.is_most or not is_labelled):
             lost.append(refusal.error)
         else:
             passed.append(f"{refusal.error.what.removeprefix(f'{inspection.folder}/')}; {refusal.error.hint}")
     for found in inspection.labels:
-        if found is not table:
+        if table is None or found.where != table.where:
             passed.append(_unused(inspection, found, table))
     lost += _unread_annotations(inspection, used or ())
     passed += _beside(inspection, used or ())

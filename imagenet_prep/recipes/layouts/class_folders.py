@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -16,6 +17,7 @@ from imagenet_prep.recipes.layouts import (
     FolderLayout,
     Proposal,
     Reading,
+    as_command,
     describe_rest,
 )
 from imagenet_prep.recipes.splits import is_image_folder, misread, mixed_masks, nested, split_folders
@@ -27,13 +29,15 @@ from imagenet_prep.text import listed, number_of
 class Shape:
     """Where files are in folders: the files of each class by their paths from ``lead`` and from there, and the rest.
 
-    ``splits`` are the folders above the classes; ``loose`` the files in no class folder.
+    ``splits`` are the folders above the classes; ``loose`` the files in no class folder; ``same`` two paths that would
+    be one class.
     """
 
     lead: str
     files: Mapping[str, Sequence[str]]
     splits: Mapping[str, str]
     loose: Sequence[str] = ()
+    same: Sequence[str] = ()
 
     @property
     def classes(self) -> dict[str, int]:
@@ -50,7 +54,7 @@ def recognise(inspection: Inspection) -> Reading | None:
     meaning = f"the folders are the classes: {listed(classes)}"
     where = f" in {' and '.join(shape.splits)}" if shape.splits else ""
     evidence = f"{number_of(len(classes), 'folder')} of files{where}: {listed(classes)}"
-    wrong = faults_of(inspection.folder, shape, inspection.folder.name)
+    wrong = faults_of(inspection.folder, shape, inspection.folder.name, _ways(inspection, shape))
     alone = len(classes) == 1 and not shape.splits
     if alone and is_image_folder(classes[0]):
         return None
@@ -72,15 +76,25 @@ def recipe(inspection: Inspection, reading: Reading) -> Proposal:
     )
 
 
-def shape_of(names: Sequence[str]) -> Shape:
-    """The class folders among files, with given splits above them or not."""
+def shape_of(names: Sequence[str], kind: str = "first") -> Shape:
+    """The class folders among files, with given splits above them or not; ``kind``: the recipe's `class_folder`."""
     lead = _lead(names)
-    names = [name.removeprefix(lead) for name in names]
-    splits = split_folders(names, 1)
+    rest = [name.removeprefix(lead) for name in names]
+    splits = split_folders(rest, 1)
     if splits:
-        return Shape(lead, _by_class([name.partition("/")[2] for name in names]), splits)
-    deep = [name for name in names if "/" in name]
-    return Shape(lead, _by_class(deep), {}, [name for name in names if "/" not in name])
+        rest = [name.partition("/")[2] for name in rest]
+    elif kind != "first":
+        lead, rest = "", list(names)
+    files: dict[str, list[str]] = {}
+    paths: dict[str, str] = {}
+    same: tuple[str, ...] = ()
+    for name in (each for each in rest if "/" in each):
+        path = name.partition("/")[0] if kind == "first" else name.rpartition("/")[0]
+        folder = path.rpartition("/")[2] if kind == "inner" else path
+        if paths.setdefault(folder, path) != path:
+            same = (paths[folder], path)
+        files.setdefault(folder, []).append(name.removeprefix(f"{path}/"))
+    return Shape(lead, files, splits, [name for name in rest if "/" not in name], same)
 
 
 def _lead(names: Sequence[str]) -> str:
@@ -97,16 +111,8 @@ def _lead(names: Sequence[str]) -> str:
     return lead
 
 
-def _by_class(names: Sequence[str]) -> dict[str, list[str]]:
-    files: dict[str, list[str]] = {}
-    for name in names:
-        top, _, rest = name.partition("/")
-        files.setdefault(top, []).append(rest)
-    return files
-
-
-def faults_of(where: object, shape: Shape, name: str) -> list[InputError]:
-    """The files that would be misread or lost if folders became classes."""
+def faults_of(where: object, shape: Shape, name: str, ways: str) -> list[InputError]:
+    """The files that would be misread or lost if folders became classes; ``ways`` to take folders within classes."""
     found = []
     wrong = misread(shape.files, Names.take(f"{name}/{each}" for name, files in shape.files.items() for each in files))
     if wrong is not None:
@@ -115,10 +121,7 @@ def faults_of(where: object, shape: Shape, name: str) -> list[InputError]:
     inner = nested(shape.files)
     if inner:
         what = f"{where}: folders within classes would lose their names: {listed(inner)}"
-        hint = (
-            f"init {name}/{inner[0].partition('/')[0]} takes the inner ones for classes; "
-            f"a recipe with classes: [{', '.join(list(shape.files)[:20])}] takes the first"
-        )
+        hint = f"{ways}; a recipe with classes: [{', '.join(list(shape.files)[:20])}] takes the first"
         found.append(InputError(what, "expected one level of class folders", hint))
     if shape.loose:
         others = f" (and {len(shape.loose) - 1:,} others)" if len(shape.loose) > 1 else ""
@@ -127,6 +130,44 @@ def faults_of(where: object, shape: Shape, name: str) -> list[InputError]:
             InputError(what, "expected all files in class folders, or none", "move it, or label all in a file")
         )
     return found
+
+
+def _ways(inspection: Inspection, shape: Shape) -> str:
+    """The commands that take folders within classes."""
+    return "; or ".join(
+        f"{as_command(inspection, name)} (classes: {listed(each.classes)})"
+        for name, (kind, _) in _KINDS.items()
+        if not (each := shape_of(inspection.items, kind)).same
+    )
+
+
+# folders within class folders ----------------------------------------------------------------------------------
+
+_KINDS = {"inner-folders": ("inner", "inner folders"), "folder-paths": ("path", "paths of the folders")}
+"""The value of `class_folder` in a recipe, and what the classes are then, by layout."""
+
+
+def _deep_folders(name: str) -> FolderLayout:
+    """The layout of inner folders, or of whole paths, as classes."""
+    kind, words = _KINDS[name]
+
+    def recognise_deep(inspection: Inspection) -> Reading | None:
+        if not any("/" in each for files in shape_of(inspection.items).files.values() for each in files):
+            return None
+        shape = shape_of(inspection.items, kind)
+        evidence = f"{number_of(len(shape.classes), 'folder')} of files: {listed(shape.classes)}"
+        wrong = faults_of(inspection.folder, shape, inspection.folder.name, "")
+        if shape.same:
+            what = f"{inspection.folder}: {' and '.join(shape.same)} end in the same folder"
+            hint = f"{as_command(inspection, 'folder-paths')} takes the paths for classes"
+            wrong.append(InputError(what, "expected one folder of each name", hint))
+        meaning = f"the {words} are the classes: {listed(shape.classes)}"
+        return Reading(ONLY_IF_ASKED, (evidence,), meaning, tuple(wrong), shape)
+
+    def propose_deep(inspection: Inspection, reading: Reading) -> Proposal:
+        return dataclasses.replace(recipe(inspection, reading), options={"class_folder": kind})
+
+    return FolderLayout(recognise_deep, describe, propose_deep)
 
 
 # files without classes -----------------------------------------------------------------------------------------
@@ -159,5 +200,6 @@ def _propose_unlabelled(inspection: Inspection, reading: Reading) -> Proposal:
 
 LAYOUTS = {
     "class-folders": FolderLayout(recognise, describe, recipe),
+    **{name: _deep_folders(name) for name in _KINDS},
     "unlabelled": FolderLayout(_recognise_unlabelled, _describe_unlabelled, _propose_unlabelled),
 }

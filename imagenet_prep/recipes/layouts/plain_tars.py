@@ -30,6 +30,7 @@ from imagenet_prep.sources.tars import folder_of_tar
 from imagenet_prep.text import listed, number_of
 
 _SHARD = re.compile(r"[-_. ]*\d+$")
+_DEEP = "a recipe can say: source: {tar: ..., class_folder: inner}, or path"
 _WNID = re.compile(r"n\d{8}")
 
 
@@ -48,7 +49,7 @@ def recognise(inspection: Inspection) -> Reading | None:
         faults.append(InputError(what, "expected every name once", hint))
     classes = list(shape.classes)
     if classes:
-        faults += faults_of(inspection.folder, shape, inspection.folder.name)
+        faults += faults_of(inspection.folder, shape, inspection.folder.name, _DEEP)
     evidence = f"{number_of(len(inspection.archives), 'tar')} of {counted(names)}"
     evidence += f", in {number_of(len(classes), 'folder')}: {listed(classes)}" if classes else ", in no folder"
     meaning = f"the folders in the tars are the classes: {listed(classes)}" if classes else "records without labels"

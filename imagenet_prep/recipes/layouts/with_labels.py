@@ -6,8 +6,15 @@ from collections import Counter
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.recipes.inspection import Inspection
-from imagenet_prep.recipes.labels_file import LABELS
-from imagenet_prep.recipes.labels_search import LabelsFile, LabelsRefusal, name_in_recipe
+from imagenet_prep.recipes.labels_file import LABELS, LINES, flat_labels
+from imagenet_prep.recipes.labels_search import (
+    LabelsFile,
+    LabelsRefusal,
+    judge_labels,
+    last_names,
+    name_in_recipe,
+    separator_of,
+)
 from imagenet_prep.recipes.layouts import (
     CERTAIN,
     LIKELY,
@@ -29,17 +36,37 @@ from imagenet_prep.text import listed
 def recognise(inspection: Inspection) -> Reading | None:
     """A file names every image; or half of them, and a line of it is at fault."""
     several = sorted(inspection.labels, key=lambda found: not found.has_labels)
-    total = len(inspection.items)
     if not several:
         half = [_with_choice(inspection, refusal) for refusal in inspection.refusals if refusal.is_most]
         certainty = ONLY_IF_ASKED if _has_classes(inspection) else CERTAIN
         return Reading(certainty, (), "a labels file", tuple(half)) if half else None
     table = several[0]
-    column = f" in its column `{table.column}`" if table.column else ""
-    what = "arrays" if inspection.content == "array" else "images"
-    evidence = (f"{table.where} names {total:,} of {total:,} {what}{column}", *_classless(inspection, table))
+    evidence = (_evidence(inspection, table), *_classless(inspection, table))
     meaning = f"{table.where} has the labels" if table.has_labels else f"{table.where} has columns, and no labels"
     return Reading(_certainty(inspection, table), evidence, meaning, _contradictions(inspection, several), table)
+
+
+def _evidence(inspection: Inspection, table: LabelsFile) -> str:
+    column = f" in its column `{table.column}`" if table.column else ""
+    total, what = len(inspection.items), "arrays" if inspection.content == "array" else "images"
+    return f"{table.where} names {total:,} of {total:,} {what}{column}"
+
+
+def _recognise_several(inspection: Inspection) -> Reading | None:
+    """A file that names every image, whose cells have several labels, or some images in several lines."""
+    first = next((found for found in inspection.labels if found.has_labels and not found.table.is_several), None)
+    sign, is_sure = separator_of(first.table) if first else (LINES, False)
+    names = [first.where] if first else [refusal.where for refusal in inspection.refusals]
+    known = last_names(inspection.items)
+    judged = (judge_labels(inspection.folder, each, inspection.items, known, sign) for each in names)
+    table = next((each for each in judged if isinstance(each, LabelsFile) and each.has_labels), None)
+    if table is None or not sign:
+        return None
+    certainty = (_certainty(inspection, first) + is_sure) if first else ONLY_IF_ASKED
+    every = sorted(map(str, set(flat_labels(table.labels or ()))))
+    how = "a line for each" if sign == LINES else f"with {sign!r} between them"
+    evidence = f"{_evidence(inspection, table)}, and several labels, {how}: {listed(every)}"
+    return Reading(certainty, (evidence,), f"an image can have several labels, {how}", (), table)
 
 
 def describe(inspection: Inspection, reading: Reading) -> Description:
@@ -50,7 +77,7 @@ def describe(inspection: Inspection, reading: Reading) -> Description:
 def recipe(inspection: Inspection, reading: Reading) -> Proposal:
     """Patterns of files, the labels file, and splits where the first folders have names of splits."""
     table: LabelsFile = reading.value
-    counts: Counter[int | str] = Counter(table.labels or ())
+    counts: Counter[int | str] = Counter(flat_labels(table.labels or ()))
     classes = {str(label): counts[label] for label in sorted(counts)}
     assert inspection.content is not None
     splits = top_splits(inspection.items)
@@ -118,4 +145,7 @@ def _contradictions(inspection: Inspection, several: list[LabelsFile]) -> tuple[
     return ()
 
 
-LAYOUTS = {"with-labels": FolderLayout(recognise, describe, recipe)}
+LAYOUTS = {
+    "several-labels": FolderLayout(_recognise_several, describe, recipe),
+    "with-labels": FolderLayout(recognise, describe, recipe),
+}

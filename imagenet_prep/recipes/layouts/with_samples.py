@@ -12,6 +12,7 @@ from imagenet_prep.errors import InputError
 from imagenet_prep.images.arrays import names_in_npz
 from imagenet_prep.recipes.columns import is_of
 from imagenet_prep.recipes.inspection import Inspection
+from imagenet_prep.recipes.labels_file import flat_labels
 from imagenet_prep.recipes.labels_search import LabelsFile, class_values
 from imagenet_prep.recipes.layouts import (
     CERTAIN,
@@ -122,7 +123,7 @@ def _table(samples: Samples, where: str) -> tuple[LabelsFile, dict[str, int]]:
     labels = class_values(table)
     if labels is None:
         table = samples.table(False, path)
-    counts = Counter(labels or ())
+    counts = Counter(flat_labels(labels or ()))
     classes = {table.words.get(label, str(label)): counts[label] for label in sorted(counts)}
     return LabelsFile(where, table, {}, "", labels, range(len(samples.names))), classes
 
