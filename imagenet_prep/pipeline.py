@@ -157,13 +157,11 @@ def verify_and_repair(
     """
     layout = layout.one_set()
     with hold(layout.lock_paths):
-        manifest, _ = read_manifest(layout)
+        manifest = read_manifest(layout)
         known_set(layout, manifest).refuse_without_source()  # fail now, not after every shard was read
         found = verify(layout, engine, depth=depth, progress=progress)
-        faulty = found.faulty if found.has_manifest else {}  # an inconsistent manifest identifies no shard
-        summary = repair(layout, engine, faulty, progress=progress)
-        changed = summary.made or summary.corrected
-        verdict = verify(layout, engine, depth=depth, progress=progress) if changed else found
+        summary = repair(layout, engine, found.faulty, progress=progress)
+        verdict = verify(layout, engine, depth=depth, progress=progress) if summary.made else found
     return RepairRun(found, summary, verdict)
 
 

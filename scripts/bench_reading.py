@@ -34,8 +34,7 @@ import imagenet_prep  # noqa: E402
 from imagenet_prep import records  # noqa: E402
 from imagenet_prep.demo.photographs import photograph_bytes  # noqa: E402
 from imagenet_prep.model import Item  # noqa: E402
-from imagenet_prep.tfrecord import inception  # noqa: E402
-from imagenet_prep.tfrecord.crc import crc32c  # noqa: E402
+from imagenet_prep.tfrecord import crc32c, inception  # noqa: E402
 
 SHARDS, PHOTOGRAPHS = 8, 200
 

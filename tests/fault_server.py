@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import BinaryIO
 from urllib.parse import parse_qs, urlsplit
 
-from imagenet_prep.demo.tour import FileHandler, FileServer, parse_range, run_server
+from file_server import FileHandler, FileServer, parse_range, run_server
 
 CANARY = "canary-31415926"  # part of every secret: wherever this turns up, a secret has leaked
 USERNAME, PASSWORD = "ada", f"{CANARY}-pässword"

@@ -16,9 +16,8 @@ from pathlib import Path
 from typing import BinaryIO
 from urllib.parse import urlsplit
 
+from file_server import FileHandler, FileServer
 from syscalls import environment
-
-from imagenet_prep.demo.tour import FileHandler, FileServer
 
 SLICE = 64 << 10
 

@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import Literal
 
 from fault_server import PROBE, FaultHandler, FaultServer, Seen
-
-from imagenet_prep.demo.tour import parse_range, run_server
+from file_server import parse_range, run_server
 
 ALWAYS = 1 << 30
 RIGHT, NEW = "right", "new"

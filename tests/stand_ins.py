@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import Any, BinaryIO
 from urllib.parse import parse_qs, urlsplit
 
-from imagenet_prep.demo.tour import FileHandler, FileServer, run_server
+from file_server import FileHandler, FileServer, run_server
+
 from imagenet_prep.fetch.providers import COMPETITION, DATASET
-from imagenet_prep.tfrecord.crc import crc32c
+from imagenet_prep.tfrecord import crc32c
 
 CANARY = "canary-27182818"
 TOKEN = f"{CANARY}-token"

@@ -15,13 +15,13 @@ from pathlib import Path
 
 import pytest
 from existing import existing
+from file_server import serve
 from PIL import Image
 from running import error_lines, prep
 
 from imagenet_prep.checks.shard_check import remedy_own
 from imagenet_prep.cli.terminal import Lines
 from imagenet_prep.demo.archives import MadeSet
-from imagenet_prep.demo.tour import serve
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.tfrecord import framing as tfrecord
 from imagenet_prep.tfrecord.example import BytesList, encode_example

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from imagenet_prep.tfrecord import crc
+from imagenet_prep import tfrecord as crc
 
 
 @given(st.binary(max_size=300), st.integers(0, 0xFFFFFFFF))

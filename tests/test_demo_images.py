@@ -155,7 +155,7 @@ def test_a_shape_fills_its_box() -> None:
     assert kinds == shapes()["shapes"].keys()
     colours = motif_of("n01440764").colours
     for kind in kinds:
-        found = draw_thing(Motif(kind, "plain", colours), (200, 160))[1].point([0] * 96 + [255] * 160).getbbox()
+        found = draw_thing(Motif(kind, colours), (200, 160))[1].point([0] * 96 + [255] * 160).getbbox()
         assert found is not None
         assert max(found[0], found[1], 200 - found[2], 160 - found[3]) < 40
 

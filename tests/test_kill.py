@@ -16,9 +16,9 @@ from pathlib import Path
 import pytest
 from bounded import kill_group
 from existing import existing
+from file_server import serve
 
 from imagenet_prep.demo.archives import MadeSet
-from imagenet_prep.demo.tour import serve
 from imagenet_prep.storage.layout import parse_shard_name
 
 pytestmark = pytest.mark.once

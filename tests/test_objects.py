@@ -364,7 +364,7 @@ def test_one_of_several_sets_claims_a_place(objects: ObjectServer, local: Path, 
     first = Layout(locate(url))
     manifest = load_manifest(first.manifest_path)
     assert manifest is not None
-    dataclasses.replace(manifest, settings={**manifest.settings, "seed": other}, crc=None).save(first.manifest_path)
+    dataclasses.replace(manifest, settings={**manifest.settings, "seed": other}).save(first.manifest_path)
     for verb, status in (("verify", 3), ("repair", 4)):
         found = prep(verb, url, "--quiet")
         assert found.returncode == status

@@ -104,11 +104,10 @@ def test_a_damaged_name_in_the_index(tmp_path: Path, record: str, old: str, new:
     """A name in the index is compared with what the record holds of it: all of it, or its last part."""
     layout = made(tmp_path, record)
     sound = layout.listing_path(SHARD).read_bytes()
-    number = next(i for i, line in enumerate(sound.decode().splitlines()) if line.endswith(old))
     renamed(layout, old, new)
     problem = the_problem(layout)
     assert (problem.kind, problem.subject) == (K.BAD_INDEX, SHARD)
-    assert f"its index is stale at record {number}: expected " in problem.detail
+    assert "its index is stale: " in problem.detail
     assert verify_and_repair(layout, ENGINE).repair.made == (SHARD,)
     assert layout.listing_path(SHARD).read_bytes() == sound
 

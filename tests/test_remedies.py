@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from existing import existing
+from file_server import serve
 from kaggle_copies import tree, write_zip
 from made_sets import ENGINE, PART, converted
 from running import prep
@@ -23,7 +24,6 @@ from imagenet_prep import pipeline
 from imagenet_prep.cli.commands import cli
 from imagenet_prep.demo import photographs
 from imagenet_prep.demo.archives import MadeSet
-from imagenet_prep.demo.tour import serve
 from imagenet_prep.errors import AccessError, DataProblemsError, InputError, SpaceError
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.portals import ZIP, KaggleZip

@@ -678,17 +678,6 @@ def test_damaged_manifest(layout: Layout) -> None:
         mend(layout)
 
 
-def test_manifest_that_contradicts_itself(layout: Layout) -> None:
-    """A manifest that can't be true is a problem that remains, and no shard is made by it."""
-    edit_manifest(layout, lambda manifest: one_more(manifest["totals"]["train"], "images"))
-    flip(layout, TRAIN, random.Random(1))
-    before = contents(layout)
-    run = mend(layout)
-    assert run.repair == RepairSummary()
-    assert ProblemKind.BAD_MANIFEST in {problem.kind for problem in run.verdict.problems}
-    assert contents(layout) == before
-
-
 def test_lost_journal_line(layout: Layout) -> None:
     """A shard that is made again is in the journal again."""
     lines = layout.journal_path.read_text().splitlines(keepends=True)

@@ -142,23 +142,18 @@ def test_repair_mends_a_shard_whose_journal_line_changed(layout: Layout) -> None
 
 
 @pytest.mark.parametrize("key", ["digest", "size"])
-def test_a_changed_manifest_is_blamed_and_corrected(layout: Layout, key: str) -> None:
-    """Verify blames the manifest and not the sound shard; repair corrects it and replaces nothing; so does convert."""
+def test_a_changed_manifest_is_blamed(layout: Layout, key: str) -> None:
+    """Verify blames the manifest and not the sound shard; repair refuses it, and convert writes it again."""
     sealed = contents(layout)
     manifest = layout.manifest_path.read_bytes()
     edit_manifest(layout, key, another(json.loads(manifest)["shards"][VICTIM][key]))
     damaged = layout.manifest_path.read_bytes()
     verdict = verify(layout, ENGINE)
     assert [(each.kind, each.subject) for each in verdict.problems] == [(ProblemKind.BAD_MANIFEST, "manifest.json")]
-    assert VICTIM in verdict.problems[0].detail
     assert verdict.faulty == {}
-    stamp = layout.shard_path(VICTIM).stat()
-    run = verify_and_repair(layout, ENGINE)
-    assert run.repair == RepairSummary(corrected=(VICTIM,))
-    assert run.verdict.problems == ()
-    assert contents(layout) == sealed
-    assert layout.shard_path(VICTIM).stat() == stamp
-    layout.manifest_path.write_bytes(damaged)
+    with pytest.raises(InputError, match="changed since it was written"):
+        verify_and_repair(layout, ENGINE)
+    assert layout.manifest_path.read_bytes() == damaged
     assert made(layout) == 0
     assert contents(layout) == sealed
 

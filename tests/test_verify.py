@@ -389,7 +389,7 @@ def test_stale_index(layout: Layout) -> None:
     """An index of another shard is found at its first wrong record."""
     for other, own in zip(layout.index_paths("train-00004-of-00008"), layout.index_paths(SHARD), strict=True):
         shutil.copy(other, own)
-    assert "its index is stale at record 0: expected " in the_problem(layout, K.BAD_INDEX).detail
+    assert "its index is stale: " in the_problem(layout, K.BAD_INDEX).detail
 
 
 @pytest.mark.parametrize("which", [0, 1])
@@ -497,17 +497,6 @@ def test_shards_without_a_record(tmp_path: Path) -> None:
     verdict = verify(Layout(tmp_path), ENGINE, allow_incomplete=True)
     assert [problem.detail for problem in verdict.problems] == ["it holds no record"] * 3
     assert verdict.flavour == "none"
-
-
-def test_manifest_of_another_partition(layout: Layout) -> None:
-    """Shards whose record counts are not those of the partition can't be what convert made."""
-
-    def move_one(manifest: dict[str, Any]) -> None:
-        one_more(manifest["shards"][SHARD], "records")
-        one_more(manifest["shards"]["train-00004-of-00008"], "records", -1)
-
-    edit_manifest(layout, move_one)
-    assert "partition" in problems_of(layout)[0].detail
 
 
 def test_totals_of_the_manifest(layout: Layout) -> None:

@@ -8,10 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
-from imagenet_prep.images import jpeg, pixels, png
-from imagenet_prep.images.formats import format_of
+from imagenet_prep.images import format_of, jpeg, pixels, png
 from imagenet_prep.model import Problem, ProblemKind
-from imagenet_prep.tfrecord.detection import EDGES, FEATURES
 from imagenet_prep.tfrecord.example import (
     KINDS,
     BytesList,
@@ -22,6 +20,7 @@ from imagenet_prep.tfrecord.example import (
     parse_example,
     parse_sequence_example,
 )
+from imagenet_prep.tfrecord.inception import EDGES, OBJECT_FEATURES
 
 LIMIT = 20
 """Problems of one kind that are listed for one shard; the rest are counted."""
@@ -206,7 +205,7 @@ class PromiseExaminer:
         objects = {
             column: feature.values
             for column, names in self.holders.items()
-            if column in FEATURES and (feature := features.get(names[0])) is not None
+            if column in OBJECT_FEATURES and (feature := features.get(names[0])) is not None
         }
         if objects:
             yield from check_objects(objects, self.classes)
@@ -221,14 +220,16 @@ class PromiseExaminer:
 
 def check_objects(values: Mapping[str, Sequence[Any]], classes: Mapping[int, str]) -> Iterator[Finding]:
     """Whether the objects of a record, by their columns, are equally many, within the image, and of these classes."""
-    boxes, points = ({c: len(v) for c, v in values.items() if FEATURES[c].values == each} for each in ("box", "point"))
+    boxes, points = (
+        {c: len(v) for c, v in values.items() if OBJECT_FEATURES[c].values == each} for each in ("box", "point")
+    )
     count = next(iter(boxes.values()), 0)
     if (
         len(set(boxes.values())) > 1
         or len(set(points.values())) > 1
         or (count and any(n % count for n in points.values()))
     ):
-        counts = ", ".join(f"{FEATURES[c].name} {n}" for c, n in {**boxes, **points}.items())
+        counts = ", ".join(f"{OBJECT_FEATURES[c].name} {n}" for c, n in {**boxes, **points}.items())
         yield Finding(ProblemKind.BAD_BOX, f"the values of its boxes differ in number: {counts}")
         return
     for low, high in (EDGES[::2], EDGES[1::2]):

@@ -8,20 +8,18 @@ import itertools
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
 from pathlib import Path
 
-from imagenet_prep.checks.dataset import Dataset, Published
+from imagenet_prep.checks.dataset import Dataset
 from imagenet_prep.checks.examiner import LIMIT
-from imagenet_prep.checks.index_check import corrected, settle
 from imagenet_prep.checks.shard_check import REMEDY_FOREIGN, ShardReport, remedy_own
 from imagenet_prep.datasets import order
-from imagenet_prep.datasets.plan import load_plan, recorded_raw, splits_of_others
+from imagenet_prep.datasets.plan import load_plan, splits_of_others
 from imagenet_prep.errors import InputError
-from imagenet_prep.escaping import command
 from imagenet_prep.model import Problem, ProblemKind, ShardInfo
+from imagenet_prep.state.indexes import settle
 from imagenet_prep.state.journal import Journal
-from imagenet_prep.state.manifest import RECIPE, Manifest, changed, load_unproven
+from imagenet_prep.state.manifest import Manifest, load_manifest
 from imagenet_prep.storage.files import scan
 from imagenet_prep.storage.layout import MAX_SHARDS, Layout, parse_shard_name, shard_name, split_of
 from imagenet_prep.text import number_of
@@ -30,10 +28,8 @@ REMEDY_RERUN = (
     "run the same imagenet-prep convert again: it makes what is missing, "
     "with sound images or --skip-bad, if an image could not be converted"
 )
-REMEDY_REMOVE = "remove it and run the same imagenet-prep convert again: finished shards are kept"
 REMEDY_SETTINGS = "run the same imagenet-prep convert again, with the settings that you want and --overwrite"
 REMEDY_STRAY = "move it away: a glob over all shards would match it"
-_OTHER_SHARDS = "it does not list the shards that its totals count"
 _MOST_MISSING = 99_999
 """Missing shards with a finding of their own each, if only names tell the number of shards."""
 
@@ -109,15 +105,6 @@ def take_inventory(layout: Layout, dataset: Dataset, manifest: Manifest | None) 
     return Inventory(dataset.name, dataset.images, sizes, shards, manifest, infos)
 
 
-def _wrong_entries(layout: Layout, manifest: Manifest, found: Manifest) -> Iterator[Problem]:
-    """The entries of a manifest that journal and index disprove."""
-    for name, info in found.shards.items():
-        if info != manifest.shards[name]:
-            detail = f"its entry of {name} is wrong: the journal has another one, which agrees with the index"
-            remedy = f"correct it: {command('repair', layout.data_dir, layout.elsewhere(recorded_raw(layout)))}"
-            yield Problem(ProblemKind.BAD_MANIFEST, layout.manifest_path.name, detail, remedy)
-
-
 def _list_files(layout: Layout, splits: Collection[str]) -> dict[str, int]:
     """Every file that a glob over train-* and validation-* matches, except shards of other sets, with its size."""
     if not layout.output_dir.is_dir():
@@ -153,35 +140,22 @@ def _set_of(split: str, names: Iterable[str]) -> Iterator[str]:
 
 
 def sound_manifest(layout: Layout) -> tuple[Manifest | None, list[Problem]]:
-    """The manifest, corrected, if it exists; a damaged one is a Problem, and the shards are checked without it."""
+    """The manifest, if it exists; a damaged one is a Problem, and the shards are checked without it."""
+    name = layout.manifest_path.name
     try:
-        manifest = load_unproven(layout.manifest_path)
+        manifest = load_manifest(layout.manifest_path)
     except InputError as error:
         if isinstance(error.__cause__, OSError):
             raise  # it may be sound: nothing should be removed
-        return None, [_damaged(layout, error.what)]
+        return None, [Problem(ProblemKind.BAD_MANIFEST, name, error.what, error.hint)]
     if manifest is None:
         return None, []
-    if fault := manifest_fault(manifest):
-        return None, [_damaged(layout, fault)]
-    found = corrected(layout, manifest, Journal(layout.journal_path))
-    if found is None:
-        why = changed(layout.manifest_path)
-        return None, [_damaged(layout, f"it has changed since it was written: {why.detail}", why.hint)]
-    fault = plan_fault(layout, found)
-    return found, [
-        *_wrong_entries(layout, manifest, found),
-        *([_damaged(layout, fault, REMEDY_SETTINGS)] if fault else []),
-    ]
-
-
-def _damaged(layout: Layout, fault: str, remedy: str = REMEDY_REMOVE) -> Problem:
-    return Problem(ProblemKind.BAD_MANIFEST, layout.manifest_path.name, fault, remedy)
-
-
-def manifest_fault(manifest: Manifest) -> str:
-    """The contradiction in a manifest, within itself or with the partition of the original; "" if there is none."""
-    return _names_fault(manifest) or _partition_fault(manifest)
+    counts = {split: min(total.shards, MAX_SHARDS) for split, total in manifest.totals.items()}
+    if {shard_name(split, i, count) for split, count in counts.items() for i in range(count)} != manifest.shards.keys():
+        fault = "it does not list the shards that its totals count"
+        return None, [Problem(ProblemKind.BAD_MANIFEST, name, fault, REMEDY_SETTINGS)]
+    fault = plan_fault(layout, manifest)
+    return manifest, [Problem(ProblemKind.BAD_MANIFEST, name, fault, REMEDY_SETTINGS)] if fault else []
 
 
 def plan_fault(layout: Layout, manifest: Manifest) -> str:
@@ -191,52 +165,6 @@ def plan_fault(layout: Layout, manifest: Manifest) -> str:
     if not differences:
         return ""
     return f"the set has other settings or images than {layout.plan_path}: these differ: {', '.join(differences)}"
-
-
-def check_expected(manifest: Manifest, published: Mapping[str, Published], layout: Layout) -> Iterator[Problem]:
-    """A problem for each total whose expected number of images is not the published one."""
-    for split, totals in manifest.totals.items():
-        if totals.expected != (images := published[split].images):
-            yield _damaged(layout, f"it expects {totals.expected:,} {split} images; {images:,} were published")
-
-
-def _names_fault(manifest: Manifest) -> str:
-    """The fault in a manifest's totals or entries, or in the number of shards; "" if there is none."""
-    names: list[str] = []
-    for split, totals in manifest.totals.items():
-        numbers = dataclasses.astuple(totals)
-        if split not in manifest.dataset.splits or not all(type(number) is int and number >= 0 for number in numbers):
-            return f"its totals of {split!r} are not those of a split"
-        if not 1 <= totals.shards <= MAX_SHARDS:
-            return f"{totals.shards} {split} shards"
-        if len(names) + totals.shards > len(manifest.shards):
-            return _OTHER_SHARDS
-        names += [shard_name(split, i, totals.shards) for i in range(totals.shards)]
-    if sorted(names) != sorted(manifest.shards):
-        return _OTHER_SHARDS
-    for name in names:
-        info = manifest.shards[name]
-        if info.name != name:
-            return f"its entry of {name} is damaged"
-    return ""
-
-
-def _partition_fault(manifest: Manifest) -> str:
-    """The fault in the number of records per shard, compared with the partition and the totals; "" if there is none."""
-    for split, totals in manifest.totals.items():
-        infos = [manifest.shards[shard_name(split, i, totals.shards)] for i in range(totals.shards)]
-        widths = [info.records + len(info.set_aside) for info in infos]
-        if [stop - start for start, stop in pairwise(order.bounds(sum(widths), totals.shards))] != widths:
-            return f"its records per {split} shard are not those of the partition"
-        records = sum(info.records for info in infos)
-        if records != totals.images:
-            return f"its {split} shards hold {number_of(records, 'record')}, its totals say {totals.images:,}"
-        source = manifest.sources.get(split)
-        if not isinstance(source, dict) or source.get("images") != sum(widths):
-            return f"its sources do not give the {sum(widths):,} {split} images that its shards were made from"
-        if manifest.dataset.kind == RECIPE and totals.expected != sum(widths):
-            return f"it expects {totals.expected:,} {split} images, and its shards were made from {sum(widths):,}"
-    return ""
 
 
 # names and sizes -----------------------------------------------------------------------------------------------

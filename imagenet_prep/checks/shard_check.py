@@ -1,17 +1,18 @@
-"""ShardCheck: checks one shard, the task of one worker, and returns a ShardReport."""
+"""ShardCheck: checks one shard, the task of one worker, and returns a ShardReport. Departure: where records differ."""
 
 from __future__ import annotations
 
 import hashlib
 import time
 from array import array
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
+from typing import TypeVar
 
 from imagenet_prep.checks.examiner import Examiner, Finding, Findings, Place
-from imagenet_prep.checks.index_check import departure, first_difference
 from imagenet_prep.datasets.plan import recorded_raw
 from imagenet_prep.errors import InputError
 from imagenet_prep.escaping import command
@@ -200,22 +201,9 @@ class ShardCheck(Stepwise[str, ShardReport]):
         if index is None:
             yield Finding(ProblemKind.BAD_INDEX, f"{paths[0]} is not an index, or does not match its .list")
             return
-        found: list[tuple[object, ...]] = list(reading.index.places)
-        stated: list[tuple[object, ...]] = list(index.places)
-        if is_named:
-            names, listed = reading.index.names, map(self.examiner.recorded, index.names)
-            found = [(*record, name) for record, name in zip(found, names, strict=True)]
-            stated = [(*record, name) for record, name in zip(stated, listed, strict=True)]
-        number = first_difference(found, stated)
-        if number is not None:
-            expected = " ".join(map(str, found[number])) if number < len(found) else "its end"
-            got = " ".join(map(str, stated[number])) if number < len(stated) else "its end"
-            yield Finding(
-                ProblemKind.BAD_INDEX,
-                f"its index is stale at record {number}: expected {expected}, got {got} ({paths[0]})",
-                expected,
-                got,
-            )
+        is_right = list(index.places) == list(reading.index.places)
+        if not is_right or (is_named and list(map(self.examiner.recorded, index.names)) != reading.index.names):
+            yield Finding(ProblemKind.BAD_INDEX, f"its index is stale: {paths[0]} is of other records")
 
     def _explain(self, reading: _Reading, info: ShardInfo, digest: str, size: int) -> None:
         """Report how the records differ from the written ones."""
@@ -309,3 +297,67 @@ class _Reading:
             self.is_whole,
             listing,
         )
+
+
+# found records compared with the written ones -------------------------------------------------------------------
+
+R = TypeVar("R", bound=Hashable)
+
+
+@dataclass(frozen=True, slots=True)
+class Departure:
+    """The first record in which a shard differs from the written one, and how it differs.
+
+    ``lost`` are the numbers of written records that are missing.
+    """
+
+    kind: ProblemKind
+    record: int
+    way: str
+    lost: tuple[int, ...] = ()
+
+
+def first_difference(expected: Sequence[object], found: Sequence[object]) -> int | None:
+    """The first position where two sequences differ, or None if they are equal."""
+    if expected == found:
+        return None
+    pairs = enumerate(zip(expected, found, strict=False))
+    return next((i for i, (a, b) in pairs if a != b), min(len(expected), len(found)))
+
+
+def departure(written: list[R], found: list[R]) -> Departure | None:
+    """How the found records differ from the written ones, compared by value; None if they are equal."""
+    k = first_difference(written, found)
+    if k is None:
+        return None
+    missing = len(written) - len(found)
+    if missing > 0 and written[k + missing :] == found[k:]:
+        way = "the record written here is missing" if missing == 1 else f"{missing} records are missing from here on"
+        return Departure(ProblemKind.MISSING_RECORD, k, way, tuple(range(k, k + missing)))
+    if missing < 0 and written[k:] == found[k - missing :]:
+        way = "it was not written" if missing == -1 else f"{-missing} records that were not written, from here on"
+        return Departure(ProblemKind.EXTRA_RECORD, k, _twice(found, k) or way)
+    if found == [*written[:k], *written[k : k + 2][::-1], *written[k + 2 :]]:
+        return Departure(ProblemKind.SWAPPED_RECORDS, k, f"records {k} and {k + 1} are swapped")
+    return _wide_departure(written, found, k)
+
+
+def _twice(found: Sequence[object], k: int) -> str:
+    """The record that the one at ``k`` repeats, if it does."""
+    other = next((number for number, record in enumerate(found) if record == found[k] and number != k), None)
+    return f"it repeats record {other}" if other is not None else ""
+
+
+def _wide_departure(written: list[R], found: list[R], k: int) -> Departure:
+    lost, added = Counter(written), Counter(found)
+    lost, added = lost - added, added - lost
+    if not lost and not added:
+        return Departure(ProblemKind.SWAPPED_RECORDS, k, "from here on the records are in another order")
+    if 2 * lost.total() > len(written):
+        way = f"{lost.total():,} of {len(written):,} records are not those written: a shard of another conversion"
+        return Departure(ProblemKind.OTHER_CONVERSION, k, way)
+    numbers = tuple(number for number, record in enumerate(written) if record in lost)
+    if found == [record for record in written if record not in lost]:
+        return Departure(ProblemKind.MISSING_RECORD, k, f"{len(numbers)} records are missing, this one first", numbers)
+    way = f"from here on {lost.total():,} records are missing and {added.total():,} were not written"
+    return Departure(ProblemKind.WRONG_CONTENT, k, way, numbers)

@@ -156,7 +156,7 @@ def _print_set_aside(count: int) -> None:
 
 def _print_changes(repairs: Sequence[str]) -> None:
     """Print changes to images other than encoding; ``repairs`` are those of ShardInfo."""
-    from imagenet_prep.images.formats import ENDINGS, LOST
+    from imagenet_prep.images import ENDINGS, LOST
     from imagenet_prep.images.prepare import TURNED, count_changes
 
     repaired = [each for each in repairs if not each.endswith(f" ({TURNED})")]
@@ -232,8 +232,6 @@ def print_repair(run: RepairRun, quiet: bool) -> None:
         tell(f"repair: {name} made again ({kinds})")
     for name in run.repair.unchanged:
         tell(f"repair: {name} unchanged: it is as convert made it")
-    for name in run.repair.corrected:
-        tell(f"repair: corrected the manifest's entry of {name} from the journal and the index")
     if not run.repair.made:
         tell("repair: nothing to make again")
 

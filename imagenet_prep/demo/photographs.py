@@ -10,14 +10,11 @@ import enum
 import functools
 import io
 import json
-import math
 import random
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-import numpy as np
 from PIL import Image, ImageChops, ImageDraw, ImageFilter
 
 from imagenet_prep.demo.annotations import Corners
@@ -28,7 +25,6 @@ Colour = tuple[int, int, int]
 
 TINY_SIZE: Size = (16, 16)
 
-_PATTERNS = ("plain", "stripes", "dots", "checks", "rings")
 _SMALLEST = 24  # pixels: smaller things all look alike
 _PALE = (236, 234, 224)
 
@@ -115,12 +111,10 @@ def shapes() -> dict[str, Any]:
     return table
 
 
-@dataclass(frozen=True, slots=True)
-class Motif:
+class Motif(NamedTuple):
     """The look of the things of one class, in every picture."""
 
     kind: str
-    pattern: str
     colours: dict[str, Colour]
 
 
@@ -130,7 +124,6 @@ def motif_of(wnid: str) -> Motif:
     things = table["things"]
     made = "fruit" if label >= table["fruit"] else things[(label - 401) // 50 % len(things)]
     kind = next((kind for last, kind in table["animals"] if label <= last), made)
-    pattern = "checks" if kind == "cloth" else _PATTERNS[(label + label // 50) % len(_PATTERNS)]
     hue, strength = label * 0.382 % 1, 0.7
     if kind in table["furred"]:
         hue, strength = rng.uniform(0.03, 0.12), rng.uniform(0.2, 0.75)
@@ -144,7 +137,7 @@ def motif_of(wnid: str) -> Motif:
         "white": (0.15, 0.03, 0.96),
         "black": (0.7, 0.15, 0.1),
     }
-    return Motif(kind, pattern, {name: _rgb(*colorsys.hsv_to_rgb(*tone)) for name, tone in tones.items()})
+    return Motif(kind, {name: _rgb(*colorsys.hsv_to_rgb(*tone)) for name, tone in tones.items()})
 
 
 def _rgb(red: float, green: float, blue: float) -> Colour:
@@ -154,11 +147,10 @@ def _rgb(red: float, green: float, blue: float) -> Colour:
 def draw_thing(motif: Motif, size: Size) -> tuple[Image.Image, Image.Image]:
     """Draw a thing as its own RGB image, lit from above, with the mask of its shape."""
     large = size[0] * 2, size[1] * 2  # drawn twice as large, for soft edges
-    paint, alpha, body = Image.new("RGB", large), Image.new("L", large), Image.new("L", large)
+    paint, alpha = Image.new("RGB", large), Image.new("L", large)
     for kind, tone, numbers in shapes()["shapes"][motif.kind]["marks"]:
-        for image, colour in ((paint, motif.colours[tone]), (alpha, 255), (body, 255 * (tone == "body"))):
-            _stroke(ImageDraw.Draw(image), kind, numbers, large, colour)
-    paint.paste(motif.colours["dark"], None, ImageChops.multiply(body, _pattern(motif.pattern, large)))
+        _stroke(ImageDraw.Draw(paint), kind, numbers, large, motif.colours[tone])
+        _stroke(ImageDraw.Draw(alpha), kind, numbers, large, 255)
     shade = Image.linear_gradient("L").resize(large).point([255 - value * 5 // 8 for value in range(256)])
     paint = ImageChops.multiply(paint, Image.merge("RGB", (shade,) * 3))
     return paint.resize(size, Image.Resampling.BOX), alpha.resize(size, Image.Resampling.BOX)
@@ -174,20 +166,6 @@ def _stroke(draw: ImageDraw.ImageDraw, kind: str, numbers: Sequence[float], size
         draw.line(points, colour, thick, joint="curve")
         for px, py in points:  # round ends
             draw.ellipse((px - thick / 2, py - thick / 2, px + thick / 2, py + thick / 2), colour)
-
-
-def _pattern(pattern: str, size: Size) -> Image.Image:
-    """A mask of the places with the darker of two colours."""
-    step = max(8, max(size) // 9)
-    y, x = np.mgrid[: size[1], : size[0]]
-    masks: dict[str, Callable[[], Any]] = {
-        "plain": lambda: x < 0,
-        "stripes": lambda: (x - y // 2) % step < step // 3,
-        "dots": lambda: np.hypot((x + step // 2 * (y // step % 2)) % step - step / 2, y % step - step / 2) < step / 4,
-        "checks": lambda: (x // step + y // step) % 2 == 0,
-        "rings": lambda: np.hypot(x - size[0] / 2, y - size[1] / 2) % step < step / 4,
-    }
-    return Image.fromarray(np.where(masks[pattern](), 190, 0).astype(np.uint8))
 
 
 # pictures --------------------------------------------------------------------------------------------------------
@@ -208,7 +186,7 @@ def scene(seed: int, size: Size, wnid: str) -> tuple[Image.Image, tuple[Corners,
     image = image.filter(ImageFilter.BoxBlur(size[0] / 450))  # as soft as a lens
     coarse = _noise(rng, (size[0] // 2, size[1] // 2)).resize(size, Image.Resampling.BILINEAR)
     grain = ImageChops.overlay(image, Image.blend(_noise(rng, size).convert("RGB"), coarse.convert("RGB"), 0.4))
-    return Image.blend(image, grain, rng.uniform(0.2, 0.42)), tuple(boxes)
+    return Image.blend(image, grain, rng.uniform(0.22, 0.46)), tuple(boxes)
 
 
 def _put(rng: random.Random, image: Image.Image, motif: Motif, horizon: float, among: tuple[float, int]) -> Corners:
@@ -232,33 +210,15 @@ def _put(rng: random.Random, image: Image.Image, motif: Motif, horizon: float, a
 
 
 def _background(rng: random.Random, size: Size, place: dict[str, Any], horizon: float) -> Image.Image:
-    """Draw sky or a wall, overlapping hills, and ground with a coarser grain in front."""
-    width, height = size
-    sky, hill, near = ([rng.randint(*each) for each in place[name]] for name in ("sky", "hill", "ground"))
+    """Draw sky or a wall, and ground with a coarse grain in front."""
+    width, top = size[0], round(size[1] * horizon)
+    sky, near = ([rng.randint(*each) for each in place[name]] for name in ("sky", "ground"))
     image = _gradient(size, sky, _PALE)
-    for layer in range(place["hills"]):
-        colour = _blend(hill, sky, 0.62 - 0.28 * layer)
-        waves = [(rng.uniform(1, 3) * 2**k, rng.uniform(0, 6.3), height * 0.06 / 2**k) for k in range(4)]
-        base = height * (horizon - 0.12 + 0.06 * layer)
-        ridge = [
-            (x, base - sum(high * math.sin(phase + often * 3.14 * x / width) for often, phase, high in waves))
-            for x in range(0, width + 8, 8)
-        ]
-        ImageDraw.Draw(image).polygon([(0, height), *ridge, (width, height)], colour)
-    top = round(height * horizon)
-    ground = _gradient((width, max(1, height - top)), _blend(near, sky, 0.4), near)
-    for start, scale in ((0.0, 1), (0.3, 2), (0.62, 4)):
-        first = int(ground.height * start)
-        cells = (width // (place["grain"][0] * scale), (ground.height - first) // (place["grain"][1] * scale))
-        strip = ground.crop((0, first, width, ground.height))
-        texture = _noise(rng, cells).resize(strip.size, Image.Resampling.BILINEAR).convert("RGB")
-        ground.paste(Image.blend(strip, ImageChops.overlay(strip, texture), 0.6), (0, first))
-    image.paste(ground, (0, top))
+    ground = _gradient((width, max(1, size[1] - top)), sky, near)
+    cells = (width // (place["grain"][0] * 2), ground.height // (place["grain"][1] * 2))
+    texture = _noise(rng, cells).resize(ground.size, Image.Resampling.BILINEAR).convert("RGB")
+    image.paste(Image.blend(ground, ImageChops.overlay(ground, texture), 0.6), (0, top))
     return image
-
-
-def _blend(one: Sequence[int], other: Sequence[int], share: float) -> tuple[int, ...]:
-    return tuple(round(a + (b - a) * share) for a, b in zip(one, other, strict=True))
 
 
 def _gradient(size: Size, above: Sequence[int], below: Sequence[int]) -> Image.Image:

@@ -21,7 +21,7 @@ from imagenet_prep.storage.durable import sync_file_system
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import local_path
 from imagenet_prep.storage.refusals import AGAIN, space_errors, writing
-from imagenet_prep.tfrecord.crc import crc32c
+from imagenet_prep.tfrecord import crc32c
 
 SETTLE_SECONDS = 2.0
 """Seconds between naming packed files: a kill loses the files packed since."""

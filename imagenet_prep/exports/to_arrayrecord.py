@@ -12,7 +12,7 @@ from imagenet_prep.errors import UsageError, WriteError
 from imagenet_prep.exports.packing import Files, Packer
 from imagenet_prep.exports.source_set import SourceSet, SourceShard
 from imagenet_prep.storage.refusals import AGAIN, no_space
-from imagenet_prep.tfrecord.crc import crc32c
+from imagenet_prep.tfrecord import crc32c
 
 _OPTIONS = "group_size:1,uncompressed"
 """One record per group suits random access. JPEGs become no smaller, and zstd would triple the time."""

@@ -13,7 +13,7 @@ from imagenet_prep.exports.source_set import SourceSet, SourceShard, find_meanin
 from imagenet_prep.registry import labels_of_classes
 from imagenet_prep.sources.parquets import check_pyarrow
 from imagenet_prep.storage.refusals import AGAIN
-from imagenet_prep.tfrecord.crc import crc32c
+from imagenet_prep.tfrecord import crc32c
 
 if TYPE_CHECKING:
     import pyarrow as pa

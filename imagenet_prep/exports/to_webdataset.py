@@ -15,7 +15,7 @@ from typing import Any
 
 from imagenet_prep.exports.packing import Files, Packer
 from imagenet_prep.exports.source_set import ImageValues, SourceSet, SourceShard, find_meaning
-from imagenet_prep.images.formats import ending_of
+from imagenet_prep.images import ending_of
 from imagenet_prep.reading.shard import Record
 from imagenet_prep.state.manifest import ILSVRC2012
 

@@ -14,7 +14,7 @@ from imagenet_prep.errors import WriteError
 from imagenet_prep.fetch.partial import PartialFile
 from imagenet_prep.model import Progress
 from imagenet_prep.storage.durable import begin_write_out
-from imagenet_prep.tfrecord.crc import crc32c
+from imagenet_prep.tfrecord import crc32c
 
 _CHUNK = 4 << 20
 _BEHIND = 64 << 20  # bytes behind the newest write; by then the disk has them

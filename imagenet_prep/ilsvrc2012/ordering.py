@@ -13,8 +13,7 @@ from itertools import pairwise
 from typing import Any
 
 from imagenet_prep.checks.examiner import Finding, problem
-from imagenet_prep.checks.index_check import departure
-from imagenet_prep.checks.shard_check import REMEDY_FOREIGN, ShardReport
+from imagenet_prep.checks.shard_check import REMEDY_FOREIGN, ShardReport, departure
 from imagenet_prep.datasets import order
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.part import Part

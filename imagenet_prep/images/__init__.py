@@ -1,1 +1,35 @@
-"""Image files and arrays: bytes in, values out."""
+"""The format of an image file by its first bytes, and the ending of its name."""
+
+from __future__ import annotations
+
+ENDINGS = {
+    **{"JPEG": (".jpg", ".jpeg"), "PNG": (".png",), "GIF": (".gif",), "WEBP": (".webp",), "BMP": (".bmp",)},
+    **{"TIFF": (".tif", ".tiff"), "AVIF": (".avif",)},
+}
+"""The formats that are read, by the names that Pillow has for them, with their endings."""
+
+LOST = ("16 bits", "palette", "alpha", "other frames")
+"""The names of everything that an image can have and its 8-bit JPEG can't."""
+
+_MAGIC = {
+    **{b"\x89PNG\r\n\x1a\n": "PNG", b"GIF8": "GIF", b"BM": "BMP", b"II*\0": "TIFF"},
+    b"MM\0*": "TIFF",
+}
+
+
+def format_of(head: bytes | memoryview) -> str:
+    """The format of an image by its first 16 bytes or more: one of ``ENDINGS`` or "HEIC"; "" for another file."""
+    if bytes(head[:3]) == b"\xff\xd8\xff":  # nearly always
+        return "JPEG"
+    head = bytes(head[:16])
+    if head[:4] == b"RIFF":
+        return "WEBP" if head[8:12] == b"WEBP" else ""
+    if head[4:8] == b"ftyp":
+        return {b"avif": "AVIF", b"avis": "AVIF", b"heic": "HEIC", b"heix": "HEIC", b"mif1": "HEIC"}.get(head[8:12], "")
+    kind = next((kind for magic, kind in _MAGIC.items() if head.startswith(magic)), "")
+    return kind if kind != "BMP" or head[6:10] == bytes(4) else ""
+
+
+def ending_of(head: bytes | memoryview) -> str:
+    """The ending of the name of an image with these first bytes; "" if it can't be read."""
+    return ENDINGS.get(format_of(head), ("",))[0]

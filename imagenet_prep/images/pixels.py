@@ -13,8 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from imagenet_prep.images import jpeg, png
-from imagenet_prep.images.formats import ENDINGS, format_of
+from imagenet_prep.images import ENDINGS, format_of, jpeg, png
 from imagenet_prep.images.jpeg import MAX_PIXELS, ImageError, check_claim
 
 if TYPE_CHECKING:

@@ -12,8 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from imagenet_prep.images import arrays, jpeg, pixels, png
-from imagenet_prep.images.formats import format_of
+from imagenet_prep.images import arrays, format_of, jpeg, pixels, png
 from imagenet_prep.images.pixels import Reencode
 from imagenet_prep.model import Box
 

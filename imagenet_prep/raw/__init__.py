@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import os
 import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.reading.shard_set import ShardSet, first_label_of
 from imagenet_prep.storage.layout import Layout, grown_from
 from imagenet_prep.storage.location import locate
+from imagenet_prep.storage.refusals import unreadable
+from imagenet_prep.text import number_of
 
 if TYPE_CHECKING:
     from imagenet_prep.datasets.declarations import MakingOptions
@@ -86,9 +89,7 @@ def open(  # noqa: PLR0913 - options of the public interface, by keyword
         raise UsageError("raw, options and config say how raw data is read", "expected source='raw' with them")
     found = ShardSet(data_dir, split, check=check)
     if join is not None:
-        from imagenet_prep.reading.join import join as joined
-
-        found.join(joined(ShardSet(data_dir, split, check=False), join))
+        found.join(_joined(ShardSet(data_dir, split, check=False), join))
     return found
 
 
@@ -116,3 +117,51 @@ def _open_raw(layout: Layout, split: str, options: MakingOptions | None, config:
         hint = f"imagenet_prep.open({str(layout.data_dir)!r}, {split!r}) reads its shards"
         raise UsageError(f"{split} has grown: {grown[0]} has shards of its own", "expected a set that has not", hint)
     return RawSet(found[split], first_label_of(planned.entry.classes, planned.settings))
+
+
+# a column of one's own, from a JSON file ---------------------------------------------------------------------------
+
+_VALIDATION = 50_000
+
+
+def _joined(records: ShardSet, path: _Path) -> list[Any]:
+    """The value of each record, by its file name.
+
+    The file holds ``{file name: value}``, or a list of 50,000 values, of ILSVRC2012_val_00000001.JPEG and so on, as
+    real.json of "Are we done with ImageNet?" (github.com/google-research/reassessed-imagenet) does.
+
+    Raises:
+        InputError: the file can't be read, has another form or length, lacks a record, or names one that is not there.
+    """
+    values = _load_values(Path(path))
+    whole = records if records.compression != "none" else (records[number] for number in range(len(records)))
+    names = [record.filename for record in whole]
+    known = values.keys()
+    lacking = [name for name in names if name not in known]
+    if lacking:
+        what = f"{path} has no value for {number_of(len(lacking), 'record')} of {records!r}"
+        raise InputError(what, f"the first one: {lacking[0]!r}", "name each record by its file name")
+    unknown = [] if isinstance(values, _RealByImage) else sorted(known - set(names))
+    if unknown:
+        what = f"{path} names {number_of(len(unknown), 'image')} that {records!r} does not have"
+        raise InputError(what, f"the first one: {unknown[0]!r}", "give a file for this split")
+    return [values[name] for name in names]
+
+
+class _RealByImage(dict[str, Any]):
+    """The values of ImageNet's validation images: a set may hold a part of them."""
+
+
+def _load_values(path: Path) -> dict[str, Any]:
+    try:
+        values = json.loads(path.read_bytes())
+    except OSError as error:
+        raise unreadable(path, error) from error
+    except ValueError as error:
+        raise InputError(f"{path} is not JSON", str(error)) from None
+    if isinstance(values, dict):
+        return values
+    if not isinstance(values, list) or len(values) != _VALIDATION:
+        held = number_of(len(values), "value") if isinstance(values, list) else repr(values)[:40]
+        raise InputError(f"{path} holds {held}", f"expected {{file name: value}}, or a list of {_VALIDATION:,} values")
+    return _RealByImage({f"ILSVRC2012_val_{number:08d}.JPEG": value for number, value in enumerate(values, 1)})

@@ -45,23 +45,11 @@ class ValueRuleError(ValueError):
         self.hint = hint
 
 
-class _Chosen:
-    """The names selected by an argument."""
-
-    def __init__(self, names: Names) -> None:
-        self._all = names is True
-        self._names = {names} if isinstance(names, str) else set() if isinstance(names, bool) else set(names)
-
-    def __contains__(self, name: str) -> bool:
-        return self._all or name in self._names
-
-
 class Decoder:
     """Records as values: features in ``text`` are str and not bytes, those in ``lists`` are always lists."""
 
     def __init__(self, text: Names = False, lists: Names = False) -> None:
-        self._text = _Chosen(text)
-        self._lists = _Chosen(lists)
+        self._is_text, self._is_list = _chooser(text), _chooser(lists)
         self._short = functools.lru_cache(_MOST)(self._entry)
 
     def example(self, data: Buffer) -> dict[str, Any]:
@@ -101,9 +89,16 @@ class Decoder:
 
     def _converted(self, convert: Callable[[T, bool, bool], Any], name: str, feature: T) -> Any:
         try:
-            return convert(feature, name in self._text, name in self._lists)
+            return convert(feature, self._is_text(name), self._is_list(name))
         except ValueRuleError as error:
             raise ValueRuleError(f"feature {name!r}: {error}", error.hint) from None
+
+
+def _chooser(names: Names) -> Callable[[str], bool]:
+    """Whether an argument selects a name."""
+    if isinstance(names, bool):
+        return lambda _: names
+    return ({names} if isinstance(names, str) else set(names)).__contains__
 
 
 def _value_of(feature: Feature | None, as_text: bool, as_list: bool) -> Any:

@@ -14,7 +14,7 @@ from imagenet_prep.images.prepare import UPRIGHT, read_orientation, turn_box
 from imagenet_prep.model import Box, Item
 from imagenet_prep.recipes.annotating import SIZE
 from imagenet_prep.storage.files import read_plain
-from imagenet_prep.tfrecord.detection import EDGES
+from imagenet_prep.tfrecord.inception import EDGES
 
 Buffer = bytes | memoryview
 

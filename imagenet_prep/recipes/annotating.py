@@ -38,7 +38,7 @@ from imagenet_prep.sources.names import edges_of
 from imagenet_prep.sources.slices import Reader
 from imagenet_prep.storage.files import kind_of
 from imagenet_prep.text import listed, number_of
-from imagenet_prep.tfrecord.detection import EDGES
+from imagenet_prep.tfrecord.inception import EDGES
 
 if TYPE_CHECKING:
     from imagenet_prep.recipes.schema import Boxes, Mask

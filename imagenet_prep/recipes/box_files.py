@@ -23,7 +23,7 @@ from imagenet_prep.recipes.labels_file import LABELS, PATHS, LabelsFault, csv_ro
 from imagenet_prep.recipes.recipe_file import read_texts
 from imagenet_prep.storage.files import read_plain, view_of
 from imagenet_prep.text import has_doctype
-from imagenet_prep.tfrecord.detection import EDGES
+from imagenet_prep.tfrecord.inception import EDGES
 
 Corners = tuple[float, float, float, float]
 """xmin, ymin, xmax, ymax."""

@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from imagenet_prep.errors import InputError
-from imagenet_prep.images.formats import ENDINGS as FORMATS
+from imagenet_prep.images import ENDINGS as FORMATS
 from imagenet_prep.recipes.annotating import Annotations
 from imagenet_prep.recipes.labels import Labelled, at_line
 from imagenet_prep.recipes.labels_file import LabelsFault, typed
 from imagenet_prep.recipes.recipe_file import RecipeFile
 from imagenet_prep.sources.catalog import Catalog
-from imagenet_prep.tfrecord.detection import FEATURES
 from imagenet_prep.tfrecord.example import Kind
+from imagenet_prep.tfrecord.inception import OBJECT_FEATURES
 
 Content = Literal["image", "pixels", "array"]
 
@@ -212,7 +212,7 @@ def extra_columns(
         return Extra(None, {})
     table = labelled.table
     extra = {column_name(name): name for name in table.columns} if table is not None else {}
-    objects = {name: FEATURES[name] for name in annotations.columns if name not in extra}
+    objects = {name: OBJECT_FEATURES[name] for name in annotations.columns if name not in extra}
     of_class = OF_CLASSES if labelled.several else OF_CLASS if labelled.is_labelled else {}
     if file.recipe.record is None:
         asked = usual(content, of_class, file.recipe.min_val is not None)
@@ -243,7 +243,7 @@ def _of_several(labelled: Labelled) -> dict[str, list[Any]]:
 
 
 def _of_objects(file: RecipeFile, wish: Wish) -> Mapped:
-    known = FEATURES[wish.column]
+    known = OBJECT_FEATURES[wish.column]
     if wish.kind not in (None, known.kind):
         raise file.fault(("record", wish.feature), f"{wish.column} can't be {wish.kind}", f"expected {known.kind}")
     return Mapped(wish.feature, wish.column, known.kind, wish.optional, known.values != "one")

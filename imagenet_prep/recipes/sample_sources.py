@@ -14,7 +14,7 @@ from typing import Any
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.images import arrays as npy
-from imagenet_prep.images.formats import ending_of
+from imagenet_prep.images import ending_of
 from imagenet_prep.model import Engine
 from imagenet_prep.recipes.labels_file import LABELS, LabelTable
 from imagenet_prep.sources import array_files

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from imagenet_prep.checks.examiner import no_words
-from imagenet_prep.images.formats import format_of
+from imagenet_prep.images import format_of
 from imagenet_prep.model import Box
 from imagenet_prep.state.manifest import features_by_column
 from imagenet_prep.tfrecord.example import BytesList, ExampleError, Feature, FloatList, Int64List, parse_example

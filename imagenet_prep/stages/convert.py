@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from imagenet_prep.checks.dataset import Dataset
-from imagenet_prep.checks.index_check import filled, not_done, settle
 from imagenet_prep.datasets.declarations import MakingOptions
 from imagenet_prep.datasets.identity import find_changed
 from imagenet_prep.datasets.plan import (
@@ -50,7 +49,7 @@ from imagenet_prep.shards.run import (
 )
 from imagenet_prep.shards.share import Share
 from imagenet_prep.sources.catalog import PackedCatalog
-from imagenet_prep.state.indexes import is_indexed
+from imagenet_prep.state.indexes import filled, is_indexed, not_done, settle
 from imagenet_prep.state.journal import Journal
 from imagenet_prep.state.manifest import RECIPE, usable_manifest
 from imagenet_prep.storage.files import save_bytes

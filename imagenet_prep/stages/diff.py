@@ -18,7 +18,7 @@ from imagenet_prep.state.indexes import read_written
 from imagenet_prep.state.manifest import Manifest, load_manifest
 from imagenet_prep.storage.layout import Layout, parse_shard_name
 from imagenet_prep.storage.location import AnyPath
-from imagenet_prep.tfrecord.crc import crc32c
+from imagenet_prep.tfrecord import crc32c
 from imagenet_prep.tfrecord.framing import FOOTER, HEADER, OVERHEAD, Framed, Index, mask
 
 LOOKED_INTO = 20

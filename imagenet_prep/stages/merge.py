@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from imagenet_prep.checks.index_check import all_not_done, filled, settle
 from imagenet_prep.datasets.plan import load_plan
 from imagenet_prep.errors import InputError
 from imagenet_prep.model import Progress, Silent
 from imagenet_prep.shards.run import take_in_parts
 from imagenet_prep.shards.share import ranks_of
+from imagenet_prep.state.indexes import all_not_done, filled, settle
 from imagenet_prep.state.journal import Journal
 from imagenet_prep.state.manifest import Manifest, load_manifest
 from imagenet_prep.storage.layout import Layout, parse_shard_name

@@ -6,8 +6,7 @@ import dataclasses
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from imagenet_prep.checks.index_check import corrected
-from imagenet_prep.checks.inventory import REMEDY_RERUN, manifest_fault, plan_fault
+from imagenet_prep.checks.inventory import REMEDY_RERUN, plan_fault
 from imagenet_prep.datasets.declarations import MakingOptions
 from imagenet_prep.datasets.plan import PlannedSplit, plan_name, recorded_raw, refuse_other_images
 from imagenet_prep.errors import InputError
@@ -18,7 +17,7 @@ from imagenet_prep.registry import known_set
 from imagenet_prep.shards.run import Expected, Work, count_images, lay_out, make_shards, prepare_tasks, unfinished
 from imagenet_prep.state.indexes import agrees
 from imagenet_prep.state.journal import Journal
-from imagenet_prep.state.manifest import Manifest, changed, load_unproven
+from imagenet_prep.state.manifest import Manifest, changed, load_manifest
 from imagenet_prep.storage.layout import Layout, parse_shard_name
 from imagenet_prep.storage.lock import hold
 from imagenet_prep.storage.space import Need, refuse_lack
@@ -44,12 +43,11 @@ did change, now holds one of its images too."""
 class RepairSummary:
     """The result of a repair, by shard names in order.
 
-    ``made``: made again; ``unchanged``: still as convert made them; ``corrected``: entries corrected in the manifest.
+    ``made``: made again; ``unchanged``: still as convert made them.
     """
 
     made: tuple[str, ...] = ()
     unchanged: tuple[str, ...] = ()
-    corrected: tuple[str, ...] = ()
 
 
 def repair(
@@ -71,9 +69,7 @@ def repair(
     progress, layout = progress or Silent(), layout.one_set()
     layout = dataclasses.replace(layout, raw=layout.raw or recorded_raw(layout))
     with hold(layout.lock_paths):
-        manifest, entries = read_manifest(layout)
-        if entries:
-            manifest.save(layout.manifest_path)
+        manifest = read_manifest(layout)
         kinds = {name: found for name, found in sorted(faulty.items()) if name in manifest.shards}
         unchanged = _unchanged(kinds, manifest, layout, engine)
         names = [name for name in kinds if name not in unchanged]
@@ -89,26 +85,20 @@ def repair(
                 for split in planned:
                     refuse_other_images(split, manifest)
                 work.make(names, planned, options)
-        return RepairSummary(tuple(names), unchanged, entries)
+        return RepairSummary(tuple(names), unchanged)
 
 
-def read_manifest(layout: Layout) -> tuple[Manifest, tuple[str, ...]]:
-    """Read the manifest, which defines every shard, and the shards whose entries were corrected.
-
-    Journal and index prove these entries wrong; the file stays unchanged.
+def read_manifest(layout: Layout) -> Manifest:
+    """Read the manifest, which defines every shard.
 
     Raises:
-        InputError: there is none, it can't be read, or something else in it has changed, too.
+        InputError: there is none, it can't be read or has changed, or the plan has other settings.
     """
-    manifest = load_unproven(layout.manifest_path)
+    manifest = load_manifest(layout.manifest_path)
     if manifest is not None:
-        found = corrected(layout, manifest, Journal(layout.journal_path))
-        if found is None:
-            raise changed(layout.manifest_path)
-        names = tuple(sorted(name for name, info in found.shards.items() if info != manifest.shards[name]))
-        if fault := (names and manifest_fault(found)) or plan_fault(layout, found):
+        if fault := plan_fault(layout, manifest):
             raise changed(layout.manifest_path, fault)
-        return found, names
+        return manifest
     is_ours = layout.journal_path.exists()
     raise InputError(
         f"no manifest in {layout.state_dir}: the content of each shard is unknown",

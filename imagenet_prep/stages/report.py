@@ -14,9 +14,8 @@ from imagenet_prep.model import Engine, Progress, Silent
 from imagenet_prep.registry import known_set
 from imagenet_prep.reporting.census import Census, TakeCensus, take_census
 from imagenet_prep.reporting.charts import draw_charts
-from imagenet_prep.reporting.gallery import odd_rows
 from imagenet_prep.reporting.lenient import names_of
-from imagenet_prep.reporting.page import render
+from imagenet_prep.reporting.page import odd_rows, render
 from imagenet_prep.reporting.page_facts import Facts, Subject
 from imagenet_prep.reporting.samples import (
     MEASURED,

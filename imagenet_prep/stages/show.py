@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 from imagenet_prep.checks.examiner import printable
 from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.escaping import command
-from imagenet_prep.images import jpeg, pixels
-from imagenet_prep.images.formats import format_of
+from imagenet_prep.images import format_of, jpeg, pixels
 from imagenet_prep.reading.shard import Record, Shard
 from imagenet_prep.storage.files import atomic_file
 from imagenet_prep.storage.layout import parse_shard_name

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -10,15 +9,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from imagenet_prep.checks.dataset import Dataset
-from imagenet_prep.checks.inventory import sound_manifest
 from imagenet_prep.checks.verdict import load_verdict
 from imagenet_prep.datasets.plan import load_plan, recorded_raw
-from imagenet_prep.errors import InputError, PrepError
+from imagenet_prep.errors import PrepError
 from imagenet_prep.escaping import command, quoted
 from imagenet_prep.model import StageStatus
 from imagenet_prep.registry import known_set
 from imagenet_prep.state.journal import Journal
-from imagenet_prep.state.manifest import Manifest
+from imagenet_prep.state.manifest import Manifest, usable_manifest
 from imagenet_prep.storage.layout import Layout, parse_shard_name
 from imagenet_prep.storage.location import AnyPath
 from imagenet_prep.storage.lock import find_holder
@@ -45,7 +43,7 @@ class Status:
 def status(layout: Layout) -> Status:
     """Find the progress of each stage; reads no archive and no shard. A recipe's data set has only the last two."""
     layout = layout.one_set()
-    manifest = _manifest(layout)
+    manifest = usable_manifest(layout.manifest_path)
     dataset = known_set(layout, manifest)
     sizes = layout.find_shards(dataset.splits)
     convert, verify = _convert(layout, dataset, manifest, sizes), _verify(layout, manifest, sizes)
@@ -77,13 +75,6 @@ def _convert(layout: Layout, dataset: Dataset, manifest: Manifest | None, sizes:
         detail += f", {lost:,} of them without an index"
     is_done = planned and len(done) - lost >= planned and (manifest or load_plan(layout) is None)
     return StageStatus("convert", "done" if is_done else "partly", detail)
-
-
-def _manifest(layout: Layout) -> Manifest | None:
-    """The manifest with the corrections of verify and repair; verify reports what is wrong with it."""
-    with contextlib.suppress(InputError):
-        return sound_manifest(layout)[0]
-    return None
 
 
 def _recorded(layout: Layout, manifest: Manifest | None) -> dict[str, int]:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections import Counter, defaultdict
+from collections.abc import Iterator
 from typing import cast
 
-from imagenet_prep.checks.dataset import SetFindings
+from imagenet_prep.checks.dataset import Dataset, SetFindings
 from imagenet_prep.checks.examiner import Examiner, PromiseExaminer
 from imagenet_prep.checks.inventory import (
     Checked,
     Inventory,
-    check_expected,
     check_names,
     check_sizes,
     fingerprint,
@@ -62,61 +62,58 @@ def verify(
     dataset = known_set(layout, manifest)
     inventory = take_inventory(layout, dataset, manifest)
     inventory = _restricted(inventory, share) if share else inventory
-    if manifest is not None and dataset.published is not None:
-        problems += check_expected(manifest, dataset.published, layout)
     problems += check_names(inventory, layout)
     is_part = dataset.is_part or (manifest is None and allow_incomplete)
-    notes = list(dataset.notes(inventory, is_part=is_part))
-    if inventory.is_unfinished and not layout.rank_parts():
-        done = sum(inventory.sizes.get(name) == info.size for name, info in inventory.infos.items())
-        count = f"{done:,} of {number_of(len(inventory.expected), 'shard')}"
-        following = dataset.following(layout, {"convert": "partly", "annotate": "done"})
-        said = f"this conversion is not finished: {count}; to resume: {following}"
-        notes.insert(0, said)
-    aside = [name for shard in inventory.expected if (i := inventory.infos.get(shard)) for name in i.set_aside]
-    if aside:
-        notes.append(f"{number_of(len(aside), 'image was', 'images were')} set aside: {listed(aside)}")
-    if manifest is None and layout.rank_parts():
-        merge = command("merge", layout.data_dir, Layout(layout.data_dir, output=layout.output).elsewhere())
-        said = f"ranks make these shards; to finish the set, or to list the ranks to run again: {merge}"
-        notes.append(said)
-    if share:
-        notes.append(f"{share}: only its shards; missing and duplicate images, totals and order show in the whole set")
+    notes = list(_notes(layout, dataset, inventory, share, is_part))
+    checked = None
     if depth == "quick":
-        problems += check_sizes(inventory, layout)
-        problems += [] if share else _missing_splits(inventory, is_part)
-        verdict = Verdict(depth, (), _totals(inventory, None), is_part, manifest is not None)
+        missing = [] if share else _missing_splits(inventory, is_part)
+        across = SetFindings((*check_sizes(inventory, layout), *missing))
     else:
         foreign = () if inventory.infos else [layout.shard_path(name) for name in inventory.present]
         examiner = dataset.examiner(foreign, decode=depth == "decode")
         check = ShardCheck(layout, examiner, inventory.infos, _compression(inventory), dataset.compares_records)
         checked, failures = _check_shards(inventory, check, engine, progress)
+        problems += failures
         across = _found(checked) if share else dataset.check_set(inventory, checked, examiner, is_part=is_part)
-        problems += [*failures, *across.problems]
-        notes += across.notes
-        verdict = Verdict(
-            depth=depth,
-            problems=(),
-            totals=_totals(inventory, checked),
-            is_part=is_part,
-            has_manifest=manifest is not None,
-            flavour=across.flavour,
-            differences=across.differences,
-            order=across.order,
-            fingerprint="" if share else fingerprint(checked.reports, inventory.expected),
-        )
+    problems += across.problems
     kinds: defaultdict[str, set[ProblemKind]] = defaultdict(set)
     for problem in problems:
         kinds[problem.subject].add(problem.kind)
-    verdict = dataclasses.replace(
-        verdict,
-        dataset=dataset.name,
+    verdict = Verdict(
+        depth=depth,
         problems=tuple(group(problems)),
+        totals=_totals(inventory, checked),
+        is_part=is_part,
+        has_manifest=manifest is not None,
+        notes=(*notes, *across.notes),
+        flavour=across.flavour,
+        differences=across.differences,
+        order=across.order,
+        fingerprint=fingerprint(checked.reports, inventory.expected) if checked and not share else "",
         faulty={name: tuple(sorted(kinds[name])) for name in inventory.expected if name in kinds},
-        notes=tuple(notes),
+        dataset=dataset.name,
     )
     kept = _keep(verdict, layout, share)
     return dataclasses.replace(verdict, notes=(*verdict.notes, *kept))
+
+
+def _notes(layout: Layout, dataset: Dataset, inventory: Inventory, share: Share | None, is_part: bool) -> Iterator[str]:
+    """Notes about an unfinished set, the data set, images that were set aside, and ranks."""
+    if inventory.is_unfinished and not layout.rank_parts():
+        done = sum(inventory.sizes.get(name) == info.size for name, info in inventory.infos.items())
+        count = f"{done:,} of {number_of(len(inventory.expected), 'shard')}"
+        following = dataset.following(layout, {"convert": "partly", "annotate": "done"})
+        yield f"this conversion is not finished: {count}; to resume: {following}"
+    yield from dataset.notes(inventory, is_part=is_part)
+    aside = [name for shard in inventory.expected if (i := inventory.infos.get(shard)) for name in i.set_aside]
+    if aside:
+        yield f"{number_of(len(aside), 'image was', 'images were')} set aside: {listed(aside)}"
+    if inventory.manifest is None and layout.rank_parts():
+        merge = command("merge", layout.data_dir, Layout(layout.data_dir, output=layout.output).elsewhere())
+        yield f"ranks make these shards; to finish the set, or to list the ranks to run again: {merge}"
+    if share:
+        yield f"{share}: only its shards; missing and duplicate images, totals and order show in the whole set"
 
 
 def verify_file(path: AnyPath, *, depth: Depth = "full") -> Verdict:

@@ -1,15 +1,20 @@
-"""read_written: the index of a finished shard, if it agrees with the shard's entry."""
+"""read_written: the index of a finished shard, if it agrees with the shard's entry. Which shards of a set are done."""
 
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import itertools
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Collection, Sequence
 
 from imagenet_prep.errors import InputError
+from imagenet_prep.images.prepare import TURNED, count_changes
 from imagenet_prep.model import ShardInfo
+from imagenet_prep.state.journal import Journal
+from imagenet_prep.state.manifest import Manifest
 from imagenet_prep.storage.files import find_plain
-from imagenet_prep.storage.layout import Layout
+from imagenet_prep.storage.layout import Layout, parse_shard_name
 from imagenet_prep.tfrecord.framing import Index, decode
 
 _LINE = 42  # two numbers of up to 20 digits, a space, a newline
@@ -59,3 +64,53 @@ def is_indexed(layout: Layout, info: ShardInfo, names: Sequence[str]) -> bool:
         return False
     offsets = [0, *itertools.accumulate(written.lengths[:-1])]
     return (written.offsets, written.names) == (offsets[: len(names)], names)
+
+
+# the shards of a set that several runs make together ------------------------------------------------------------
+
+
+def settle(layout: Layout, journal: Journal, wanted: Collection[str] = ()) -> None:
+    """For a shard with different entries in a journal's parts, choose the entry that agrees with its index.
+
+    If several agree, an entry whose fingerprint is in ``wanted`` is chosen.
+    """
+    for infos in journal.rivals().values():
+        founded = [info for info in infos if agrees(layout, info)]
+        if founded:
+            journal.choose(max(founded, key=lambda info: info.fingerprint in wanted))
+
+
+def not_done(layout: Layout, planned: Manifest, journal: Journal) -> list[str]:
+    """The shards of a planned set that are not done; indexes are read only if the journal has all shards."""
+    infos = {name: journal.get(name) for name in planned.shards}
+    found = [name for name, info in infos.items() if not _is_of(planned, info)]
+    return found or [name for name, info in infos.items() if info is not None and not _stands(layout, info)]
+
+
+def all_not_done(layout: Layout, planned: Manifest, journal: Journal) -> list[str]:
+    """As ``not_done``, but complete."""
+    infos = ((name, journal.get(name)) for name in planned.shards)
+    return [name for name, info in infos if info is None or not _is_of(planned, info) or not _stands(layout, info)]
+
+
+def _is_of(planned: Manifest, info: ShardInfo | None) -> bool:
+    return info is not None and planned.shards[info.name].fingerprint == info.fingerprint
+
+
+def _stands(layout: Layout, info: ShardInfo) -> bool:
+    return layout.shards.size(info.name) == info.size and agrees(layout, info)
+
+
+def filled(planned: Manifest, journal: Journal) -> Manifest:
+    """The manifest of a planned set, once all its shards are made."""
+    infos = {name: info for name in planned.shards if (info := journal.get(name))}
+    images: defaultdict[str, int] = defaultdict(int)
+    repairs: defaultdict[str, list[str]] = defaultdict(list)
+    for name, info in infos.items():
+        split = (parse_shard_name(name) or ("",))[0]
+        images[split] += info.records
+        repairs[split] += info.repairs
+    turned = {split: count for split, found in repairs.items() if (count := count_changes(found)[TURNED])}
+    totals = {split: dataclasses.replace(each, images=images[split]) for split, each in planned.totals.items()}
+    dataset = dataclasses.replace(planned.dataset, turned=turned)
+    return dataclasses.replace(planned, dataset=dataset, totals=totals, shards=infos)

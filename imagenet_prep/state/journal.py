@@ -12,7 +12,7 @@ from typing import Annotated, Any
 from imagenet_prep.model import ShardInfo
 from imagenet_prep.storage.files import append_to, parts_of, plain_lines
 from imagenet_prep.storage.location import AnyPath, Appender
-from imagenet_prep.tfrecord.crc import crc32c
+from imagenet_prep.tfrecord import crc32c
 
 _canonical = json.JSONEncoder(sort_keys=True).encode
 _SEALED = b'{"crc": "'

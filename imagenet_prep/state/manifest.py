@@ -16,7 +16,7 @@ from imagenet_prep.storage.files import find_plain, load_json, save_bytes
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import AnyPath
 from imagenet_prep.storage.refusals import unreadable
-from imagenet_prep.tfrecord.crc import crc32c
+from imagenet_prep.tfrecord import crc32c
 
 ALGORITHMS = ("md5", "sha256", "crc32c")
 
@@ -93,10 +93,7 @@ class SplitTotals:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Manifest:
-    """The record of a conversion. ``settings`` are those that decide the bytes; ``shards`` is by name.
-
-    ``crc`` is the seal in the file; None if there is no file. ``is_as_written``: the crc is known to be right.
-    """
+    """The record of a conversion. ``settings`` are those that decide the bytes; ``shards`` is by name."""
 
     version: str
     dataset: DatasetEntry
@@ -104,8 +101,6 @@ class Manifest:
     sources: dict[str, Any]
     totals: dict[str, SplitTotals]
     shards: dict[str, ShardInfo]
-    crc: str | None = dataclasses.field(default=None, compare=False)
-    is_as_written: bool = dataclasses.field(default=False, compare=False)
 
     def save(self, path: AnyPath) -> bool:
         """Write it atomically, sealed, unless the file already holds it; returns whether it was written."""
@@ -113,11 +108,6 @@ class Manifest:
         shards = b",".join(b"\n    " + line for line in lines)
         text = json.dumps(head, indent=2, sort_keys=True).removesuffix(_END).encode()
         return save_bytes(path, b"".join((text, _OPEN, shards, _CLOSE, _seal(head, lines).encode(), _LAST)))
-
-    @property
-    def is_sealed(self) -> bool:
-        """Whether its content gives its ``crc``."""
-        return self.crc is None or self.is_as_written or self.crc == _seal(self._head(), self._lines())
 
     def _head(self) -> dict[str, Any]:
         """Everything except its CRC and its shards, as JSON returns it: keys are texts, and sorted."""
@@ -159,8 +149,27 @@ def load_manifest(path: AnyPath) -> Manifest | None:
     Raises:
         InputError: it can't be understood, or has changed since it was written.
     """
-    manifest = load_unproven(path)
-    if manifest is not None and not manifest.is_sealed:
+    try:
+        if not path.exists():
+            return None
+    except OSError as error:  # the folder can't be searched
+        raise unreadable(path, error) from error
+    content = find_plain(path, MOST_BYTES) or b""
+    value: Any = None
+    try:
+        with many_objects():
+            if manifest := _read_as_written(content):
+                return manifest
+            value = json.loads(content)
+            manifest = _manifest(value, {name: shard_info(info) for name, info in value["shards"].items()})
+    except (TypeError, KeyError, ValueError, AttributeError, RecursionError) as error:
+        other = value.get("schema", SCHEMA) if isinstance(value, dict) else SCHEMA
+        raise InputError(
+            f"{path} can't be understood" + (f": it is of schema {other!r}" if other != SCHEMA else ""),
+            f"expected a manifest of schema {SCHEMA}",
+            "remove it and run the same imagenet-prep convert again: finished shards are kept",
+        ) from error
+    if value["crc"] != _seal(manifest._head(), manifest._lines()):
         raise changed(path)
     return manifest
 
@@ -195,35 +204,7 @@ def changed(path: AnyPath, fault: str = "its content does not give the crc in it
     )
 
 
-def load_unproven(path: AnyPath) -> Manifest | None:
-    """The manifest whatever its ``crc``, for correction, or None if there is none.
-
-    Raises:
-        InputError: it can't be understood.
-    """
-    try:
-        if not path.exists():
-            return None
-    except OSError as error:  # the folder can't be searched
-        raise unreadable(path, error) from error
-    content = find_plain(path, MOST_BYTES) or b""
-    value: Any = None
-    try:
-        with many_objects():
-            if manifest := _read_as_written(content):
-                return manifest
-            value = json.loads(content)
-            return _manifest(value, {name: shard_info(info) for name, info in value["shards"].items()})
-    except (TypeError, KeyError, ValueError, AttributeError, RecursionError) as error:
-        other = value.get("schema", SCHEMA) if isinstance(value, dict) else SCHEMA
-        raise InputError(
-            f"{path} can't be understood" + (f": it is of schema {other!r}" if other != SCHEMA else ""),
-            f"expected a manifest of schema {SCHEMA}",
-            "remove it and run the same imagenet-prep convert again: finished shards are kept",
-        ) from error
-
-
-def _manifest(value: dict[str, Any], shards: dict[str, ShardInfo], *, is_as_written: bool = False) -> Manifest:
+def _manifest(value: dict[str, Any], shards: dict[str, ShardInfo]) -> Manifest:
     """A manifest from its JSON form; raises TypeError, KeyError, ValueError or AttributeError if it isn't one."""
     import msgspec
 
@@ -240,7 +221,7 @@ def _manifest(value: dict[str, Any], shards: dict[str, ShardInfo], *, is_as_writ
     counts += (count for each in totals for count in dataclasses.astuple(each))
     if entry.kind not in (ILSVRC2012, RECIPE) or not all(0 <= count < 1 << 63 for count in counts):
         raise ValueError("kind, or a number")
-    return dataclasses.replace(found, shards=shards, is_as_written=is_as_written)
+    return dataclasses.replace(found, shards=shards)
 
 
 def _read_as_written(content: bytes) -> Manifest | None:
@@ -257,7 +238,7 @@ def _read_as_written(content: bytes) -> Manifest | None:
     except ValueError:
         return None
     is_as_written = file.read() == b"".join((_CLOSE[1:], crc.encode(), _LAST))
-    return _manifest({**value, "crc": crc, "shards": {}}, shards, is_as_written=True) if is_as_written else None
+    return _manifest({**value, "crc": crc, "shards": {}}, shards) if is_as_written else None
 
 
 def _take_lines(file: BytesIO, shards: dict[str, ShardInfo]) -> Iterator[bytes]:

@@ -1,11 +1,218 @@
-"""TensorFlow: dataset gives batches for training; parse_example and feature_spec serve your own pipelines."""
+"""Batches of images and labels for training or evaluation, by tf.data; and the features for your own pipelines.
+
+The crops are those of Inception's training and evaluation (tensorflow/models, inception/image_processing.py, 2016),
+without its colour distortions.
+"""
+
+from __future__ import annotations
 
 import importlib.util
+import os
+import zlib
+from collections.abc import Mapping
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
 
 if importlib.util.find_spec("tensorflow") is None:
     needs = "imagenet_prep.tensorflow needs TensorFlow: pip install 'imagenet-prep[tensorflow]'"
     raise ModuleNotFoundError(needs, name="tensorflow")
 
-from imagenet_prep.tensorflow.input_pipeline import dataset, feature_spec, parse_example
+import tensorflow as tf
 
-__all__ = ["dataset", "feature_spec", "parse_example"]
+from imagenet_prep.errors import UsageError
+from imagenet_prep.reading.shard_set import ShardSet
+from imagenet_prep.state.manifest import find_set, load_manifest
+from imagenet_prep.storage.layout import Layout
+from imagenet_prep.tfrecord import inception
+
+
+def feature_spec(data_dir: str | os.PathLike[str] | None = None, split: str = "") -> dict[str, Any]:
+    """The features of the records, for ``tf.io.parse_example``.
+
+    Args:
+        data_dir: a set made by imagenet-prep, with any features; None: the fifteen features of Inception's records.
+        split: the split that is meant, if the folder holds several sets.
+
+    Raises:
+        InputError: the manifest there can't be read.
+        UsageError: the folder holds several sets, and no split is given.
+    """
+    manifest = None
+    if data_dir is not None:
+        layout = Layout(Path(data_dir))
+        manifest = load_manifest((find_set(layout, split) if split else layout.one_set()).manifest_path)
+    promised = manifest.dataset.features if manifest is not None else {}
+    return {name: _feature(promise) for name, promise in (promised or inception.PROMISE).items()}
+
+
+def _feature(promise: Mapping[str, Any]) -> Any:
+    kind = {"int64": tf.int64, "float": tf.float32, "bytes": tf.string}[promise["kind"]]
+    values = promise["values"]
+    if promise["optional"] or values is None:
+        return tf.io.VarLenFeature(kind)
+    return tf.io.FixedLenFeature([] if values == 1 else [values], kind)
+
+
+def parse_example(record: Any) -> dict[str, Any]:
+    """The values of a record in Inception's layout that training needs; ``record`` is a scalar string tensor.
+
+    Returns:
+        ``encoded``, scalar string, the JPEG; ``label``, scalar int64, as in the record: 1 to 1000 for ImageNet;
+        ``boxes``, float32 of the shape (number of boxes, 4): ymin, xmin, ymax, xmax from 0 to 1, as tf.image expects;
+        ``filename`` and ``wnid``, scalar strings, empty where the record's maker left them out.
+    """
+    sides = [f"image/object/bbox/{side}" for side in ("ymin", "xmin", "ymax", "xmax")]
+    found = tf.io.parse_single_example(
+        record,
+        {
+            "image/encoded": tf.io.FixedLenFeature([], tf.string),
+            "image/class/label": tf.io.FixedLenFeature([], tf.int64),
+            "image/filename": tf.io.FixedLenFeature([], tf.string, ""),
+            "image/class/synset": tf.io.FixedLenFeature([], tf.string, ""),
+            **{side: tf.io.VarLenFeature(tf.float32) for side in sides},
+        },
+    )
+    return {
+        "encoded": found["image/encoded"],
+        "label": found["image/class/label"],
+        "boxes": tf.stack([found[side].values for side in sides], axis=1),
+        "filename": found["image/filename"],
+        "wnid": found["image/class/synset"],
+    }
+
+
+EVALUATED = 0.875
+"""The central part of each side that an evaluation uses."""
+
+
+def dataset(  # noqa: PLR0913 - options of the public interface, by keyword
+    data_dir: str | os.PathLike[str],
+    split: str,
+    *,
+    batch_size: int,
+    image_size: int = 224,
+    training: bool | None = None,
+    seed: int | None = None,
+    shuffle_buffer: int = 4096,
+    window: int = 16,
+    rank: int = 0,
+    world: int = 1,
+    epoch: int | None = None,
+    start: int = 0,
+) -> Any:
+    """One epoch as a tf.data.Dataset of (images, labels): batches for training, or for an evaluation.
+
+    Images are float32 from 0 to 1 of the shape (batch_size, image_size, image_size, 3), labels int64 (batch_size,).
+
+    LABELS COUNT FROM 0: 0 to 999 for ImageNet, whose records say 1 to 1000; the first class of every set is 0.
+
+    For training, shards are read in random order, ``window`` of them at a time, and their records are mixed. Each image
+    is cropped at random. The crop has 5% to 100% of the image's area and proportions from 3:4 to 4:3. It covers at
+    least a tenth of one of the image's boxes (of the image, if it has none). The crop is resized to ``image_size``
+    square, and mirrored half of the time. An incomplete last batch is dropped. Without training, all records come in
+    order, cropped to the centre.
+
+    Args:
+        data_dir: the folder that holds the shards.
+        split: the prefix of its shards' names.
+        batch_size: images per batch.
+        image_size: pixels per side.
+        training: whether to shuffle and distort; None: yes if the split is called "train".
+        seed: makes every epoch of every run the same. None: fastest, and never the same.
+        shuffle_buffer: records that are mixed; each needs about 110 kB of memory for ImageNet.
+        window: shards that are read at a time.
+        rank: one of ``world`` readers. Each reads its own shards; for training, all have equally many batches.
+        world: the number of readers.
+        epoch: with a seed, this epoch in every iteration, to resume it; None: another one in each iteration.
+        start: batches of the epoch to skip: those before a checkpoint. Their images are not decoded.
+
+    Raises:
+        InputError: as imagenet_prep.open; or the first record is not an image's in Inception's layout.
+        UsageError: a setting is invalid, or a rank has no shard.
+    """
+    records = ShardSet(data_dir, split)
+    training = split == "train" if training is None else training
+    if not (0 <= rank < world <= len(records.paths)) or start < 0:
+        hint = f"ranks below world, at most {len(records.paths)} of them (one per shard), start from 0"
+        raise UsageError(f"dataset(rank={rank}, world={world}, start={start})", f"expected {hint}")
+    if training and (epoch is not None or start) and (seed is None or epoch is None or epoch < 0):
+        what = f"dataset(epoch={epoch}, start={start}, seed={seed})"
+        raise UsageError(what, "expected a seed and an epoch: without, no run gives the same order again")
+    again = epoch is None  # each iteration has another order
+    if epoch is not None and seed is not None:
+        seed = zlib.crc32(f"{seed} {epoch}".encode())
+    if record := next(iter(records), None):
+        _ = record.label  # the error names its file, and the recipe's own features
+    compression = {"none": "", "gzip": "GZIP", "zlib": "ZLIB"}[records.compression]
+    own = [str(path) for path in records.paths][rank::world]
+    paths = tf.data.Dataset.from_tensor_slices(own)
+    if training:
+        found = paths.shuffle(len(own), seed=seed, reshuffle_each_iteration=again).interleave(
+            lambda path: tf.data.TFRecordDataset(path, compression),
+            cycle_length=min(window, len(own)),
+            num_parallel_calls=tf.data.AUTOTUNE,
+            deterministic=seed is not None,
+        )
+        found = found.shuffle(shuffle_buffer, seed=seed, reshuffle_each_iteration=again)
+    else:
+        found = tf.data.TFRecordDataset(paths, compression)
+    first = records.first_label
+    if training and seed is not None:
+        drawn = tf.data.Dataset.random(seed=seed, rerandomize_each_iteration=again)
+        found = tf.data.Dataset.zip(found, drawn.batch(2, drop_remainder=True)).skip(start * batch_size)
+        found = found.map(
+            lambda record, pair: _for_training(record, pair, image_size, first), num_parallel_calls=tf.data.AUTOTUNE
+        )
+    elif training:
+        found = found.map(
+            lambda record: _for_training(record, None, image_size, first),
+            num_parallel_calls=tf.data.AUTOTUNE,
+            deterministic=False,
+        )
+    else:
+        found = found.skip(start * batch_size)
+        found = found.map(lambda record: _in_the_middle(record, image_size, first), num_parallel_calls=tf.data.AUTOTUNE)
+    found = found.batch(batch_size, drop_remainder=training)
+    if training and world > 1:
+        counts = [stop - begin for begin, stop in pairwise(records.starts)]
+        fewest = min(sum(counts[each::world]) for each in range(world)) // batch_size
+        found = found.take(max(0, fewest - start))
+    return found.prefetch(tf.data.AUTOTUNE)
+
+
+def _for_training(record: Any, seed: Any, size: int, first: int) -> tuple[Any, Any]:
+    example = parse_example(record)
+    pair = tf.random.uniform([2], maxval=2**31 - 1, dtype=tf.int32) if seed is None else tf.cast(seed % 2**31, tf.int32)
+    begin, extent, _ = tf.image.stateless_sample_distorted_bounding_box(
+        tf.image.extract_jpeg_shape(example["encoded"]),
+        tf.clip_by_value(example["boxes"], 0, 1)[tf.newaxis],
+        seed=pair,
+        min_object_covered=0.1,
+        aspect_ratio_range=(3 / 4, 4 / 3),
+        area_range=(0.05, 1),
+        use_image_if_no_bounding_boxes=True,
+    )
+    part = tf.stack([begin[0], begin[1], extent[0], extent[1]])
+    image = tf.image.decode_and_crop_jpeg(example["encoded"], part, channels=3)
+    image = tf.image.stateless_random_flip_left_right(image, seed=pair + 1)
+    return _resized(image, size), _from_0(example["label"], first)
+
+
+def _in_the_middle(record: Any, size: int, first: int) -> tuple[Any, Any]:
+    example = parse_example(record)
+    shape = tf.image.extract_jpeg_shape(example["encoded"])
+    extent = tf.maximum(tf.cast(tf.cast(shape[:2], tf.float32) * EVALUATED, tf.int32), 1)
+    begin = (shape[:2] - extent) // 2
+    image = tf.image.decode_and_crop_jpeg(example["encoded"], tf.concat([begin, extent], 0), channels=3)
+    return _resized(image, size), _from_0(example["label"], first)
+
+
+def _from_0(label: Any, first: int) -> Any:
+    tf.debugging.assert_greater_equal(label, tf.cast(first, tf.int64), "a label is below that of the first class")
+    return label - first
+
+
+def _resized(image: Any, size: int) -> Any:
+    image = tf.image.resize(tf.cast(image, tf.float32) / 255, [size, size])
+    return tf.ensure_shape(image, [size, size, 3])

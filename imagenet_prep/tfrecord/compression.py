@@ -7,8 +7,8 @@ import zlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Literal
 
+from imagenet_prep.tfrecord import crc32c
 from imagenet_prep.tfrecord import framing as tfrecord
-from imagenet_prep.tfrecord.crc import crc32c
 from imagenet_prep.tfrecord.framing import (
     FOOTER,
     HEADER,

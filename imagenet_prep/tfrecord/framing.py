@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import NamedTuple, Protocol
 
-from imagenet_prep.tfrecord.crc import crc32c
+from imagenet_prep.tfrecord import crc32c
 
 HEADER = struct.Struct("<QI")
 FOOTER = struct.Struct("<I")

@@ -2,6 +2,9 @@
 
 A record is the Example of fifteen features around the image's own bytes. Features are in byte order of their names,
 so everything except the image is two short byte strings: one before ``image/encoded``'s value, one after it.
+
+The features of objects and masks in records of recipes have the names of TensorFlow's Object Detection API
+(tensorflow/models, create_coco_tf_record.py and create_pascal_tf_record.py), and of DeepLab (build_data.py there).
 """
 
 from __future__ import annotations
@@ -9,10 +12,11 @@ from __future__ import annotations
 import functools
 import struct
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from imagenet_prep.model import Box, Item
 from imagenet_prep.tfrecord import example
-from imagenet_prep.tfrecord.example import BytesList, FloatList, Int64List, encode_entry, varint
+from imagenet_prep.tfrecord.example import BytesList, FloatList, Int64List, Kind, encode_entry, varint
 
 COLORSPACE = b"RGB"
 CHANNELS = 3
@@ -42,7 +46,7 @@ PROMISE: Mapping[str, Mapping[str, object]] = {
 ENCODED = example.SplitEntry("image/encoded")
 """The entry of the image."""
 
-_FORMAT_ENTRY = encode_entry("image/format", BytesList((FORMAT,)))
+FORMAT_ENTRY = encode_entry("image/format", BytesList((FORMAT,)))
 
 
 def record_parts(item: Item, width: int, height: int, length: int) -> tuple[bytes, bytes]:
@@ -51,16 +55,15 @@ def record_parts(item: Item, width: int, height: int, length: int) -> tuple[byte
     ``width`` and ``height`` are in pixels. Parts that many records share are encoded once.
     """
     name = item.filename.encode()
-    tail = (
-        _value_prefix("image/filename", len(name))
-        + name
-        + _FORMAT_ENTRY
-        + _size_entry("image/height", height)
-        + _bbox_entries(item.label, item.boxes)
-        + _size_entry("image/width", width)
-    )
+    tail = value_prefix("image/filename", len(name)) + name + after_name(item.label, item.boxes, width, height)
     head = _class_entries(item.label, item.wnid, item.text) + ENCODED.head(length)
     return b"\x0a" + varint(len(head) + length + len(tail)) + head, tail
+
+
+def after_name(label: int, boxes: tuple[Box, ...], width: int, height: int) -> bytes:
+    """The entries after the file name."""
+    sizes = _size_entry("image/height", height), _size_entry("image/width", width)
+    return FORMAT_ENTRY + sizes[0] + _box_entries(label, boxes) + sizes[1]
 
 
 @functools.lru_cache(maxsize=4096)
@@ -83,48 +86,69 @@ def _size_entry(name: str, pixels: int) -> bytes:
 
 
 @functools.lru_cache(maxsize=4096)
-def _value_prefix(name: str, length: int) -> bytes:
+def value_prefix(name: str, length: int) -> bytes:
     """The part of a byte string's entry before its ``length`` bytes."""
     return example.SplitEntry(name).head(length)
 
 
-def _bbox_entries(label: int, boxes: tuple[Box, ...]) -> bytes:
-    count = len(boxes)
-    if count == 0:
-        return _NO_BOXES
-    xmax, xmin, ymax, ymin = _bbox_prefixes(count)
-    floats = _floats(count).pack
-    return b"".join(
-        (
-            _bbox_labels(label, count),
-            xmax,
-            floats(*[box.xmax for box in boxes]),
-            xmin,
-            floats(*[box.xmin for box in boxes]),
-            ymax,
-            floats(*[box.ymax for box in boxes]),
-            ymin,
-            floats(*[box.ymin for box in boxes]),
-        )
+def _box_entries(label: int, boxes: tuple[Box, ...]) -> bytes:
+    if not boxes:
+        return NO_BOXES
+    layout, (xmax, xmin, ymax, ymin) = box_layout(label, len(boxes))
+    return layout.pack(
+        xmax,
+        *[box.xmax for box in boxes],
+        xmin,
+        *[box.xmin for box in boxes],
+        ymax,
+        *[box.ymax for box in boxes],
+        ymin,
+        *[box.ymin for box in boxes],
     )
 
 
 @functools.lru_cache(maxsize=4096)
-def _bbox_labels(label: int, count: int) -> bytes:
-    return encode_entry("image/object/bbox/label", Int64List((label,) * count))
+def box_layout(label: int, count: int) -> tuple[struct.Struct, tuple[bytes, ...]]:
+    """How the entries of boxes are packed: for each edge, in byte order of the names, the bytes before its floats."""
+    names = (f"image/object/bbox/{edge}" for edge in ("xmax", "xmin", "ymax", "ymin"))
+    xmax, *others = (encode_entry(name, FloatList((0.0,) * count))[: -4 * count or None] for name in names)
+    heads = (encode_entry("image/object/bbox/label", Int64List((label,) * count)) + xmax, *others)
+    return struct.Struct("<" + "".join(f"{len(head)}s{count}f" for head in heads)), heads
 
 
-@functools.lru_cache(maxsize=256)
-def _floats(count: int) -> struct.Struct:
-    return struct.Struct(f"<{count}f")
+NO_BOXES = b"".join(box_layout(0, 0)[1])
 
 
-@functools.lru_cache(maxsize=256)
-def _bbox_prefixes(count: int) -> tuple[bytes, ...]:
-    """The part of each edge's entry before its ``count`` floats, in byte order of the four names."""
-    size = 4 * count
-    return tuple(encode_entry(name, FloatList((0.0,) * count))[:-size] for name in _BBOX_SIDES)
+# objects and masks ------------------------------------------------------------------------------------------------
 
 
-_BBOX_SIDES = tuple(f"image/object/bbox/{side}" for side in ("xmax", "xmin", "ymax", "ymin"))
-_NO_BOXES = _bbox_labels(0, 0) + b"".join(encode_entry(name, FloatList(())) for name in _BBOX_SIDES)
+class ObjectFeature(NamedTuple):
+    """A feature, its kind, and how many values it has: one per "box", per "point" (of a box), "any", or "one"."""
+
+    name: str
+    kind: Kind
+    values: str = "box"
+
+
+EDGES = ("xmin", "ymin", "xmax", "ymax")
+
+OBJECT_FEATURES = {
+    **{f"boxes.{edge}": ObjectFeature(f"image/object/bbox/{edge}", "float") for edge in EDGES},
+    "boxes.label": ObjectFeature("image/object/class/label", "int64"),
+    "boxes.text": ObjectFeature("image/object/class/text", "bytes"),
+    "boxes.crowd": ObjectFeature("image/object/is_crowd", "int64"),
+    "boxes.area": ObjectFeature("image/object/area", "float"),
+    "boxes.difficult": ObjectFeature("image/object/difficult", "int64"),
+    "boxes.truncated": ObjectFeature("image/object/truncated", "int64"),
+    "boxes.view": ObjectFeature("image/object/view", "bytes"),
+    "boxes.keypoint_count": ObjectFeature("image/object/keypoint/num", "int64"),
+    "boxes.keypoint_x": ObjectFeature("image/object/keypoint/x", "float", "point"),
+    "boxes.keypoint_y": ObjectFeature("image/object/keypoint/y", "float", "point"),
+    "boxes.keypoint_visibility": ObjectFeature("image/object/keypoint/visibility", "int64", "point"),
+    "boxes.keypoint_text": ObjectFeature("image/object/keypoint/text", "bytes", "point"),
+    "boxes.source_id": ObjectFeature("image/source_id", "bytes", "one"),
+    "boxes.caption": ObjectFeature("image/caption", "bytes", "any"),
+    "mask.encoded": ObjectFeature("image/segmentation/class/encoded", "bytes", "one"),
+    "mask.format": ObjectFeature("image/segmentation/class/format", "bytes", "one"),
+}
+"""The features of objects and masks, by the columns of a recipe that fill them."""

@@ -1,7 +1,7 @@
 """Record bytes -> the values of an Inception record.
 
-Nearly all records have the layout of inception.record_parts. They are read at known positions, and all bytes between
-the few varying values are compared with the expected ones. Any other encoding of the same features is as legal: the
+Nearly all records have the layout of inception.record_parts. They are read at known positions; the values, encoded
+again, must give the same bytes. Any other encoding of the same features is as legal: the
 general parser reads it, several times slower.
 """
 
@@ -24,7 +24,6 @@ from imagenet_prep.tfrecord.example import (
     FloatList,
     Int64List,
     delimited,
-    encode_entry,
     parse_example,
     varint,
     varint_in,
@@ -101,9 +100,7 @@ def read_image(data: memoryview) -> ImageRecord:
 # our own encoding ----------------------------------------------------------------------------------------------
 
 _KEY = b"\x0a\x0dimage/encoded\x12"
-_FORMAT_ENTRY = encode_entry("image/format", BytesList((inception.FORMAT,)))
 _CLASS_FEATURES = {"image/channels", "image/class/label", "image/class/synset", "image/class/text", "image/colorspace"}
-_EDGES = ("xmax", "xmin", "ymax", "ymin")  # in the order of the encoding
 
 Words = tuple[int, str, str]
 """Label, wnid and words of a class."""
@@ -166,16 +163,11 @@ def _read_odd_head(data: memoryview) -> tuple[Words, int, int] | None:
     key = head.index(_KEY, start)
     first = head.rindex(b"RGB", start, key) + 3
     words = _read_class(head[start:first])
-    entry, body = varint_in(head, first + 1)
-    feature, values = varint_in(head, key + len(_KEY))
-    listed, value = varint_in(head, values + 1)
+    _, listed = varint_in(head, key + len(_KEY))
+    _, value = varint_in(head, listed + 1)
     length, position = varint_in(head, value + 1)
-    end = position + length
-    ends = {body + entry, values + feature, value + listed, end}
-    tags = (head[0], head[first], head[values], head[value])
-    if words is None or body != key or len(ends) != 1 or start + size != len(data) or tags != (10, 10, 10, 10):
-        return None
-    return words, position, end
+    is_ours = head[0] == 10 and head[first:position] == inception.ENCODED.head(length)
+    return (words, position, position + length) if words and is_ours and start + size == len(data) else None
 
 
 @functools.lru_cache(maxsize=4096)
@@ -196,81 +188,37 @@ def _read_tail(tail: bytes, label: int) -> tuple[str, int, int, tuple[Box, ...]]
     """File name, width, height and boxes from the bytes after the image; raises ValueError unless canonical."""
     size = tail[23]  # after tag, length, tag, length, "image/filename", and three times tag, length
     stop = 24 + size
-    _require(tail, 0, _filename_head(size))
+    if not tail.startswith(inception.value_prefix("image/filename", size)):
+        raise ValueError("another encoding")
     rest = tail[stop:]
     read = _read_shared if len(rest) <= _MOST_SHARED else _read_rest
     return tail[24:stop].decode(), *read(rest, label)
 
 
 def _read_rest(rest: bytes, label: int) -> tuple[int, int, tuple[Box, ...]]:
-    """Width, height and boxes."""
-    _require(rest, 0, _FORMAT_ENTRY)
-    height, position = _read_size(rest, len(_FORMAT_ENTRY), "image/height")
-    if rest.startswith(_no_boxes(), position):
-        boxes: tuple[Box, ...] = ()
-        position += len(_no_boxes())
+    """Width, height and boxes: they are read at their places, and encoded again, which shows whether they are right."""
+    height, position = varint_in(rest, _HEIGHT)
+    boxes: tuple[Box, ...] = ()
+    if rest.startswith(inception.NO_BOXES, position):
+        position += len(inception.NO_BOXES)
     else:
-        boxes, position = _read_boxes(rest, position, label)
-    width, position = _read_size(rest, position, "image/width")
-    if position != len(rest):
-        raise ValueError("more than a record")
+        count = rest[position + 32] // len(varint(label))  # the length of the packed labels, if it fits one byte
+        layout, _ = inception.box_layout(label, count)
+        values, step = layout.unpack_from(rest, position), count + 1
+        xmax, xmin, ymax, ymin = (values[start : start + count] for start in range(1, 4 * step, step))
+        boxes = tuple(map(Box, xmin, ymin, xmax, ymax))
+        position += layout.size
+    width, _ = varint_in(rest, position + _WIDTH)
+    if rest != inception.after_name(label, boxes, width, height):
+        raise ValueError("another encoding")
     return width, height, boxes
 
 
-def _read_boxes(tail: bytes, position: int, label: int) -> tuple[tuple[Box, ...], int]:
-    count = tail[position + 32] // len(varint(label))  # the length of the packed labels, if it fits one byte
-    label_entry, heads, layout = _box_entries(label, count)
-    position = _require(tail, position, label_entry)
-    values, step = layout.unpack_from(tail, position), count + 1
-    if values[::step] != heads:
-        raise ValueError("another encoding")
-    xmax, xmin, ymax, ymin = (values[start : start + count] for start in range(1, 4 * step, step))
-    return tuple(map(Box, xmin, ymin, xmax, ymax)), position + layout.size
-
-
-def _read_size(tail: bytes, position: int, name: str) -> tuple[int, int]:
-    head = _size_head(name, tail[position + len(name) + 9])
-    return varint_in(tail, _require(tail, position, head))
-
-
-def _require(tail: bytes, position: int, expected: bytes) -> int:
-    """The position after ``expected``, which must be at ``position``."""
-    if not tail.startswith(expected, position):
-        raise ValueError("another encoding")
-    return position + len(expected)
-
-
-@functools.lru_cache(maxsize=256)
-def _filename_head(size: int) -> bytes:
-    return encode_entry("image/filename", BytesList((bytes(size),)))[: -size or None]
-
-
-@functools.lru_cache(maxsize=16)
-def _size_head(name: str, length: int) -> bytes:
-    """The bytes before a size whose varint has ``length`` bytes."""
-    if not 1 <= length <= 4:
-        raise ValueError("over 28 bits: no size of an image")
-    return encode_entry(name, Int64List((1 << 7 * (length - 1),)))[:-length]
-
-
-@functools.lru_cache(maxsize=4096)
-def _box_entries(label: int, count: int) -> tuple[bytes, tuple[bytes, ...], struct.Struct]:
-    """The entry of the box labels, the bytes before each edge's floats, and the layout of these entries."""
-    blank = FloatList((0.0,) * count)
-    heads = tuple(encode_entry(f"image/object/bbox/{edge}", blank)[: -4 * count or None] for edge in _EDGES)
-    layout = struct.Struct("<" + "".join(f"{len(head)}s{count}f" for head in heads))
-    return encode_entry("image/object/bbox/label", Int64List((label,) * count)), heads, layout
-
-
-@functools.cache
-def _no_boxes() -> bytes:
-    label_entry, heads, _ = _box_entries(0, 0)
-    return label_entry + b"".join(heads)
-
-
 _read_shared = functools.lru_cache(maxsize=4096)(_read_rest)  # the same bytes for all images of one size without boxes
-_MOST_SHARED = len(_FORMAT_ENTRY + _no_boxes() + _size_head("image/height", 4) + _size_head("image/width", 4)) + 8
+_MOST_SHARED = len(inception.after_name(0, (), 1 << 27, 1 << 27))
 """Bytes of a rest that may be shared."""
+_HEIGHT, _WIDTH = len(inception.FORMAT_ENTRY) + 22, 21
+"""Where height and width are, from the start of the rest, and from the end of the boxes."""
 
 
 # any encoding --------------------------------------------------------------------------------------------------

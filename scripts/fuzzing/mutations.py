@@ -20,7 +20,7 @@ from typing import Any
 
 import yaml
 
-from imagenet_prep.tfrecord.crc import crc32c
+from imagenet_prep.tfrecord import crc32c
 from imagenet_prep.tfrecord.framing import HEADER, mask
 
 Change = Callable[[bytes, int], bytes]

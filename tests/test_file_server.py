@@ -1,4 +1,4 @@
-"""The server that hands out the demo's archives."""
+"""The file server that other test servers are made from."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 import requests
+from file_server import parse_range, serve
 from hypothesis import given
 from hypothesis import strategies as st
-
-from imagenet_prep.demo.tour import parse_range, serve
 
 CONTENT = bytes(range(256)) * 40
 AUTH = (b"ada", "pässword:1".encode())
