@@ -202,6 +202,11 @@ def batch(**labels: list[int]) -> bytes:
     return pickle.dumps({"data": data, "filenames": ["x"] * len(data), **labels}, 2)
 
 
+def _of_bytes(content: bytes) -> bytes:
+    """The pickle with names of bytes, as Python 3 reads those of Python 2."""
+    return pickle.dumps({name.encode(): value for name, value in pickle.loads(content).items()}, 2)
+
+
 def taken(files: Mapping[str, bytes | None], *said: str, layout: str | None = None, **right: Labels) -> Made:
     """A folder that init takes, with the labels of each split."""
     return Made(files, right, layout=layout, said=said)
@@ -582,6 +587,20 @@ FOLDERS: dict[str, Made] = {
         "2 webdataset files with 4 samples",
         train={"1.jpg": 3, "2.png": 4, "3.jpg": 3, "4.webp": 4},
     ),
+    "WebDataset with capital endings": taken(
+        {
+            "0.tar": tarred(
+                {"v1.0/1.JPG": picture("1.JPG"), "v1.0/1.CLS": b"3", "v1.0/2.JPG": picture("2.JPG"), "v1.0/2.CLS": b"4"}
+            )
+        },
+        train={"1.JPG": 3, "2.JPG": 4},
+    ),
+    "WebDataset with two images of a key": refused(
+        {"0.tar": tarred({**_pictures("1.jpg", "1.JPG"), "1.cls": b"3"})}, "0/1 has two members .jpg"
+    ),
+    "WebDataset with dots in keys": refused(
+        {"0.tar": tarred({**_pictures("a.b.jpg"), "a.b.cls": b"3"})}, "has no image for 0/a", "ends at the first dot"
+    ),
     "WebDataset by split": taken(
         {f"{name}-00{number}.tar": web(f"{name}{number}.jpg cat") for name in ("train", "val") for number in (0, 1)},
         train={"train0.jpg": "cat", "train1.jpg": "cat"},
@@ -677,6 +696,16 @@ FOLDERS: dict[str, Made] = {
             "data_batch_1": batch(labels=[0, 1]),
             "test_batch": batch(labels=[1]),
             "batches.meta": pickle.dumps({"label_names": ["cat", "dog"]}, 2),
+        },
+        "cat 0, dog 1",
+        train={"000000.png": "cat", "000001.png": "dog"},
+        test={"000000.png": "dog"},
+    ),
+    "CIFAR with keys of bytes": taken(
+        {
+            "data_batch_1": _of_bytes(batch(labels=[0, 1])),
+            "test_batch": _of_bytes(batch(labels=[1])),
+            "batches.meta": pickle.dumps({b"label_names": [b"cat", b"dog"], b"num_vis": 3072}, 2),
         },
         "cat 0, dog 1",
         train={"000000.png": "cat", "000001.png": "dog"},

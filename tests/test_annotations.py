@@ -877,8 +877,42 @@ def published_voc(folder: Path) -> None:
     save(folder / "VOCdevkit/VOC2012/ImageSets/Main/dog_train.txt", "".join(f"{stem} -1\n" for stem in stems))
 
 
+def same_names(folder: Path, place: str = "{split}/{number}.jpg", said: str = "{number}.jpg") -> None:
+    """COCO whose two splits have the same names of images: the files are at ``place``, their names are as ``said``."""
+    for split in ("train2017", "val2017"):
+        value = coco_set(folder / "made", split=split)
+        for number, each in enumerate(value["images"]):
+            path = folder / "made" / split / each["file_name"]
+            save(folder / place.format(split=split, number=number), path.read_bytes())
+            each["file_name"] = said.format(split=split, number=number)
+        save(folder / f"annotations/instances_{split}.json", json.dumps(value))
+    shutil.rmtree(folder / "made")
+
+
+def listed_voc(folder: Path) -> None:
+    """VOC with lists of two splits, and one of both."""
+    voc_set(folder)
+    for split, numbers in {"train": range(4), "val": range(4, 6), "trainval": range(6)}.items():
+        save(folder / f"ImageSets/Main/{split}.txt", "".join(f"2007_{number:06d}\n" for number in numbers))
+
+
+SIX = {"train": 6, "validation": 6}
 PUBLISHED: Mapping[str, tuple[Callable[[Path], object], str, str, dict[str, int]]] = {
     "COCO": (two_splits, "coco", "annotates 12 of 12 images", {"train": 6, "validation": 6}),
+    "COCO with the same names": (same_names, "coco", "annotates 12 of 12 images", SIX),
+    "COCO with folders in its names": (
+        lambda folder: same_names(folder, "images/{split}/{number}.jpg", "{split}/{number}.jpg"),
+        "coco",
+        "annotates 12 of 12 images",
+        SIX,
+    ),
+    "COCO with deep folders": (
+        lambda folder: same_names(folder, "{split}/a/b/{number}.jpg", "a/b/{number}.jpg"),
+        "coco",
+        "annotates 12 of 12 images",
+        SIX,
+    ),
+    "VOC with lists": (listed_voc, "pascal-voc", "2 in ImageSets/Main/val.txt", {"train": 4, "validation": 2}),
     "VOC": (published_voc, "pascal-voc", "VOC2012/Annotations annotates 6 of 6 images: 13 boxes of", {"train": 6}),
     "YOLO": (yolo_set, "yolo", "labels/train annotates 5 of 6 images", {"train": 6}),
     "Roboflow": (
@@ -908,6 +942,45 @@ def test_init_recognises_annotations(tmp_path: Path, name: str) -> None:
     ]
     several = [name for name in names if not name[0].isdigit() and not name.startswith(("train", "valid"))]
     assert [name for name in several if name not in text] == []
+
+
+def test_images_of_the_same_names_have_their_own_boxes(tmp_path: Path) -> None:
+    """0.jpg of each split has the boxes of its own file of annotations."""
+    same_names(tmp_path / "in")
+    make(tmp_path, init(tmp_path / "in", tmp_path / "r.yaml", ENGINE).recipe.read_text())
+    for split, place in {"train": "train2017", "validation": "val2017"}.items():
+        value = json.loads((tmp_path / f"in/annotations/instances_{place}.json").read_text())
+        ids = {each["id"]: each["file_name"] for each in value["images"]}
+        areas: dict[str, list[float]] = {name: [] for name in ids.values()}
+        for each in value["annotations"]:
+            areas[ids[each["image_id"]]].append(pytest.approx(each["area"]))
+        found = records.read(str(tmp_path / f"out/{split}-*"), lists=True, text={"image/filename"})
+        assert {each["image/filename"][0].rpartition("/")[2]: each[f"{OBJECT}area"] for each in found} == areas
+
+
+def test_images_in_no_list_are_named(tmp_path: Path) -> None:
+    """An image that no list of VOC has is refused, or left out with --as; a list of what is not there is an error."""
+    listed_voc(tmp_path / "in")
+    save(tmp_path / "in/ImageSets/Main/val.txt", "2007_000004\n")
+    with pytest.raises(InputError, match="1 image in no list of ImageSets/Main: JPEGImages/2007_000005"):
+        init(tmp_path / "in", tmp_path / "r.yaml", ENGINE)
+    init(tmp_path / "in", tmp_path / "r.yaml", ENGINE, layout="pascal-voc")
+    (tmp_path / "r.yaml").unlink()
+    save(tmp_path / "in/ImageSets/Main/val.txt", "2007_000004\n2007_000005\n2007_000009\n")
+    with pytest.raises(InputError, match=r"val\.txt, line 3: 2007_000009 is not among the files"):
+        init(tmp_path / "in", tmp_path / "r.yaml", ENGINE)
+
+
+def test_numbers_of_yolo_without_a_name(tmp_path: Path) -> None:
+    """Names are a mapping of numbers, some of which may be missing; a box of one of those is an error."""
+    yolo_set(tmp_path / "yolo")
+    save(tmp_path / "yolo/data.yaml", "names: {0: person, 1: dog, 2: light, 7: cat}\n")
+    assert read_names(tmp_path / "yolo/data.yaml")[2:] == ["light", "", "", "", "", "cat"]
+    save(tmp_path / "yolo/labels/train/0.txt", "7 0.5 0.5 0.1 0.1\n")
+    make(tmp_path, YOLO)
+    assert by_name(tmp_path)["0.jpg"][f"{OBJECT}class/label"] == [8]
+    save(tmp_path / "yolo/labels/train/0.txt", "5 0.5 0.5 0.1 0.1\n")
+    assert "0.txt, line 1: class 5" in refusal(tmp_path, YOLO)
 
 
 def test_init_names_what_has_no_counterpart(tmp_path: Path) -> None:

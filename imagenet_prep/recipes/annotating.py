@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -227,12 +228,13 @@ def _label(keys: Boxes, file: BoxFile, marked: Mapping[int, Marked], root: Path)
     if keys.coco is not None:
         return
     names = given_names(keys, root) or sorted({text for each in marked.values() for text in each.texts}, key=str.encode)
-    file.classes = dict(enumerate(names, FIRST if keys.first_label is None else keys.first_label))
+    first = FIRST if keys.first_label is None else keys.first_label
+    file.classes = {label: name for label, name in enumerate(names, first) if name}
     labels = {name: label for label, name in file.classes.items()}
     for each in marked.values():
         strange = next((text for text in each.texts if text not in labels), None)
         if strange is not None:
-            raise fault(each.where, f"the class {strange!r}", f"expected one of {listed(names, 20)}")
+            raise fault(each.where, f"the class {strange!r}", f"expected one of {listed(labels, 20)}")
         each.columns["boxes.label"] = [labels[text] for text in each.texts]
 
 
@@ -240,7 +242,7 @@ def given_names(keys: Boxes, root: Path) -> list[str]:
     """The names of classes that the recipe gives, itself or in a file."""
     said = keys.names
     names = [str(each) for each in said] if isinstance(said, list) else read_names(_need(root / said)) if said else []
-    again = Counter(names).most_common(1)
+    again = Counter(filter(None, names)).most_common(1)
     if again and again[0][1] > 1:
         raise InputError(f"names of boxes: {again[0][0]} is there twice", "expected each once")
     return names
@@ -295,7 +297,35 @@ def _by_name(found: Sequence[Marked], images: _Images, path: Path) -> Iterator[t
             if rows.setdefault(stem, row) != row and stem.rpartition("/")[2] in wanted:
                 what = f"{name} has the name of {images.listing.names[rows[stem]]}, too: {stem}"
                 raise InputError(what, f"expected one image of each name of {path}", "rename one of them")
-    return zip(match(names, rows, os.path.normpath(images.base), os.path.normpath(path.parent)), found, strict=True)
+    return zip(find_rows(names, rows, images.base, path), found, strict=True)
+
+
+def find_rows(wanted: Sequence[str], rows: Mapping[str, int], base: Path, path: Path) -> list[int]:
+    """The row of the image that each name in an annotation file means, -1 for none; ``rows`` are those of all names.
+
+    Images below a folder that the file is named after come first: 0.jpg in instances_val2017.json is val2017/0.jpg,
+    even if there is a train2017/0.jpg. Then come all ways of ``match``, and last, images below a folder such as images.
+    """
+    stem = path.name.partition(".")[0]
+    ways: Sequence[Callable[[], list[int]]] = (
+        lambda: _from_folder(wanted, rows, lambda each: stem == each or stem.endswith((f"_{each}", f"-{each}"))),
+        lambda: match(wanted, rows, os.path.normpath(base), os.path.normpath(path.parent)),
+        lambda: _from_folder(wanted, rows, is_image_folder),
+    )
+    return next((found for way in ways if max(found := way(), default=-1) >= 0), [-1] * len(wanted))
+
+
+def _from_folder(wanted: Sequence[str], rows: Mapping[str, int], is_start: Callable[[str], bool]) -> list[int]:
+    """The rows of paths that start within a folder; -1 for one that is in several."""
+    known = functools.cache(is_start)
+    inside: dict[str, int] = {}
+    for name, row in rows.items():
+        parts = name.split("/")
+        place = next((place for place, each in enumerate(parts[:-1], 1) if known(each)), 0)
+        if place:
+            rest = "/".join(parts[place:])
+            inside[rest] = -1 if rest in inside else row
+    return [inside.get(text.removeprefix("./"), -1) for text in wanted]
 
 
 def _twice(image: Marked, other: Marked, name: str) -> InputError:

@@ -345,7 +345,7 @@ def yolo_boxes(path: Path, names: Sequence[str], found: BoxFile) -> Marked:
         if len(words) != 5:
             expected = "expected 5: class, x, y, width, height; polygons, key points and confidences are not read"
             raise fault(where, f"{len(words)} values", expected)
-        if not words[0].isdecimal() or len(words[0]) > 18 or int(words[0]) >= len(names):
+        if not words[0].isdecimal() or len(words[0]) > 18 or not "".join(names[int(words[0]) :][:1]):
             raise fault(where, f"class {words[0][:40]}", f"expected 0 to {len(names) - 1}, the classes of `names`")
         x, y, width, height = values = [_parsed(word, where) for word in words[1:]]
         if not all(0 <= value <= 1 for value in values):
@@ -364,7 +364,7 @@ def _decoded(path: Path) -> str:
 
 
 def read_names(path: Path) -> list[str]:
-    """The names of classes in order: ``names`` of a data.yaml, or a line each.
+    """The names of classes in order: ``names`` of a data.yaml, or a line each; "" for a number without a name.
 
     Raises:
         InputError: it can't be read, or holds none.
@@ -377,11 +377,12 @@ def read_names(path: Path) -> list[str]:
     except UsageError as error:  # it is no recipe but data
         raise InputError(error.what, error.detail, error.hint) from error
     names = value.get("names") if isinstance(value, dict) else None
-    if isinstance(names, dict) and set(names) == {str(number) for number in range(len(names))}:
-        names = [names[str(number)] for number in range(len(names))]
-    if not isinstance(names, list) or not names or not all(isinstance(name, str) and name for name in names):
+    named = names if isinstance(names, dict) else dict(enumerate(names)) if isinstance(names, list) else {}
+    are_numbers = all(re.fullmatch(r"0|[1-9]\d{0,4}", str(number)) for number in named)
+    if not named or not are_numbers or not all(isinstance(name, str) and name for name in named.values()):
         raise fault(str(path), "no `names`", "expected the names of the classes, from 0")
-    return names
+    by_number = {int(number): name for number, name in named.items()}
+    return [by_number.get(number, "") for number in range(max(by_number) + 1)]
 
 
 # CSV -----------------------------------------------------------------------------------------------------------

@@ -180,7 +180,8 @@ def _webdataset(paths: Sequence[Path], engine: Engine) -> dict[str, Samples]:
         images = [end for end in members if end in ("jpg", "jpeg", "png", "webp", "gif", "bmp", "tif", "tiff", "avif")]
         if not images:
             where = f"{listing.container(next(iter(members.values()))).path}"
-            raise InputError(f"{where} has no image for {key}", f"expected one next to {', '.join(members)}")
+            hint = f"a key ends at the first dot of a name: rename {key}.{next(iter(members))}, and so on"
+            raise InputError(f"{where} has no image for {key}", f"expected one next to {', '.join(members)}", hint)
         rows.append(members.pop(images[0]))
         names.append(listing.names[rows[-1]])
         samples.append({})
@@ -206,7 +207,11 @@ def _by_key(names: Iterable[str]) -> Iterator[tuple[str, dict[str, int]]]:
     for row, name in enumerate(names):
         folder, slash, last = name.rpartition("/")
         key, _, end = last.partition(".")
-        found.setdefault(f"{folder}{slash}{key}", {})[end.lower()] = row
+        members = found.setdefault(f"{folder}{slash}{key}", {})
+        if members.setdefault(end.lower(), row) != row:
+            raise InputError(
+                f"{folder}{slash}{key} has two members .{end.lower()}", "expected one", "rename one of them"
+            )
     yield from found.items()
 
 

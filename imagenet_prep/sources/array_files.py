@@ -160,9 +160,9 @@ def names_of_classes(path: Path) -> dict[str, dict[int, str]]:
             is_pickle = bool(_PICKLE.match(file.read(4)))
         found = _load_pickle(path) if is_pickle else {}
     return {
-        f"{key.removesuffix('_names')}s": dict(enumerate(map(str, names)))
+        f"{key.removesuffix('_names')}s": dict(enumerate(map(_as_text, names)))
         for key, names in found.items()
-        if str(key).endswith("label_names") and isinstance(names, list)
+        if key.endswith("label_names") and isinstance(names, list)
     }
 
 
@@ -240,7 +240,7 @@ def _of_pickle(path: Path) -> dict[str, StoredArray]:
         if isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
             whole = value.reshape(-1, 3, 32, 32) if value.dtype == np.uint8 and value.shape[1:] == (3072,) else value
             opened = functools.partial(io.BytesIO, whole.tobytes())
-            found[str(name)] = StoredArray(path, whole.shape, whole.dtype, opened)
+            found[name] = StoredArray(path, whole.shape, whole.dtype, opened)
     return found
 
 
@@ -297,7 +297,7 @@ class _Arrays(pickle.Unpickler):
         return _GLOBALS[module, name]
 
 
-def _load_pickle(path: Path) -> dict[Any, Any]:
+def _load_pickle(path: Path) -> dict[str, Any]:
     try:
         with path.open("rb") as file:
             found = _Arrays(file, encoding="latin1").load()
@@ -305,4 +305,9 @@ def _load_pickle(path: Path) -> dict[Any, Any]:
         raise
     except Exception as error:  # noqa: BLE001 - any failure of the unpickler is the file's fault
         raise ArrayError(f"its pickle is damaged: {error}") from None
-    return found if isinstance(found, dict) else {}
+    return {_as_text(name): value for name, value in found.items()} if isinstance(found, dict) else {}
+
+
+def _as_text(value: Any) -> str:
+    """A name, which pickles of Python 2 that were read as bytes and saved again have as bytes."""
+    return value.decode("latin1") if isinstance(value, bytes) else str(value)

@@ -8,6 +8,7 @@ import os
 import re
 import stat
 from array import array
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -300,10 +301,16 @@ def look_up(files: FileList, base: AnyPath, engine: Engine) -> tuple[Catalog, Re
 def pick_listed(files: FileList, listing: Catalog) -> list[int]:
     """The rows of a listing that a manifest names, in manifest order.
 
+    A manifest without any name of a file may have names without folders and endings, as VOC's ImageSets have.
+
     Raises:
         InputError: a file is not listed; the error names its line.
     """
     rows = {name: row for row, name in enumerate(listing.names)}
+    if rows.keys().isdisjoint(files.names):
+        stems = [name.rpartition("/")[2].rpartition(".")[0] for name in rows]
+        several = {stem for stem, count in Counter(stems).items() if count > 1}
+        rows = {stem: row for row, stem in enumerate(stems) if stem not in several}
     for name, line in zip(files.names, files.lines, strict=True):
         if name not in rows:
             raise InputError(

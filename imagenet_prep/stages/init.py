@@ -43,8 +43,8 @@ def describe(proposal: Proposal) -> str:
     text = f"{len(proposal.names):,} {what}"
     if proposal.classes:
         text += f" in {len(proposal.classes):,} classes"
-    if proposal.splits:
-        text += f", in {' and '.join(proposal.splits.values())}"
+    if named := [*(proposal.splits or {}).values(), *proposal.lists]:
+        text += f", in {' and '.join(named)}"
     if proposal.archives:
         text += f", in {len(proposal.archives):,} tar{'s' if len(proposal.archives) > 1 else ''}"
     return text + (f", with {proposal.table.where}" if proposal.table else "")
@@ -61,7 +61,7 @@ def render_recipe(proposal: Proposal, folder: Path, recipe: Path) -> str:
         *([_render_labels(proposal, where)] if proposal.table and not proposal.paths else []),
         *_render_annotations(proposal, where),
         f"content: {proposal.content}" + _CONTENT_NOTES[proposal.content] + _render_changes(proposal),
-        _render_splits(proposal, place),
+        _render_splits(proposal, place, where),
         _render_shards(proposal, place),
         _render_record(proposal),
         "compression: none           # or gzip, zlib",
@@ -192,7 +192,11 @@ def _value(text: str) -> str:
     )
 
 
-def _render_splits(proposal: Proposal, where: str) -> str:
+def _render_splits(proposal: Proposal, where: str, folder: str) -> str:
+    if proposal.lists:
+        lists = {name: _value(_below(folder, path)) for name, (path, _) in proposal.lists.items()}
+        lines = [f"  {name}: {{manifest: {path}}}" for name, path in lists.items()]
+        return "\n".join(["splits:                     # by lists of names", *lines])
     if proposal.splits and proposal.kind == "files":
         lead = "" if where.startswith("/") else literal(where)
         lines = [
@@ -222,6 +226,8 @@ def _counts(proposal: Proposal, where: str) -> dict[str, int]:
 def _sizes(proposal: Proposal, where: str) -> dict[str, int]:
     """Bytes of each split: of existing splits, otherwise of the proposed splits, or of one if there are few files."""
     total = sum(proposal.lengths)
+    if proposal.lists:
+        return {name: length for name, (_, length) in proposal.lists.items()}
     if proposal.splits:
         sizes = dict.fromkeys(proposal.splits.values(), 0)
         for name, length in zip(proposal.names, proposal.lengths, strict=True):
@@ -235,7 +241,7 @@ def _sizes(proposal: Proposal, where: str) -> dict[str, int]:
 def _render_shards(proposal: Proposal, where: str) -> str:
     sizes = _sizes(proposal, where)
     counts = {name: min(MAX_SHARDS, max(1, round(size / SHARD_SIZE))) for name, size in sizes.items()}
-    if not proposal.splits and len(counts) == 1:
+    if not proposal.splits and not proposal.lists and len(counts) == 1:
         return f"shards: {counts[ONLY]}                   # files of about 100 MB each, at least one"
     lines = [f"  {name}: {count}" for name, count in counts.items()]
     return "\n".join(["shards:                     # files of about 100 MB each, at least one", *lines])

@@ -66,6 +66,7 @@ class Proposal:
         lead: the folders that lead to them all, with a slash; or "".
         archives: the tars that hold them; ``tar_folders`` if each is a class.
         splits: the given ones, by folder.
+        lists: the files that name those of each split, by split; and how many bytes they have.
         classes: how many files each has, in the order of their labels.
         table: a labels file, or the labels that are in the source itself.
         annotations: the value of the recipe's key "boxes" or "mask".
@@ -81,6 +82,7 @@ class Proposal:
     archives: Sequence[str] = ()
     tar_folders: bool = False
     splits: Mapping[str, str] | None = None
+    lists: Mapping[str, tuple[str, int]] = field(default_factory=dict)
     classes: Mapping[str, int] | None = None
     table: LabelsFile | None = None
     annotations: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)

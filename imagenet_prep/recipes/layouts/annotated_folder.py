@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from imagenet_prep.errors import InputError
-from imagenet_prep.recipes.annotating import Annotations, annotate
+from imagenet_prep.recipes.annotating import Annotations, annotate, find_rows
 from imagenet_prep.recipes.box_files import read_coco
 from imagenet_prep.recipes.inspection import Inspection
 from imagenet_prep.recipes.layouts import (
@@ -39,6 +41,7 @@ class AnnotatedFolder:
         used: the files of annotations.
         found: what they say.
         others: the images that are masks, and not taken.
+        lists: the file that lists the images of each split, and those images; empty if no file does.
     """
 
     names: Sequence[str]
@@ -47,6 +50,7 @@ class AnnotatedFolder:
     used: frozenset[str]
     found: Annotations
     others: Sequence[str]
+    lists: Mapping[str, tuple[str, Sequence[str]]] = field(default_factory=dict)
 
 
 def recognise_annotations(
@@ -92,9 +96,12 @@ def describe_annotations(inspection: Inspection, reading: Reading) -> Descriptio
     """The images and annotations without a counterpart are lost; other masks and lists are passed."""
     folder: AnnotatedFolder = reading.value
     used = folder.used or [name for names in inspection.annotations.values() for name in names]
-    rest = describe_rest(inspection, reading.meaning, used=used)
+    rest = describe_rest(inspection, reading.meaning, used=[*used, *(path for path, _ in folder.lists.values())])
     lost, passed = list(rest.lost), list(rest.passed)
     bare, missing = folder.found.unmatched
+    if folder.lists and (others := sorted(set(folder.names).difference(*_in_lists(folder), bare))):
+        text = f"{number_of(len(others), 'image')} in no list of ImageSets/Main: {listed(others)}"
+        lost.append(InputError(f"{inspection.folder}: {text}", "expected each in a split"))
     texts = [(bare, f"without {'an annotation' if folder.key == 'boxes' else 'a mask'}", "image")]
     for names, words, noun in (*texts, (missing, "without an image", "annotation")):
         text = f"{number_of(len(names), noun)} {words}: {listed(names)}"
@@ -119,16 +126,26 @@ def propose_annotations(inspection: Inspection, reading: Reading) -> Proposal:
         if names and not (choice[0] == "unannotated" and "yolo" in value):
             value |= dict([choice])
     left = set(folder.found.unmatched[0]) if "yolo" not in value else set()
+    left |= set(taken).difference(*_in_lists(folder)) if folder.lists else set()
     names = [name for name in taken if name not in left]
+    lists = {
+        split: (path, sum(lengths[name] for name in own if name not in left))
+        for split, (path, own) in folder.lists.items()
+    }
     return Proposal(
         "files",
         "image",
         [name.removeprefix(lead) for name in names],
         [lengths[name] for name in names],
         lead,
-        splits=_splits([name.removeprefix(lead) for name in names]),
+        splits=None if lists else _splits([name.removeprefix(lead) for name in names]),
+        lists=lists,
         annotations={folder.key: value},
     )
+
+
+def _in_lists(folder: AnnotatedFolder) -> list[Sequence[str]]:
+    return [names for _, names in folder.lists.values()]
 
 
 def images_and_masks(inspection: Inspection) -> tuple[list[str], list[str]]:
@@ -195,7 +212,8 @@ def _recognise_coco(inspection: Inspection) -> Reading | None:
     files = [name for tool, names in inspection.annotations.items() if "COCO" in tool for name in names]
     if inspection.content != "image" or not files:
         return None
-    sorts: dict[str, dict[str, str]] = {"boxes": {}, "captions": {}}
+    sorts: dict[str, dict[int | str, str]] = {"boxes": {}, "captions": {}}
+    rows = {name: row for row, name in enumerate(inspection.items)}
     for name in sorted(files, key=lambda name: ("instances" not in name, name)):
         if not name.endswith(".json"):
             continue
@@ -204,7 +222,9 @@ def _recognise_coco(inspection: Inspection) -> Reading | None:
         except InputError as error:
             return refuse_annotations(inspection, "boxes", error)
         if coco.sort and coco.images:
-            sorts[coco.sort].setdefault(coco.images[0].file_name, name)
+            first = coco.images[0].file_name
+            (row,) = find_rows([first], rows, inspection.folder, inspection.folder / name)
+            sorts[coco.sort].setdefault(first if row < 0 else row, name)
     boxes, captions = (sorted(names.values()) for names in sorts.values())
     if not boxes:
         return None
@@ -238,7 +258,33 @@ def _recognise_voc(inspection: Inspection) -> Reading | None:
     if inspection.content != "image" or not files:
         return None
     folders = sorted({name.rpartition("/")[0] or "." for name in files})
-    return recognise_annotations(inspection, "boxes", {"voc": folders}, files, listed(folders))
+    reading = recognise_annotations(inspection, "boxes", {"voc": folders}, files, listed(folders))
+    found = list(filter(None, map(_IMAGE_SET.fullmatch, inspection.listing.names)))
+    if reading is None or not found:
+        return reading
+    if len({match[1] for match in found}) > 1:
+        what = f"{inspection.folder} has lists of splits in several folders: {listed(match[0] for match in found)}"
+        fault = InputError(what, "expected one folder ImageSets/Main", "make a recipe of each folder above them")
+        return dataclasses.replace(reading, faults=(*reading.faults, fault))
+    lists = _image_sets(inspection.folder, {match[2]: match[0] for match in found}, reading.value.names)
+    said = ", ".join(f"{len(names):,} in {path}" for path, names in lists.values())
+    value = dataclasses.replace(reading.value, lists=lists)
+    return dataclasses.replace(reading, evidence=(*reading.evidence, f"splits: {said}"), value=value)
+
+
+_IMAGE_SET = re.compile(r"(.*/)?ImageSets/Main/(train|val|test|trainval)\.txt")
+
+
+def _image_sets(folder: Path, found: Mapping[str, str], images: Sequence[str]) -> dict[str, tuple[str, Sequence[str]]]:
+    """The lists of VOC's splits, of names without endings; trainval if there is neither train nor val."""
+    names = ("train", "val", "test") if {"train", "val"} & found.keys() else ("trainval", "test")
+    by_stem = {stem_of(name): name for name in images}
+    lists = {}
+    for split in (each for each in names if each in found):
+        lines = (folder / found[split]).read_text(errors="replace").split()
+        own = [by_stem[line] for line in lines if line in by_stem]
+        lists["validation" if split == "val" else split] = (found[split], own)
+    return lists
 
 
 _PAIRED = 0.9

@@ -161,7 +161,8 @@ def _names_in(path: Path) -> list[str]:
 def _find_webdataset(inspection: Inspection) -> Sequence[str]:
     """All tars, if one holds members such as 1.jpg and 1.cls."""
     for listing in inspection.archives.values():
-        stems = {name[: -len(end)] for name in listing.names for end in (".cls", ".json", ".txt") if name.endswith(end)}
+        parts = (name.rpartition(".") for name in listing.names)
+        stems = {stem for stem, _, end in parts if end.lower() in ("cls", "json", "txt")}
         if any(is_of("image", name) and name.rpartition(".")[0] in stems for name in listing.names):
             return list(inspection.archives)
     return ()
