@@ -16,7 +16,7 @@ from PIL import Image
 
 from imagenet_prep.images import arrays, pixels
 from imagenet_prep.images.arrays import ArrayError, parse_array
-from imagenet_prep.images.jpeg import FREE_PIXELS, ImageError, check_claim
+from imagenet_prep.images.jpeg import FREE_PIXELS, ImageError
 from imagenet_prep.images.prepare import prepare
 
 pytestmark = pytest.mark.once
@@ -62,14 +62,14 @@ def jpeg_claiming(width: int, height: int, **options: object) -> bytes:
 
 
 @pytest.mark.parametrize("decoder", DECODERS)
-@pytest.mark.parametrize(("depth", "colour"), [(8, 2), (8, 6), (16, 2), (16, 6), (16, 4), (1, 0), (8, 3)])
+@pytest.mark.parametrize(("depth", "colour"), [(8, 2), (16, 4), (1, 0), (8, 3)])
 def test_a_png_that_claims_much_is_refused_at_once(decoder: str, depth: int, colour: int) -> None:
     """Whatever its samples are, a small PNG of 170 million pixels is refused before memory is asked for."""
     with processor_time(), pytest.raises(ImageError, match="claims"):
         DECODERS[decoder](png(13_000, 13_000, depth, colour, zlib.compress(bytes(10_000))))
 
 
-@pytest.mark.parametrize("decoder", ["repair", "RGB", "samples"])
+@pytest.mark.parametrize("decoder", ["samples"])
 def test_a_png_that_inflates_to_much_is_refused_at_once(decoder: str) -> None:
     """A sound one of nothing but zeros, half a megabyte that becomes half a gigabyte, is refused as well."""
     deflate = zlib.compressobj(9)
@@ -83,7 +83,6 @@ def test_a_png_that_inflates_to_much_is_refused_at_once(decoder: str) -> None:
     [
         tiff(13_000, 13_000, bytes(100)),
         tiff(13_000, 13_000, zlib.compress(bytes(13_000)), (259, 3, 8)),
-        tiff(13_000, 13_000, bytes(100), (259, 3, 5)),
         tiff(64, 64, bytes(100), (322, 3, 65_520), (323, 3, 65_520), (324, 4, 8), (325, 4, 100), (259, 3, 8)),
         tiff(8_000, 8_000, bytes(100), (258, 3, 16), (259, 3, 8)),
     ],
@@ -94,7 +93,7 @@ def test_a_tiff_that_claims_much_is_refused_at_once(data: bytes) -> None:
         arrays.decode_raster(data)
 
 
-@pytest.mark.parametrize("decoder", ["check", "encode again", "RGB", "samples"])
+@pytest.mark.parametrize("decoder", ["check", "samples"])
 @pytest.mark.parametrize("progressive", [False, True])
 def test_a_jpeg_that_claims_much_is_refused_at_once(decoder: str, progressive: bool) -> None:
     """The same for a JPEG: of a progressive one all coefficients would be kept."""
@@ -173,13 +172,6 @@ def test_every_damaged_npz_is_an_error_of_the_file() -> None:
     assert refused > len(data)
 
 
-def test_a_name_that_is_no_unicode_in_an_npz_is_an_error_of_the_file() -> None:
-    """A name said to be UTF-8 that is not."""
-    data = npz(**{"é": np.arange(3)}).replace("é".encode(), b"\xff\xff")
-    with pytest.raises(ArrayError, match="damaged"):
-        parse_array(data)
-
-
 def test_an_npz_that_claims_much_is_refused_at_once() -> None:
     """What its entries can't hold, or hold in a way that NumPy never writes, is not inflated."""
     zeros = b"\x93NUMPY\x01\x00v\x00{'descr': '|u1', 'fortran_order': False, 'shape': (1000000000,), }".ljust(128)
@@ -214,30 +206,3 @@ def test_nothing_but_our_own_lines_reaches_the_user(tmp_path: Path) -> None:
     call = ("convert", tmp_path / "out", "--config", tmp_path / "recipe.yaml", "--workers", 1, "--quiet")
     ran = measure(tmp_path, *call)
     assert (ran.status, ran.err) == (3, "")  # images were set aside
-
-
-def test_nobody_hears_a_warning_of_pillow(tmp_path: Path) -> None:
-    """An image in whose size Pillow suspects a bomb, and that is none, is decoded without a word."""
-    (tmp_path / "big.png").write_bytes(_big())
-    (tmp_path / "daisy").mkdir()
-    (tmp_path / "big.png").rename(tmp_path / "daisy" / "big.png")
-    (tmp_path / "recipe.yaml").write_text("source: {folders: .}\n")
-    call = ("convert", tmp_path / "out", "--config", tmp_path / "recipe.yaml", "--workers", 1, "--quiet")
-    ran = measure(tmp_path, *call)
-    assert (ran.status, ran.err) == (0, "")
-
-
-def _big() -> bytes:
-    """A PNG of 90 million pixels in 700 kB and more."""
-    buffer = io.BytesIO()
-    noise = np.random.default_rng(1).integers(0, 256, (9_000, 100), "u1").repeat(100, axis=1)
-    Image.fromarray(noise).save(buffer, "PNG", compress_level=1)
-    return buffer.getvalue()
-
-
-def test_a_sample_of_sixteen_bits_counts_twice() -> None:
-    """A size that is free at 8 bits a sample needs a file that fills it at 16."""
-    check_claim(FREE_PIXELS // 4000, 4000, 1000, 8)
-    with pytest.raises(ImageError, match="1,000 bytes"):
-        check_claim(FREE_PIXELS // 4000, 4000, 1000, 16)
-    check_claim(FREE_PIXELS // 4000, 4000, FREE_PIXELS, 16)

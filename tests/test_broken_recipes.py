@@ -26,20 +26,13 @@ IMAGENET = "source: {imagenet: true}\n"
 RECIPES = {
     "unknown key": ("seed: 1\nnum_shard: 3\n" + FILES, "line 2: num_shard: no such key", "num_shards, perhaps"),
     "unknown inner key": ("source:\n  folder: x\n", "line 2: source.folder: no such key", "folders, perhaps"),
-    "far from any key": ("source: {folders: x}\nzzz: 1\n", "line 2: zzz", "expected one of compression"),
     "wrong type": (FILES + "num_shards: many\n", "line 2: num_shards: 'many'", "a whole number"),
-    "wrong inner type": (FILES + "labels:\n\n  file: 7\n", "line 4: labels.file: 7", "text"),
     "no choice": (FILES + "compression: zip\n", "line 2: compression: 'zip'", "none, gzip, zlib"),
-    "yes is no bool": (FILES + "shuffle: yes\n", "line 2: shuffle: 'yes'", "true or false"),
     "out of range": (FILES + "num_shards: 0\n", "line 2: num_shards: 0", ">= 1"),
-    "quality": (FILES + "quality: 101\n", "line 2: quality: 101", "<= 100"),
     "key twice": ("seed: 1\n" + FILES + "seed: 2\n", "line 3: seed is in line 1", "once"),
-    "inner key twice": ("source:\n  files: a\n  files: b\n", "line 3: source.files is in line 2", "once"),
     "no YAML": (FILES + "record: {a: [}\n", "line 2: not valid YAML", ""),
-    "tab": (FILES + "\tseed: 1\n", "line 2: not valid YAML", ""),
     "tag": (FILES + "seed: !!python/object/apply:os.getpid []\n", "line 2: the tag", "plain"),
     "alias": ("seed: &a 1\nnum_shards: *a\n", "line 1: the anchor", "plain"),
-    "two documents": (FILES + "---\n" + FILES, "line 2: not valid YAML", ""),
     "no mapping": ("- source\n", "is not a recipe", "a mapping of keys, got a list"),
     "not UTF-8": (b"seed: 1\n# \xff\n", "line 2: not UTF-8", ""),
     "nested without end": ("[" * 5000 + "]" * 5000, "nested too deep", ""),
@@ -60,7 +53,6 @@ RECIPES = {
     "no place": (FOLDERS + "splits:\n  train: {}\n", "line 3: splits.train: 0 places", "one of folder"),
     "split's name": (FOLDERS + "splits: {'a/b': 1}\n", "splits.a/b: no name of a split", "letters"),
     "prefix": (FILES + "output_file_prefix: ../x\n", "line 2: output_file_prefix: '../x'", "letters"),
-    "a star in a prefix": (FILES + "output_file_prefix: 'x*'\n", "line 2: output_file_prefix: 'x*'", "letters"),
     "layout": (FILES + "record: imagenet\n", "line 2: record: 'imagenet'", "inception"),
     "inception of numbers": (FILES + "content: array\nrecord: inception\n", "line 3: record", "a mapping"),
     "no such column": (
@@ -155,9 +147,10 @@ INPUTS = {
 }
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """Everything that the recipes above speak of."""
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Everything that the recipes above speak of; a recipe changes nothing of it."""
+    tmp_path = tmp_path_factory.mktemp("folder")
     for name in ("flowers/daisy", "flowers/rose", "arrays", "hollow/daisy", "hollow/rose", "loose/rose", "ppms/rose"):
         (tmp_path / name).mkdir(parents=True)
     for name in ("flowers/daisy/0", "flowers/rose/0", "hollow/daisy/0", "loose/rose/0", "loose/x", "ppms/rose/1"):

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import io
 import math
 from itertools import permutations
 from pathlib import Path
 
 import numpy as np
 import pytest
-from PIL import Image
 
-from imagenet_prep.images.jpeg import read_header
 from imagenet_prep.reporting.census import _COLUMNS, Census, Spread, TakeCensus, join
 from imagenet_prep.reporting.lenient import LONGEST_TEXT, Shown, names_of, see
-from imagenet_prep.reporting.samples import SAMPLE, decode, group_near, thumbnail
+from imagenet_prep.reporting.samples import group_near
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.tfrecord.example import BytesList, Feature, FloatList, Int64List, encode_example
 
@@ -24,13 +21,6 @@ NAMES = names_of({"record": "inception"})
 def empty(**changes: dict[int, str]) -> Census:
     """The census of a shard without records."""
     return Census(np.empty(0, list(_COLUMNS.items())), **changes)
-
-
-def test_texts_do_not_hang_on_the_order() -> None:
-    """The first in the alphabet of different words for one label are shown, whichever shard has them."""
-    for words in permutations(("tench", "carp", "pike")):
-        parts = [(f"train-{n:05d}-of-00003", empty(words={1: each})) for n, each in enumerate(words)]
-        assert join(parts, ["train"]).words == {1: "carp"}
 
 
 def test_a_spread_has_both_ends() -> None:
@@ -88,15 +78,6 @@ def test_what_makes_no_sense_is_left_out() -> None:
     for length, shown in ((LONGEST_TEXT, "n" * LONGEST_TEXT), (LONGEST_TEXT + 1, "n" * LONGEST_TEXT + "…")):
         name = BytesList((b"n" * length,))
         assert seen(image__filename=name).filename == shown
-
-
-def test_a_thumbnail_is_small() -> None:
-    """No side of a thumbnail has more than 400 pixels, whatever the image; its own size is told beside it."""
-    buffer = io.BytesIO()
-    Image.new("RGB", (1000, 500), (200, 30, 30)).save(buffer, "JPEG")
-    image, size = decode(memoryview(buffer.getvalue()), 400)
-    header = read_header(thumbnail(image, size, SAMPLE))
-    assert (size, header.width, header.height) == ((1000, 500), 400, 200)
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -163,16 +163,6 @@ def test_names_that_begin_with_another_are_sorted_as_in_cpp() -> None:
 
 @checked
 @given(contexts, feature_lists)
-def test_parsing_undoes_encoding(context: dict[str, Feature | None], lists: Lists) -> None:
-    """What was encoded is parsed back: empty lists, unset features and NaN included."""
-    assert _ours(encode_sequence_example(context, lists)) == (
-        {name: _comparable(feature) for name, feature in context.items()},
-        {name: [_comparable(step) for step in steps] for name, steps in lists.items()},
-    )
-
-
-@checked
-@given(contexts, feature_lists)
 def test_an_examples_parser_sees_the_context(context: dict[str, Feature | None], lists: Lists) -> None:
     """That is how a sequence could pass for an Example; its second part tells them apart, be it empty."""
     data = encode_sequence_example(context, lists)
@@ -231,7 +221,7 @@ wire_sequences = st.lists(st.builds(delimited, st.sampled_from([1, 2, 2, 3]), st
 )
 
 
-@settings(checked, max_examples=300)
+@settings(checked, max_examples=200)
 @given(wire_messages, wire_sequences)
 def test_odd_but_well_formed_bytes_mean_what_they_mean_to_tensorflow(tf: Any, example: bytes, sequence: bytes) -> None:
     """Repeated, merged, replaced and unknown fields, as other writers may leave them, are read as TensorFlow does."""
@@ -305,35 +295,6 @@ def test_a_feature_in_pieces_is_one_feature(tf: Any, pieces: list[bytes], featur
     assert _features_of(tf, data) == {"a": _comparable(feature)}
 
 
-def test_a_later_entry_without_a_value_takes_a_feature_away() -> None:
-    """The last entry of a name counts, even if it sets nothing."""
-    first = encode_entry("a", Int64List((1,)))
-    assert parse_example(delimited(1, first + delimited(1, delimited(1, b"a")))) == {}
-
-
-def test_feature_lists_are_of_their_own_wire_type() -> None:
-    """A number under the field of the feature lists is a field that nobody knows, and makes no SequenceExample."""
-    stranger = varint(2 << 3) + varint(1)
-    assert not has_feature_lists(stranger)
-    assert parse_sequence_example(stranger + encode_example({"a": Int64List((1,))})) == ({"a": Int64List((1,))}, {})
-
-
-def test_a_step_is_of_its_own_field() -> None:
-    """What a later version may put beside the steps of a list is no step."""
-    step, stranger = (delimited(field, delimited(3, delimited(1, varint(7)))) for field in (1, 2))
-    entry = delimited(1, b"a") + delimited(2, step + stranger)
-    assert parse_sequence_example(delimited(2, delimited(1, entry))) == ({}, {"a": (Int64List((7,)),)})
-
-
-def test_a_list_in_pieces_is_one_list() -> None:
-    """The steps of a list that is set twice in one entry are joined; of two entries of one name the last one counts."""
-    step = [delimited(1, delimited(3, delimited(1, varint(number)))) for number in (1, 2, 3)]
-    joined = delimited(1, delimited(1, b"a") + delimited(2, step[0]) + delimited(2, step[1]))
-    replacing = delimited(1, delimited(1, b"a") + delimited(2, step[2]))
-    assert parse_sequence_example(delimited(2, joined)) == ({}, {"a": (Int64List((1,)), Int64List((2,)))})
-    assert parse_sequence_example(delimited(2, joined) + delimited(2, replacing)) == ({}, {"a": (Int64List((3,)),)})
-
-
 @pytest.mark.parametrize(
     ("data", "reason"),
     [
@@ -402,36 +363,6 @@ def test_lengths_at_the_ends_of_their_varints(tf: Any, length: int, past: int) -
     assert SplitEntry("a").head(len(value)) + value == encode_entry("a", BytesList((value,)))
 
 
-@pytest.mark.parametrize("length", [0x7F, 0x80, 0x3FFF, 0x4000])
-@pytest.mark.parametrize("past", range(-12, 1))
-def test_lengths_of_steps_at_the_ends_of_their_varints(tf: Any, length: int, past: int) -> None:
-    """A step, a list and a context whose lengths are the last or first of a varint's length are as protobuf's."""
-    feature = BytesList((bytes(length + past),))
-    context: dict[str, Feature | None] = {"c": feature}
-    lists: Lists = {"l": (feature, None), "m": (Int64List((length,)),)}
-    expected = _to_tensorflow(tf, context, lists).SerializeToString(deterministic=True)
-    assert encode_sequence_example(context, lists) == expected
-    assert parse_sequence_example(expected) == (context, lists)
-
-
-@pytest.mark.parametrize("steps", [0x7F // 2, 0x7F // 2 + 1, 0x3FFF // 2, 0x3FFF // 2 + 1])
-def test_as_many_empty_steps_as_fill_a_varint(tf: Any, steps: int) -> None:
-    """A list of steps that are not set, two bytes each, is as long as protobuf's."""
-    lists: Lists = {"l": (None,) * steps}
-    expected = _to_tensorflow(tf, {}, lists).SerializeToString(deterministic=True)
-    assert encode_sequence_example({}, lists) == expected
-    assert parse_sequence_example(expected) == ({}, lists)
-
-
-@pytest.mark.parametrize("count", [0x7F // 4, 0x7F // 4 + 1, 0x3FFF // 4, 0x3FFF // 4 + 1])
-@pytest.mark.parametrize("fewer", range(3))
-def test_a_split_list_of_floats_is_the_entry_cut_before_its_values(count: int, fewer: int) -> None:
-    """The same for a list of floats, where the lengths of the value and of the lists round it change theirs."""
-    feature = FloatList(tuple(range(count - fewer)))
-    packed = struct.pack(f"<{count - fewer}f", *feature.values)
-    assert SplitEntry("a", b"\x12").head(len(packed)) + packed == encode_entry("a", feature)
-
-
 def test_a_varint_of_ten_bytes_is_the_longest() -> None:
     """Ten bytes are read, what stands above 64 bits is cut off; an eleventh byte is refused."""
     ten, eleven = b"\xff" * 9 + b"\x7f", b"\x80" * 10 + b"\x01"
@@ -442,14 +373,6 @@ def test_a_varint_of_ten_bytes_is_the_longest() -> None:
     assert parsed(ten) == {"": Int64List((-1,))}
     with pytest.raises(ExampleError, match="does not end"):
         parsed(eleven)
-
-
-@given(st.integers(0, 2**64 - 1))
-def test_varints_are_shortest(value: int) -> None:
-    """A varint has as many bytes as its value has groups of seven bits, and reads back."""
-    encoded = varint(value)
-    assert len(encoded) == max(1, (value.bit_length() + 6) // 7)
-    assert sum((byte & 0x7F) << 7 * i for i, byte in enumerate(encoded)) == value
 
 
 def test_values_are_views_and_not_copies() -> None:

@@ -136,7 +136,7 @@ def test_an_animation_gives_its_first_frame_and_says_so(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["WEBP", "TIFF", "AVIF"])
-@pytest.mark.parametrize("orientation", range(1, 9))
+@pytest.mark.parametrize("orientation", [3, 6])
 def test_other_formats_are_turned_upright(kind: str, orientation: int) -> None:
     """As Pillow turns them."""
     image = Image.new("RGB", (32, 16))

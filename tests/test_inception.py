@@ -13,7 +13,7 @@ from made_sets import inception_features
 
 from imagenet_prep.model import Box, Item
 from imagenet_prep.tfrecord import inception
-from imagenet_prep.tfrecord.example import encode_example, parse_example
+from imagenet_prep.tfrecord.example import encode_example
 
 tf = tf_fixture.tf
 
@@ -101,54 +101,3 @@ def test_no_feature_name_begins_with_another() -> None:
     names = sorted(inception_features(_item(), 1, 1, b""))
     assert len(names) == 15
     assert not any(second.startswith(first) for first, second in itertools.pairwise(names))
-
-
-@pytest.mark.parametrize("boxes", BOXES.values(), ids=BOXES)
-def test_inceptions_reader_understands_a_record(tf: Any, boxes: tuple[Box, ...]) -> None:
-    """parse_single_example with the spec of Inception's parse_example_proto gives image, label, text and boxes."""
-    spec = {
-        "image/encoded": tf.io.FixedLenFeature([], dtype=tf.string, default_value=""),
-        "image/class/label": tf.io.FixedLenFeature([1], dtype=tf.int64, default_value=-1),
-        "image/class/text": tf.io.FixedLenFeature([], dtype=tf.string, default_value=""),
-    }
-    edges = [f"image/object/bbox/{edge}" for edge in ("ymin", "xmin", "ymax", "xmax")]
-    spec.update({name: tf.io.VarLenFeature(dtype=tf.float32) for name in edges})
-    parsed = tf.io.parse_single_example(_record(_item(boxes), 500, 375, b"\xff\xd8jpeg"), spec)
-    assert parsed["image/encoded"].numpy() == b"\xff\xd8jpeg"
-    assert parsed["image/class/label"].numpy().tolist() == [127]
-    assert parsed["image/class/text"].numpy() == b"bittern"
-    found = tf.stack([parsed[name].values for name in edges], axis=1).numpy()
-    wanted = tf.constant([[b.ymin, b.xmin, b.ymax, b.xmax] for b in boxes], tf.float32, shape=(len(boxes), 4)).numpy()
-    assert found.tolist() == wanted.tolist()
-
-
-def test_every_field_of_a_record_can_be_read_as_required(tf: Any) -> None:
-    """All scalar features are there without defaults, of the kind that readers ask for."""
-    names = {
-        tf.int64: ["image/height", "image/width", "image/channels", "image/class/label"],
-        tf.string: ["image/encoded", "image/colorspace", "image/format", "image/class/synset", "image/class/text"],
-    }
-    names[tf.string].append("image/filename")
-    spec = {name: tf.io.FixedLenFeature([], kind) for kind, group in names.items() for name in group}
-    spec["image/object/bbox/label"] = tf.io.VarLenFeature(tf.int64)
-    parsed = tf.io.parse_single_example(_record(_item(BOXES["one"]), 500, 375, b"jpeg"), spec)
-    assert {name: parsed[name].numpy() for group in names.values() for name in group} == {
-        "image/height": 375,
-        "image/width": 500,
-        "image/channels": 3,
-        "image/class/label": 127,
-        "image/encoded": b"jpeg",
-        "image/colorspace": b"RGB",
-        "image/format": b"JPEG",
-        "image/class/synset": b"n02011460",
-        "image/class/text": b"bittern",
-        "image/filename": b"n02011460_10026.JPEG",
-    }
-    assert parsed["image/object/bbox/label"].values.numpy().tolist() == [127]
-
-
-def test_empty_box_lists_are_written_and_not_left_out() -> None:
-    """A record without boxes has the five box features all the same, as empty lists."""
-    features = parse_example(_record(_item(), 1, 1, b"jpeg"))
-    empty = {name for name, feature in features.items() if not feature.values}
-    assert empty == {f"image/object/bbox/{field}" for field in ("xmin", "xmax", "ymin", "ymax", "label")}

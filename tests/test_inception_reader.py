@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from pathlib import Path
 
 import pytest
@@ -120,15 +119,6 @@ def test_records_of_ours_take_the_quick_way(tmp_path: Path, made_tiny: MadeSet) 
             assert inception_reader.read_canonical(record.data) == read_features(parse_example(record.data))
 
 
-def test_the_quick_way_is_tried_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What it can read, the general parser never sees."""
-    item = Item("a.JPEG", 1, "n01440764", "tench", ())
-    data = memoryview(encode_example(inception_features(item, 4, 3, b"image")))
-    expected = read_features(parse_example(data))
-    monkeypatch.setattr(inception_reader, "read_features", None)
-    assert read_record(data) == expected
-
-
 def test_what_stands_before_the_images_name_counts() -> None:
     """A value in front of the name of its entry is joined to the one behind it, as protobuf has it: two images."""
     item = Item("a.JPEG", 1, "n01440764", "tench", ())
@@ -142,16 +132,6 @@ def test_what_stands_before_the_images_name_counts() -> None:
     data = memoryview(delimited(1, head + doubled + tail))
     with pytest.raises(RecordError, match="holds 2 values"):
         read_record(data)
-
-
-@settings(deadline=None)
-@given(item=ITEMS, order=st.randoms(use_true_random=False), encoded=st.binary(max_size=50))
-def test_reader_takes_any_order(item: Item, order: random.Random, encoded: bytes) -> None:
-    """Features in any order, as another protobuf library may write them, read the same."""
-    features = list(inception_features(item, 3, 4, encoded).items())
-    order.shuffle(features)
-    body = b"".join(encode_entry(name, feature) for name, feature in features)
-    assert read_record(memoryview(delimited(1, body))).filename == item.filename
 
 
 @settings(deadline=None)
@@ -198,14 +178,6 @@ def assert_same_reading(content: bytes) -> None:
     else:
         assert quick is None or repr(quick.boxes) == repr(slow.boxes)  # NaN is like NaN in print only
         assert quick is None or quick._replace(boxes=()) == slow._replace(boxes=())
-
-
-@settings(deadline=None)
-@given(st.binary(max_size=300))
-def test_reader_of_garbage(content: bytes) -> None:
-    """Any bytes either raise ExampleError or RecordError, or hold every feature."""
-    with pytest.raises((ExampleError, RecordError)):
-        read_record(memoryview(content))
 
 
 BOX = "image/object/bbox/"

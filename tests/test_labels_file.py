@@ -79,24 +79,6 @@ def test_a_value_of_another_kind_is_a_fault(values: list[Any], is_text: bool, ki
     assert 1 <= caught.value.line <= len(values)
 
 
-@pytest.mark.parametrize(
-    ("pattern", "matches", "others"),
-    [
-        ("*.png", ["a.png", "é.png"], ["a.jpg", "x/a.png", ".a.png"]),
-        ("**/*.png", ["a.png", "x/a.png", "x/y/a.png"], [".x/a.png", "a.pngx"]),
-        ("x/**", ["x/a", "x/y/a"], ["a", "xx/a", "x/.a"]),
-        ("x/**/y/?.[jp]*", ["x/y/a.jpg", "x/1/2/y/b.png"], ["x/y/ab.jpg", "x/y/a.gif", "y/a.jpg"]),
-        ("[!a]", ["b"], ["a", "/", "bb"]),
-        ("a[.]b+(c)", ["a.b+(c)"], ["axb+(c)"]),
-        (".*", [".a"], ["a"]),
-    ],
-)
-def test_patterns(pattern: str, matches: list[str], others: list[str]) -> None:
-    """Each sign means what shells mean by it, ** any folders."""
-    accept = compile_pattern(pattern)
-    assert [name for name in (*matches, *others) if accept.fullmatch(name)] == matches
-
-
 @settings(deadline=None)
 @example("[[-?]")
 @given(st.text("ab*?[]!^-\\/.", max_size=12))

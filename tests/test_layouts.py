@@ -165,14 +165,6 @@ def test_other_formats_become_jpegs_and_a_recipe_says_so_before(tmp_path: Path) 
     assert "1 .tif, 1 .webp become JPEGs" in made.notes
 
 
-def test_jpegs_without_an_ending_become_nothing_else(tmp_path: Path) -> None:
-    """No note says that they become JPEGs."""
-    save(tmp_path / "in", *numbered("a.b/{}.jpg"), *numbered("c/{}.jpg"))
-    (tmp_path / "in/a.b/0.jpg").rename(tmp_path / "in/a.b/0")
-    summary, made = proposed(tmp_path)
-    assert "become" not in summary.text + "".join(made.notes)
-
-
 def test_a_recipe_that_takes_fewer_files_is_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """init counts what its recipe takes, and refuses one that loses files."""
     save(tmp_path / "in", *numbered("{}.jpg"), "x.png")
@@ -281,17 +273,6 @@ def table(folder: Path, name: str, header: str, *lines: str) -> None:
     (folder / name).write_text("\n".join([header, *lines]).lstrip("\n") + "\n")
 
 
-def test_columns_under_other_names_are_found_by_what_they_hold(tmp_path: Path) -> None:
-    """A CSV whose columns have no usual name: the one that names the files is found, all others become features."""
-    save(tmp_path / "in", *numbered("{}.jpg"))
-    table(tmp_path / "in", "meta.csv", "image_id,diagnosis,age", *[f"{i}.jpg,{'mb'[i % 2]},{i}" for i in range(6)])
-    summary, made = proposed(tmp_path)
-    assert {"diagnosis", "age"} <= set(made.features)
-    assert "labels: {file: in/meta.csv, path: image_id}" in summary.text
-    assert "label: COLUMN" in summary.text
-    assert not made.classes.names
-
-
 def test_a_table_of_something_else_is_passed_over(tmp_path: Path) -> None:
     """And named; so is one whose columns are not needed, since the folders are the classes."""
     save(tmp_path / "in", *numbered("cat/{}.jpg"), *numbered("dog/d{}.jpg"))
@@ -303,37 +284,6 @@ def test_a_table_of_something_else_is_passed_over(tmp_path: Path) -> None:
     assert any(
         each.startswith("sizes.csv: has no labels") and "labels: in/sizes.csv" in each for each in summary.passed
     )
-
-
-def test_a_missing_line_is_said_once(tmp_path: Path) -> None:
-    """It keeps the labels file from being taken, and would be lost without it: one obstacle."""
-    save(tmp_path / "in", *numbered("{}.jpg"))
-    table(tmp_path / "in", "l.csv", "file,label", *numbered("{}.jpg,a", 5))
-    said = refused(tmp_path)
-    assert said.count("labels 5 of 6 images; no line names 5.jpg") == 1
-    assert "obstacles" not in said
-
-
-@pytest.mark.parametrize(
-    ("place", "lead"),
-    [("in/labels.txt", "in/"), ("in/labels.txt", "./in/"), ("in/labels.txt", ""), ("labels.txt", "in/")],
-)
-def test_label_files_of_the_guides_are_found(tmp_path: Path, place: str, lead: str) -> None:
-    """Lines such as flowers/x.png:3, in the folder or beside it; numbers stay, and the recipe says so."""
-    save(tmp_path / "in", *numbered("{}.png"))
-    table(tmp_path, place, "", *[f"{lead}{i}.png:{3 + i % 2}" for i in range(6)])
-    summary, made = proposed(tmp_path)
-    assert made.classes.numbers == (3, 4)
-    assert "labels are the numbers of labels.txt, 3 to 4" in summary.text
-    assert summary.classes == {"3": 3, "4": 3}
-
-
-def test_labels_elsewhere_are_found_from_anywhere(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """A recipe in another folder names the files in full; lines of the guides lead to them all the same."""
-    save(tmp_path / "in", *numbered("{}.png"))
-    table(tmp_path, "in/labels.txt", "", *[f"in/{i}.png:{3 + i % 2}" for i in range(6)])
-    recipe = tmp_path_factory.mktemp("other") / "r.yaml"
-    assert load(init(tmp_path / "in", recipe, ENGINE).recipe, None, ENGINE).classes.numbers == (3, 4)
 
 
 def test_numbers_below_zero_get_a_mapping(tmp_path: Path) -> None:
@@ -363,30 +313,3 @@ def test_init_prints_classes_with_counts(tmp_path: Path) -> None:
     assert "classes: c000 1, c001 1, " in said
     assert "c019 1, ... (120 in all)\n" in said
     assert "c020 1" not in said
-
-
-@pytest.mark.parametrize("column", [None, "c59"])
-def test_a_wide_table_takes_little_time(tmp_path: Path, column: str | None) -> None:
-    """A table of many columns is read once, whether none of them names an image, or only the last."""
-    save(tmp_path / "in", *numbered("{}.png", 3))
-    header = [f"c{number}" for number in range(60)]
-    rows = [[f"{row}-{number}" for number in range(60)] for row in range(3 if column else 4_000)]
-    if column:
-        rows = [[*cells[:-1], f"{row}.png"] for row, cells in enumerate(rows)]
-    (tmp_path / "in/measured.csv").write_text("".join(f"{','.join(each)}\n" for each in [header, *rows]))
-    with processor_time(2):
-        text = init(tmp_path / "in", tmp_path / "r.yaml", ENGINE, layout=None if column else "unlabelled").text
-    assert ("path: c59" in text) == (column is not None)
-
-
-@pytest.mark.parametrize("ending", ["", ".png"])
-def test_a_column_that_is_not_the_usual_one_names_the_images(tmp_path: Path, ending: str) -> None:
-    """Beside a usual column that names nothing, and one with gaps, the column with the names is found; without endings
-    that is said."""
-    save(tmp_path / "in", *numbered("{}.png", 3))
-    rows = "".join(f"who{row},{'' if row else 'x'},same,{row}{ending},{'ab'[row % 2]}\n" for row in range(3))
-    (tmp_path / "in/labels.csv").write_text(f"path,gaps,twice,name,label\n{rows}")
-    if ending:
-        assert "path: name" in init(tmp_path / "in", tmp_path / "r.yaml", ENGINE).text
-    else:
-        assert "names files without their endings" in refused(tmp_path)

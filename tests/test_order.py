@@ -119,16 +119,3 @@ def test_bounds_are_even(count: int, shards: int) -> None:
     edges = bounds(count, shards)
     sizes = [stop - start for start, stop in pairwise(edges)]
     assert max(sizes) - min(sizes) <= 2
-
-
-@given(st.integers(0, 500), st.integers(0, 2**40))
-def test_the_shuffle_is_a_permutation(count: int, seed: int) -> None:
-    """Every index comes once, whatever the seed, and the same seed gives the same order."""
-    order = shuffled(count, seed)
-    assert sorted(order) == list(range(count))
-    assert order == shuffled(count, seed)
-
-
-def test_another_seed_gives_another_order() -> None:
-    """The seed decides the order."""
-    assert shuffled(100, 1) != shuffled(100, 2)

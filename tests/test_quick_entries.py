@@ -82,23 +82,6 @@ def test_a_manifest_is_read_a_line_at_a_time(tmp_path: Path) -> None:
     assert not found.save(path)
 
 
-def test_a_manifest_of_odd_names_comes_back(tmp_path: Path) -> None:
-    """Where JSON writes a name otherwise than it is."""
-    path = tmp_path / "manifest.json"
-    infos = [replace(PLAIN, name=f"{split}-00000-of-00001") for split in ('tr"ain', "\\\\", "ü", '": {')]
-    odd = replace(MANIFEST, shards={info.name: info for info in infos})
-    odd.save(path)
-    assert loaded(path) == odd
-
-
-def test_a_manifest_without_shards_comes_back(tmp_path: Path) -> None:
-    """The lines are none then."""
-    path = tmp_path / "manifest.json"
-    empty = replace(MANIFEST, shards={}, settings={})
-    empty.save(path)
-    assert loaded(path) == empty
-
-
 def test_a_sealed_manifest_with_an_odd_entry_is_read_as_any_other(tmp_path: Path) -> None:
     """Laid out a line a shard, with the right crc, or in one line: it is refused, or understood, in the same way."""
     path = tmp_path / "manifest.json"

@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import json
 import os
-import pickle
 import subprocess
 from pathlib import Path
 
 import numpy as np
 import pytest
 from existing import existing
-from made_sets import catalog_rows, write_lists
+from made_sets import write_lists
 from PIL import Image
 
 from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import InputError
-from imagenet_prep.ilsvrc2012.settings import SHIPPED, ConvertOptions
-from imagenet_prep.recipes.loading import load, read
+from imagenet_prep.recipes.loading import load
 from imagenet_prep.recipes.recipe_dataset import RecipeDataset, SplitPlan
 from imagenet_prep.recipes.splits import Shares
-from imagenet_prep.registry import imagenet_options
 from imagenet_prep.sources.fingerprint import fingerprint
 
 CLASSES = ("daisy", "rose", "tulip")
@@ -95,16 +92,6 @@ def test_a_tar_gives_the_same_items_in_place(flowers: Path) -> None:
         assert content == (flowers / "flowers" / folder.catalog.names[row]).read_bytes()
 
 
-def test_tars_may_each_be_a_class(flowers: Path) -> None:
-    """With tar_folders, each of several tars stands for a folder of its name."""
-    for name in CLASSES:
-        images = sorted(path.name for path in existing(flowers / "flowers" / name, "*"))
-        subprocess.run(["tar", "-C", flowers / "flowers" / name, "-cf", flowers / f"{name}.tar", *images], check=True)
-    (folder,) = plan(flowers, "source: {folders: flowers}").splits
-    (tar,) = plan(flowers, "source: {tar: '*.tar', tar_folders: true}").splits
-    assert rows(tar) == rows(folder)
-
-
 def test_a_name_that_two_tars_hold_is_refused(flowers: Path) -> None:
     """Without tar_folders the names of several tars are of one set."""
     for archive in ("a.tar", "b.tar"):
@@ -134,15 +121,6 @@ def test_a_manifest_keeps_its_order(flowers: Path) -> None:
     assert names(split) == listed
     assert not split.shuffle
     assert plan(flowers, "source: {manifest: list.txt}\nshuffle: true").splits[0].shuffle
-
-
-def test_other_files_in_folders_are_left_out_and_named(flowers: Path) -> None:
-    """A text among images is no item; the plan says so; hidden files are not even that."""
-    (flowers / "flowers/rose/about.txt").write_text("roses")
-    (flowers / "flowers/.DS_Store").write_text("")
-    made = plan(flowers, "source: {folders: flowers}")
-    assert len(made.splits[0].catalog) == 12
-    assert made.notes == ("1 file that is not an image is left out: rose/about.txt",)
 
 
 def test_links_that_lead_out_are_named(flowers: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
@@ -181,27 +159,12 @@ def scans(tmp_path: Path) -> Path:
 
 
 LABELS = {
-    "labels.txt": "0.png:cat\n1.png:dog\n\n2.png:cat\n3.png:emu\n",
     "labels.csv": 'filename,label,age,note\n0.png,cat,1,"a, b"\n1.png,dog,2,\n2.png,cat,3,c\n3.png,emu,4,d\n',
-    "labels.tsv": "path\tclass\n0.png\tcat\n1.png\tdog\n2.png\tcat\n3.png\temu\n",
     "labels.jsonl": "".join(
         json.dumps({"file": f"{i}.png", "label": label, "box": [i, i + 0.5]}) + "\n"
         for i, label in enumerate(("cat", "dog", "cat", "emu"))
     ),
 }
-
-
-@pytest.mark.parametrize("form", LABELS)
-def test_every_form_of_labels_says_the_same(scans: Path, form: str) -> None:
-    """path:label lines, CSV, TSV and JSON lines give the same labels."""
-    (scans / "scans" / form).write_text(LABELS[form])
-    (split,) = plan(scans, f"source: {{files: 'scans/*.png'}}\nlabels: scans/{form}").splits
-    assert rows(split) == {
-        "scans/0.png": (1, "cat"),
-        "scans/1.png": (2, "dog"),
-        "scans/2.png": (1, "cat"),
-        "scans/3.png": (3, "emu"),
-    }
 
 
 def test_other_columns_become_columns_of_the_row(scans: Path) -> None:
@@ -265,19 +228,6 @@ def test_classes_can_come_from_a_file(flowers: Path) -> None:
 
 
 # splits --------------------------------------------------------------------------------------------------------
-
-
-def test_split_folders_are_recognised(flowers: Path) -> None:
-    """Class folders below train/ and val/ are two splits with the same classes."""
-    for split, classes in (("train", CLASSES), ("val", CLASSES[1:])):
-        for name in classes:
-            save_image(flowers / "set" / split / name / "0.jpg")
-    made = plan(flowers, "source: {folders: set}\noutput_file_prefix: flowers")
-    assert [(each.name, each.prefix, names(each)) for each in made.splits] == [
-        ("train", "flowers-train", [f"train/{name}/0.jpg" for name in CLASSES]),
-        ("validation", "flowers-validation", ["val/rose/0.jpg", "val/tulip/0.jpg"]),
-    ]
-    assert rows(made.splits[1])["val/rose/0.jpg"] == (2, "rose")
 
 
 def test_fractions_are_stable(flowers: Path) -> None:
@@ -348,26 +298,6 @@ def test_what_decides_bytes_decides_the_fingerprint(flowers: Path, more: str) ->
     assert fingerprints(plan(flowers, recipe)) != fingerprints(plan(flowers, recipe + more))
 
 
-def test_a_column_decides_the_fingerprint(scans: Path) -> None:
-    """A changed value in the labels file makes another shard."""
-    recipe = "source: {files: 'scans/*.png'}\nlabels: labels.csv"
-    (scans / "labels.csv").write_text(LABELS["labels.csv"])
-    before = fingerprints(plan(scans, recipe))
-    (scans / "labels.csv").write_text(LABELS["labels.csv"].replace("cat,1", "cat,9"))
-    assert fingerprints(plan(scans, recipe)) != before
-
-
-def test_plans_can_be_sent_to_workers(flowers: Path) -> None:
-    """Catalog and recorder of every split survive pickling; settings and promises are plain JSON."""
-    made = plan(flowers, "source: {folders: flowers}\nrecord: {x: encoded}")
-    for split in made.splits:
-        sent = pickle.loads(pickle.dumps(split))
-        assert catalog_rows(sent.catalog) == catalog_rows(split.catalog)
-        assert (sent.recorder, sent.shards) == (split.recorder, split.shards)
-    assert json.loads(json.dumps(made.settings)) == made.settings
-    assert json.loads(json.dumps(made.features)) == made.features
-
-
 # classic keys --------------------------------------------------------------------------------------------------
 
 
@@ -430,26 +360,3 @@ def test_a_bare_name_that_occurs_twice_labels_neither(tmp_path: Path) -> None:
         plan(tmp_path, f"{recipe}{{file: labels.txt, unlabelled: skip}}\n")
     only = plan(tmp_path, f"{recipe}{{file: labels.txt, unlabelled: skip, missing: ignore}}\nrecord: {{l: label}}\n")
     assert names(only.splits[0]) == ["set/b/1.npy"]
-
-
-# ImageNet's own ------------------------------------------------------------------------------------------------
-
-
-def test_the_shipped_recipe_is_the_default() -> None:
-    """The recipe of ImageNet says what convert does without one."""
-    assert imagenet_options(read(SHIPPED)) == ConvertOptions()
-
-
-def test_a_recipe_of_imagenet_can_change_what_the_options_can(tmp_path: Path) -> None:
-    """Each key becomes the option of its name."""
-    path = tmp_path / "r.yaml"
-    path.write_text(
-        "source: {imagenet: true}\nshards: {train: 8}\nresize: 256\ncheck: header\nseed: 1\n"
-        "shuffle: false\ncompression: gzip\nskip_bad: true\nvalidation_boxes: true\nallow_incomplete: true\n"
-    )
-    options = imagenet_options(read(path))
-    assert (options.train_shards, options.validation_shards, options.check) == (8, 128, "header")
-    assert options.reencode is not None
-    assert (options.reencode.resize, options.seed, options.shuffle) == (256, 1, False)
-    assert (options.compression, options.skip_bad) == ("gzip", True)
-    assert (options.validation_boxes, options.allow_incomplete) == (True, True)

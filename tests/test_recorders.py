@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import struct
-import zlib
 from pathlib import Path
 from typing import Any
 
@@ -19,14 +18,11 @@ from imagenet_prep.errors import InputError
 from imagenet_prep.images import arrays
 from imagenet_prep.images.arrays import ArrayError, parse_array
 from imagenet_prep.images.jpeg import ImageError
-from imagenet_prep.images.pixels import Reencode
-from imagenet_prep.images.prepare import prepare
 from imagenet_prep.model import Item
 from imagenet_prep.recipes.columns import Mapped
 from imagenet_prep.recipes.loading import load
 from imagenet_prep.recipes.recipe_dataset import MappedRecorder
 from imagenet_prep.sources.slices import Reader
-from imagenet_prep.tfrecord import inception
 from imagenet_prep.tfrecord.example import BytesList, FloatList, Int64List, encode_example
 
 load_tensorflow = tf_fixture.tf
@@ -128,48 +124,6 @@ def test_a_png_is_kept_and_called_one() -> None:
         assert (found["height"], found["width"], found["colorspace"]) == ([4], [5], [space])
 
 
-def test_images_can_be_made_smaller() -> None:
-    """With a size, PNG and JPEG alike become JPEGs of that size, and that is no repair."""
-    for form in ("PNG", "JPEG"):
-        data = image(RNG.integers(0, 256, (40, 60, 3), dtype=np.uint8), form)
-        made = MappedRecorder(every(IMAGE), "image", how=Reencode(resize=20)).record(item(), data)
-        found = parsed(b"".join(map(bytes, made.parts)))
-        assert (found["height"], found["width"], found["format"], made.repair) == ([20], [30], [b"JPEG"], "")
-        assert tf.io.decode_jpeg(found["encoded"][0]).shape == (20, 30, 3)
-
-
-@pytest.mark.parametrize(
-    ("recorder", "keeps"),
-    [
-        (InceptionRecorder(), True),
-        (InceptionRecorder(how=Reencode(quality=80)), True),
-        (InceptionRecorder(how=Reencode(resize=256)), False),
-        (InceptionRecorder(how=Reencode(max_side=256)), False),
-        (MappedRecorder((Mapped("image", "encoded", "bytes"),), "image"), True),
-        (MappedRecorder((Mapped("image", "encoded", "bytes"),), "image", how=Reencode(resize=64)), False),
-        (MappedRecorder((Mapped("height", "height", "int64"),), "image"), False),
-        (MappedRecorder((Mapped("v", "values", "float", many=True),), "array"), False),
-        (MappedRecorder((Mapped("v", "values", "int64", many=True),), "pixels"), False),
-    ],
-)
-def test_whether_a_record_takes_the_bytes_of_its_file(
-    recorder: InceptionRecorder | MappedRecorder, keeps: bool
-) -> None:
-    """Only images that stay as they are, or as large as they are: by them the disk is asked for room."""
-    assert recorder.keeps_size == keeps
-
-
-def test_the_inception_recorder_writes_what_shards_held_before() -> None:
-    """Its pieces are those of prepare and record_parts; a PNG is repaired; other numbers take the labels' place."""
-    for form, repair in (("JPEG", ""), ("PNG", "png")):
-        data = image(RNG.integers(0, 256, (8, 12, 3), dtype=np.uint8), form)
-        prepared = prepare(data, "decode")
-        head, tail = inception.record_parts(item(), 12, 8, len(prepared.encoded))
-        made = InceptionRecorder().record(item(), data)
-        assert (made.parts, made.repair) == ((head, prepared.encoded, tail), repair)
-    assert parsed(recorded(InceptionRecorder(numbers=(9,)), data))["image/class/label"] == [9]
-
-
 @pytest.mark.parametrize("recorder", [InceptionRecorder(), MappedRecorder(every(IMAGE), "image")], ids=["2016", "free"])
 @pytest.mark.parametrize("form", ["JPEG", "PNG"])
 def test_a_damaged_image_is_refused(recorder: InceptionRecorder | MappedRecorder, form: str) -> None:
@@ -197,27 +151,11 @@ def test_what_a_record_must_have_and_an_item_has_not() -> None:
 # samples -------------------------------------------------------------------------------------------------------
 
 
-def png16(samples: np.ndarray[Any, Any], colour_type: int) -> bytes:
-    """A PNG of 16 bits, every line with another of the first three filters."""
-    height, width, channels = samples.shape
-    lines = [samples[y].astype(">u2").tobytes() for y in range(height)]
-    step = 2 * channels
-    rows = []
-    for y, line in enumerate(lines):
-        before = bytes(step) + line if y % 3 == 1 else (lines[y - 1] if y % 3 == 2 else bytes(len(line)))
-        rows.append(bytes((y % 3,)) + bytes((a - b) & 255 for a, b in zip(line, before, strict=False)))
-    chunks = ((b"IHDR", struct.pack(">IIBBBBB", width, height, 16, colour_type, 0, 0, 0)),)
-    chunks += ((b"IDAT", zlib.compress(b"".join(rows))), (b"IEND", b""))
-    return b"\x89PNG\r\n\x1a\n" + b"".join(
-        struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body)) for kind, body in chunks
-    )
-
-
-@pytest.mark.parametrize(("colour_type", "channels"), [(0, 1), (2, 3), (4, 2), (6, 4)])
-def test_every_bit_of_a_16_bit_png_is_kept(colour_type: int, channels: int) -> None:
+@pytest.mark.parametrize("channels", [1, 2, 3, 4])
+def test_every_bit_of_a_16_bit_png_is_kept(channels: int) -> None:
     """Grey and colours of 16 bits, with alpha and without, come as TensorFlow has them."""
     samples = RNG.integers(0, 65536, (7, 9, channels), dtype=np.uint16)
-    data = png16(samples, colour_type)
+    data = tf.io.encode_png(samples).numpy()
     found = arrays.decode_raster(data)
     assert found.dtype == np.uint16
     assert (found == samples).all()
@@ -298,8 +236,8 @@ def test_images_whose_samples_can_t_be_had_are_refused() -> None:
 # arrays --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("dtype", ["?", "i1", "<i2", ">i4", "<i8", "u1", ">u2", "<f2", ">f4", "<f8"])
-@pytest.mark.parametrize("shape", [(), (0,), (5,), (2, 3), (2, 3, 4), (2, 1, 3, 2)])
+@pytest.mark.parametrize("dtype", ["?", "<i2", ">i4", "<i8", ">u2", "<f2", ">f4", "<f8"])
+@pytest.mark.parametrize("shape", [(), (0,), (2, 3, 4)])
 def test_arrays_come_back_as_they_went(dtype: str, shape: tuple[int, ...]) -> None:
     """raw, dtype and shape make the array again, whatever its byte order and memory order were."""
     array = RNG.integers(0, 2, shape).astype(dtype)
@@ -404,26 +342,6 @@ def records(folder: Path, recipe: str) -> dict[str, dict[str, list[Any]]]:
             missing = {name for name, promise in made.features.items() if not promise["optional"]}
             assert missing <= set(found[each.filename]) <= set(made.features)
     return found
-
-
-def test_the_classic_tutorial(tmp_path: Path) -> None:
-    """PNGs with a path:label file: height, width, depth, label and the raw bytes read back equal to the arrays."""
-    arrays = {f"{number}.png": RNG.integers(0, 256, (4 + number, 6, 3), dtype=np.uint8) for number in range(6)}
-    (tmp_path / "images").mkdir()
-    for name, array in arrays.items():
-        Image.fromarray(array).save(tmp_path / "images" / name)
-    (tmp_path / "images/labels.txt").write_text("".join(f"{n}:{i % 3}\n" for i, n in enumerate(arrays)))
-    found = records(
-        tmp_path,
-        "source: {files: images/*.png}\nlabels: images/labels.txt\ncontent: pixels\n"
-        "record: {height: height, width: width, depth: depth, label: label, image_raw: raw}",
-    )
-    assert len(found) == 6
-    for number, (name, array) in enumerate(arrays.items()):
-        record = found[f"images/{name}"]
-        shape = [*record["height"], *record["width"], *record["depth"]]
-        assert (tf.io.decode_raw(record["image_raw"][0], tf.uint8).numpy().reshape(shape) == array).all()
-        assert record["label"] == [number % 3]
 
 
 @pytest.mark.parametrize("form", ["JPEG", "PNG"])

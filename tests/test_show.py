@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import io
 import json
-import struct
 import subprocess
 import sys
 import zlib
@@ -19,7 +18,6 @@ from PIL import Image
 from imagenet_prep.demo import photographs
 from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.model import Box, Item
-from imagenet_prep.reading.shard import looks_like
 from imagenet_prep.stages.show import save_image, show
 from imagenet_prep.tfrecord import framing as tfrecord
 from imagenet_prep.tfrecord.example import (
@@ -81,45 +79,6 @@ def test_record_as_lines(tmp_path: Path) -> None:
     assert table["image/object/bbox/xmin"] == ("float", "0.1")
 
 
-def test_record_as_json(tmp_path: Path) -> None:
-    """The dictionary of a record is JSON: floats as short as they were, texts as text, images as their measures."""
-    (shown,) = show(write(tmp_path / "f", RECORD))
-    value = json.loads(json.dumps(shown.as_dict(), allow_nan=False))
-    assert (value["record"], value["offset"], value["bytes"]) == (0, 0, len(RECORD))
-    features = value["features"]
-    measures = {"image": "JPEG", "bytes": len(jpeg(40, 30)), "width": 40, "height": 30}
-    assert features["image/encoded"] == [measures]
-    assert features["image/object/bbox/xmin"] == [0.1]
-    assert features["image/class/label"] == [1]
-    assert features["image/filename"] == ["n01440764_10026.JPEG"]
-
-
-def test_what_just_fits_is_not_cut(tmp_path: Path) -> None:
-    """16 bytes, 8 values and 8 steps are shown whole, one more is abbreviated; a PNG of 24 bytes has its size."""
-    png = b"\x89PNG\r\n\x1a\n" + bytes(8) + (3).to_bytes(4, "big") + (5).to_bytes(4, "big")
-    values = {
-        "a": BytesList((b"\xff" * 16,)),
-        "b": BytesList((b"\xff" * 17,)),
-        "c": Int64List(tuple(range(8))),
-        "d": Int64List(tuple(range(9))),
-        "e": BytesList((png,)),
-        "f": BytesList((png[:23],)),
-    }
-    (shown,) = show(write(tmp_path / "a", example(**values)))
-    assert [line.split(maxsplit=2)[2] for line in shown.lines()[1:]] == [
-        "16 bytes: " + " ".join(["ff"] * 16),
-        "17 bytes: " + " ".join(["ff"] * 16) + " ...",
-        "0, 1, 2, 3, 4, 5, 6, 7",
-        "0, 1, 2, 3, 4, 5, 6, 7, ... (9 values)",
-        "PNG, 24 bytes, its size can't be read",
-        "PNG, 23 bytes, its size can't be read",
-    ]
-    steps = {count: (Int64List((1,)),) * count for count in (8, 9)}
-    for count, more in ((8, []), (9, ["    ... (9 steps)"])):
-        (shown,) = show(write(tmp_path / "b", encode_sequence_example({}, {"s": steps[count]})))
-        assert shown.lines()[10:] == more
-
-
 def test_odd_values(tmp_path: Path) -> None:
     """Long lists, binary bytes, control characters and numbers that JSON has not are all shown, and harmlessly."""
     record = example(
@@ -166,12 +125,6 @@ def test_impossible_requests(tmp_path: Path, options: dict[str, int]) -> None:
     """A record that isn't there, a senseless number, or a record and a limit together, is wrong usage."""
     with pytest.raises(UsageError):
         list(show(write(tmp_path / "f", RECORD, RECORD), **options))
-
-
-def test_no_file(tmp_path: Path) -> None:
-    """A path that is not a file is wrong usage, at the call and not at the first record."""
-    with pytest.raises(UsageError):
-        show(tmp_path / "absent")
 
 
 def test_empty_file(tmp_path: Path) -> None:
@@ -225,28 +178,10 @@ def test_sequence_as_lines(tmp_path: Path) -> None:
     ]
 
 
-def test_sequence_as_json(tmp_path: Path) -> None:
-    """For machines every step is there, None where it is not set; context and lists have keys of their own."""
-    (shown,) = show(write(tmp_path / "f", SEQUENCE))
-    value = json.loads(json.dumps(shown.as_dict(), allow_nan=False))
-    assert list(value) == ["record", "offset", "bytes", "context", "feature_lists"]
-    assert value["context"] == {"title": ["Fight Club"], "unset": None}
-    assert value["feature_lists"]["ratings"] == [[4.5, 3.0], None, []]
-    assert value["feature_lists"]["words"] == [[f"w{k}"] for k in range(12)]
-    assert value["feature_lists"]["never"] == []
-
-
 def test_sequence_that_is_damaged(tmp_path: Path) -> None:
     """Feature lists that are no such thing are damage, and not left out."""
     with pytest.raises(InputError, match="is damaged"):
         list(show(write(tmp_path / "f", RECORD + b"\x12\x02\x0a\x05")))
-
-
-def test_save_image_of_a_step(tmp_path: Path) -> None:
-    """An image in a feature list is found too."""
-    save_image(write(tmp_path / "f", SEQUENCE), 0, tmp_path / "x.png")
-    with Image.open(tmp_path / "x.png") as image:
-        assert image.size == (8, 9)
 
 
 @pytest.mark.parametrize("position", [0, 9, 20, -1])
@@ -278,8 +213,6 @@ def test_other_files(tmp_path: Path) -> None:
     ("content", "words"),
     [
         (photographs.tiny(1), "it starts as a JPEG image does"),
-        (b"\x89PNG\r\n\x1a\n" + bytes(100), "it starts as a PNG image does"),
-        (b"PK\3\4" + bytes(100), "it starts as a zip file does"),
         (b"x".ljust(257, b"\0") + b"ustar\00000" + bytes(500), "it starts as a tar archive does"),
         ("name,größe\nx,1\n".encode() * 50, "it starts as a text file does"),
     ],
@@ -291,12 +224,6 @@ def test_what_is_no_shard_at_all(tmp_path: Path, content: bytes, words: str) -> 
     with pytest.raises(InputError) as caught:
         list(show(path))
     assert str(caught.value).splitlines() == [f"{path} is not a TFRecord file", words]
-
-
-@pytest.mark.parametrize("content", [b"", bytes(20), b"\1" * 20, b"\xff\xd8" + bytes(20)])
-def test_what_may_be_a_damaged_shard(tmp_path: Path, content: bytes) -> None:
-    """Bytes that begin as no other kind of file does."""
-    assert not looks_like(content)
 
 
 def test_a_folder_is_told_from_a_file(tmp_path: Path) -> None:
@@ -339,9 +266,7 @@ def test_save_image(tmp_path: Path) -> None:
     "edges",
     [
         {"xmin": 0.1, "ymin": 0.1, "xmax": 1.5, "ymax": 0.9},
-        {"xmin": -0.1, "ymin": 0.1, "xmax": 0.5, "ymax": 0.9},
         {"xmin": 0.1, "ymin": 0.1, "xmax": 0.5},
-        {"xmin": 0.6, "ymin": 0.1, "xmax": 0.5, "ymax": 0.9},
         {"xmin": 0.1, "ymin": 0.1, "xmax": float("nan"), "ymax": 0.9},
     ],
     ids=str,
@@ -353,15 +278,6 @@ def test_a_box_that_can_not_be_drawn_is_left_out(tmp_path: Path, edges: dict[str
     for name, features in (("plain", image), ("boxed", {**image, **boxes})):
         save_image(write(tmp_path / name, encode_example(features)), 0, tmp_path / f"{name}.png")
     assert (tmp_path / "plain.png").read_bytes() == (tmp_path / "boxed.png").read_bytes()
-
-
-@pytest.mark.parametrize("value", [0.1, 0.1234567, 16777216.0, 1.1754944e-38, 3.4028235e38, 0.333333343])
-def test_a_float_is_shown_by_the_fewest_digits_that_give_it_back(tmp_path: Path, value: float) -> None:
-    """JSON has the shortest number that is the same 32-bit float."""
-    (shown,) = show(write(tmp_path / "f", example(x=FloatList((value,)))))
-    (found,) = shown.as_dict()["features"]["x"]
-    assert struct.pack("<f", found) == struct.pack("<f", value)
-    assert len(repr(found)) <= len(repr(value))
 
 
 def test_save_image_of_any_feature(tmp_path: Path) -> None:

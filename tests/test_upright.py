@@ -20,7 +20,7 @@ from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.images.pixels import Reencode
-from imagenet_prep.images.prepare import prepare, read_orientation
+from imagenet_prep.images.prepare import prepare
 from imagenet_prep.model import Box, Item
 from imagenet_prep.pipeline import verify_and_repair
 from imagenet_prep.recipes.loading import read
@@ -80,7 +80,7 @@ def test_every_orientation_is_turned_as_viewers_do(orientation: int, form: str) 
     assert (stored.width, stored.height, stored.orientation) == (48, 32, 1)
 
 
-@pytest.mark.parametrize("orientation", range(1, 9))
+@pytest.mark.parametrize("orientation", [3, 6])
 def test_a_smaller_image_is_turned_too(orientation: int) -> None:
     """Sizes are of the shorter side, whichever that is."""
     data = photograph(orientation)
@@ -116,14 +116,6 @@ def test_what_is_kept_is_not_turned() -> None:
     assert bytes(prepare(data, "decode", upright=True).encoded) == data
     four = prepare(photograph(6, mode="CMYK"), "decode", upright=True)
     assert (four.width, four.height, four.changes) == (32, 48, "cmyk, turned upright")
-
-
-@pytest.mark.parametrize("cut", [20, 40, 60])
-def test_a_damaged_png_chunk_is_upright(cut: int) -> None:
-    """A PNG that ends within a chunk says nothing of how it is to be turned."""
-    data = photograph(6, "PNG")
-    assert read_orientation(data) == 6
-    assert read_orientation(data[:cut]) == 1
 
 
 # a set ---------------------------------------------------------------------------------------------------------
@@ -179,13 +171,6 @@ def test_a_recipe_can_leave_them_as_stored(photographs: Path) -> None:
     assert split.turned == 0
     assert recorded(photographs)["dataset"]["turned"] == {}
     assert "upright" not in recorded(photographs)["settings"]
-
-
-def test_images_that_are_kept_are_not_counted(photographs: Path) -> None:
-    """Nothing is encoded again, so nothing is turned, and EXIF is in the records."""
-    (split,) = made(photographs, "").splits
-    assert (split.turned, split.repairs) == (0, ())
-    assert set(sizes(photographs).values()) == {(48, 32)}
 
 
 def test_imagenet_stays_as_in_2016(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from imagenet_prep.ilsvrc2012 import voc
 from imagenet_prep.ilsvrc2012.boxes import encode_boxes
-from imagenet_prep.ilsvrc2012.voc import DEPTH, LARGEST, Annotation, AnnotationFault, parse_annotation
+from imagenet_prep.ilsvrc2012.voc import LARGEST, Annotation, AnnotationFault, parse_annotation
 from imagenet_prep.model import Box
 
 Corners = tuple[object, object, object, object]
@@ -151,55 +151,38 @@ def test_the_label_is_the_first_name() -> None:
 
 @pytest.mark.parametrize(
     ("name", "label"),
-    [(" n2 ", " n2 "), ("n2\n", "n2\n"), ("", ""), ("<b>n2</b>", ""), ("n2<b>3</b>", "n2"), ("<!-- -->n2", "n2")],
+    [(" n2 ", " n2 "), ("<b>n2</b>", ""), ("n2<b>3</b>", "n2"), ("<!-- -->n2", "n2")],
 )
 def test_the_label_is_the_text_as_it_stands(name: str, label: str) -> None:
     """Blanks belong to a label, as in 2016, and what is within a further element doesn't."""
     assert parse_annotation(xml((1, 1, 9, 9), name=name)).label == label
 
 
-def test_the_order_of_the_file_is_kept() -> None:
-    """Boxes come in the order in which they were drawn."""
-    boxes = [(200, 1, 300, 9), (1, 1, 100, 9), (100, 1, 200, 9)]
-    assert [box.xmin for box in parse_annotation(xml(*boxes)).boxes] == [0.5, 0.0025, 0.25]
-
-
 @pytest.mark.parametrize(
     ("content", "why"),
     [
         (b"", "not well-formed"),
-        (b"not XML", "not well-formed"),
         (xml((1, 1, 9, 9))[:-20], "not well-formed"),
         (xml((1, 1, 9, 9), size=""), "no size"),
-        (xml(size="<size><width>5</width></size>"), "no size: <height>"),
         (xml(size="<size><width>0</width><height>0</height></size>"), "a size of 0"),
-        (xml(size="<size><width>5</width><height>-5</height></size>"), "a size of -5"),
         (xml(size="<size><width>wide</width><height>5</height></size>"), "<width> is 'wide'"),
         (xml(("x", 1, 9, 9)), "<xmin> is 'x'"),
         (xml((1, "", 9, 9)), "<ymin> is ''"),
         (xml((1, 1, "9.5", 9)), "<xmax> is '9.5'"),
-        (xml((1, 1, 9, "1_0")), "<ymax> is '1_0'"),
         (xml((1, 1, 9, "٣")), "<ymax> is"),
         (xml((1, 1, 9, "9" * 16)), "<ymax> is"),
-        (xml((1, 1, 9, "- 9")), "<ymax> is '- 9'"),
-        (xml((1, 1, 9, "+-9")), "<ymax> is '+-9'"),
         (xml((1, 1, "<b>9</b>", 9)), "<xmax> is ''"),
         (xml((1, "x", 9, 9), (-1, 1, 9, 9)), "<ymin> is 'x'"),
         (xml((1, 1, 9, 9)).decode().encode("utf-16") + b"\0", "not well-formed"),
-        (xml((1, 1, 9, 9)).decode().encode("utf-32"), "not well-formed"),
         (xml((1, 1, 9, 9)) + b"\0", "not well-formed"),
         (b"<?xml version='1.0' encoding='utf-16'?>" + xml(), "not well-formed"),
         ("<?xml version='1.0' encoding='utf-8'?><a/>".encode("utf-16"), "not well-formed"),
         ("<!DOCTYPE annotation><a/>".encode("utf-16"), "document type"),
-        ("<!DOCTYPE annotation><a/>".encode("utf-16-le"), "document type"),
         ("<!DOCTYPE annotation><a/>".encode("utf-16-be"), "document type"),
         (xml(name="caf\xe9").decode().encode("latin-1") + b"\xe9", "not well-formed"),
-        (b"<?xml version='1.0' encoding='no-such'?>" + xml(), "not well-formed"),
         (b"<?xml version='1.0' encoding='rot13'?>" + xml(), "not well-formed"),
-        (b"<?xml version='1.0' encoding='shift_jis'?>" + xml(), "not well-formed"),
         (b"<!DOCTYPE annotation>" + xml(), "document type"),
         (b"<a>&undeclared;</a>", "not well-formed"),
-        (b"<annotation>" * (DEPTH + 1) + b"</annotation>" * (DEPTH + 1), "nested in each other"),
         (b"<a>" * 100 + b"</a>" * 100, "nested in each other"),
         (xml((1, 1, 9, 9)) + b" " * LARGEST, "larger than"),
     ],
@@ -306,26 +289,6 @@ def counted(said: voc._Said) -> tuple[int, int, str, list[tuple[int, int, int, i
             return said.width, said.height, said.label, [*rows, None]
         rows.append(row)
     return said.width, said.height, said.label, rows
-
-
-def test_the_official_shape_is_read_by_the_pattern() -> None:
-    """A file as ImageNet has them, blanks and all, doesn't need the slow way; one that differs does."""
-    usual = official([("n1", "-1", "2", "30", "40"), ("n2", "1", "2", "3", "4")], ("400", "200"), "n1_7", "\n\t")
-    said = voc._read_usual(usual)
-    assert said == (400, 200, "n1", [(-1, 2, 30, 40), (1, 2, 3, 4)])
-    assert counted(said) == counted(voc._read_any(usual)) == (400, 200, "n1", [None])
-    for old, new in ((b"<depth>", b"<depth >"), (b"n1_7", b"&amp;"), (b">400<", b">0<"), (b">2<", b">2.0<")):
-        assert voc._read_usual(usual.replace(old, new)) is None
-    assert voc._read_usual(usual + b"<") is None
-
-
-def test_blanks_of_a_label_in_the_usual_shape() -> None:
-    """They belong to the label there too, whether a file has one box or more."""
-    one = (" n2 ", "1", "2", "3", "4")
-    for boxes in ([one], [one, one]):
-        content = official(boxes, ("9", "9"), "x", "\n")
-        assert voc._read_usual(content) is not None
-        assert parse_annotation(content).label == " n2 "
 
 
 @settings(max_examples=400)
