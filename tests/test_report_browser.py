@@ -1,35 +1,38 @@
-"""The report in a real browser: laptop and phone, light and dark. Nothing is loaded, boxes lie where they should."""
+"""The report in a real browser: laptop and phone, light and dark, by mouse and keyboard, with and without script."""
 
 from __future__ import annotations
 
 import dataclasses
+import io
+import re
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from browsing import VIEWS, Shown, show
-from existing import existing
-from made_sets import reported
+from browsing import VIEWS, Shown, serious_findings, show
+from made_sets import reported, write
+from PIL import Image
 
 from imagenet_prep.checks.verdict import Verdict
 from imagenet_prep.demo import photographs
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.engines import make_engine
+from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.model import Box, Problem, ProblemKind
 from imagenet_prep.pipeline import report
+from imagenet_prep.reading.shard import Shard
 from imagenet_prep.recipes.recipe_set import RecipeSet
 from imagenet_prep.stages.convert import convert
 from imagenet_prep.stages.report import write_report
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.tfrecord.example import BytesList, FloatList, Int64List, encode_example
-from imagenet_prep.tfrecord.framing import frame, iter_records
-from imagenet_prep.tfrecord.inception_reader import read_record
 
 SAMPLES = "#gallery .grid"
 ENGINE = make_engine("threads", 2)
-PART = ConvertOptions(train_shards=4, validation_shards=2, allow_incomplete=True)
+PART = ConvertOptions(train_shards=2, validation_shards=1, allow_incomplete=True)
 
 
 @pytest.fixture(scope="module")
@@ -38,52 +41,56 @@ def layout(tmp_path_factory: pytest.TempPathFactory, made: MadeSet) -> Layout:
     return reported(tmp_path_factory.mktemp("report") / "photographs", made, PART)
 
 
-@pytest.fixture(scope="module", params=VIEWS, ids=lambda view: f"{view[0]}-{view[1]}")
+@pytest.fixture(scope="module", params=[*VIEWS, (390, "light", False)], ids=lambda view: "-".join(map(str, view)))
 def shown(request: pytest.FixtureRequest, browser: Any, layout: Layout) -> Iterator[Shown]:
-    """The report at each width, light and dark; opened once for all tests."""
-    shown = show(browser, layout.report_path, *request.param)
+    """The report at each width, light and dark, and without script. What a test changes it puts back."""
+    width, scheme, *script = request.param
+    shown = show(browser, layout.report_path, width, scheme, java_script_enabled=not script)
+    shown.page.has_script = not script
     yield shown
+    assert shown.said == []
+    assert [url for url in shown.requests if not url.startswith("data:")] == [layout.report_path.resolve().as_uri()]
     shown.page.context.close()
 
 
-def test_nothing_is_said_or_asked_for(shown: Shown, layout: Layout) -> None:
-    """No error and no warning on the console, and no request but for the file itself."""
-    shown.page.wait_for_load_state("networkidle")
+@pytest.fixture
+def page(shown: Shown) -> Any:
+    """The same; what it said and asked for is looked at in the end."""
+    return shown.page
+
+
+@pytest.fixture(scope="module", params=VIEWS, ids=lambda view: "-".join(map(str, view)))
+def opened(request: pytest.FixtureRequest, browser: Any, layout: Layout) -> Iterator[Any]:
+    """The page with script at each width, light and dark."""
+    shown = show(browser, layout.report_path, *request.param)
+    yield shown.page
     assert shown.said == []
-    assert [url for url in shown.requests if not url.startswith("data:")] == [layout.report_path.resolve().as_uri()]
+    shown.page.context.close()
 
 
-def test_the_page_does_not_scroll_sideways(shown: Shown) -> None:
-    """Everything fits the window's width; what is wider scrolls in a box of its own."""
-    assert shown.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-    shown.page.evaluate("document.querySelectorAll('details').forEach(each => each.open = true)")
-    assert shown.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-    beyond = """[...document.querySelectorAll('main *')]
-        .filter(each => !each.closest('.scroll') && each.getBoundingClientRect().right > innerWidth + 0.5)
-        .map(each => each.outerHTML.slice(0, 200))"""
-    assert shown.page.evaluate(beyond) == []
+@pytest.fixture
+def scripted(opened: Any) -> Iterator[Any]:
+    """The page with the table ready; it is loaded again afterwards."""
+    opened.wait_for_selector("#class")
+    yield opened
+    opened.reload()
 
 
-def test_every_image_and_chart_is_there(shown: Shown) -> None:
-    """All 48 sample images are decoded and visible; every chart has a size and keeps its bars and labels within it."""
-    sizes = shown.page.eval_on_selector_all(
-        SAMPLES + " img", "all => all.map(each => [each.naturalWidth, each.getBoundingClientRect().width])"
-    )
-    assert len(sizes) == 48
-    assert all(natural > 0 and width > 50 for natural, width in sizes)
-    charts = shown.page.eval_on_selector_all(
-        "figure",
-        """all => all.map(figure => {
-            const outer = figure.getBoundingClientRect();
-            const inside = [...figure.querySelectorAll('.bars i, span')].map(each => each.getBoundingClientRect())
-                .every(inner => inner.left >= outer.left - 1 && inner.right <= outer.right + 1 &&
-                    inner.top >= outer.top - 1 && inner.bottom <= outer.bottom + 1);
-            return [outer.width, outer.height, inside];
-        })""",
-    )
-    assert len(charts) == 6
-    assert all(width > 220 and height > 120 and inside for width, height, inside in charts)
-    assert shown.page.evaluate(OVERLAPS) == []
+# what is seen ----------------------------------------------------------------------------------------------------
+
+
+def records_of(layout: Layout) -> dict[str, Any]:
+    """Every record by file name."""
+    shards = [Shard.open(layout.shard_path(name)) for name in layout.find_shards(facts.SPLITS)]
+    return {record.filename: record for shard in shards for record in shard.records()}
+
+
+def fits(page: Any) -> None:
+    """The page is no wider than the window, every text has the contrast that WCAG asks for, no labels overlap."""
+    page.evaluate("document.querySelectorAll('details').forEach(each => each.open = true)")
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert [each for each in page.evaluate(CONTRASTS) if each[0] < 4.5] == []
+    assert page.evaluate(OVERLAPS) == []
 
 
 OVERLAPS = """() => [...document.querySelectorAll('.scale')].flatMap(scale => {
@@ -93,55 +100,11 @@ OVERLAPS = """() => [...document.querySelectorAll('.scale')].flatMap(scale => {
         .filter(([, b]) => a.left < b.right && b.left < a.right).map(([other]) => `${name} over ${other}`));
 })"""
 
-
-def test_an_image_is_in_the_first_screen(browser: Any, layout: Layout) -> None:
-    """800 pixels high, a laptop shows all of an image, and a phone 100 pixels of one at least."""
-    for width, seen in ((1280, 220), (390, 100)):
-        page = show(browser, layout.report_path, width, "light").page
-        page.set_viewport_size({"width": width, "height": 800})
-        image = page.locator(SAMPLES + " img").first
-        assert 800 - image.bounding_box()["y"] > seen
-        assert image.evaluate("each => each.complete && each.naturalWidth > 100")
-        page.context.close()
-
-
 PLACES = """all => all.map(tile => {
     const rectangle = each => { const r = each.getBoundingClientRect(); return [r.left, r.top, r.right, r.bottom]; };
     const image = tile.querySelector('img');
     return [image.alt.split(': ').at(-1), rectangle(image), [...tile.querySelectorAll('.box')].map(rectangle)];
 })"""
-
-
-def test_boxes_lie_where_the_records_say(shown: Shown, layout: Layout) -> None:
-    """Each box, to a pixel, is the record's box times the place of the image."""
-    records = {
-        record.filename: record.boxes
-        for path in existing(layout.output_dir, "*-of-*")
-        for record in (read_record(each.data) for each in iter_records(memoryview(path.read_bytes())))
-    }
-    tiles = shown.page.eval_on_selector_all(SAMPLES + " li", PLACES)
-    assert len(tiles) == 48
-    assert sum(len(found) for _, _, found in tiles) > 30
-    for name, image, found in tiles:
-        expected = [_place(box, image) for box in records[name]]
-        assert [pytest.approx(each, abs=1) for each in expected] == found, name
-
-
-def _place(box: Box, image: list[float]) -> list[float]:
-    left, top, right, bottom = image
-    width, height = right - left, bottom - top
-    return [left + box.xmin * width, top + box.ymin * height, left + box.xmax * width, top + box.ymax * height]
-
-
-def test_boxes_can_be_hidden(shown: Shown) -> None:
-    """The switch of the legend hides every box, and shows them again."""
-    visible = "all => all.filter(each => each.checkVisibility()).length"
-    before = shown.page.eval_on_selector_all(SAMPLES + " .box", visible)
-    shown.page.click("text=bounding boxes")
-    assert shown.page.eval_on_selector_all(SAMPLES + " .box", visible) == 0
-    shown.page.click("text=bounding boxes")
-    assert shown.page.eval_on_selector_all(SAMPLES + " .box", visible) == before > 30
-
 
 CONTRASTS = """() => {
     const parse = text => text.match(/[\\d.]+/g).map(Number);
@@ -166,19 +129,69 @@ CONTRASTS = """() => {
 }"""
 
 
-def test_text_can_be_read(shown: Shown) -> None:
-    """Every text, labels of charts included, has the contrast that WCAG asks for: 4.5 to 1."""
-    contrasts = shown.page.evaluate(CONTRASTS)
-    assert len(contrasts) > 200
-    assert [each for each in contrasts if each[0] < 4.5] == []
+def test_every_image_and_chart_is_there(scripted: Any) -> None:
+    """All 48 sample images are decoded and visible; every chart has a size and keeps its bars and labels within it."""
+    sizes = scripted.eval_on_selector_all(
+        SAMPLES + " img", "all => all.map(each => [each.naturalWidth, each.getBoundingClientRect().width])"
+    )
+    assert len(sizes) == 48
+    assert all(natural > 0 and width > 50 for natural, width in sizes)
+    charts = scripted.eval_on_selector_all(
+        "figure",
+        """all => all.map(figure => {
+            const outer = figure.getBoundingClientRect();
+            const inside = [...figure.querySelectorAll('.bars i, span')].map(each => each.getBoundingClientRect())
+                .every(inner => inner.left >= outer.left - 1 && inner.right <= outer.right + 1 &&
+                    inner.top >= outer.top - 1 && inner.bottom <= outer.bottom + 1);
+            return [outer.width, outer.height, inside];
+        })""",
+    )
+    assert len(charts) == 6
+    assert all(width > 220 and height > 120 and inside for width, height, inside in charts)
+    fits(scripted)
+    beyond = """[...document.querySelectorAll('main *')]
+        .filter(each => !each.closest('.scroll') && each.getBoundingClientRect().right > innerWidth + 0.5)
+        .map(each => each.outerHTML.slice(0, 200))"""
+    assert scripted.evaluate(beyond) == []
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_on_paper(browser: Any, layout: Layout, scheme: str, tmp_path: Path) -> None:
+def test_an_image_is_in_the_first_screen(browser: Any, layout: Layout) -> None:
+    """800 pixels high, a laptop shows all of an image, and a phone 100 pixels of one at least."""
+    for width, seen in ((1280, 220), (390, 100)):
+        page = show(browser, layout.report_path, width, "light").page
+        page.set_viewport_size({"width": width, "height": 800})
+        image = page.locator(SAMPLES + " img").first
+        assert 800 - image.bounding_box()["y"] > seen
+        assert image.evaluate("each => each.complete && each.naturalWidth > 100")
+        page.context.close()
+
+
+def test_boxes_lie_where_the_records_say(scripted: Any, layout: Layout) -> None:
+    """Each box, to a pixel, is the record's box times the place of the image; the legend's switch hides all of them."""
+    records = records_of(layout)
+    tiles = scripted.eval_on_selector_all(SAMPLES + " li", PLACES)
+    assert len(tiles) == 48
+    assert sum(len(found) for _, _, found in tiles) > 30
+    for name, image, found in tiles:
+        expected = [_place(box, image) for box in records[name].boxes]
+        assert [pytest.approx(each, abs=1) for each in expected] == found, name
+    visible = "all => all.filter(each => each.checkVisibility()).length"
+    for count in (0, sum(len(found) for _, _, found in tiles)):
+        scripted.click("text=bounding boxes")
+        assert scripted.eval_on_selector_all(SAMPLES + " .box", visible) == count
+
+
+def _place(box: Box, image: list[float]) -> list[float]:
+    left, top, right, bottom = image
+    width, height = right - left, bottom - top
+    return [left + box.xmin * width, top + box.ymin * height, left + box.xmax * width, top + box.ymax * height]
+
+
+def test_on_paper(browser: Any, layout: Layout, tmp_path: Path) -> None:
     """Printed it is light, whatever the screen is, fits the sheet, shows no switch, and all images within few pages."""
-    page = show(browser, layout.report_path, 688, scheme).page  # A4 at 96 pixels an inch, without its margins
+    page = show(browser, layout.report_path, 688, "dark").page  # A4 at 96 pixels an inch, without its margins
     page.wait_for_selector("#class")
-    page.emulate_media(media="print", color_scheme=scheme)
+    page.emulate_media(media="print", color_scheme="dark")
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     cut = "all => all.filter(each => each.scrollWidth > each.clientWidth).map(each => each.ariaLabel)"
     assert page.eval_on_selector_all(".scroll", cut) == []
@@ -192,24 +205,10 @@ def test_on_paper(browser: Any, layout: Layout, scheme: str, tmp_path: Path) -> 
     page.context.close()
 
 
-def test_light_and_dark_differ(browser: Any, layout: Layout) -> None:
-    """The page follows the system's choice, charts and all."""
-    colours = []
-    for scheme in ("light", "dark"):
-        page = show(browser, layout.report_path, 1280, scheme).page
-        style = "each => [getComputedStyle(each).backgroundColor, getComputedStyle(document.body).backgroundColor]"
-        colours.append(page.eval_on_selector(".bars i", style))
-        page.context.close()
-    assert colours[0][0] != colours[1][0]
-    assert colours[0][1] != colours[1][1]
-
-
 @pytest.fixture
-def hostile(tmp_path: Path, layout: Layout) -> Layout:
+def hostile(tmp_path: Path) -> Layout:
     """A report of problems and of images whose names hold markup, far more oblong than most."""
     text = "<script>console.error(1)</script><img src=x onerror=alert(2)>" + "long_" * 40
-    shard = layout.shard_path("train-00000-of-00004").read_bytes()
-    encoded = read_record(next(iter_records(memoryview(shard))).data).encoded
     box = {"xmin": 0.25, "ymin": 0.5, "xmax": 1.0, "ymax": 0.75}
     records = [
         encode_example(
@@ -221,12 +220,11 @@ def hostile(tmp_path: Path, layout: Layout) -> Layout:
                 **{f"image/object/bbox/{edge}": FloatList((value,)) for edge, value in box.items()},
             }
         )
-        for image in (bytes(encoded), _oblong(900, 30), _oblong(30, 900))
+        for image in (_oblong(500, 375), _oblong(900, 30), _oblong(30, 900))
     ]
     own = Layout(tmp_path / "theirs")
     own.data_dir.mkdir()
-    framed = b"".join(header + data + footer for data in records for header, footer, _ in [frame(data)])
-    own.shard_path("train-00000-of-00001").write_bytes(framed)
+    write(own.shard_path("train-00000-of-00001"), records)
     problem = Problem(ProblemKind.BAD_FIELD, "train-00000-of-00001", text, text)
     problems = tuple(dataclasses.replace(problem, remedy=f"{text} {k}") for k in range(30))
     verdict = Verdict("full", problems, (), is_part=False, has_manifest=False, notes=(text,), fingerprint=text)
@@ -235,23 +233,17 @@ def hostile(tmp_path: Path, layout: Layout) -> Layout:
 
 
 def _oblong(width: int, height: int) -> bytes:
-    import io
-
-    from PIL import Image
-
     out = io.BytesIO()
     Image.new("RGB", (width, height), (90, 120, 60)).save(out, "JPEG")
     return out.getvalue()
 
 
-@pytest.mark.parametrize(("width", "scheme"), VIEWS)
-def test_whatever_names_hold_the_page_stays_as_it_is(browser: Any, hostile: Layout, width: int, scheme: str) -> None:
+def test_whatever_names_hold_the_page_stays_as_it_is(browser: Any, hostile: Layout) -> None:
     """Markup in names does nothing, long names don't widen the page, boxes of oblong images are right too."""
-    shown = show(browser, hostile.report_path, width, scheme)
-    shown.page.evaluate("document.querySelectorAll('details').forEach(each => each.open = true)")
+    shown = show(browser, hostile.report_path, *VIEWS[1])
+    fits(shown.page)
     assert shown.said == []
     assert [url for url in shown.requests if not url.startswith("data:")] == [hostile.report_path.resolve().as_uri()]
-    assert shown.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     tiles = shown.page.eval_on_selector_all(SAMPLES + " li", PLACES)
     assert len(tiles) == 3
     for _, image, found in tiles:
@@ -259,8 +251,6 @@ def test_whatever_names_hold_the_page_stays_as_it_is(browser: Any, hostile: Layo
     ratios = sorted((right - left) / (bottom - top) for _, (left, top, right, bottom), _ in tiles)
     assert ratios[0] == pytest.approx(1 / 30, rel=0.1)
     assert ratios[2] == pytest.approx(30, rel=0.1)
-    assert [each for each in shown.page.evaluate(CONTRASTS) if each[0] < 4.5] == []
-    assert shown.page.evaluate(OVERLAPS) == []
     shown.page.context.close()
 
 
@@ -287,20 +277,263 @@ def recipe_layouts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Layout
     return layouts
 
 
-@pytest.mark.parametrize(("width", "scheme"), VIEWS)
 @pytest.mark.parametrize("name", ["images", "numbers"])
-def test_the_page_of_a_recipe(
-    browser: Any, recipe_layouts: dict[str, Layout], name: str, width: int, scheme: str
-) -> None:
+def test_the_page_of_a_recipe(browser: Any, recipe_layouts: dict[str, Layout], name: str) -> None:
     """Three splits, with images or without: silent, no wider than the window, legible, and each split with its mark."""
-    shown = show(browser, recipe_layouts[name].report_path, width, scheme)
-    shown.page.evaluate("document.querySelectorAll('details').forEach(each => each.open = true)")
+    shown = show(browser, recipe_layouts[name].report_path, *VIEWS[1])
+    fits(shown.page)
     assert shown.said == []
-    assert shown.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-    assert [each for each in shown.page.evaluate(CONTRASTS) if each[0] < 4.5] == []
-    assert shown.page.evaluate(OVERLAPS) == []
     marks = "all => all.map(each => getComputedStyle(each).backgroundColor)"
     keys = shown.page.eval_on_selector_all(".chips .key", marks)
     assert len(keys) == len(set(keys)) == 3
     assert shown.page.eval_on_selector_all(SAMPLES + " img", "all => all.length") == (45 if name == "images" else 0)
     shown.page.context.close()
+
+
+# what can be done -------------------------------------------------------------------------------------------------
+
+
+def test_a_click_shows_an_image_large(page: Any, layout: Layout) -> None:
+    """The image fills the window with its boxes, and all that is known of it stands beside; nothing else is seen."""
+    page.click("#tile-3")
+    tile = page.locator("#image-3")
+    place, window = tile.bounding_box(), page.viewport_size
+    assert (place["x"], place["y"], place["width"], place["height"]) == (0, 0, window["width"], window["height"])
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert tile.locator("img").bounding_box()["width"] > 0.4 * window["width"]
+    if not page.has_script:
+        assert tile.locator(".file").is_visible()
+        page.click("#image-3 .close")
+        return
+    told = dict(zip(tile.locator("dt").all_inner_texts(), tile.locator("dd").all_inner_texts(), strict=True))
+    number, shard = told["record"].removeprefix("number ").split(", ")[0].split(" of ")
+    offset = int(told["record"].partition("at byte ")[2].replace(",", ""))
+    record = records_of(layout)[told["file"]]
+    assert (record.number, record.offset, record.wnid) == (int(number), offset, told["WordNet id"])
+    assert (str(record.label), record.text) == (told["label"], tile.locator("b").inner_text())
+    assert told["to see it"] == f"imagenet-prep show photographs/{shard} --record {number}\nCopy"
+    assert len(record.boxes) == tile.locator(".box").count()
+    assert not page.is_visible("h1")
+    page.click("#image-3 .close")
+    assert page.is_visible("h1")
+    assert not tile.locator("dl").is_visible()
+
+
+def test_the_large_view_by_keyboard(page: Any) -> None:
+    """Enter opens it, Tab stays in it, Close returns to the image; with script Escape closes and arrows go on."""
+    page.focus("#tile-2")
+    page.keyboard.press("Enter")
+    assert page.is_visible("#image-2 .close")
+    seen = set()
+    for _ in range(8):
+        page.keyboard.press("Tab")
+        seen.add(page.evaluate("document.activeElement.closest('.tile')?.id ?? 'outside'"))
+    assert "image-2" in seen
+    assert seen <= {"image-2", "outside"}  # outside: the browser's own buttons, and the page as such
+    if page.has_script:
+        page.keyboard.press("ArrowRight")
+        assert page.is_visible("#image-3 dl")
+        page.keyboard.press("ArrowLeft")
+        page.keyboard.press("Escape")
+    else:
+        page.click("#image-2 .close")
+    assert page.evaluate("document.activeElement.id") == "tile-2"
+    assert page.is_visible("h1")
+
+
+def test_a_view_can_be_sent(page: Any, layout: Layout) -> None:
+    """The address of the page with that of an image opens it large at once."""
+    other = page.context.new_page()
+    for number in (5, 49) if page.has_script else (5,):  # the 49th is shown by a filter alone
+        other.goto("about:blank")
+        other.goto(f"{layout.report_path.resolve().as_uri()}#image-{number}")
+        other.locator(f"#image-{number} .close").wait_for(timeout=5000)
+        assert other.locator(f"#image-{number}").bounding_box()["x"] == 0
+    other.close()
+
+
+def names(page: Any) -> list[str]:
+    """The classes of the table, from top to bottom."""
+    return [str(each) for each in page.locator("table.classes tbody tr:not([hidden]) th .name").all_text_contents()]
+
+
+def numbers(page: Any, column: int) -> list[int]:
+    """What each class has in one column of the table, over the splits that are shown."""
+    table = page.locator(".all-classes")
+    table.evaluate("each => each.style.contentVisibility = 'visible'")  # what is not laid out has no text
+    rows = page.locator("table.classes tbody tr").all()
+    parts = [row.locator("td").nth(column - 1).locator("span:visible").all_inner_texts() for row in rows]
+    return [sum(int(part.replace(",", "")) for part in each if part.strip()) for each in parts]
+
+
+def test_every_class_is_in_the_table(page: Any, made: MadeSet) -> None:
+    """Its words, WordNet id and label, and how many images and boxes it has; with script or without."""
+    labels = sorted({image.label for image in made.images.values()})
+    assert names(page) == [facts.texts()[facts.synsets()[label - 1]] for label in labels]
+    counts = Counter(image.label for image in made.images.values())
+    assert numbers(page, 1) == [counts[label] for label in sorted(counts)]
+    lines = Counter(made.images[line.partition(",")[0]].label for line in made.boxes_csv.decode().splitlines())
+    assert numbers(page, 2) == [lines[label] for label in sorted(counts)]
+    small = page.locator("table.classes tbody small").all_text_contents()
+    assert small[0] == f"{facts.synsets()[0]}, label 1"
+
+
+def test_classes_are_found(scripted: Any) -> None:
+    """By a part of the words or of the WordNet id, or by the label; how many are found is said."""
+    every = names(scripted)
+    wnid, label = scripted.locator("table.classes tbody small").nth(2).text_content().split(", label ")
+    field = scripted.get_by_role("combobox", name="Class")
+    for text in (every[2][1:].upper(), wnid[1:], label):
+        field.fill(text)
+        assert names(scripted) == [every[2]]
+        tiles = scripted.locator("#gallery .tile:visible b").all_inner_texts()
+        assert set(tiles) == {every[2]}
+        assert scripted.get_by_role("status").inner_text().startswith(f"{len(tiles)} of the page's ")
+    field.fill("no such class")
+    assert names(scripted) == []
+    assert scripted.locator("#gallery .tile").count() == 0
+    scripted.get_by_role("button", name="Clear all filters").click()
+    assert names(scripted) == every
+    assert scripted.locator("#gallery .tile").count() == 48
+
+
+def test_classes_are_sorted_by_numbers(scripted: Any) -> None:
+    """The largest first, the smallest first at the second press, by keyboard too; aria-sort says which."""
+    button = scripted.locator("table.classes thead").get_by_role("button", name="boxes", exact=True)
+    button.focus()
+    for order, is_reversed in (("descending", True), ("ascending", False)):
+        scripted.keyboard.press("Enter")
+        found = numbers(scripted, 2)
+        assert found == sorted(found, reverse=is_reversed)
+        assert len(set(found)) > 1
+        sorted_heads = scripted.locator("table.classes th[aria-sort]")
+        assert sorted_heads.count() == 1
+        assert sorted_heads.get_attribute("aria-sort") == order
+
+
+def test_a_class_shows_its_images(scripted: Any) -> None:
+    """Some next to its name once it comes into view; a press on the name filters the gallery and shows it."""
+    row = scripted.locator("table.classes tbody tr").nth(1)
+    row.scroll_into_view_if_needed()
+    row.locator(".thumbs img").nth(2).wait_for(timeout=5000)
+    assert row.locator(".thumbs img").count() == 3
+    row.locator("button.name").focus()
+    scripted.keyboard.press("Enter")
+    tiles = scripted.locator("#gallery .tile:visible b").all_inner_texts()
+    assert len(tiles) >= 3
+    assert set(tiles) == {row.locator("button.name").text_content()}
+    scripted.wait_for_function("document.querySelector('#gallery').getBoundingClientRect().top < innerHeight")
+
+
+def filtered(page: Any, layout: Layout) -> list[Any]:
+    """The records of the images that the gallery shows."""
+    every = {(record.shard.name, record.number): record for record in records_of(layout).values()}
+    places = page.locator("#gallery .tile:visible").evaluate_all("all => all.map(each => each.dataset.record)")
+    return [every[shard, int(number)] for number, _, shard in (place.split(" ") for place in places)]
+
+
+def value(record: Any, chart: str, counts: dict[Any, int]) -> float:
+    """The value of a record in a chart."""
+    split = record.shard.name.partition("-")[0]
+    values = {"ratio": record.width / record.height, "bytes": len(record.encoded), "boxes": len(record.boxes)}
+    values |= {"width": record.width, "height": record.height, "images": counts[split, record.label]}
+    return float(values[chart])
+
+
+@pytest.mark.parametrize("chart", ["ratio", "images"])
+def test_a_bar_filters_the_images(scripted: Any, layout: Layout, chart: str, made: MadeSet) -> None:
+    """Every bar shows at least one image, and those images of the page that are in it; by click and by keyboard."""
+    sizes = Counter((split, image.label) for split in facts.SPLITS for image in made.of(split))
+    bars = scripted.locator(f"#chart-{chart} button:enabled")
+    total, seen = int(re.findall(r"page's (\d+) images", scripted.inner_text("#found"))[0]), 0
+    for place, bar in enumerate(bars.all()):
+        if place % 2:
+            bar.click()
+        else:
+            bar.focus()
+            scripted.keyboard.press("Space")
+        assert bar.get_attribute("aria-pressed") == "true"
+        low, high = (
+            float(bar.get_attribute(f"data-{end}") or f"{sign}inf") for end, sign in (("low", "-"), ("high", ""))
+        )
+        records = filtered(scripted, layout)
+        assert records
+        assert all(low <= value(record, chart, sizes) < high for record in records)
+        assert scripted.inner_text("#found").startswith(f"{len(records)} of the page's {total} images")
+        seen += len(records)
+        bar.click()
+        assert bar.get_attribute("aria-pressed") == "false"
+    assert seen == total
+    assert scripted.locator("#gallery .tile").count() == 48
+
+
+def test_filters_add_up(scripted: Any, layout: Layout) -> None:
+    """Two bars of one chart: either; of two charts: both; Clear removes all. Arrow keys move between the bars."""
+    one, other = scripted.locator("#chart-boxes button:enabled").all()[1:3]
+    one.focus()
+    scripted.keyboard.press("Enter")
+    alone = len(filtered(scripted, layout))
+    scripted.keyboard.press("ArrowRight")
+    scripted.keyboard.press("Enter")
+    assert other.get_attribute("aria-pressed") == "true"
+    both = filtered(scripted, layout)
+    assert {len(record.boxes) for record in both} == {1, 2}
+    assert len(both) > alone
+    size = scripted.locator("#chart-width button:enabled[data-low='500.0']")
+    size.click()
+    found = {(record.filename, record.width >= 500) for record in filtered(scripted, layout)}
+    assert found == {(record.filename, True) for record in both if 500 <= record.width < 550}
+    assert len(found) > 2
+    scripted.get_by_role("button", name="Clear all filters").click()
+    assert scripted.locator("[aria-pressed=true]").count() == 0
+    assert scripted.locator("#gallery .tile").count() == 48
+
+
+def test_the_large_view_stays_within_the_filter(scripted: Any) -> None:
+    """Next goes from one shown image to the next; at the last one it stays."""
+    scripted.locator("#chart-boxes button:enabled").nth(2).click()
+    ids = scripted.locator("#gallery .tile:visible").evaluate_all("all => all.map(each => each.id)")
+    scripted.locator(f"#{ids[0]} .frame").click()
+    seen = []
+    for _ in [*ids, "once more"]:
+        seen.append(scripted.evaluate("document.querySelector('.tile:target').id"))
+        scripted.keyboard.press("ArrowRight")
+    assert seen == [*ids, ids[-1]]
+    scripted.keyboard.press("Escape")
+
+
+def test_commands_are_copied(opened: Any) -> None:
+    """Copy puts the command, and the line for torchvision, on the clipboard."""
+    opened.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    for section, start in (("colours", "transforms.Normalize(mean=["), ("odd", "imagenet-prep report photographs")):
+        button = opened.locator(f"section:has(#{section}) .copy").last
+        button.click()
+        opened.locator(f"section:has(#{section}) .copy:text('Copied')").wait_for(timeout=3000)
+        assert opened.evaluate("navigator.clipboard.readText()").startswith(start)
+
+
+def test_a_split_is_left_out(page: Any, made: MadeSet) -> None:
+    """A chip hides all that is of a split, without script too: totals, classes, samples, and its part of charts."""
+    tiles = page.locator(".tile:visible").count()
+    page.get_by_role("checkbox", name="train").uncheck()
+    validation = Counter(image.label for image in made.of("validation"))
+    assert sum(numbers(page, 1)) == sum(validation.values())
+    assert 0 < page.locator(".tile:visible").count() < tiles
+    assert page.locator("table.totals:visible").count() == 1
+    assert page.locator("#chart-bytes .of-0").first.is_hidden()
+    page.get_by_role("checkbox", name="train").check()
+    assert page.locator(".tile:visible").count() == tiles
+    assert sum(numbers(page, 1)) == len(made.images)
+
+
+def test_nobody_is_kept_out(browser: Any, layout: Layout) -> None:
+    """axe finds nothing serious on the page, wide and narrow, light and dark; nor with an image shown large."""
+    for width, scheme in VIEWS:
+        shown = show(browser, layout.report_path, width, scheme)
+        assert serious_findings(shown.page) == []
+        shown.page.locator("#chart-boxes button:enabled").nth(1).click()
+        assert serious_findings(shown.page) == []
+        shown.page.click("#clear")
+        shown.page.click("#tile-3")
+        assert serious_findings(shown.page) == []
+        shown.page.context.close()
