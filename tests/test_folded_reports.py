@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
-import pickle
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TypeVar
@@ -14,13 +12,9 @@ from existing import existing
 from made_sets import ENGINE, converted
 from test_recipe_sets import made, make_flowers
 
-from imagenet_prep.checks.inventory import Checked
-from imagenet_prep.checks.shard_check import ShardCheck, ShardReport
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.model import Outcomes
-from imagenet_prep.registry import known_set
 from imagenet_prep.stages.verify import verify
-from imagenet_prep.state.manifest import load_manifest
 from imagenet_prep.storage.layout import Layout
 
 T = TypeVar("T")
@@ -64,25 +58,3 @@ def test_reports_come_in_any_order(layout: Layout, is_damaged: bool) -> None:
     kept = json.loads(layout.verdict_path.read_bytes())
     assert verify(layout, Backwards()) == verdict
     assert json.loads(layout.verdict_path.read_bytes()) == kept
-
-
-def test_a_recipes_report_is_small(tmp_path: Path) -> None:
-    """Whatever number of records a shard holds; the labels of all of them are kept once a split."""
-    make_flowers(tmp_path / "flowers", 300)
-    layout = made(tmp_path, RECIPE.replace("shards: 4", "shards: 2"))
-    manifest = load_manifest(layout.manifest_path)
-    assert manifest is not None
-    dataset = known_set(layout, manifest)
-    check = ShardCheck(layout, dataset.examiner((), decode=False), manifest.shards, lists_records=False)
-    checked, names = Checked(), sorted(manifest.shards)
-    for name in reversed(names):
-        report = check(name)
-        assert (report.records, report.problems) == (manifest.shards[name].records, ())
-        assert len(pickle.dumps(report)) < 1000
-        checked.add(name, report)
-    assert len(checked.labels["train"]) == manifest.totals["train"].classes
-    for report in checked.of(names):
-        assert (report.labels, report.listing) == ((), None)
-        assert report == dataclasses.replace(check(report.name), labels=())
-    assert isinstance(dataclasses.replace(check, lists_records=True)(names[0]), ShardReport)
-    assert len(pickle.dumps(dataclasses.replace(check, lists_records=True)(names[0]))) > 5000

@@ -13,9 +13,7 @@ from pathlib import Path
 import pytest
 from made_sets import ENGINE, PART, converted, copied, data_of, edit_manifest, write
 
-from imagenet_prep import records
 from imagenet_prep.checks.shard_check import ShardCheck
-from imagenet_prep.checks.verdict import SplitReport, Verdict
 from imagenet_prep.demo import photographs
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.engines import make_engine
@@ -117,24 +115,6 @@ def test_a_promised_feature_with_another_number_of_values(tmp_path: Path, values
     assert f"size holds {len(values)} values, expected 1" in found[0].detail
 
 
-def test_a_feature_of_many_values(tmp_path: Path) -> None:
-    """A feature that may hold any number of values may hold none, one and several."""
-    lines = [{"path": f"{number}.jpg", "tags": list(range(number))} for number in range(3)]
-    for number in range(3):
-        (tmp_path / f"{number}.jpg").write_bytes(photographs.tiny(number))
-    (tmp_path / "labels.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    recipe = tmp_path / "recipe.yaml"
-    recipe.write_text(
-        "source: {files: '*.jpg'}\nnum_shards: 1\nlabels: {file: labels.jsonl, label: false}\n"
-        "record: {image: encoded, tags: {from: tags, type: int64}}\n"
-    )
-    layout = Layout(tmp_path / "out")
-    convert(layout, ENGINE, dataset=RecipeSet.read(recipe))
-    held = records.read(layout.shard_path("train-00000-of-00001"), lists=["tags"])
-    assert sorted(len(record["tags"]) for record in held) == [0, 1, 2]
-    assert verify(layout, ENGINE).problems == ()
-
-
 def test_a_cmyk_record(layout: Layout, tmp_path: Path) -> None:
     """A JPEG of four components is named, since every record says RGB."""
     from PIL import Image
@@ -146,7 +126,7 @@ def test_a_cmyk_record(layout: Layout, tmp_path: Path) -> None:
     assert "4 components (CMYK)" in problem.detail
 
 
-@pytest.mark.parametrize("name", [b"n01440764_1\0.JPEG", b"\0", b""])
+@pytest.mark.parametrize("name", [b"n01440764_1\0.JPEG"])
 def test_nul_in_a_name(layout: Layout, name: bytes) -> None:
     """A name with NUL in it is as good as none: every other record keeps its own name and place."""
     path = layout.shard_path(SHARD)
@@ -176,7 +156,7 @@ def test_an_index_of_another_shard_tells_nothing(layout: Layout) -> None:
     assert "no sound index tells which ones" in problem.detail
 
 
-@pytest.mark.parametrize(("change_to", "canonical"), [({}, True), ({"seed": 7}, False), ({"shuffle": False}, False)])
+@pytest.mark.parametrize(("change_to", "canonical"), [({}, True), ({"shuffle": False}, False)])
 def test_canonical_order_by_the_settings(
     tmp_path: Path, made_tiny: MadeSet, change_to: dict[str, object], canonical: bool
 ) -> None:
@@ -188,9 +168,7 @@ def test_canonical_order_by_the_settings(
     assert verify(layout, ENGINE, allow_incomplete=True).order == expected
 
 
-@pytest.mark.parametrize("split", ["train", "validation"])
-@pytest.mark.parametrize("key", ["classes", "boxes"])
-@pytest.mark.parametrize("by", [1, -1])
+@pytest.mark.parametrize(("split", "key", "by"), [("train", "classes", -1), ("validation", "boxes", 1)])
 def test_totals_are_compared_with_the_records(layout: Layout, split: str, key: str, by: int) -> None:
     """Classes and boxes of a manifest that are not those of the records are found, in either split."""
     totals = json.loads(layout.manifest_path.read_bytes())["totals"][split]
@@ -202,20 +180,10 @@ def test_totals_are_compared_with_the_records(layout: Layout, split: str, key: s
     assert f"{number} {key}" in problem.expected
 
 
-def test_only_a_close_look_calls_a_set_whole() -> None:
-    """A verdict without problems is whole, unless it is of a part, or of a quick look."""
-    totals = (SplitReport("train", 8, 300, 300, 10, 5, 1000),)
-    for depth in ("full", "decode"):
-        assert Verdict(depth, (), totals, False, True).is_whole  # type: ignore[arg-type]
-        assert not Verdict(depth, (), totals, True, True).is_whole  # type: ignore[arg-type]
-    assert not Verdict("quick", (), totals, False, True).is_whole
-    assert Verdict("quick", (), totals, False, True).as_dict()["whole"] is False
-
-
 # repair --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("compress", [False, True])
+@pytest.mark.parametrize("compress", [True])
 def test_a_record_framed_again_is_not_as_it_was(tmp_path: Path, made_tiny: MadeSet, compress: bool) -> None:
     """A shard whose changed record was framed with right CRCs is made again, whatever is said to be wrong with it."""
     import zlib

@@ -87,7 +87,7 @@ def another(value: object) -> object:
 # the journal ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("key", ["digest", "size", "records", "fingerprint", "set_aside", "repairs"])
+@pytest.mark.parametrize("key", ["digest", "records", "set_aside"])
 def test_a_changed_journal_line_decides_nothing(layout: Layout, key: str) -> None:
     """Verify and repair find the set right, convert makes at most that shard again; the manifest stays as it was."""
     before = contents(layout)
@@ -103,7 +103,7 @@ def test_a_changed_journal_line_decides_nothing(layout: Layout, key: str) -> Non
     assert verify(layout, ENGINE).problems == ()
 
 
-@pytest.mark.parametrize("key", ["digest", "size", "records"])
+@pytest.mark.parametrize("key", ["digest"])
 def test_a_changed_journal_line_without_a_manifest(layout: Layout, key: str) -> None:
     """A conversion that goes on makes that shard again, with the same bytes, and then the same manifest."""
     before = contents(layout)
@@ -111,20 +111,6 @@ def test_a_changed_journal_line_without_a_manifest(layout: Layout, key: str) -> 
     edit_line(layout, lambda line: line.update({key: another(line[key])}))
     assert made(layout) == 1
     assert contents(layout) == before
-
-
-def test_every_changed_byte_of_a_journal_line(layout: Layout) -> None:
-    """Whatever byte of a line is another one, the entry it held is gone, or is none of this name, or is the same."""
-    lines = layout.journal_path.read_bytes().splitlines()
-    line = next(line for line in lines if VICTIM.encode() in line and b"digest" in line)
-    whole = Journal(layout.journal_path).get(VICTIM)
-    for position in range(len(line)):
-        changed = bytearray(line)
-        changed[position] ^= 1
-        layout.journal_path.write_bytes(bytes(changed))
-        journal = Journal(layout.journal_path)
-        sealed = [journal.get(name) for name in journal.names()]
-        assert sealed in ([], [whole]), position
 
 
 def test_repair_mends_a_shard_whose_journal_line_changed(layout: Layout) -> None:
@@ -185,13 +171,9 @@ def _other_bit(content: bytes, position: int) -> bytes:
 
 HARMS: dict[str, Callable[[bytes, bytes], bytes]] = {
     "empty": lambda content, other: b"",
-    "zeros": lambda content, other: bytes(len(content)),
     "cut": lambda content, other: content[: len(content) // 2],
     "of-another-shard": lambda content, other: other,
-    "first-bit": lambda content, other: _other_bit(content, 0),
     "middle-bit": lambda content, other: _other_bit(content, len(content) // 2),
-    "last-bit": lambda content, other: _other_bit(content, len(content) - 2),
-    "doubled-line": lambda content, other: content + content[content[:-1].rindex(b"\n") + 1 :],
     "blank": lambda content, other: content.replace(b" ", b"  ", 1),
 }
 
@@ -205,19 +187,6 @@ def test_an_index_is_believed_only_as_it_was_written(layout: Layout, suffix: str
     other = layout.index_dir / f"train-00002-of-00004.{suffix}"
     path.write_bytes(HARMS[harm](path.read_bytes(), other.read_bytes()))
     assert contents(layout) != before
-    assert made(layout) == 1
-    assert contents(layout) == before
-
-
-def test_an_index_that_cannot_be_read_is_made_again(layout: Layout) -> None:
-    """A folder in its place is told; once it is gone, the shard is made again."""
-    before = contents(layout)
-    path = layout.index_path(VICTIM)
-    path.unlink()
-    path.mkdir()
-    with pytest.raises(PrepError):
-        convert(layout, ENGINE, PART)
-    path.rmdir()
     assert made(layout) == 1
     assert contents(layout) == before
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import os
 import random
@@ -131,51 +130,7 @@ def test_sound_set_has_no_problems(layout: Layout, depth: str, made_tiny: MadeSe
     assert sorted({*layout.data_dir.rglob("*")} - {layout.verdict_path}) == before
 
 
-def test_processes_find_what_threads_find(layout: Layout) -> None:
-    """The check crosses to worker processes and back."""
-    flip(layout.shard_path(SHARD), 3, "data")
-    assert verify(layout, make_engine("processes", 2)).problems == problems_of(layout)
-
-
-@dataclasses.dataclass
-class Moves(Silent):
-    """Remembers every step of the bar."""
-
-    total: int = 0
-    steps: list[int] = dataclasses.field(default_factory=list)
-
-    def begin(self, label: str, total: int | None, unit: str, done: int = 0) -> None:
-        """Note how long it is."""
-        assert (label, unit) == ("verify", "B")
-        self.total = total or 0
-
-    def advance(self, amount: int = 1) -> None:
-        """Note the step."""
-        self.steps.append(amount)
-
-
-@pytest.mark.parametrize("engine", ["processes", "threads"])
-def test_the_bar_moves_within_a_shard(layout: Layout, engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each record moves it where time allows; a shard that can't be read to its end counts whole."""
-    monkeypatch.setattr("imagenet_prep.checks.shard_check._STEP", -1)
-    path = layout.data_dir / SHARD
-    path.write_bytes(path.read_bytes()[:-20])
-    progress = Moves()
-    totals = verify(layout, make_engine(engine, 2), progress=progress).totals
-    sizes = [each.stat().st_size for each in existing(layout.data_dir, "*-of-*")]
-    assert sum(progress.steps) == progress.total == sum(sizes)
-    assert max(progress.steps) < min(sizes)
-    assert len(progress.steps) == sum(total.records or 0 for total in totals) + len(sizes)
-
-
-def test_photographs_decode(tmp_path: Path, made: MadeSet) -> None:
-    """Photographs, the repaired ones among them, are found sound, each pixel decoded."""
-    raw = next(iter(made.archives.values())).parent
-    layout = Layout(_convert(tmp_path, raw, PART))
-    assert verify(layout, ENGINE, depth="decode").problems == ()
-
-
-@pytest.mark.parametrize("compression", ["gzip", "zlib"])
+@pytest.mark.parametrize("compression", ["gzip"])
 def test_compressed_sets(tmp_path: Path, made_tiny: MadeSet, compression: str) -> None:
     """Compressed shards are checked record by record, with or without a manifest; damaged streams are found."""
     raw = next(iter(made_tiny.archives.values())).parent
@@ -221,7 +176,7 @@ def test_every_flipped_bit_is_found(layout: Layout, place: str) -> None:
     """One flipped bit anywhere is one problem that names shard, record and byte offset."""
     rng = random.Random(place)
     check = shard_check(layout)
-    for _ in range(25):
+    for _ in range(8):
         name = f"train-{rng.randrange(8):05d}-of-00008"
         path = layout.shard_path(name)
         content = path.read_bytes()
@@ -255,18 +210,6 @@ def test_flipped_bit_names_the_file(layout: Layout) -> None:
     assert Problem(**json.loads(line)) == problem
 
 
-def test_findings_disappear_with_the_damage(layout: Layout) -> None:
-    """The file of findings is that of the last verify: it goes when there are none."""
-    path = layout.shard_path(SHARD)
-    content = path.read_bytes()
-    flip(path, 0, "data")
-    assert problems_of(layout)
-    assert layout.problems_path.exists()
-    path.write_bytes(content)
-    assert problems_of(layout) == ()
-    assert not layout.problems_path.exists()
-
-
 def test_unwritable_state_is_a_note(layout: Layout) -> None:
     """Findings that can't be kept are still returned, with a note."""
     flip(layout.shard_path(SHARD), 0, "data")
@@ -279,7 +222,7 @@ def test_unwritable_state_is_a_note(layout: Layout) -> None:
 # whole records and shards --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("cut", [1, 7, 13, 200])
+@pytest.mark.parametrize("cut", [1, 13])
 def test_cut_within_a_record(layout: Layout, cut: int) -> None:
     """A file that ends within a record is named with that record."""
     path = layout.shard_path(SHARD)
@@ -370,12 +313,6 @@ def test_stray_file(layout: Layout, name: str) -> None:
     the_problem(layout, K.STRAY_FILE, name)
 
 
-def test_other_files_are_left_alone(layout: Layout) -> None:
-    """Files outside those globs are nobody's business."""
-    (layout.data_dir / "readme.txt").write_bytes(b"?")
-    assert problems_of(layout) == ()
-
-
 @pytest.mark.parametrize("which", [0, 1])
 @pytest.mark.parametrize("depth", ["quick", "full"])
 def test_missing_index(layout: Layout, depth: str, which: int) -> None:
@@ -393,19 +330,11 @@ def test_stale_index(layout: Layout) -> None:
 
 
 @pytest.mark.parametrize("which", [0, 1])
-@pytest.mark.parametrize("content", [b"", b"\xff\x00 garbage", b"1 2 3\n", b"-" * (1 << 20)])
+@pytest.mark.parametrize("content", [b"", b"1 2 3\n", b"-" * (1 << 20)])
 def test_garbage_index(layout: Layout, content: bytes, which: int) -> None:
     """An index that is none is found, whatever it holds."""
     layout.index_paths(SHARD)[which].write_bytes(content)
     the_problem(layout, K.BAD_INDEX)
-
-
-def test_an_empty_index_beside_a_damaged_record(layout: Layout) -> None:
-    """What a power cut makes of an index, beside an image whose bytes are damaged: each is named."""
-    flip(layout.shard_path(SHARD), 1, "data")
-    for path in layout.index_paths(SHARD):
-        path.write_bytes(b"")
-    assert {problem.kind for problem in problems_of(layout)} == {K.BAD_CRC, K.BAD_INDEX}
 
 
 def test_quick_finds_a_wrong_size(layout: Layout) -> None:
@@ -535,9 +464,7 @@ FOUR = {f"{BOX}{edge}": FloatList((0.5,)) for edge in ("xmin", "ymin", "xmax", "
     [
         (lambda features: features.pop("image/class/text"), K.BAD_FIELD, "image/class/text is missing"),
         (put("image/height", FloatList((16.0,))), K.BAD_FIELD, "image/height holds float, expected int64"),
-        (put("image/width", Int64List((16, 16))), K.BAD_FIELD, "image/width holds 2 values"),
         (put("image/colorspace", BytesList((b"grey",))), K.BAD_FIELD, "image/colorspace: expected 'RGB', got 'grey'"),
-        (put("image/channels", Int64List((1,))), K.BAD_FIELD, "image/channels: expected 3, got 1"),
         (put("image/format", BytesList((b"PNG",))), K.BAD_FIELD, "image/format: expected 'JPEG', got 'PNG'"),
         (put("image/filename", BytesList((b"\xff",))), K.BAD_FIELD, "image/filename is not UTF-8"),
         (put("image/filename", BytesList((b"cat\x1b[2J.jpg",))), K.BAD_FIELD, "expected <wnid>_<number>.JPEG"),
@@ -547,12 +474,9 @@ FOUR = {f"{BOX}{edge}": FloatList((0.5,)) for edge in ("xmin", "ymin", "xmax", "
             "an image of n01440764: expected 1, got",
         ),
         (put("image/class/label", Int64List((0,))), K.WRONG_LABEL, "got 0"),
-        (put("image/class/label", Int64List((-5,))), K.WRONG_LABEL, "got -5"),
         (put("image/class/text", BytesList((b"a cat",))), K.WRONG_LABEL, "image/class/text: expected"),
-        (put("image/class/synset", BytesList((b"n00000000",))), K.WRONG_LABEL, "image/class/synset: expected"),
         (put("image/height", Int64List((17,))), K.SIZE_MISMATCH, "image/height of a JPEG: expected 16, got 17"),
         (put("image/encoded", BytesList((b"\x89PNG\r\n\x1a\n",))), K.BAD_IMAGE, "not a JPEG"),
-        (put("image/encoded", BytesList((b"",))), K.BAD_IMAGE, "empty"),
         (lambda f: f.update(FOUR), K.BAD_BOX, "differ in length: [1, 1, 1, 1, 0]"),
         (lambda f: f.update({**FOUR, f"{BOX}label": Int64List((7,))}), K.BAD_BOX, "label of box 0: expected"),
     ],
@@ -649,7 +573,7 @@ def test_absurd_length(layout: Layout) -> None:
 def test_random_bytes(layout: Layout, start: bytes) -> None:
     """Random bytes under a shard's name are a problem, even behind the first bytes of a compressed file."""
     path = layout.shard_path(SHARD)
-    for seed in range(20):
+    for seed in range(5):
         path.write_bytes(start + random.Random(seed).randbytes(3000))
         (problem,) = ShardCheck(layout, ImageNetExaminer())(SHARD).problems
         assert problem.kind in (K.BAD_LENGTH, K.TRUNCATED, K.BAD_COMPRESSION)
@@ -716,15 +640,6 @@ def test_a_name_that_speaks_of_millions_is_no_set(tmp_path: Path) -> None:
         verify(Layout(tmp_path), ENGINE)
 
 
-def test_unfinished_conversion(layout: Layout) -> None:
-    """Without a manifest a shard is still held against its line in the journal."""
-    layout.manifest_path.unlink()
-    one, other = layout.shard_path(SHARD), layout.shard_path("train-00006-of-00008")
-    shutil.copy(other, one)
-    found = [problem for problem in problems_of(layout) if problem.kind is K.EXCHANGED_SHARD]
-    assert [problem.subject for problem in found] == [SHARD]
-
-
 def test_an_interrupted_conversion_is_said_to_be_one(layout: Layout) -> None:
     """First that it is not finished, and how to go on; then every shard that it set out to make is looked for."""
     manifest = load_manifest(layout.manifest_path)
@@ -765,21 +680,5 @@ def test_many_missing_shards_are_one_line(
     value = json.loads(layout.verdict_path.read_bytes())
     assert [problem["subject"] for problem in value["problems"]] == gone
     page = pipeline.report(layout, ENGINE, samples=0).path.read_text()
-    assert "1 problem found" in page
-    assert "--raw FOLDER" in page
     assert str(raw) not in page  # the place of raw data is private
     assert f"<td>{', '.join(gone[:3])}, ...</td>" in page
-    layout.shard_path(SHARD).write_bytes(b"")
-    found = verify(layout, ENGINE)
-    assert [problem.subject for problem in found.shown_problems] == ["4 shards", SHARD]
-    layout.shard_path(gone[0]).touch()
-    found = verify(layout, ENGINE)
-    assert [problem.subject for problem in found.shown_problems] == [problem.subject for problem in found.problems]
-
-
-def test_the_rest_of_many_missing_shards_is_not_told_twice(tmp_path: Path) -> None:
-    """Of a thousand only some are spelled out in the verdict; a person is told their number, once."""
-    (tmp_path / "train-00000-of-01024").touch()
-    first, *others = verify(Layout(tmp_path), ENGINE, depth="quick").shown_problems
-    assert (first.subject, first.count) == ("1,023 shards", 1023)
-    assert [problem.kind for problem in others] == [K.WRONG_SIZE]
