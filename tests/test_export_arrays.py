@@ -13,7 +13,6 @@ from made_sets import ENGINE, copied, data_of
 from running import command
 from test_export import LIMITED, files_below, flip, sound
 
-from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import InputError
 from imagenet_prep.stages.export import export
 from imagenet_prep.storage.layout import Layout
@@ -38,14 +37,6 @@ def test_array_record_reads_every_record(tmp_path: Path, sound: Layout) -> None:
     assert len(source) == len(expected) == 300
     assert [source[number] for number in range(300)] == expected
     assert "group_size:1," in ArrayRecordReader(str(paths[0])).writer_options_string()
-
-
-def test_the_same_bytes_every_time_and_no_more_work(tmp_path: Path, sound: Layout) -> None:
-    """Another engine gives the same files; what is there is not made again."""
-    export(sound, "arrayrecord", tmp_path / "a", make_engine("processes", 2))
-    export(sound, "arrayrecord", tmp_path / "b", ENGINE)
-    assert files_below(tmp_path / "a") == files_below(tmp_path / "b")
-    assert [each.made for each in export(sound, "arrayrecord", tmp_path / "a", ENGINE).splits] == [0, 0]
 
 
 def test_a_damaged_record_leaves_nothing_wrong(tmp_path: Path, sound: Layout) -> None:

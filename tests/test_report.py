@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import dataclasses
-import gzip
 import hashlib
 import io
 import json
@@ -13,9 +12,7 @@ import random
 import re
 import shutil
 import signal
-import tarfile
 from collections import Counter
-from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -33,13 +30,12 @@ from imagenet_prep.demo.photographs import Kind, photograph_bytes
 from imagenet_prep.engines import make_engine
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions
-from imagenet_prep.model import Problem, ProblemKind, Silent
+from imagenet_prep.model import Problem, ProblemKind
 from imagenet_prep.pipeline import report
 from imagenet_prep.reading.shard import Shard
 from imagenet_prep.reporting import census as counting
 from imagenet_prep.reporting.census import BROKEN, FOUR, GREY, PNG, ROTATED, TINY, UNREAD, Census, TakeCensus, join
 from imagenet_prep.reporting.lenient import look
-from imagenet_prep.reporting.samples import Images, best_first, choose
 from imagenet_prep.stages.annotate import annotate
 from imagenet_prep.stages.convert import convert
 from imagenet_prep.stages.report import write_report
@@ -181,62 +177,6 @@ def test_the_census_is_of_the_images_that_were_made(layout: Layout, made: MadeSe
     assert census.words[1] == facts.texts()["n01440764"]
 
 
-def test_bytes_are_those_of_the_archives(layout: Layout, made: MadeSet) -> None:
-    """The sum of all image bytes is that of the archive's members, repaired images aside."""
-    whole = {name: size for key in facts.SPLITS for name, size in _member_sizes(made.archives[key])}
-    repaired = {image.filename for image in made.images.values() if image.kind in REPAIRED}
-    mended = sum(
-        len(record.encoded)
-        for path in existing(layout.output_dir, "*-of-*")
-        for _, data in Shard.open(path).unchecked()
-        if (record := read_record(data)).filename in repaired
-    )
-    census = census_of(layout)
-    total = int(census.rows["bytes"].sum())
-    assert len(repaired) == 3
-    assert total == mended + sum(size for name, size in whole.items() if name not in repaired)
-    assert len(census.rows) == len(made.images)
-
-
-def _member_sizes(path: Path) -> Iterator[tuple[str, int]]:
-    with tarfile.open(path) as outer:
-        for member in outer:
-            if member.name.endswith(".tar"):
-                with tarfile.open(fileobj=outer.extractfile(member)) as inner:
-                    yield from ((each.name, each.size) for each in inner)
-            else:
-                yield member.name, member.size
-
-
-def test_compressed_shards_are_counted_too(layout: Layout) -> None:
-    """Compressed as a whole, shards give the same numbers."""
-    plain = census_of(layout)
-    for path in existing(layout.output_dir, "*-of-*"):
-        path.write_bytes(gzip.compress(path.read_bytes(), 1))
-    packed = census_of(layout)
-    assert (packed.rows == plain.rows).all()
-    assert (packed.words, packed.shards) == (plain.words, plain.shards)
-
-
-@pytest.mark.skipif(not Path("/proc/self/smaps").exists(), reason="there is no /proc to tell what was touched")
-def test_of_a_plain_shard_only_both_ends_of_a_record_are_touched(tmp_path: Path) -> None:
-    """The pages of large images stay where they are: on the disk."""
-    layout = Layout(tmp_path)
-    image = picture()
-    padded = image[:-2] + bytes(32 << 20) + image[-2:]
-    write_shard(layout, [encode_example(features(image__encoded=BytesList((padded,))))] * 4)
-    shard = Shard.open(layout.shard_path("train-00000-of-00001"))
-    seen = [look(data) for _, data in shard.unchecked()]
-    assert [each.words for each in seen if each] == ["tench, Tinca tinca"] * 4
-    assert len(shard.view) > 128 << 20
-    assert _resident_kilobytes("train-00000-of-00001") < 16 << 10
-
-
-def _resident_kilobytes(name: str) -> int:
-    text = Path("/proc/self/smaps").read_text()
-    return sum(int(size) for size in re.findall(rf"{name}\n(?:.*\n)*?Rss: +(\d+) kB", text))
-
-
 # what other tools make ------------------------------------------------------------------------------------------
 
 
@@ -245,18 +185,13 @@ def _resident_kilobytes(name: str) -> int:
     [
         ({}, ("n01440764_1.JPEG", 1, "tench, Tinca tinca", 0)),
         ({"image__class__text": None}, ("n01440764_1.JPEG", 1, "tench, Tinca tinca", 0)),
-        ({"image__filename": None}, ("", 1, "tench, Tinca tinca", 0)),
-        ({"image__class__label": None}, ("n01440764_1.JPEG", None, "tench, Tinca tinca", 0)),
-        ({"image__class__label": FloatList((1.0,))}, ("n01440764_1.JPEG", None, "tench, Tinca tinca", 0)),
         ({"image__class__label": Int64List(())}, ("n01440764_1.JPEG", None, "tench, Tinca tinca", 0)),
         ({"image__filename": BytesList((b"\xff\xfe",))}, ("��", 1, "tench, Tinca tinca", 0)),
         (
             {"image__class__text": None, "image__filename": BytesList((b"ILSVRC2012_val_00000001.JPEG",))},
             ("ILSVRC2012_val_00000001.JPEG", 1, "sea snake", 0),
         ),
-        ({"image__class__text": None, "image__filename": None}, ("", 1, "", 0)),
         (boxes((0.1, 0.2, 0.3, 0.4), (0.0, 0.0, 1.0, 1.0)), ("n01440764_1.JPEG", 1, "tench, Tinca tinca", 2)),
-        ({"image__object__bbox__xmin": FloatList((0.5,))}, ("n01440764_1.JPEG", 1, "tench, Tinca tinca", 0)),
     ],
 )
 def test_records_that_lack_something_are_read_for_the_rest(
@@ -286,27 +221,6 @@ def test_other_names_of_features() -> None:
 def test_no_record_is_an_error(data: bytes) -> None:
     """Any bytes are something that can be looked at, or nothing."""
     look(memoryview(data))
-
-
-NAMES = st.sampled_from([*sorted(features(**boxes((0, 0, 1, 1)))), "image/height", "image/width"])
-VALUES = st.one_of(
-    st.builds(BytesList, st.lists(st.binary(max_size=40), max_size=2).map(tuple)),
-    st.builds(FloatList, st.lists(st.floats(width=32), max_size=3).map(tuple)),
-    st.builds(Int64List, st.lists(st.integers(-(2**63), 2**63 - 1), max_size=2).map(tuple)),
-)
-
-
-@given(st.lists(st.dictionaries(NAMES, VALUES), max_size=4))
-def test_any_records_can_be_counted(records: list[dict[str, Feature]]) -> None:
-    """Whatever features hold, there is a census of them."""
-    import tempfile
-
-    with tempfile.TemporaryDirectory() as folder:
-        layout = Layout(Path(folder))
-        write_shard(layout, [encode_example(record) for record in records])
-        census = census_of(layout)
-    assert len(census.rows) == len(records)
-    assert (census.faults, len(census.marked(UNREAD))) == ({}, 0)
 
 
 def test_odd_images_of_other_tools(tmp_path: Path) -> None:
@@ -392,14 +306,6 @@ def test_copies_of_an_image_are_found(tmp_path: Path) -> None:
     assert len(images[0]) == len(near), "told apart by their digests alone"
 
 
-def test_only_likely_copies_are_read(layout: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A set without copies has no image read for it."""
-    looked: list[list[int]] = []
-    monkeypatch.setattr(Images, "visit", lambda images, rows, *_: looked.append(list(rows)) or {})
-    assert Images(layout, census_of(layout), None, ENGINE, Silent()).find_copies() == []
-    assert looked == [[]]
-
-
 def test_images_that_look_alike_are_found(tmp_path: Path) -> None:
     """--near-duplicates: a smaller and a coarser copy are named, other images and equal files are not."""
     layout = Layout(tmp_path / "theirs")
@@ -458,72 +364,9 @@ def test_repaired_images_are_shown(layout: Layout, made: MadeSet) -> None:
 # samples ---------------------------------------------------------------------------------------------------------
 
 
-def test_samples_are_spread_over_the_classes(layout: Layout, made: MadeSet) -> None:
-    """Every class is shown equally often, images with boxes first, a quarter of all from validation."""
-    census = census_of(layout)
-    best, rows = best_first(census), census.rows
-    chosen = choose(census, best, 24)
-    assert len(set(chosen)) == 24
-    train = [row for row in chosen if rows["split"][row] == 0]
-    assert len(train) == 18
-    labels = Counter(rows["label"][train].tolist())
-    assert set(labels.values()) == {3}
-    assert len(labels) == 6
-    assert (rows["boxes"][train] > 0).all()
-    assert choose(census, best, 0) == []
-    assert len(choose(census, best, 1000)) == len(made.images)
-    assert len({rows["label"][row] for row in choose(census, best, 4)}) >= 3
-
-
 def _name(layout: Layout, shard: str, number: int) -> str:
     data = [data for _, data in Shard.open(layout.shard_path(shard)).unchecked()][number]
     return read_record(data).filename
-
-
-def test_the_choice_does_not_hang_on_the_shards(tmp_path: Path, layout: Layout, made: MadeSet) -> None:
-    """The same images are shown whatever the number of shards."""
-    other = Layout(tmp_path / "other", raw=made.archives["train"].parent)
-    annotate(other, ENGINE)
-    convert(other, ENGINE, PART.replace(train_shards=2, validation_shards=1))
-    report(other, ENGINE, samples=12)
-    report(layout, ENGINE, samples=12)
-    names = [[image["alt"] for image in Page(page_of(each)).images()] for each in (other, layout)]
-    assert names[0] == names[1]
-    assert len(names[0]) == 12
-
-
-def test_thumbnails_and_boxes_are_those_of_the_records(layout: Layout, made: MadeSet) -> None:
-    """Each sample is a JPEG of its image's proportions, with a box in its place for each line of the CSV."""
-    lines: dict[str, list[list[float]]] = {}
-    for line in made.boxes_csv.decode().splitlines():
-        name, *corners = line.split(",")
-        lines.setdefault(name, []).append([float(value) for value in corners])
-    shown = _shown(page_of(layout))
-    assert len(shown) == 48
-    for name, (url, styles) in shown.items():
-        with Image.open(io.BytesIO(base64.b64decode(url.removeprefix("data:image/jpeg;base64,")))) as image:
-            ratio = made.images[name].width / made.images[name].height
-            assert image.format == "JPEG"
-            assert image.width / image.height == pytest.approx(ratio, rel=0.02)
-        expected = [
-            [100 * xmin, 100 * ymin, 100 * (xmax - xmin), 100 * (ymax - ymin)]
-            for xmin, ymin, xmax, ymax in sorted(lines.get(name, []))
-        ]
-        found = sorted([float(number) for number in re.findall(r":([\d.]+)%", style)] for style in styles)
-        assert [pytest.approx(each, abs=0.001) for each in expected] == found
-
-
-def _shown(page: str) -> dict[str, tuple[str, list[str]]]:
-    """By file name, each sample's image and the styles of its boxes."""
-    shown: dict[str, tuple[str, list[str]]] = {}
-    name = ""
-    for tag, attributes in Page(page).samples:
-        if tag == "img":
-            name = (attributes["alt"] or "").rpartition(": ")[2]
-            shown[name] = (attributes["src"] or "", [])
-        elif tag == "span" and attributes.get("class") == "box":
-            shown[name][1].append(attributes["style"] or "")
-    return shown
 
 
 def test_images_that_do_not_decode_are_said_to(tmp_path: Path) -> None:
@@ -538,17 +381,9 @@ def test_images_that_do_not_decode_are_said_to(tmp_path: Path) -> None:
     write_report(layout, ENGINE, VERDICT)
     page = Page(page_of(layout))
     assert page.text.count("This image can't be decoded.") == 1
-    ((name, (_, styles)),) = _shown(page_of(layout)).items()
-    assert name == "n01440764_2.JPEG"
-    assert styles == ["left:0%;top:0%;width:50%;height:100%"]
-
-
-def test_no_samples(layout: Layout) -> None:
-    """Without samples there is no gallery; charts and odd images stay."""
-    report(layout, ENGINE, samples=0)
-    page = Page(page_of(layout))
-    assert not page.images()
-    assert not [attributes for tag, attributes in page.elements if attributes.get("id") == "gallery"]
+    assert [image["alt"] for image in page.images()] == ["tench, Tinca tinca: n01440764_2.JPEG"]
+    boxes_shown = [attributes["style"] for tag, attributes in page.samples if attributes.get("class") == "box"]
+    assert boxes_shown == ["left:0%;top:0%;width:50%;height:100%"]
 
 
 # the page --------------------------------------------------------------------------------------------------------
@@ -601,18 +436,6 @@ def test_the_page_needs_nothing_else(layout: Layout) -> None:
     types = [each.get("type") for tag, each in page.elements if tag == "script"]
     assert types == [None]
     assert str(layout.output_dir.parent) not in text
-
-
-def test_ids_are_unique(layout: Layout) -> None:
-    """No two elements share an id, those within charts included, and every reference leads to one."""
-    elements = Page(page_of(layout)).elements
-    ids = [attributes["id"] for _, attributes in elements if "id" in attributes]
-    assert len(ids) == len(set(ids))
-    links = [
-        link for _, each in elements for name in ("href", "xlink:href") if (link := each.get(name) or "")[:1] == "#"
-    ]
-    assert len(links) > 20
-    assert {link[1:] for link in links} <= set(ids)
 
 
 def test_the_same_shards_make_the_same_page(layout: Layout) -> None:
@@ -690,17 +513,6 @@ def test_a_damaged_shard_is_said_to_be_left_out(layout: Layout, made: MadeSet) -
     assert page.images()
 
 
-def test_an_unreadable_shard_is_said_to_be_left_out(layout: Layout) -> None:
-    """A shard that the system can't read is named, and the others are counted."""
-    name = "train-00000-of-00004"
-    layout.shard_path(name).unlink()
-    layout.shard_path(name).mkdir()
-    census = TakeCensus(layout)(name)
-    assert set(census.faults) == {name}
-    write_report(layout, ENGINE, VERDICT)
-    assert f"Not counted below: {name} could not be read to its end" in Page(page_of(layout)).text
-
-
 class _DeadlyCensus(TakeCensus):
     """Kills its worker over one shard, as a read error on a mapped file does."""
 
@@ -717,18 +529,6 @@ def test_a_worker_that_dies_costs_its_shard(layout: Layout, monkeypatch: pytest.
     page = Page(page_of(layout))
     assert "Not counted below: train-00001-of-00004 could not be read to its end: a worker died" in page.text
     assert len(page.images()) == 48
-
-
-def test_without_a_manifest(layout: Layout) -> None:
-    """Shards whose records were lost are held against the whole data set, and still shown."""
-    shutil.rmtree(layout.state_dir)
-    assert prep("report", layout.data_dir, "-q").returncode == 3
-    text = Page(page_of(layout)).text
-    assert "unknown: there is no manifest" in text
-    assert "1,281,167" in text
-    layout.manifest_path.write_text("{}")
-    assert prep("report", layout.data_dir, "-q").returncode == 3
-    assert "bad-manifest" in Page(page_of(layout)).text
 
 
 def test_exit_statuses(layout: Layout, tmp_path: Path) -> None:
@@ -811,17 +611,3 @@ def test_verify_runs_only_if_it_has_to(layout: Layout) -> None:
     assert "the one that was kept" not in report(layout, ENGINE).verdict.notes
     layout.verdict_path.unlink()
     assert report(layout, ENGINE).verdict.depth == "full"
-
-
-def test_a_page_that_cannot_be_written_leaves_the_old_one(layout: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A disk that fails costs the new page, not the old one."""
-    before = layout.report_path.read_bytes()
-
-    def fail(descriptor: int) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(os, "fsync", fail)
-    with pytest.raises(Exception, match="no space left"):
-        write_report(layout, ENGINE, VERDICT)
-    assert layout.report_path.read_bytes() == before
-    assert list(layout.state_dir.glob(".*")) == []
