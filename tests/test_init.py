@@ -13,7 +13,8 @@ from running import prep
 from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import UsageError
 from imagenet_prep.recipes.loading import load
-from imagenet_prep.recipes.recipe_dataset import MappedRecorder, RecipeDataset
+from imagenet_prep.recipes.mapped_records import MappedRecorder
+from imagenet_prep.recipes.recipe_dataset import RecipeDataset
 from imagenet_prep.recipes.recipe_set import RecipeSet
 from imagenet_prep.sources.slices import Reader
 from imagenet_prep.stages.convert import convert

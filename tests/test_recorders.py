@@ -21,7 +21,7 @@ from imagenet_prep.images.jpeg import ImageError
 from imagenet_prep.model import Item
 from imagenet_prep.recipes.columns import Mapped
 from imagenet_prep.recipes.loading import load
-from imagenet_prep.recipes.recipe_dataset import MappedRecorder
+from imagenet_prep.recipes.mapped_records import MappedRecorder
 from imagenet_prep.sources.slices import Reader
 from imagenet_prep.tfrecord.example import BytesList, FloatList, Int64List, encode_example
 

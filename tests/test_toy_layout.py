@@ -33,7 +33,7 @@ def recognise(inspection: Inspection) -> Reading | None:
 
 def describe(inspection: Inspection, reading: Reading) -> Description:
     """All images."""
-    return describe_rest(inspection, reading.meaning, is_labelled=False)
+    return describe_rest(inspection, is_labelled=False)
 
 
 def recipe(inspection: Inspection, reading: Reading) -> Proposal:

@@ -123,47 +123,27 @@ def wishes(file: RecipeFile) -> list[Wish]:
     return found
 
 
-def check_wishes(
-    file: RecipeFile, asked: Collection[Wish], content: Content, of_class: Mapping[str, Kind], extra: Collection[str]
-) -> None:
-    """Compare the recipe's features with the existing columns; ``extra`` are those of the labels file.
+def _check_wish(file: RecipeFile, wish: Wish, known: _Known, names: Collection[str], content: Content) -> None:
+    """Compare a feature with the existing columns, whose kinds are known except those of a labels file.
 
     Raises:
         UsageError: there is no such column, or it can't be of that type.
     """
-    known = available(content, of_class)
-    for wish in asked:
-        key = ("record", wish.feature)
-        if wish.column in extra:
-            continue
-        if wish.column not in known:
-            raise file.fault(key, f"no column {wish.column!r}", *_instead(wish.column, known, extra, content))
-        kind = known[wish.column]
-        kinds = ("float", "int64") if wish.column == "values" else ("int64", "float") if kind == "int64" else (kind,)
-        if wish.kind is not None and wish.kind not in kinds:
-            raise file.fault(key, f"{wish.column} can't be {wish.kind}", f"expected {' or '.join(kinds)}")
+    key = ("record", wish.feature)
+    if wish.column not in names:
+        raise file.fault(key, f"no column {wish.column!r}", *_instead(wish.column, names, content))
+    if wish.kind is not None and wish.kind not in (kinds := known.get(wish.column, (wish.kind,))):
+        raise file.fault(key, f"{wish.column} can't be {wish.kind}", f"expected {' or '.join(kinds)}")
 
 
-def available(content: Content, of_class: Mapping[str, Kind]) -> dict[str, Kind]:
-    """The columns that an item has, without those of a labels file; ``of_class`` are those of its labels."""
-    return {**OF_ITEM, **of_class, **OF_CONTENT[content]}
-
-
-def _instead(column: str, known: Mapping[str, Kind], extra: Collection[str], content: Content) -> tuple[str, str]:
+def _instead(column: str, names: Collection[str], content: Content) -> tuple[str, str]:
     """The columns that could have been meant instead of a missing one, and why it is missing."""
-    names = [*known, *extra]
     near = difflib.get_close_matches(column, names, 1)
     expected = f"expected {near[0]}, perhaps" if near else f"expected one of {', '.join(names)}"
     if column in OF_CLASS:
         return expected, "labels come from class folders, or from a file that `labels` names"
     other = next((each for each, columns in OF_CONTENT.items() if column in columns and each != content), None)
     return expected, f"content is {content}: {column} is a column of {other}" if other else ""
-
-
-def builtin(wish: Wish, content: Content, of_class: Mapping[str, Kind]) -> Mapped:
-    """A feature of a column that is not of the labels file."""
-    kind = wish.kind or available(content, of_class)[wish.column]
-    return Mapped(wish.feature, wish.column, kind, wish.optional, wish.column in _MANY)
 
 
 def promise(features: Collection[Mapped]) -> dict[str, dict[str, Any]]:
@@ -220,16 +200,20 @@ def extra_columns(
         asked += [Wish(each.name, name, None, optional=False) for name, each in objects.items()]
     else:
         asked = wishes(file)
-    check_wishes(file, asked, content, of_class, (*extra, *objects))
+    known = _kinds({**OF_ITEM, **of_class, **OF_CONTENT[content]})
+    names = [*known, *extra, *objects]
+    known |= {name: (each.kind,) for name, each in objects.items()}
+    many = _MANY | {name for name, each in objects.items() if each.values != "one"}
+    for wish in asked:
+        _check_wish(file, wish, known, names, content)
     features: list[Mapped] = []
     values = dict(annotations.values) | _of_several(labelled)
     for wish in asked:
         if wish.column in extra:
             features.append(_from_table(file, wish, extra[wish.column], labelled, annotations.listing, values))
-        elif wish.column in objects:
-            features.append(_of_objects(file, wish))
         else:
-            features.append(builtin(wish, content, of_class))
+            kind = wish.kind or known[wish.column][0]
+            features.append(Mapped(wish.feature, wish.column, kind, wish.optional, wish.column in many))
     features.sort(key=lambda each: each.feature.encode())
     return Extra(tuple(features), values)
 
@@ -242,11 +226,13 @@ def _of_several(labelled: Labelled) -> dict[str, list[Any]]:
     return found if labelled.several else {}
 
 
-def _of_objects(file: RecipeFile, wish: Wish) -> Mapped:
-    known = OBJECT_FEATURES[wish.column]
-    if wish.kind not in (None, known.kind):
-        raise file.fault(("record", wish.feature), f"{wish.column} can't be {wish.kind}", f"expected {known.kind}")
-    return Mapped(wish.feature, wish.column, known.kind, wish.optional, known.values != "one")
+_Known = dict[str, tuple[Kind, ...]]
+"""The kinds of feature that each column can be, the usual one first."""
+
+
+def _kinds(columns: Mapping[str, Kind]) -> _Known:
+    found: _Known = {name: ("int64", "float") if kind == "int64" else (kind,) for name, kind in columns.items()}
+    return found | ({"values": ("float", "int64")} if "values" in columns else {})
 
 
 def _from_table(

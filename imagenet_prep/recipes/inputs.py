@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
+import numpy as np
+
 from imagenet_prep.datasets import order
 from imagenet_prep.errors import InputError, all_of
 from imagenet_prep.model import Engine
@@ -111,7 +113,7 @@ def find_inputs(
     if source is None:
         found = _classic(file, root, engine, layout, is_raw=is_raw)
     else:
-        name = rules.source_key(source)
+        name = next(name for name in rules.source_keys() if getattr(source, name) is not None)
         found = _SOURCES[name](file, ("source", name), root, engine)
     if not len(found.listing):
         if found.obstacles:
@@ -183,7 +185,10 @@ def _matching(file: RecipeFile, key: Key, patterns: Sequence[str], root: Path, e
         found.append(list_matching(base, rest, engine))
         if not len(found[-1][0]):
             raise InputError(f"{_line(file, key)}: no file matches {base / rest}", "expected at least one")
-    listing = found[0][0] if len(found) == 1 else _union([listing for listing, _ in found])
+    listing = found[0][0]
+    if len(found) > 1:  # each file once
+        joined = Catalog.join(each for each, _ in found)
+        listing = joined.picked(np.delete(np.arange(len(joined)), [*joined.names.repeated()]))
     return Inputs(listing, Remarks.join(remarks for _, remarks in found), base, base)
 
 
@@ -212,14 +217,6 @@ def _parted(pattern: str, root: Path) -> tuple[Path, str]:
         return root, pattern
     fixed, rest = split_pattern(pattern)
     return Path(os.path.normpath(root / fixed)), rest
-
-
-def _union(listings: Sequence[Catalog]) -> Catalog:
-    """All files of listings of one folder, each once."""
-    import numpy as np
-
-    joined = Catalog.join(listings)
-    return joined.picked(np.delete(np.arange(len(joined)), [*joined.names.repeated()]))
 
 
 # manifests -----------------------------------------------------------------------------------------------------

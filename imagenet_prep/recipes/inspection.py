@@ -100,7 +100,10 @@ def inspect_folder(folder: Path, engine: Engine) -> Inspection:
     tars = [name for name in names if name.lower().endswith(".tar")]
     archives = {name: list_tars([folder / name], engine, folder_each=False) for name in tars}
     kinds = kinds_by_content(folder, names)
-    content = main_content(names) or next((_content_of(kind) for kind in kinds.values() if kind not in SAMPLES), None)
+    shown: Content | None = next(
+        ("array" if kind == "NumPy" else "image" for kind in kinds.values() if kind not in SAMPLES), None
+    )
+    content = main_content(names) or shown
     fit = {name for name, kind in kinds.items() if fits(content, kind)}
     rows = [row for row, name in enumerate(names) if content and (is_of(content, name) or name in fit)]
     items = [names[row] for row in rows]
@@ -110,8 +113,8 @@ def inspect_folder(folder: Path, engine: Engine) -> Inspection:
     wrong = [f"{name} ({kind})" for name, kind in kinds.items() if name not in fit and kind not in SAMPLES]
     sizes = dict(zip(names, listing.lengths.tolist(), strict=True))
     known = last_names(items)
-    rest += (shown := _take_hidden(folder, remarks, known) if items else {})
-    sizes.update(shown)
+    rest += (hidden := _take_hidden(folder, remarks, known) if items else {})
+    sizes.update(hidden)
     candidates = [name for name in _candidates(rest) if sizes[name] <= _LARGEST]
     candidates += _beside(folder, items, known) if items else []
     judged = {name: judge_labels(folder, name, items, known) for name in candidates if items}
@@ -193,10 +196,6 @@ def fits(content: Content | None, kind: str) -> bool:
     """Whether a file of this kind can be read as others of a content are."""
     known = {"image": FORMATS, "pixels": ("JPEG", "PNG", "TIFF"), "array": ("NumPy",)}
     return content is not None and kind in known[content]
-
-
-def _content_of(kind: str) -> Content:
-    return "array" if kind == "NumPy" else "image"
 
 
 def _kind(path: Path) -> str:

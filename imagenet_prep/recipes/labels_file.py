@@ -263,7 +263,9 @@ def _parse_object(line: str, number: int) -> dict[str, Any]:
 def _tabulated(
     lines: Sequence[int], columns: dict[str, list[Any]], path: str | None, label: str | bool | None, is_text: bool
 ) -> LabelTable:
-    path_column, label_column = _column([*columns], path, PATHS, "paths"), _label_column([*columns], label)
+    path_column = _column([*columns], path, PATHS, "paths")
+    usual = next((name for name in LABELS if name in columns), None) if label is None else None
+    label_column = _column([*columns], label, (), "labels") if isinstance(label, str) else usual
     paths = columns.pop(path_column)
     for where, line in zip(paths, lines, strict=True):
         if not isinstance(where, str) or not where:
@@ -306,14 +308,6 @@ def _column(header: Sequence[str], wanted: str | None, usual: Sequence[str], wha
     if _ENDING.search(found):
         raise LabelsFault(1, f"it names a file, {found}, no columns: write labels: {{file: ..., header: false}}")
     return found
-
-
-def _label_column(header: Sequence[str], wanted: str | bool | None) -> str | None:
-    if wanted is False:
-        return None
-    if isinstance(wanted, str):
-        return _column(header, wanted, (), "labels")
-    return next((name for name in LABELS if name in header), None)
 
 
 def _refuse_twice(table: LabelTable) -> None:
@@ -426,17 +420,14 @@ def flat_labels(labels: Iterable[Any]) -> list[Any]:
 
 def _kind(value: Any, line: int, is_text: bool) -> Kind:
     if is_text:
-        return "int64" if _INT.fullmatch(value) else "float" if _is_float(value) else "bytes"
+        is_padded = len(value) > 1 and value[0] == "0" and value[1].isdigit()
+        is_float = value.lower() == "nan" or (not is_padded and _FLOAT.fullmatch(value))
+        return "int64" if _INT.fullmatch(value) else "float" if is_float else "bytes"
     if isinstance(value, str):
         return "bytes"
     if isinstance(value, (int, float)):
         return "int64" if isinstance(value, int) else "float"
     raise LabelsFault(line, f"a value of type {type(value).__name__}: expected text, a number, or a list of them")
-
-
-def _is_float(text: str) -> bool:
-    is_padded = len(text) > 1 and text[0] == "0" and text[1].isdigit()
-    return text.lower() == "nan" or (not is_padded and _FLOAT.fullmatch(text) is not None)
 
 
 def _converted(value: Any, line: int, kind: Kind, is_text: bool) -> Any:

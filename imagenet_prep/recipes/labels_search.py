@@ -204,7 +204,7 @@ def _parse(content: bytes, reading: _Form, known: frozenset[str]) -> LabelTable 
         return table if any(_last(path) in known for path in table.paths) else None
     columns = read_rows(content, reading.form, header=reading.header)[1]
     hits = {
-        name: sum(isinstance(each, str) and _last(each) in known for each in set(map(_hashable, values)))
+        name: sum(_last(each) in known for each in {value for value in values if isinstance(value, str)})
         for name, values in columns.items()
     }
     if not any(hits.values()):
@@ -224,10 +224,6 @@ def _parse(content: bytes, reading: _Form, known: frozenset[str]) -> LabelTable 
         reading.label = None
         return parse_labels(content, reading.form, reading.path, several=several)
     return table
-
-
-def _hashable(value: Any) -> Any:
-    return value if isinstance(value, (str, int, float, type(None))) else None
 
 
 def _by_stems(path: Path, where: str, content: bytes, reading: _Form, items: Sequence[str]) -> LabelsRefusal | None:

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from imagenet_prep.datasets import order
-from imagenet_prep.datasets.plan import Recorder
 from imagenet_prep.errors import InputError, all_of
 from imagenet_prep.images.arrays import names_in_npz
 from imagenet_prep.model import Engine, Progress, Silent
@@ -30,7 +29,7 @@ from imagenet_prep.recipes.labels import (
     label_by_table,
     read_table,
 )
-from imagenet_prep.recipes.recipe_dataset import MappedRecorder, RecipeDataset, SplitPlan, make_recorder, settings_of
+from imagenet_prep.recipes.recipe_dataset import RecipeDataset, SplitPlan, make_recorder, settings_of
 from imagenet_prep.recipes.recipe_file import RecipeFile, read_recipe
 from imagenet_prep.recipes.splits import ONLY, Division, counted, divide, missing_classes, stratify
 from imagenet_prep.sources.catalog import Catalog
@@ -65,75 +64,75 @@ def load(
 ) -> RecipeDataset:
     """List a recipe's files, and plan what is to be made of them. Nothing is written.
 
-    Args:
-        recipe: the file, or what ``read`` made of it; not one of ImageNet itself (``rules.is_imagenet``).
-        root: the folder of relative paths; None: DATAPATH of the environment, or the recipe's own folder.
-        engine: where folders and archives are listed.
-        layout: where the shards go, for a manifest that can't be made below ``root``.
-        skip_bad: leave bad items out, whether or not the recipe says so.
-        progress: told what is being listed.
+    ``recipe`` is the file, or what ``read`` made of it, but not one of ImageNet (``rules.is_imagenet``).
+    Relative paths start at ``root``; if None, at DATAPATH of the environment, or the folder of the recipe. ``layout``
+    is where the shards go, for a manifest that can't be made below ``root``. ``skip_bad`` leaves bad items out.
 
     Raises:
         UsageError: the recipe is wrong; the error names file, line and key.
         InputError: an input is missing or damaged, or contradicts the recipe; the error names file, line or path.
     """
     file = recipe if isinstance(recipe, RecipeFile) else read(recipe)
+    skip_bad = skip_bad or file.recipe.skip_bad
     _, prefix = rules.prefix_of(file)
     layout = dataclasses.replace(layout, set_name=prefix) if layout else None
     folder = data_root(file, local_path(root) if root else None)
     (progress or Silent()).note(f"listing the files of {file.path}")
     inputs = find_inputs(file, folder, engine, layout=layout, is_raw=root is not None)
     content = _decide(file, inputs.listing)
-    listing, notes = _keep(file, inputs, content, skip_bad=skip_bad or file.recipe.skip_bad)
+    listing, notes = _keep(file, inputs, content, skip_bad=skip_bad)
     if content == "array" and file.recipe.array is None:
         _refuse_several_arrays(file, listing)
     annotations = _annotated(file, inputs, listing, folder, content)
-    listing = annotations.listing
-    try:
-        found = _labelled(file, inputs, listing, folder, content)
-    except InputError as error:
-        raise all_of([*inputs.obstacles, error]) from error
-    divisions, labelled, is_inception = found.divisions, found.labelled, found.is_inception
-    if inputs.obstacles:
-        raise all_of(inputs.obstacles)
-    _check_expected(file, divisions, labelled)
-    extra = cols.extra_columns(file, is_inception, labelled, content, annotations)
-    counts = _shard_counts(file, listing, divisions)
-    _refuse_too_many(file, counts, divisions)
-    prefixes = {each.name: _prefix(prefix, each.name, len(divisions)) for each in divisions}
-    splits = tuple(
+    found = _labelled(file, inputs, annotations.listing, folder, content)
+    _check_expected(file, found.divisions, found.labelled)
+    extra = cols.extra_columns(file, found.is_inception, found.labelled, content, annotations)
+    return RecipeDataset(
+        path=file.path,
+        splits=_split_plans(file, inputs, content, annotations, found, extra),
+        skip_bad=skip_bad,
+        settings={
+            **settings_of(file, extra.features, content, annotations.listing, found.labelled.classes),
+            **annotations.settings,
+        },
+        features=inception.PROMISE if extra.features is None else cols.promise(extra.features),
+        classes=found.labelled.classes,
+        notes=(
+            *(*notes, *annotations.notes, *_becoming_jpeg(file, annotations.listing, content, found), *inputs.notes),
+            *(*found.notes, *found.labelled.notes, *_input_notes(inputs, folder)),
+        ),
+        warnings=tuple(missing_classes({each.name: _classes_in(each, found.labelled) for each in found.divisions})),
+        grows=file.recipe.grow,
+        manifest=inputs.manifest,
+        expected={
+            found.prefix(prefix, name) if isinstance(value, dict) else name: value
+            for name, value in (file.recipe.expected or {}).items()
+        },
+    )
+
+
+def _split_plans(
+    file: RecipeFile, inputs: Inputs, content: Content, annotations: Annotations, found: _Sorted, extra: cols.Extra
+) -> tuple[SplitPlan, ...]:
+    counts = _shard_counts(file, annotations.listing, found.divisions)
+    _refuse_too_many(file, counts, found.divisions)
+    prefixes = {each.name: found.prefix(rules.prefix_of(file)[1], each.name) for each in found.divisions}
+    recorders = {
+        each.name: make_recorder(file, extra.features, content, found.labelled, each.name, annotations.masks)
+        for each in found.divisions
+    }
+    return tuple(
         SplitPlan(
             name=each.name,
             prefix=prefixes[each.name],
-            catalog=_catalog(prefixes[each.name], each, listing, labelled, extra.values),
+            catalog=_catalog(prefixes[each.name], each, annotations.listing, found.labelled, extra.values),
             origin=inputs.origin,
             shards=counts[each.name],
             shuffle=_shuffles(file, each),
             seed=file.recipe.seed,
-            recorder=_with_masks(
-                make_recorder(file, is_inception, extra.features, content, labelled, each.name), annotations.masks
-            ),
+            recorder=recorders[each.name],
         )
-        for each in divisions
-    )
-    return RecipeDataset(
-        path=file.path,
-        splits=splits,
-        skip_bad=skip_bad or file.recipe.skip_bad,
-        settings={**settings_of(file, extra.features, content, listing, labelled.classes), **annotations.settings},
-        features=inception.PROMISE if extra.features is None else cols.promise(extra.features),
-        classes=labelled.classes,
-        notes=(
-            *(*notes, *annotations.notes, *_becoming_jpeg(file, listing, content, found), *inputs.notes),
-            *(*found.notes, *labelled.notes, *_input_notes(inputs, folder)),
-        ),
-        warnings=tuple(missing_classes({each.name: _classes_in(each, labelled) for each in divisions})),
-        grows=file.recipe.grow,
-        manifest=inputs.manifest,
-        expected={
-            prefixes[name] if isinstance(value, dict) else name: value
-            for name, value in (file.recipe.expected or {}).items()
-        },
+        for each in found.divisions
     )
 
 
@@ -151,10 +150,6 @@ def _annotated(file: RecipeFile, inputs: Inputs, listing: Catalog, root: Path, c
     return found
 
 
-def _with_masks(recorder: Recorder, masks: Path | None) -> Recorder:
-    return dataclasses.replace(recorder, masks=masks) if isinstance(recorder, MappedRecorder) else recorder
-
-
 # labels and splits ---------------------------------------------------------------------------------------------
 
 
@@ -167,10 +162,27 @@ class _Sorted:
     is_inception: bool
     notes: list[str]
 
+    def prefix(self, prefix: str, split: str) -> str:
+        """The prefix itself for a single split, prefix and split for several; without a prefix the split."""
+        return (prefix if len(self.divisions) == 1 else f"{prefix}-{split}") if prefix else split
+
 
 def _labelled(file: RecipeFile, inputs: Inputs, listing: Catalog, root: Path, content: Content) -> _Sorted:
+    """The splits and labels of the files; raises all obstacles together."""
+    try:
+        found = _sort(file, inputs, listing, root, content)
+    except InputError as error:
+        raise all_of([*inputs.obstacles, error]) from error
+    if inputs.obstacles:
+        raise all_of(inputs.obstacles)
+    return found
+
+
+def _sort(file: RecipeFile, inputs: Inputs, listing: Catalog, root: Path, content: Content) -> _Sorted:
     table = read_table(file, root) or inputs.table
-    in_folders = table is None and inputs.has_folders and _lie_in_folders(file, listing)
+    in_folders = table is None and inputs.has_folders  # always in a source of folders, in a tar if all files are
+    if in_folders and not (file.recipe.source and file.recipe.source.folders):
+        in_folders = all("/" in name for name in listing.names)
     has_labels = in_folders or (table is not None and table[0].labels is not None)
     if file.recipe.record is None:
         is_plain = has_labels and not (table is not None and table[0].columns) and file.recipe.mask is None
@@ -201,12 +213,6 @@ def _labelled(file: RecipeFile, inputs: Inputs, listing: Catalog, root: Path, co
         if not has_labels and getattr(file.recipe, key) not in (None, False):
             raise file.fault((key,), "there are no labels", "expected class folders, or a file that `labels` names")
     return _Sorted(divisions, labelled, is_inception, notes)
-
-
-def _lie_in_folders(file: RecipeFile, listing: Catalog) -> bool:
-    """Whether folders are classes: always in a source of folders, in a tar if its files are in folders."""
-    assert file.recipe.source is not None
-    return file.recipe.source.folders is not None or all("/" in name for name in listing.names)
 
 
 def _without_left_out(file: RecipeFile, division: Division, labelled: Labelled) -> Division:
@@ -312,11 +318,6 @@ def _refuse_too_many(file: RecipeFile, counts: Mapping[str, int], divisions: Seq
             where = f" in split {each.name}" if each.name != ONLY else ""
             what = f"{number_of(count, 'shard')} of {number_of(files, 'file')}{where}"
             raise file.fault(key, what, f"expected at most {most:,}")
-
-
-def _prefix(prefix: str, split: str, splits: int) -> str:
-    """The prefix itself for a single split, prefix and split for several; without a prefix the split."""
-    return (prefix if splits == 1 else f"{prefix}-{split}") if prefix else split
 
 
 # content --------------------------------------------------------------------------------------------------------

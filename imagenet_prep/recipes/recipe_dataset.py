@@ -1,254 +1,34 @@
-"""RecipeDataset: a recipe whose inputs have been listed, the recorders of its records, what decides their bytes."""
+"""RecipeDataset: a recipe whose inputs have been listed, and what decides its bytes; grow: its new files apart."""
 
 from __future__ import annotations
 
 import dataclasses
-import functools
-from collections.abc import Mapping, Sequence
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from imagenet_prep.datasets.plan import InceptionRecorder, PlannedSet, Recorded, Recorder, cut
-from imagenet_prep.images import arrays, jpeg, pixels, png
-from imagenet_prep.images.jpeg import ImageError
+import numpy as np
+
+from imagenet_prep.datasets import order
+from imagenet_prep.datasets.plan import InceptionRecorder, Plan, PlannedSet, Recorder, cut, load_plan
+from imagenet_prep.errors import InputError
 from imagenet_prep.images.pixels import codec
-from imagenet_prep.images.prepare import Check, prepare
-from imagenet_prep.model import Item
-from imagenet_prep.recipes.annotated import ImageForm, follow
-from imagenet_prep.recipes.annotating import SIZE
+from imagenet_prep.images.prepare import Check
+from imagenet_prep.model import ShardInfo
 from imagenet_prep.recipes.columns import Content, Mapped
 from imagenet_prep.recipes.inputs import ManifestFile
 from imagenet_prep.recipes.labels import Classes, Labelled, class_notes
+from imagenet_prep.recipes.mapped_records import MappedRecorder
 from imagenet_prep.recipes.recipe_file import RecipeFile
 from imagenet_prep.sources.catalog import Catalog
+from imagenet_prep.sources.names import Column
+from imagenet_prep.state.journal import Journal
 from imagenet_prep.state.manifest import RECIPE, DatasetEntry
+from imagenet_prep.storage.layout import Layout, grown_from, grown_name
 from imagenet_prep.storage.location import AnyPath
-from imagenet_prep.tfrecord import example
-from imagenet_prep.tfrecord.example import BytesList, FloatList, Int64List, Kind, SplitEntry, encode_entry, varint
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    from imagenet_prep.recipes.columns import Content, Mapped
-
-
-Buffer = bytes | memoryview
-
-_LONG = 4096  # bytes that are not worth a copy
-_FLOATS = b"\x12"  # the tag of a float list, where SplitEntry's default is that of a byte string
-_FEW = frozenset(("label", "class", "text", "split", "height", "width", "depth", "channels"))
-_FEW |= frozenset(("colorspace", "format", "dtype", "shape"))  # columns of which many records have the same value
-
-
-@dataclass(frozen=True, slots=True)
-class MappedRecorder(Recorder):
-    """Records of features that a recipe lists.
-
-    Args:
-        features: in byte order of their names.
-        content: what the files are.
-        split: the name of the split.
-        numbers: the labels to write, for 1, 2, ...
-        bounds: numbers are clipped to these two and brought to [0, 1]; None: they stay.
-        key: which array of an .npz.
-        masks: the folder that paths of masks start at; None if there are none.
-        keep: put in every image as it is, whatever its format.
-    """
-
-    features: tuple[Mapped, ...]
-    content: Content
-    split: str = ""
-    numbers: Sequence[int] = ()
-    bounds: tuple[float, float] | None = None
-    key: str | None = None
-    masks: Path | None = None
-    keep: bool = False
-
-    @property
-    def keeps_size(self) -> bool:
-        """Only where a record holds its image as it was, or encoded again in its old size."""
-        is_smaller = self.how is not None and self.how.may_shrink
-        return not is_smaller and self.content == "image" and any(each.column == "encoded" for each in self.features)
-
-    def record(self, item: Item, data: Buffer) -> Recorded:
-        """The Example of all features, in canonical encoding."""
-        given = _Image(data, self) if self.content == "image" else self._numbers(data)
-        if isinstance(given, _Image) and (self.masks is not None or SIZE in item.columns):
-            item = follow(item, data, given.made, self.masks)
-        parts: list[Buffer] = []
-        for mapped in self.features:
-            value = self._value(item, mapped.column, given)
-            if value is not None:
-                _append(parts, mapped, value)
-            elif not mapped.optional:
-                raise ImageError(f"it has no {mapped.column}")
-        total = sum(map(len, parts))
-        return Recorded(_joined([b"\x0a" + varint(total), *parts]), given.repair)
-
-    def _numbers(self, data: Buffer) -> _Numbers:
-        array = arrays.parse_array(data, self.key) if self.content == "array" else arrays.decode_raster(data)
-        return _Numbers(array if self.bounds is None else arrays.rescale(array, *self.bounds))
-
-    def _value(self, item: Item, column: str, given: _Image | _Numbers) -> Any:
-        match column:
-            case "path":
-                return item.filename
-            case "filename":
-                return item.filename.rpartition("/")[2]
-            case "split":
-                return self.split
-            case "label":
-                return self.numbers[item.label - 1] if item.label else None
-            case "class":
-                return item.wnid if item.label else None
-            case "text":
-                return item.text if item.label else None
-        if column in item.columns:
-            return item.columns[column]
-        return given.get(column)
-
-
-# columns of the content ----------------------------------------------------------------------------------------
-
-
-class _Image:
-    """The columns of an image file. JPEGs as in ImageNet's records; PNGs are kept unless everything is encoded again.
-
-    With ``keep``, files of all formats are kept.
-    """
-
-    def __init__(self, data: Buffer, by: MappedRecorder) -> None:
-        self.repair = ""
-        if arrays.is_npy(data):
-            data = arrays.png_of(data)
-        if by.keep or (by.how is None and png.is_png(data)):
-            self._keep(data, by.check)
-            return
-        image = prepare(data, by.check, by.how, upright=by.upright)
-        if by.how is not None and image.repair == "png" and not image.lost:  # a JPEG is what was asked for
-            image = dataclasses.replace(image, repair="")
-        self.repair = image.changes
-        self._encoded, self._size, self._format = image.encoded, (image.width, image.height), "JPEG"
-        self._channels = jpeg.read_header(image.encoded).components
-        self.made = ImageForm(image.width, image.height, image.orientation)
-
-    def _keep(self, data: Buffer, check: Check) -> None:
-        self._format, *size, self._channels = pixels.read_facts(data)
-        if self._format == "PNG":
-            png.check_ends(data)
-        if self._format == "JPEG":
-            prepare(data, check)
-        elif check == "decode" or self._format != "PNG":
-            pixels.decode_rgb(data)
-        self._encoded, self._size = data, (size[0], size[1])
-        self.made = ImageForm(size[0], size[1])
-
-    def get(self, column: str) -> Buffer | int | str:
-        """The value of a column."""
-        match column:
-            case "encoded":
-                return self._encoded
-            case "width" | "height":
-                return self._size[column == "height"]
-            case "channels":
-                return self._channels
-            case "colorspace":
-                return "Grayscale" if self._channels < 3 else "RGB"
-            case "format":
-                return self._format
-        raise KeyError(column)
-
-
-class _Numbers:
-    """The columns of an array, or of an image's samples."""
-
-    repair = ""
-
-    def __init__(self, array: np.ndarray[Any, Any]) -> None:
-        self._array = array
-
-    def get(self, column: str) -> Any:
-        """The value of a column."""
-        match column:
-            case "values":
-                return self._array
-            case "raw":
-                return arrays.raw_bytes(self._array)
-            case "shape":
-                return self._array.shape
-            case "dtype":
-                return self._array.dtype.name
-            case "height" | "width" | "depth":
-                return arrays.plane(self._array.shape)[("height", "width", "depth").index(column)]
-        raise KeyError(column)
-
-
-def _joined(parts: list[Buffer]) -> tuple[Buffer, ...]:
-    """The same bytes in fewer pieces: short neighbours are put together."""
-    joined: list[Buffer] = []
-    short: list[Buffer] = []
-    for part in parts:
-        if len(part) <= _LONG:
-            short.append(part)
-            continue
-        joined += (b"".join(short), part)
-        short = []
-    if short:
-        joined.append(b"".join(short))
-    return tuple(joined)
-
-
-# values -> entries of an Example -------------------------------------------------------------------------------
-
-
-def _append(parts: list[Buffer], mapped: Mapped, value: Any) -> None:
-    """The entry of one feature; long values are pieces of their own, and not copied."""
-    if mapped.column == "values":
-        _append_values(parts, mapped, value)
-    elif isinstance(value, (bytes, memoryview)):
-        parts += (_split_entry(mapped.feature, b"\x0a").head(len(value)), value)
-    elif mapped.column in _FEW:
-        parts.append(_common_entry(mapped.feature, mapped.kind, value))
-    else:
-        parts.append(_entry(mapped.feature, mapped.kind, value))
-
-
-def _append_values(parts: list[Buffer], mapped: Mapped, array: np.ndarray[Any, Any]) -> None:
-    if mapped.kind == "float":
-        packed = arrays.float_bytes(array)
-        if packed:
-            parts += (_split_entry(mapped.feature, _FLOATS).head(len(packed)), packed)
-        else:
-            parts.append(encode_entry(mapped.feature, FloatList(())))
-        return
-    if array.dtype.kind == "f":
-        raise arrays.ArrayError(f"it holds {array.dtype}: its values are not int64")
-    if array.dtype.name == "uint64" and array.size and int(array.max()) >> 63:
-        raise arrays.ArrayError(f"it holds {int(array.max())}: expected at most 2**63 - 1")
-    parts.append(encode_entry(mapped.feature, Int64List(tuple(map(int, array.reshape(-1).tolist())))))
-
-
-_split_entry = functools.lru_cache(maxsize=256)(SplitEntry)
-
-
-def _entry(feature: str, kind: Kind, value: Any) -> bytes:
-    values = tuple(value) if isinstance(value, (list, tuple)) else (value,)
-    return encode_entry(feature, _feature(kind, values))
-
-
-def _feature(kind: Kind, values: tuple[Any, ...]) -> example.Feature:
-    match kind:
-        case "int64":
-            return Int64List(tuple(map(int, values)))
-        case "float":
-            return FloatList(tuple(map(float, values)))
-    return BytesList(tuple(value.encode() if isinstance(value, str) else value for value in values))
-
-
-_common_entry = functools.lru_cache(maxsize=4096)(_entry)
-"""An entry that other records have too: encoded once. Its value is hashable."""
-
+from imagenet_prep.text import listed, number_of
 
 RECIPE_VERSION = 1
 """Goes into every fingerprint: raised when the same recipe makes other bytes."""
@@ -347,28 +127,24 @@ class RecipeDataset:
 
 def make_recorder(
     file: RecipeFile,
-    is_inception: bool,
     features: tuple[Mapped, ...] | None,
     content: Content,
     labelled: Labelled,
     split: str,
+    masks: Path | None,
 ) -> Recorder:
     """The recorder of one split; ``features`` are those of a mapped record."""
     recipe = file.recipe
     check: Check = "header" if recipe.check == "header" else "decode"
     upright = content == "image" and recipe.upright
     common: Any = {"check": check, "how": recipe.reencode, "upright": upright, "loosely": "check: header in the recipe"}
-    numbers = _in_short(labelled.classes.numbers)
-    if is_inception or features is None:
+    numbers: Sequence[int] = labelled.classes.numbers
+    counted = range(numbers[0], numbers[0] + len(numbers)) if numbers else range(0)
+    numbers = counted if numbers == tuple(counted) else numbers  # in short: every task of a shard carries them
+    if features is None:
         return InceptionRecorder(numbers=None if numbers == range(1, len(numbers) + 1) else numbers, **common)
     bounds = None if recipe.min_val is None or recipe.max_val is None else (recipe.min_val, recipe.max_val)
-    return MappedRecorder(features, content, split, numbers, bounds, recipe.array, keep=recipe.keep, **common)
-
-
-def _in_short(numbers: tuple[int, ...]) -> Sequence[int]:
-    """The same numbers; where each is one more than the last, as a range: every task of a shard carries them."""
-    counted = range(numbers[0], numbers[0] + len(numbers)) if numbers else range(0)
-    return counted if numbers == tuple(counted) else numbers
+    return MappedRecorder(features, content, split, numbers, bounds, recipe.array, masks, recipe.keep, **common)
 
 
 def settings_of(
@@ -397,3 +173,103 @@ def settings_of(
     if recipe.array is not None:
         settings["array"] = recipe.array
     return settings
+
+
+# sets that grow ------------------------------------------------------------------------------------------------
+
+
+_HINT = "restore them, or make the whole set again with imagenet-prep convert --overwrite"
+
+
+def grow(made: RecipeDataset, layout: Layout, *, adds: bool) -> RecipeDataset:
+    """A data set whose splits are those with finished shards; ``adds``: with one more for the new files of each.
+
+    Without finished shards it stays as it is.
+
+    Raises:
+        InputError: a file of an earlier run is gone, or has another length or label now.
+    """
+    plan = load_plan(layout)
+    if plan is None:
+        return made
+    journal = Journal(layout.journal_path)
+    done = {name for name, info in plan.shards().items() if _is_done(journal.get(name), info)}
+    splits = [part for split in made.splits for part in _parts(split, _Earlier(plan, layout, done), adds=adds)]
+    return dataclasses.replace(made, splits=tuple(sorted(splits, key=lambda each: grown_from(each.prefix)[1])))
+
+
+def _is_done(made: ShardInfo | None, planned: ShardInfo) -> bool:
+    return made is not None and made.fingerprint == planned.fingerprint
+
+
+@dataclass(frozen=True, slots=True)
+class _Earlier:
+    """The plan of earlier runs, and its finished shards."""
+
+    plan: Plan
+    layout: Layout
+    done: set[str]
+
+    def growths(self, prefix: str) -> list[str]:
+        """The splits that belong to a split and have a finished shard: itself, then its growths."""
+        found = (name for name in self.plan.totals if grown_from(name)[0] == prefix)
+        return sorted((name for name in found if not self.done.isdisjoint(self.plan.names(name))), key=grown_from)
+
+    def files(self, name: str) -> tuple[Catalog, Column]:
+        """The files of a split as they were, and whether the shard of each is finished."""
+        found = Catalog.load(self.layout.plan_path.with_name(self.plan.rows[name]), check=True)
+        names = self.plan.names(name)
+        widths = np.diff(order.bounds(len(found), len(names)))
+        return found, np.repeat([each in self.done for each in names], widths)
+
+
+def _parts(split: SplitPlan, earlier: _Earlier, *, adds: bool) -> Iterator[SplitPlan]:
+    names = earlier.growths(split.prefix)
+    if not names:
+        yield split
+        return
+    places = {name: row for row, name in enumerate(split.catalog.names)}
+    growth = np.full(len(places), len(names), np.int16)
+    for number, name in enumerate(names):
+        growth[_rows_of(*earlier.files(name), split, places)] = number
+    parts = [np.flatnonzero(growth == number) for number in range(len(names) + 1)]
+    counts = [earlier.plan.totals[name].shards for name in names]
+    for rows, name, count in zip(parts, names, counts, strict=False):
+        yield _part(split, rows, name, count)
+    if adds and len(parts[-1]):  # shards of about the size of the first ones
+        first, new = (split.catalog.size(parts[number]) for number in (0, -1))
+        count = min(round(new * counts[0] / max(first, 1)), len(parts[-1]))
+        yield _part(split, parts[-1], grown_name(split.prefix, grown_from(names[-1])[1] + 1), max(count, 1))
+
+
+def _rows_of(then: Catalog, is_done: Column, split: SplitPlan, places: dict[str, int]) -> list[int]:
+    """The rows of the files of an earlier run; raises InputError if one in a finished shard is no longer as it was."""
+    now, names = split.catalog, list(then.names)
+    if lost := [name for name in names if name not in places]:
+        raise _changed(then, f"{_files(lost)} not in split {split.name} any more")
+    rows = [places[name] for name in names]
+    if other := _differing(names, is_done & (now.lengths[rows] != then.lengths)):
+        raise _changed(then, f"{_files(other)} of another length now")
+    if other := _differing(names, now.labels[rows] != then.labels):
+        label = int(then.labels[names.index(other[0])])
+        was = f"{then.classes.get(label, ('no class', ''))[0]} was class {label} of the list"
+        raise _changed(then, f"{_files(other)} of another label now: {was}", "write `classes` with the new ones last")
+    return rows
+
+
+def _differing(names: Sequence[str], differs: Column) -> list[str]:
+    return list(itertools.compress(names, differs.tolist()))
+
+
+def _files(names: Sequence[str]) -> str:
+    return f"{number_of(len(names), 'file is', 'files are')} ({listed(names)})"
+
+
+def _changed(then: Catalog, how: str, hint: str = _HINT) -> InputError:
+    what = f"{then.split} can't grow: of its files, {how}"
+    return InputError(what, "expected the files of earlier runs unchanged: only new ones are added", hint)
+
+
+def _part(split: SplitPlan, rows: Column, name: str, shards: int) -> SplitPlan:
+    catalog = dataclasses.replace(split.catalog.picked(rows), split=name)
+    return dataclasses.replace(split, prefix=name, catalog=catalog, shards=shards)

@@ -168,9 +168,9 @@ class RecipeSet(Dataset):
         splits: Collection[str] = (),
     ) -> PlannedSet:
         """List its files, and cut every split into plans; with ``splits``, the recipe must be the recorded one."""
-        from imagenet_prep.recipes.growing import grow
         from imagenet_prep.recipes.inputs import data_root, is_root_named
         from imagenet_prep.recipes.loading import load, read
+        from imagenet_prep.recipes.recipe_dataset import grow
 
         assert self.path is not None
         file, root = self.file or read(self.path), layout.raw or self.root

@@ -89,11 +89,6 @@ def source_keys() -> list[str]:
     return [name for name in Source.__struct_fields__ if name not in ("tar_folders", "class_folder", "label")]
 
 
-def source_key(source: Source) -> str:
-    """The one kind of source that a recipe names."""
-    return next(name for name in source_keys() if getattr(source, name) is not None)
-
-
 def _one_of(file: RecipeFile, keys: tuple[str, ...], what: str) -> None:
     given = [key for key in keys if getattr(file.recipe, key) is not None]
     if len(given) > 1:

@@ -17,6 +17,7 @@ from imagenet_prep.images import arrays as npy
 from imagenet_prep.images import ending_of
 from imagenet_prep.model import Engine
 from imagenet_prep.recipes.labels_file import LABELS, LabelTable
+from imagenet_prep.recipes.splits import split_name
 from imagenet_prep.sources import array_files
 from imagenet_prep.sources.array_files import ArrayFile, StoredArray
 from imagenet_prep.sources.catalog import Catalog, CatalogBuilder, refuse_twice
@@ -31,10 +32,6 @@ from imagenet_prep.tfrecord.example import BytesList, ExampleError, Feature, par
 from imagenet_prep.tfrecord.framing import FramingError, iter_records
 
 _INT = re.compile(r"-?(0|[1-9]\d*)")
-_SPLITS = {
-    **{"train": "train", "training": "train", "validation": "validation", "valid": "validation", "val": "validation"},
-    **{"dev": "validation", "test": "test", "testing": "test", "t10k": "test"},
-}
 _LABELS = ("cls", *LABELS, "labels", "classes", "target", "y", "image/class/label", "fine_label", "fine_labels")
 """Usual names of labels, the likeliest first."""
 
@@ -154,8 +151,8 @@ def _label_of(parts: Sequence[Samples]) -> tuple[str | None, list[str], InputErr
 
 def split_of(name: str) -> str:
     """The split that the words of a name, or of its folders, stand for; "" if none does."""
-    words = (each if each in _SPLITS else each.rstrip("0123456789") for each in re.split(r"[^a-z0-9]+", name.lower()))
-    return next((_SPLITS[word] for word in words if word in _SPLITS), "")
+    words = (word for word in re.split(r"[^a-z0-9]+", name.lower()) if not word.startswith("eval"))
+    return next((split for word in words if (split := "test" if word == "t10k" else split_name(word))), "")
 
 
 def _usual(columns: Iterable[str]) -> str | None:

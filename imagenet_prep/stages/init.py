@@ -356,7 +356,7 @@ def init(
         save_bytes(target, text.encode())
     own = _classes(proposal)
     labels = labels_in_words(own.names, own.numbers) if proposal.classes else ""
-    passed = choice.description.passed
+    passed = choice.passed
     warnings = _check_recipe(proposal, target, engine, is_divided=len(_sizes(proposal, _where(folder, target))) > 1)
     found, classes = describe(proposal), proposal.classes or {}
     return InitSummary(target, text, found, choice.name, choice.evidence, classes, labels, passed, warnings)

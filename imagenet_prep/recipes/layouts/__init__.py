@@ -47,9 +47,8 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """The text of what a layout takes and leaves out: ``lost`` would be missed, ``passed`` would not."""
+    """The files that a layout leaves out, as text: ``lost`` would be missed, ``passed`` would not."""
 
-    taken: str
     lost: tuple[InputError, ...]
     passed: tuple[str, ...]
 
@@ -105,11 +104,11 @@ class FolderLayout(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The layout chosen for a folder, with its evidence and notes."""
+    """The layout chosen for a folder, its evidence, and the notes on files that it leaves out."""
 
     name: str
     evidence: tuple[str, ...]
-    description: Description
+    passed: tuple[str, ...]
     proposal: Proposal
 
 
@@ -161,8 +160,7 @@ def choose_layout(inspection: Inspection, wanted: str | None = None) -> Choice:
         f"{each.what.removeprefix(f'{inspection.folder}/')} (left out, as --as {name} says)"
         for each in description.lost
     )
-    description = Description(description.taken, (), (*left, *description.passed))
-    return Choice(name, reading.evidence, description, layouts[name].recipe(inspection, reading))
+    return Choice(name, reading.evidence, (*left, *description.passed), layouts[name].recipe(inspection, reading))
 
 
 def _nothing(inspection: Inspection) -> InputError:
@@ -193,7 +191,6 @@ def as_command(inspection: Inspection, name: str) -> str:
 
 def describe_rest(
     inspection: Inspection,
-    taken: str,
     *,
     alone: Sequence[str] = (),
     is_labelled: bool = True,
@@ -216,26 +213,21 @@ def describe_rest(
             lost.append(refusal.error)
         else:
             passed.append(f"{refusal.error.what.removeprefix(f'{inspection.folder}/')}; {refusal.error.hint}")
-    for found in inspection.labels:
-        if table is None or found.where != table.where:
-            passed.append(_unused(inspection, found, table))
-    lost += _unread_annotations(inspection, used or ())
+    others = [each for each in inspection.labels if table is None or each.where != table.where]
+    passed += [_unused(inspection, each, table) for each in others]
+    for tool, several in inspection.annotations.items():
+        if set(several).isdisjoint(used or ()):
+            lost.append(_fault(inspection, "annotations", several, tool))
     passed += _beside(inspection, used or ())
     known = {*(used or ()), *alone}
     for kind, several in inspection.others.items():
         names = [name for name in several if name not in known]
         told = kind == "names images" or (kind in ("data", "text names images") and not is_labelled)
         if names and (kind in ("packed", "strange") or (told and used is None)):
-            lost.append(_OTHERS[kind](inspection, names))
+            lost.append(_fault(inspection, kind, names))
         elif names:
             passed += _by_ending(names, "array" if inspection.content == "array" else "image")
-    return Description(taken, tuple(lost), (*passed, *_apart(inspection)))
-
-
-def _unread_annotations(inspection: Inspection, used: Collection[str]) -> list[InputError]:
-    """The annotations of tools none of whose files are used."""
-    several = inspection.annotations.items()
-    return [_annotated(inspection, tool, names) for tool, names in several if not set(names) & set(used)]
+    return Description(tuple(lost), (*passed, *_apart(inspection)))
 
 
 def _beside(inspection: Inspection, used: Collection[str]) -> list[str]:
@@ -256,33 +248,28 @@ def strange(where: object, names: Sequence[str], content: Content | None, fit: i
     return InputError(f"{what}: {listed(names)}", "expected images or arrays: records hold one of them", hint)
 
 
-def _strange(inspection: Inspection, names: Sequence[str]) -> InputError:
-    return strange(inspection.folder, names, inspection.content, len(inspection.items))
+_TO_CSV = "write {} labels to a CSV with the columns filename and label, and name it in `labels`"
+_FAULTS = {
+    "packed": (" holds {count} that would not be read: {names}", "expected folders and plain tars"),
+    "names images": (
+        ": {names} names at least half of the images, in a form that is not known",
+        "expected CSV, TSV, JSON lines, path:label or path label",
+    ),
+    "data": (": {names} may label the images, and names none of them", "expected the names of the files"),
+    "annotations": (" has {tool} annotations: {names}", "they are not read"),
+}
 
 
-def _packed(inspection: Inspection, names: Sequence[str]) -> InputError:
-    what = f"{inspection.folder} holds {counted(names)} that would not be read: {listed(names)}"
-    return InputError(what, "expected folders and plain tars", "unpack them, or move them away")
-
-
-def _naming(inspection: Inspection, names: Sequence[str]) -> InputError:
-    what = f"{inspection.folder}: {listed(names)} names at least half of the images, in a form that is not known"
-    hint = "write the labels to a CSV with the columns filename and label, and name it in `labels`"
-    return InputError(what, "expected CSV, TSV, JSON lines, path:label or path label", hint)
-
-
-def _data(inspection: Inspection, names: Sequence[str]) -> InputError:
-    what = f"{inspection.folder}: {listed(names)} may label the images, and names none of them"
-    hint = "write the labels to a CSV with the columns filename and label, and name it in `labels`"
-    return InputError(what, "expected the names of the files", hint)
-
-
-_OTHERS = {"packed": _packed, "strange": _strange, "names images": _naming, "text names images": _naming, "data": _data}
-
-
-def _annotated(inspection: Inspection, tool: str, names: Sequence[str]) -> InputError:
-    hint = "write their labels to a CSV with the columns filename and label, and name it in `labels`"
-    return InputError(f"{inspection.folder} has {tool} annotations: {listed(names)}", "they are not read", hint)
+def _fault(inspection: Inspection, kind: str, names: Sequence[str], tool: str = "") -> InputError:
+    """The fault of files that a layout would lose."""
+    if kind == "strange":
+        return strange(inspection.folder, names, inspection.content, len(inspection.items))
+    what, expected = _FAULTS[kind.removeprefix("text ")]
+    what = what.format(count=counted(names), names=listed(names), tool=tool)
+    hint = _TO_CSV.format("their" if kind == "annotations" else "the")
+    return InputError(
+        f"{inspection.folder}{what}", expected, "unpack them, or move them away" if kind == "packed" else hint
+    )
 
 
 def _unused(inspection: Inspection, found: LabelsFile, table: LabelsFile | None) -> str:

@@ -22,9 +22,8 @@ from imagenet_prep.recipes.layouts import (
     Reading,
     describe_rest,
 )
-from imagenet_prep.recipes.layouts.class_folders import shape_of
-from imagenet_prep.recipes.splits import is_image_folder, is_mask_folder, misread, split_name, stem_of, unmasked
-from imagenet_prep.sources.names import Names
+from imagenet_prep.recipes.layouts.class_folders import Shape, shape_of
+from imagenet_prep.recipes.splits import is_image_folder, is_mask_folder, split_name, stem_of, unmasked
 from imagenet_prep.text import listed, number_of
 
 CHOICES = {"boxes": {"missing": "ignore", "unannotated": "skip"}, "mask": {"missing": "ignore", "unmasked": "skip"}}
@@ -96,7 +95,7 @@ def describe_annotations(inspection: Inspection, reading: Reading) -> Descriptio
     """The images and annotations without a counterpart are lost; other masks and lists are passed."""
     folder: AnnotatedFolder = reading.value
     used = folder.used or [name for names in inspection.annotations.values() for name in names]
-    rest = describe_rest(inspection, reading.meaning, used=[*used, *(path for path, _ in folder.lists.values())])
+    rest = describe_rest(inspection, used=[*used, *(path for path, _ in folder.lists.values())])
     lost, passed = list(rest.lost), list(rest.passed)
     bare, missing = folder.found.unmatched
     if folder.lists and (others := sorted(set(folder.names).difference(*_in_lists(folder), bare))):
@@ -113,7 +112,7 @@ def describe_annotations(inspection: Inspection, reading: Reading) -> Descriptio
         where = sorted({name.rpartition("/")[0] for name in folder.others})
         hint = f"mask: {{folder: {inspection.folder.resolve().name}/{where[0]}, unmasked: skip}} in a recipe takes them"
         passed.append(f"{number_of(len(folder.others), 'mask')} in {listed(where)}: {hint}")
-    return Description(rest.taken, tuple(lost), (*passed, *folder.found.unread))
+    return Description(tuple(lost), (*passed, *folder.found.unread))
 
 
 def propose_annotations(inspection: Inspection, reading: Reading) -> Proposal:
@@ -164,10 +163,8 @@ def mask_folder(name: str) -> str:
 
 def _has_classes(names: Sequence[str]) -> bool:
     """Whether the folders of images may be classes."""
-    shape = shape_of(names)
-    classes = {name: files for name, files in shape.files.items() if not is_image_folder(name)}
-    every = Names.take(f"{name}/{each}" for name, files in classes.items() for each in files)
-    return len(classes) > 1 and not misread(classes, every)
+    classes = {name: files for name, files in shape_of(names).files.items() if not is_image_folder(name)}
+    return Shape("", classes, {}).has_classes
 
 
 def _mixed(inspection: Inspection, names: Sequence[str], masks: Sequence[str]) -> tuple[InputError, ...]:

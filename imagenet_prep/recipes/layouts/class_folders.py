@@ -20,7 +20,7 @@ from imagenet_prep.recipes.layouts import (
     as_command,
     describe_rest,
 )
-from imagenet_prep.recipes.splits import is_image_folder, misread, mixed_masks, nested, split_folders
+from imagenet_prep.recipes.splits import Misread, is_image_folder, misread, mixed_masks, nested, split_folders
 from imagenet_prep.sources.names import Names
 from imagenet_prep.text import listed, number_of
 
@@ -44,6 +44,16 @@ class Shape:
         """How many files each class has, in the order of their labels."""
         return {name: len(self.files[name]) for name in class_order(self.files)}
 
+    @property
+    def misread(self) -> Misread | None:
+        """The reason why the folders are no classes, if there is one."""
+        return misread(self.files, Names.take(f"{name}/{each}" for name, files in self.files.items() for each in files))
+
+    @property
+    def has_classes(self) -> bool:
+        """Whether the folders may be classes."""
+        return (len(self.files) > 1 or bool(self.splits)) and not self.misread
+
 
 def recognise(inspection: Inspection) -> Reading | None:
     """Files in folders; one folder alone may be a class or not."""
@@ -63,7 +73,7 @@ def recognise(inspection: Inspection) -> Reading | None:
 
 def describe(inspection: Inspection, reading: Reading) -> Description:
     """All files in class folders."""
-    return describe_rest(inspection, reading.meaning)
+    return describe_rest(inspection)
 
 
 def recipe(inspection: Inspection, reading: Reading) -> Proposal:
@@ -114,8 +124,7 @@ def _lead(names: Sequence[str]) -> str:
 def faults_of(where: object, shape: Shape, name: str, ways: str) -> list[InputError]:
     """The files that would be misread or lost if folders became classes; ``ways`` to take folders within classes."""
     found = []
-    wrong = misread(shape.files, Names.take(f"{name}/{each}" for name, files in shape.files.items() for each in files))
-    if wrong is not None:
+    if (wrong := shape.misread) is not None:
         hint = f"a recipe can say: {wrong.choice}"
         found.append(InputError(f"{where}: {wrong.what}", "expected a folder a class", hint))
     inner = nested(shape.files)
@@ -189,7 +198,7 @@ def _recognise_unlabelled(inspection: Inspection) -> Reading | None:
 
 def _describe_unlabelled(inspection: Inspection, reading: Reading) -> Description:
     """All files."""
-    return describe_rest(inspection, reading.meaning, is_labelled=False)
+    return describe_rest(inspection, is_labelled=False)
 
 
 def _propose_unlabelled(inspection: Inspection, reading: Reading) -> Proposal:

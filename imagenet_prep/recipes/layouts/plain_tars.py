@@ -61,9 +61,7 @@ def recognise(inspection: Inspection) -> Reading | None:
 
 def describe(inspection: Inspection, reading: Reading) -> Description:
     """All files in the tars."""
-    rest = describe_rest(
-        inspection, reading.meaning, alone=list(inspection.archives), is_labelled=bool(reading.value.files)
-    )
+    rest = describe_rest(inspection, alone=list(inspection.archives), is_labelled=bool(reading.value.files))
     return add_members(inspection, rest)
 
 
@@ -143,7 +141,7 @@ def add_members(inspection: Inspection, rest: Description) -> Description:
         )
     plain = [name for name in others if name not in set(data)]
     noted = [f"{counted(plain)} in tars: no image ({listed(plain)})"] if plain else []
-    return Description(rest.taken, tuple(lost), (*rest.passed, *noted))
+    return Description(tuple(lost), (*rest.passed, *noted))
 
 
 def _others(archives: Mapping[str, Catalog], content: Content) -> list[str]:
@@ -177,7 +175,7 @@ def _recognise_class_tars(inspection: Inspection) -> Reading | None:
 
 def _describe_class_tars(inspection: Inspection, reading: Reading) -> Description:
     """All files in the tars."""
-    return add_members(inspection, describe_rest(inspection, reading.meaning, alone=list(inspection.archives)))
+    return add_members(inspection, describe_rest(inspection, alone=list(inspection.archives)))
 
 
 def _propose_class_tars(inspection: Inspection, reading: Reading) -> Proposal:

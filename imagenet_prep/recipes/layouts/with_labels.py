@@ -28,8 +28,7 @@ from imagenet_prep.recipes.layouts import (
     describe_rest,
 )
 from imagenet_prep.recipes.layouts.class_folders import shape_of
-from imagenet_prep.recipes.splits import misread, top_splits
-from imagenet_prep.sources.names import Names
+from imagenet_prep.recipes.splits import top_splits
 from imagenet_prep.text import listed
 
 
@@ -38,7 +37,7 @@ def recognise(inspection: Inspection) -> Reading | None:
     several = sorted(inspection.labels, key=lambda found: not found.has_labels)
     if not several:
         half = [_with_choice(inspection, refusal) for refusal in inspection.refusals if refusal.is_most]
-        certainty = ONLY_IF_ASKED if _has_classes(inspection) else CERTAIN
+        certainty = ONLY_IF_ASKED if shape_of(inspection.items).has_classes else CERTAIN
         return Reading(certainty, (), "a labels file", tuple(half)) if half else None
     table = several[0]
     evidence = (_evidence(inspection, table), *_classless(inspection, table))
@@ -71,7 +70,7 @@ def _recognise_several(inspection: Inspection) -> Reading | None:
 
 def describe(inspection: Inspection, reading: Reading) -> Description:
     """All files that it names."""
-    return describe_rest(inspection, reading.meaning, table=reading.value)
+    return describe_rest(inspection, table=reading.value)
 
 
 def recipe(inspection: Inspection, reading: Reading) -> Proposal:
@@ -106,19 +105,13 @@ def _classless(inspection: Inspection, table: LabelsFile) -> list[str]:
     return [f"no class: {which}; if {columns[0]} is the class: labels: {{{said}}}"]
 
 
-def _has_classes(inspection: Inspection) -> bool:
-    shape = shape_of(inspection.items)
-    in_folders = (f"{name}/{each}" for name, files in shape.files.items() for each in files)
-    return (len(shape.files) > 1 or bool(shape.splits)) and not misread(shape.files, Names.take(in_folders))
-
-
 def _certainty(inspection: Inspection, table: LabelsFile) -> int:
     """A table without labels is no rival of class folders; one with labels is, if they are others."""
-    if not _has_classes(inspection):
+    shape = shape_of(inspection.items)
+    if not shape.has_classes:
         return CERTAIN
     if not table.has_labels:
         return POSSIBLE
-    shape = shape_of(inspection.items)
     folders = {}
     for row, label in zip(table.rows, table.labels or (), strict=True):
         name = inspection.items[row].removeprefix(shape.lead)

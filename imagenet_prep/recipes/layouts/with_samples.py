@@ -78,9 +78,9 @@ class SampleLayout:
     def describe(self, inspection: Inspection, reading: Reading) -> Description:
         """All files of this kind."""
         names = [name for several in reading.value[0].values() for name in several] if reading.value else []
-        rest = describe_rest(inspection, reading.meaning, alone=names)
+        rest = describe_rest(inspection, alone=names)
         passed = [*reading.value[1].passed, *_no_class(reading.value[1])] if reading.value else []
-        return Description(rest.taken, rest.lost, (*rest.passed, *passed))
+        return Description(rest.lost, (*rest.passed, *passed))
 
     def recipe(self, inspection: Inspection, reading: Reading) -> Proposal:
         """A source of this kind."""
