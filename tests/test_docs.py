@@ -53,6 +53,7 @@ def options_of(command: str) -> set[str]:
 
 EVERY_OPTION = {option for command in cli.commands for option in options_of(command)} | {
     "--help",
+    "--help-all",
     "--version",
 }
 

@@ -23,6 +23,7 @@ from running import error_lines, prep
 import imagenet_prep
 from imagenet_prep.cli import COMMANDS
 from imagenet_prep.cli.commands import cli
+from imagenet_prep.cli.options import LongCommand
 from imagenet_prep.ilsvrc2012.raw_data import own_images
 from imagenet_prep.storage.layout import Layout
 
@@ -47,10 +48,13 @@ def test_help_has_every_command_on_a_line() -> None:
 @pytest.mark.parametrize("command", sorted(cli.commands))
 def test_help_of_a_command_has_every_option_once(command: str) -> None:
     """Each option begins one line; no argument is listed as one."""
-    text = prep(command, "--help").stdout
+    is_long = isinstance(cli.commands[command], LongCommand)
+    text = prep(command, "--help-all" if is_long else "--help").stdout
     assert "INTEGER" not in text
     assert len(cli.commands[command].params) <= 21, "20 options and DATA_DIR"
     assert f"Examples:\n  imagenet-prep {command} " in text
+    if is_long:
+        assert prep(command, "-h").stdout.count("\n  -") == 12 + len(("--help-all", "--help"))
     for each in cli.commands[command].params:
         found = re.findall(rf"^  (?:-\w, )?{each.opts[0]}\b", text, re.MULTILINE)
         assert len(found) == isinstance(each, click.Option), each.opts

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -21,7 +23,7 @@ from imagenet_prep.registry import ILSVRC2012
 from imagenet_prep.stages.convert import convert
 from imagenet_prep.stages.status import status
 from imagenet_prep.stages.verify import verify
-from imagenet_prep.state.manifest import load_manifest
+from imagenet_prep.state.manifest import SplitTotals, load_manifest
 from imagenet_prep.storage.layout import Layout
 
 
@@ -140,6 +142,48 @@ def test_no_digit_and_no_letter_of_a_manifest_can_change(tmp_path: Path) -> None
     assert tried > 200
     layout.manifest_path.write_bytes(content)
     assert verify(layout, ENGINE).problems == ()
+
+
+Head = dict[str, dict[str, dict[str, int]]]
+
+FORGED: dict[str, tuple[str, Callable[[Head], object]]] = {
+    "no-sources": ("sources", lambda head: head["sources"].clear()),
+    "another-source": ("sources", lambda head: head["sources"]["train"].update(images=99)),
+    "one-more-expected": ("expect", lambda head: head["totals"]["train"].update(expected=1_281_168)),
+    "one-class-more": ("classes of train", lambda head: head["totals"]["train"].update(classes=99)),
+    "another-seed": ("seed|order", lambda head: head["settings"].update(seed=1, order={})),
+}
+
+
+@of_either
+@pytest.mark.parametrize("has_plan", [True, False])
+@pytest.mark.parametrize("name", FORGED)
+def test_a_forged_manifest_with_the_right_crc(layout: Layout, name: str, has_plan: bool) -> None:
+    """Sources, expected totals and settings are compared with the plan, the shards, and what was published."""
+    manifest = load_manifest(layout.manifest_path)
+    assert manifest is not None
+    head = json.loads(json.dumps(manifest._head()))
+    split = next(iter(head["totals"]))
+    words, forge = FORGED[name]
+    named = {part: {"train": head[part][split]} for part in ("sources", "totals")}
+    forge({**head, **named} if name != "no-sources" else head)
+    totals = {each: SplitTotals(**values) for each, values in head["totals"].items()}
+    forged = dataclasses.replace(manifest, sources=head["sources"], totals=totals, settings=head["settings"])
+    forged.save(layout.manifest_path)
+    if not has_plan:
+        layout.plan_path.unlink()
+        if name in ("another-seed", "one-class-more"):
+            return  # nothing but the plan tells the one, nothing but the shards the other
+    try:
+        problems = verify(layout, ENGINE).problems
+        said = ", ".join(each.detail for each in problems if each.kind is ProblemKind.BAD_MANIFEST)
+    except InputError as error:
+        said = error.what
+    assert re.search(words, said)
+    if has_plan:
+        with pytest.raises(InputError, match=r"manifest\.json") as caught:
+            verify_and_repair(layout, ENGINE)
+        assert "differ" in str(caught.value)
 
 
 # what is not ---------------------------------------------------------------------------------------------------

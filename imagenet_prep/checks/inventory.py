@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from imagenet_prep.checks.dataset import Dataset
+from imagenet_prep.checks.dataset import Dataset, Published
 from imagenet_prep.checks.examiner import LIMIT
 from imagenet_prep.checks.shard_check import REMEDY_FOREIGN, ShardReport, remedy_own
 from imagenet_prep.datasets import order
@@ -165,6 +165,24 @@ def plan_fault(layout: Layout, manifest: Manifest) -> str:
     if not differences:
         return ""
     return f"the set has other settings or images than {layout.plan_path}: these differ: {', '.join(differences)}"
+
+
+def check_sources(manifest: Manifest, published: Mapping[str, Published] | None) -> Iterator[Problem]:
+    """A problem for each split whose sources, or expected images, are not those of its shards or the published ones."""
+    made_from: Counter[str] = Counter()
+    for name, info in manifest.shards.items():
+        made_from[split_of(name)] += info.records + len(info.set_aside)
+    for split, totals in manifest.totals.items():
+        source = manifest.sources.get(split)
+        found = source.get("images") if isinstance(source, dict) else None
+        expected = published[split].images if published else made_from[split]
+        for said, number, right in (
+            ("sources have", found, made_from[split]),
+            ("totals expect", totals.expected, expected),
+        ):
+            if number != right:
+                detail = f"its {said} {number or 0:,} {split} images, and not {right:,}"
+                yield Problem(ProblemKind.BAD_MANIFEST, "manifest.json", detail, REMEDY_SETTINGS)
 
 
 # names and sizes -----------------------------------------------------------------------------------------------

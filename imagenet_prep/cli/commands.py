@@ -48,7 +48,7 @@ cli.command_class = o.Command
 """All commands by name."""
 
 
-@cli.command()
+@cli.command(cls=o.LongCommand)
 @o.places
 @o.fetching
 @click.option("--extract", is_flag=True, help="Also make image folders (train/, validation/).")
@@ -215,7 +215,7 @@ def init(folder: Path | None, output: Path | None, as_layout: str | None, quiet:
     printing.print_init(summary, quiet)
 
 
-@cli.command()
+@cli.command(cls=o.LongCommand)
 @o.places
 @click.option("--config", "-c", type=o.existing_file, help="A recipe for another data set; init FOLDER proposes one.")
 @o.settings_for("convert")

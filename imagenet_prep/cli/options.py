@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args, get_origin
 import click
 from msgspec import Meta
 
+from imagenet_prep.cli.terminal import say
 from imagenet_prep.datasets.declarations import Setting, settings_of
 from imagenet_prep.errors import UsageError
 from imagenet_prep.ilsvrc2012 import facts
@@ -67,6 +68,39 @@ class Command(click.Command):
         if examples:
             with formatter.section("Examples"):
                 formatter.write_text(f"\b\n{examples}")
+
+
+class LongCommand(Command):
+    """A command whose help shows the common options; --help-all shows all of them."""
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """All its options, and --help-all."""
+        return [*super().get_params(ctx)[:-1], _help_all, self.get_help_option(ctx) or _help_all]
+
+
+class _Rare(click.Option):
+    """An option of a LongCommand that only --help-all shows."""
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        is_shown = ctx.meta.get("help-all") or not isinstance(ctx.command, LongCommand)
+        return super().get_help_record(ctx) if is_shown else None
+
+
+def _show_all(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+    if value:
+        ctx.meta["help-all"] = True
+        say(*ctx.get_help().split("\n"))
+        ctx.exit()
+
+
+_help_all = click.Option(
+    ["--help-all"],
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_show_all,
+    help="Show all options.",
+)
 
 
 class Number(click.IntRange):
@@ -168,10 +202,11 @@ def settings_for(command: str) -> Callable[[F], F]:
     """The options of all settings that a command has one for, and ``--set`` for the other settings."""
     own = [each for each in settings_of(ConvertOptions) if command in each.options]
     others = ", ".join(each.name for each in settings_of(ConvertOptions) if command not in each.options)
-    options = [click.option(_flag(each), **_as_click(each)) for each in own]
+    options = [click.option(_flag(each), cls=_Rare if each.is_rare else None, **_as_click(each)) for each in own]
     rest = click.option(
         "--set",
         "texts",
+        cls=_Rare,
         metavar="NAME=VALUE",
         multiple=True,
         help=f"Change another setting: {others}.",
@@ -322,10 +357,11 @@ raw = click.option(
 )
 output = click.option("--output", type=_folder, help="Write the shards here.  [default: DATA_DIR]")
 dry_run = click.option("--dry-run", is_flag=True, help="Print the disk space that every step requires; do nothing.")
-quiet = click.option("--quiet", "-q", is_flag=True, help="Show no progress and no notes.")
+quiet = click.option("--quiet", "-q", cls=_Rare, is_flag=True, help="Show no progress and no notes.")
 workers = click.option("--workers", type=Number(min=1), help="Worker processes.  [default: one per available CPU]")
 engine = click.option(
     "--engine",
+    cls=_Rare,
     type=click.Choice(["processes", "ray"]),
     default="processes",
     show_default=True,
@@ -360,12 +396,13 @@ fetching = _all_of(
     click.option("--base-url", metavar="URL", help="Another address for the source, such as a mirror."),
     click.option(
         "--connections",
+        cls=_Rare,
         type=Number(1, 16),
         default=4,
         show_default=True,
         help="Connections per archive.",
     ),
-    click.option("--no-digest", is_flag=True, help="Trust the server for size and content."),
+    click.option("--no-digest", cls=_Rare, is_flag=True, help="Trust the server for size and content."),
 )
 only = click.option(
     "--only",

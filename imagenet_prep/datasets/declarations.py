@@ -33,6 +33,7 @@ def about(
     decides: Literal["", "records", "set"] = "",
     options: tuple[str, ...] = (),
     only_images: bool = False,
+    is_rare: bool = False,
 ) -> Meta:
     """The metadata of a setting.
 
@@ -41,8 +42,9 @@ def about(
         decides: whether it decides the bytes of each record, or only of the set, by their order. Both are recorded.
         options: the commands with an option for it; any other accepts it as ``--set``.
         only_images: whether it is about image files: a recipe of arrays can't have it.
+        is_rare: whether only --help-all shows its option.
     """
-    extra = {"decides": decides, "options": options, "only_images": only_images}
+    extra = {"decides": decides, "options": options, "only_images": only_images, "is_rare": is_rare}
     return Meta(description=words, extra=extra)
 
 
@@ -58,6 +60,7 @@ class CommonSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
             "Check headers, or decode every image; auto: decode, unless the archive's published MD5 was verified.",
             options=("convert",),
             only_images=True,
+            is_rare=True,
         ),
     ] = "auto"
     resize: Annotated[
@@ -71,7 +74,9 @@ class CommonSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     ] = None
     quality: Annotated[
         Annotated[int, Meta(ge=1, le=100)] | None,
-        about("Encode every image again, as a JPEG of this quality.", options=("convert",), only_images=True),
+        about(
+            "Encode every image again, as a JPEG of this quality.", options=("convert",), only_images=True, is_rare=True
+        ),
     ] = None
     skip_bad: Annotated[
         bool, about("Leave out unusable images; the exit status is then 3.", options=("run", "convert"))
@@ -117,13 +122,14 @@ class MakingOptions(CommonSettings, frozen=True, kw_only=True, forbid_unknown_fi
     """The settings of any data set's shards, and those of a single call."""
 
     overwrite: Annotated[
-        bool, about("Make shards again that were made with other settings.", options=("run", "convert"))
+        bool, about("Make shards again that were made with other settings.", options=("run", "convert"), is_rare=True)
     ] = False
     consume: Annotated[
         bool,
         about(
             "Need half the disk space: raw data gives its space to the shards, and is deleted.",
             options=("run", "convert"),
+            is_rare=True,
         ),
     ] = False
 
@@ -139,6 +145,7 @@ class Setting:
     decides: str
     options: tuple[str, ...]
     only_images: bool
+    is_rare: bool
 
     def as_option(self, value: Any) -> tuple[str, Any]:
         """A value as an option of convert: one of its own, or ``--set``."""

@@ -50,6 +50,7 @@ class ConvertOptions(MakingOptions, frozen=True, kw_only=True, forbid_unknown_fi
         about(
             "Count labels from 0 or 1, in the order of sorted wnids. Default: official labels.",
             options=_BOTH,
+            is_rare=True,
         ),
     ] = None
     train_shards: Annotated[Shards, about("Shards of train images.", options=_BOTH)] = facts.SHARDS[facts.TRAIN]

@@ -15,6 +15,7 @@ from imagenet_prep.checks.inventory import (
     Inventory,
     check_names,
     check_sizes,
+    check_sources,
     fingerprint,
     group,
     sound_manifest,
@@ -62,6 +63,7 @@ def verify(
     dataset = known_set(layout, manifest)
     inventory = take_inventory(layout, dataset, manifest)
     inventory = _restricted(inventory, share) if share else inventory
+    problems += check_sources(manifest, dataset.published) if manifest else ()
     problems += check_names(inventory, layout)
     is_part = dataset.is_part or (manifest is None and allow_incomplete)
     notes = list(_notes(layout, dataset, inventory, share, is_part))
