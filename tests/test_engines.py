@@ -550,7 +550,7 @@ def test_threads_drop_what_has_not_begun() -> None:
 
 
 def test_no_descriptor_is_left_open() -> None:
-    """Ten pools, closed early or not, leave as many open files as there were."""
+    """Ten pools, closed early or not, leave no more open files than there were."""
     list(ProcessEngine(2).map(_square, range(3)))
     before = len(os.listdir("/proc/self/fd"))
     for _ in range(5):
@@ -558,7 +558,7 @@ def test_no_descriptor_is_left_open() -> None:
         outcomes = ProcessEngine(2).map(_square, range(5))
         next(outcomes)
         outcomes.close()  # type: ignore[attr-defined]
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert len(os.listdir("/proc/self/fd")) <= before
 
 
 @pytest.fixture
