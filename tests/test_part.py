@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-import tempfile
 from importlib import resources
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.ilsvrc2012 import facts
@@ -95,25 +92,6 @@ def test_a_fault_is_told_with_its_line(tmp_path: Path, content: bytes, said: str
     assert said in caught.value.what
     assert str(path) in caught.value.what
     assert len(str(caught.value)) < 600
-
-
-@given(st.lists(st.sampled_from([*facts.synsets()[::99], "", "#", "x", "n1", "\r", "\u2028"]) | st.text(max_size=12)))
-def test_any_lines_are_classes_or_refused(lines: list[str]) -> None:
-    """Whatever stands in a file: each line is a class, is passed over, or is named by its number."""
-    text = "\n".join(lines).encode("utf-8", "surrogatepass")
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "mine.txt"
-        path.write_bytes(text)
-        try:
-            found = find_part(str(path), 0).labels
-        except UsageError as error:
-            said, found = error.what, {}
-    if found:
-        assert list(found.values()) == list(range(len(found)))
-        assert all(wnid in text.decode() for wnid in found)
-        assert len(found) == sum(bool(line.partition("#")[0].split()) for line in text.decode().split("\n"))
-    else:
-        assert "names no class" in said or ", line " in said
 
 
 def test_neither_list_nor_file_is_refused(tmp_path: Path) -> None:

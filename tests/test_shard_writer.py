@@ -6,8 +6,6 @@ import contextlib
 import errno
 import os
 import re
-import resource
-import signal
 import subprocess
 import sys
 import time
@@ -85,17 +83,9 @@ def test_a_shard_has_at_most_its_size(tmp_path: Path) -> None:
 def test_a_record_that_is_larger_than_a_shard_has_one_of_its_own(tmp_path: Path) -> None:
     """No record is refused for the size of shards, and none before or after it shares its own."""
     with ShardWriter(tmp_path / "movies", shard_size=200) as shards:
-        for n, length in enumerate((10, 10, 1000, 10)):
+        for n, length in enumerate((1000, 10, 10, 1000, 10)):
             shards.write({"n": n, "text": bytes(length)})
-    assert [numbers(path) for path in shards.paths] == [[0, 1], [2], [3]]
-
-
-def test_a_first_record_that_is_larger_than_a_shard_leaves_none_empty(tmp_path: Path) -> None:
-    """No empty shard stands before it."""
-    with ShardWriter(tmp_path / "movies", shard_size=200) as shards:
-        for n, length in enumerate((1000, 10)):
-            shards.write({"n": n, "text": bytes(length)})
-    assert [numbers(path) for path in shards.paths] == [[0], [1]]
+    assert [numbers(path) for path in shards.paths] == [[0], [1, 2], [3], [4]]
 
 
 def test_what_a_killed_writer_left_is_no_beginning(tmp_path: Path) -> None:
@@ -111,35 +101,10 @@ def test_what_a_killed_writer_left_is_no_beginning(tmp_path: Path) -> None:
     assert numbers(tmp_path / "one") == [5]
 
 
-def test_what_a_killed_writer_left_takes_no_space(tmp_path: Path) -> None:
-    """It is gone before the next set is written, not after."""
-    folder = tmp_path / ".movies.writing"
-    folder.mkdir()
-    (folder / "7").write_bytes(b"half a record")
-    with ShardWriter(tmp_path / "movies", shards=1):
-        assert os.listdir(folder) == ["lock"]
-
-
-def test_no_record_makes_one_empty_shard(tmp_path: Path) -> None:
-    """By size too there is a file, so that a pattern finds something."""
-    shards = write_set(tmp_path / "movies", 0, shard_size="1MB")
-    assert [path.name for path in shards.paths] == ["movies-00000-of-00001"]
-    assert numbers(shards.paths[0]) == []
-
-
-def test_sizes_are_before_compression(tmp_path: Path) -> None:
-    """What compresses well does not make a shard of more records."""
-    plain = write_set(tmp_path / "plain", shard_size=150).paths
-    zipped = write_set(tmp_path / "zipped", shard_size=150, compression="gzip").paths
-    assert [numbers(path) for path in plain] == [numbers(path) for path in zipped]
-    assert len(plain) > 1
-
-
 @pytest.mark.parametrize(
     ("count", "text"),
     [
-        *((0, "0 B"), (1, "1 B"), (999, "999 B"), (1000, "1 kB"), (1049, "1 kB"), (1050.1, "1.1 kB")),
-        *((116_700, "116.7 kB"), (999_949, "999.9 kB"), (999_951, "1 MB"), (22_700_000, "22.7 MB")),
+        *((0, "0 B"), (999, "999 B"), (1000, "1 kB"), (1050.1, "1.1 kB"), (999_949, "999.9 kB"), (999_951, "1 MB")),
         *((3e9, "3 GB"), (2.5e15, "2,500 TB")),
     ],
 )
@@ -149,32 +114,20 @@ def test_sizes_in_words(count: float, text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "count"),
-    [
-        (1, 1),
-        ("1000", 1000),
-        ("100MB", 100_000_000),
-        ("100 MiB", 100 << 20),
-        ("1.5GB", 1_500_000_000),
-        ("2TiB", 2 << 40),
-        ("3KB", 3000),
-    ],
+    ("text", "count"), [("1000", 1000), ("100 MiB", 100 << 20), ("1.5GB", 1_500_000_000), ("3KB", 3000)]
 )
-def test_sizes_have_units(text: int | str, count: int) -> None:
+def test_sizes_have_units(text: str, count: int) -> None:
     """MB is a million, MiB 2^20."""
-    assert byte_count(str(text)) == count
+    assert byte_count(text) == count
 
 
 @pytest.mark.parametrize(
     ("options", "said"),
     [
         ({}, "expected one of the two"),
-        ({"shards": 2, "shard_size": 100}, "expected one of the two"),
         ({"shards": 0}, "expected at least 1"),
         ({"shard_size": 0}, "expected a number of bytes"),
-        ({"shard_size": -1}, "expected a number of bytes"),
         ({"shard_size": "100M"}, "expected a number of bytes"),
-        ({"shard_size": "0.1"}, "expected a number of bytes"),
         ({"shards": 1, "compression": "lzma"}, "expected None, 'gzip' or 'zlib'"),
         ({"shards": 1, "schema": {"a": "text"}}, "expected one of int64, float, bytes"),
     ],
@@ -184,19 +137,6 @@ def test_wrong_arguments_are_refused(tmp_path: Path, options: dict[str, Any], sa
     with pytest.raises(UsageError, match=said):
         ShardWriter(tmp_path / "movies", **options)
     assert os.listdir(tmp_path) == []
-
-
-def test_more_shards_than_files_may_be_open(tmp_path: Path) -> None:
-    """A thousand shards are no matter of limits: a file is open only while a piece of it is written."""
-    before = resource.getrlimit(resource.RLIMIT_NOFILE)
-    held = max(map(int, os.listdir("/proc/self/fd")))  # by tests that came before
-    resource.setrlimit(resource.RLIMIT_NOFILE, (held + 200, before[1]))
-    try:
-        paths = write_set(tmp_path / "movies", 2500, shards=1000).paths
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, before)
-    assert len(paths) == 1000
-    assert numbers(paths[499]) == [499, 1499, 2499]
 
 
 def test_memory_does_not_grow_with_the_shards(tmp_path: Path) -> None:
@@ -229,8 +169,9 @@ def test_nothing_is_there_before_the_end(tmp_path: Path) -> None:
     assert len(list(tmp_path.glob("movies-*"))) == len(os.listdir(tmp_path)) == 50
 
 
-@pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt, GeneratorExit])
-@pytest.mark.parametrize("options", [{"shards": 3}, {"shard_size": 100}])
+@pytest.mark.parametrize(
+    ("error", "options"), [(RuntimeError, {"shards": 3}), (KeyboardInterrupt, {"shard_size": 100})]
+)
 def test_leaving_by_an_exception_discards_everything(
     tmp_path: Path, error: type[BaseException], options: dict[str, Any]
 ) -> None:
@@ -292,16 +233,6 @@ def test_overwriting_replaces_the_whole_set(tmp_path: Path) -> None:
     assert numbers(tmp_path / "movies-00001-of-00002") == [1, 3]
 
 
-def test_a_prefix_is_no_pattern(tmp_path: Path) -> None:
-    """A prefix with signs that patterns have means itself: sets of other prefixes neither hinder nor go."""
-    for name in ("a+b", "aab", "a.c", "abc", "a.c-00000-of-00001"):
-        write_set(tmp_path / name, 1, shards=1)
-    paths = write_set(tmp_path / "a.c", 2, shards=2, overwrite=True).paths
-    assert [path.name for path in paths] == ["a.c-00000-of-00002", "a.c-00001-of-00002"]
-    expected = ["a+b-00000-of-00001", "a.c-00000-of-00001-00000-of-00001", "aab-00000-of-00001", "abc-00000-of-00001"]
-    assert sorted(os.listdir(tmp_path)) == sorted([*expected, *(path.name for path in paths)])
-
-
 def test_one_writer_a_prefix(tmp_path: Path) -> None:
     """A second one is refused while the first one is at work, in this process and in another."""
     script = (
@@ -317,87 +248,7 @@ def test_one_writer_a_prefix(tmp_path: Path) -> None:
     assert [numbers(path) for path in shards.paths] == [[0], []]
 
 
-def test_several_sets_can_be_written_at_once(tmp_path: Path) -> None:
-    """Two prefixes in one folder do not meet, even where one begins with the other."""
-    with ShardWriter(tmp_path / "movies", shards=1) as one, ShardWriter(tmp_path / "movies-b", shards=1) as other:
-        one.write({"n": 1})
-        other.write({"n": 2})
-    assert numbers(one.paths[0]) + numbers(other.paths[0]) == [1, 2]
-
-
-def test_children_do_not_keep_the_lock(tmp_path: Path) -> None:
-    """A writer is killed and a process that it forked lives on: the prefix is free. One that ends frees nothing."""
-    script = (
-        "import os, sys, time\nfrom imagenet_prep.records import ShardWriter\n"
-        "with ShardWriter(sys.argv[1], shards=1) as shards:\n"
-        "    if os.fork() == 0: raise SystemExit\n"
-        "    os.wait()\n"
-        "    if os.fork() == 0: print('writing', flush=True); time.sleep(60); os._exit(0)\n"
-        "    time.sleep(60)"
-    )
-    call = [sys.executable, "-c", script, tmp_path / "movies"]
-    with subprocess.Popen(call, stdout=subprocess.PIPE, text=True, start_new_session=True) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "writing\n"
-        try:
-            with pytest.raises(BusyError):
-                write_set(tmp_path / "movies", shards=3)
-            process.kill()
-            process.wait()
-            assert write_set(tmp_path / "movies", shards=3).records == 7
-        finally:
-            os.killpg(process.pid, signal.SIGKILL)
-    assert sorted(os.listdir(tmp_path)) == SET
-
-
 # faults --------------------------------------------------------------------------------------------------------
-
-ENDLESS = """
-import itertools, sys
-from imagenet_prep.records import ShardWriter
-with ShardWriter(sys.argv[1], shard_size="1MB") as shards:
-    for n in itertools.count():
-        shards.write({"n": n, "text": bytes(100_000)})
-        if n == 100:
-            print("writing", flush=True)
-"""
-
-
-def test_a_killed_writer_leaves_nothing_that_a_pattern_finds(tmp_path: Path) -> None:
-    """After kill -9 there is only a hidden folder, and the next writer of that prefix takes it away."""
-    process = subprocess.Popen([sys.executable, "-c", ENDLESS, tmp_path / "movies"], stdout=subprocess.PIPE, text=True)
-    assert process.stdout is not None
-    assert process.stdout.readline() == "writing\n"
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    process.stdout.close()
-    assert not list(tmp_path.glob("movies*"))
-    (left,) = os.listdir(tmp_path)
-    assert left.startswith(".")
-    assert len(os.listdir(tmp_path / left)) > 5
-    write_set(tmp_path / "movies", shards=3)
-    assert sorted(os.listdir(tmp_path)) == SET
-
-
-def test_an_interrupted_writer_leaves_nothing_at_all(tmp_path: Path) -> None:
-    """Ctrl-C is an exception like others."""
-    process = subprocess.Popen(
-        [
-            sys.executable,
-            "-c",
-            f"import signal\nsignal.signal(2, signal.default_int_handler)\n{ENDLESS}",
-            tmp_path / "m",
-        ],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    )
-    assert process.stdout is not None
-    assert process.stdout.readline() == "writing\n"
-    process.send_signal(signal.SIGINT)
-    assert process.wait(20) != 0
-    process.stdout.close()
-    assert os.listdir(tmp_path) == []
 
 
 @pytest.fixture
@@ -413,15 +264,6 @@ def full_disk(monkeypatch: pytest.MonkeyPatch) -> Callable[[], AbstractContextMa
     return full
 
 
-def test_a_full_disk_discards_the_set(tmp_path: Path, full_disk: Callable[[], AbstractContextManager[None]]) -> None:
-    """The error names the set, and nothing is left of it."""
-    with pytest.raises(SpaceError, match=r"no space left while writing .*/movies") as caught:  # noqa: SIM117
-        with full_disk(), ShardWriter(tmp_path / "movies", shards=2) as shards:
-            shards.write({"text": bytes(writer.HELD)})
-    assert caught.value.detail.startswith("nothing of it is kept")
-    assert os.listdir(tmp_path) == []
-
-
 def test_a_set_that_failed_once_is_lost(tmp_path: Path, full_disk: Callable[[], AbstractContextManager[None]]) -> None:
     """Half a piece may be written: a block that goes on regardless, with space again, can't save the set."""
     with pytest.raises(SpaceError), ShardWriter(tmp_path / "movies", shards=2) as shards:  # noqa: PT012
@@ -430,16 +272,6 @@ def test_a_set_that_failed_once_is_lost(tmp_path: Path, full_disk: Callable[[], 
                 shards.write({"n": 0, "text": bytes(writer.HELD)})
     assert shards.records == 0
     assert os.listdir(tmp_path) == []
-
-
-def test_a_set_that_failed_holds_nothing_open(
-    tmp_path: Path, full_disk: Callable[[], AbstractContextManager[None]]
-) -> None:
-    """Else its space would not be free before the process ends."""
-    before = len(os.listdir("/proc/self/fd"))
-    with pytest.raises(SpaceError), full_disk(), ShardWriter(tmp_path / "movies", shards=2) as shards:
-        shards.write({"text": bytes(writer.HELD)})
-    assert len(os.listdir("/proc/self/fd")) == before
 
 
 @pytest.fixture
@@ -491,26 +323,6 @@ def test_a_storage_that_fails_at_the_end_leaves_nothing(
     assert os.listdir(tmp_path) == []
 
 
-def test_everything_is_durable_before_it_has_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each shard is synced, then renamed, then the folder is synced."""
-    done: list[str] = []
-    fsync, replace = os.fsync, Path.replace
-
-    def record_fsync(descriptor: int) -> None:
-        done.append("sync " + Path(f"/proc/self/fd/{descriptor}").readlink().name)
-        fsync(descriptor)
-
-    def record_replace(path: Path, target: Path) -> Path:
-        done.append(f"rename {path.name}")
-        return replace(path, target)
-
-    monkeypatch.setattr(os, "fsync", record_fsync)
-    monkeypatch.setattr(Path, "replace", record_replace)
-    write_set(tmp_path / "movies", shards=2)
-    done = [re.sub(r"\.[0-9a-f]{16}$", "", each) for each in done]
-    assert done == ["sync 0", "sync 1", "rename 0", "rename 1", f"sync {tmp_path.name}"]
-
-
 def test_many_killed_writers_never_leave_a_part(tmp_path: Path) -> None:
     """Killed at any moment of many, a writer that replaces a set leaves the old one, the new one, or the new in part.
 
@@ -523,12 +335,12 @@ def test_many_killed_writers_never_leave_a_part(tmp_path: Path) -> None:
         "    for n in range(2000): shards.write({'n': n, 'set': int(sys.argv[2])})\n"
     )
     write_set(tmp_path / "movies", 0, shards=5)
-    for round_ in range(12):
+    for round_ in range(6):
         call = [sys.executable, "-c", script, str(tmp_path / "movies"), str(round_)]
         process = subprocess.Popen(call, stdout=subprocess.PIPE)
         assert process.stdout is not None
         process.stdout.readline()
-        time.sleep(0.004 * round_)
+        time.sleep(0.008 * round_)
         process.kill()
         process.wait()
         process.stdout.close()
@@ -563,3 +375,23 @@ def test_one_file_is_written_record_by_record(tmp_path: Path) -> None:
         file.write(n=1)
     assert list(records.read(path)) == [{"n": 1}]
     assert [each.name for each in existing(path.parent, "*")] == ["movies.tfrecord"]
+
+
+def test_everything_is_durable_before_it_has_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each shard is synced, then renamed, then the folder is synced."""
+    done: list[str] = []
+    fsync, replace = os.fsync, Path.replace
+
+    def record_fsync(descriptor: int) -> None:
+        done.append("sync " + Path(f"/proc/self/fd/{descriptor}").readlink().name)
+        fsync(descriptor)
+
+    def record_replace(path: Path, target: Path) -> Path:
+        done.append(f"rename {path.name}")
+        return replace(path, target)
+
+    monkeypatch.setattr(os, "fsync", record_fsync)
+    monkeypatch.setattr(Path, "replace", record_replace)
+    write_set(tmp_path / "movies", shards=2)
+    done = [re.sub(r"\.[0-9a-f]{16}$", "", each) for each in done]
+    assert done == ["sync 0", "sync 1", "rename 0", "rename 1", f"sync {tmp_path.name}"]

@@ -9,7 +9,6 @@ import os
 import shutil
 import sys
 import tarfile
-import time
 from array import array
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -17,13 +16,12 @@ from types import FrameType
 from typing import Any
 
 import pytest
-from made_sets import catalog_rows, read_catalog
+from made_sets import read_catalog
 from made_tars import pack
 
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.engines import ThreadEngine
-from imagenet_prep.engines.processes import ProcessEngine
-from imagenet_prep.errors import InputError, WorkerError
+from imagenet_prep.errors import InputError
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.official import ImageFolders, OfficialTar
 from imagenet_prep.ilsvrc2012.raw_data import find_source
@@ -35,7 +33,7 @@ from imagenet_prep.sources.fingerprint import fingerprint
 from imagenet_prep.sources.folders import Folder
 from imagenet_prep.sources.names import Names
 from imagenet_prep.sources.slices import FileSlices, Reader, Row
-from imagenet_prep.sources.tars import Archive, in_order
+from imagenet_prep.sources.tars import Archive
 from imagenet_prep.stages.convert import convert
 from imagenet_prep.storage.layout import Layout
 
@@ -99,11 +97,8 @@ def test_items_address_the_bytes_of_their_image(made_tiny: MadeSet, split: str) 
     ("split", "place", "flat"),
     [
         ("train", "train", False),
-        ("train", "ILSVRC/Data/CLS-LOC/train", False),
         ("train", "Data/CLS-LOC/train", False),
-        ("validation", "validation", False),
         ("validation", "val", False),
-        ("validation", "val", True),
         ("validation", "ILSVRC/Data/CLS-LOC/val", True),
     ],
 )
@@ -119,13 +114,6 @@ def test_folders_give_the_catalog_of_the_archive(
     for row in range(0, len(catalog), 7):
         item = catalog.item(row)
         assert catalog.read(row, reader) == contents[item.filename]
-
-
-@pytest.mark.parametrize("split", SPLITS)
-def test_processes_and_threads_index_alike(made_tiny: MadeSet, split: str) -> None:
-    """Engine and number of workers make no difference to the catalog, offsets included."""
-    catalogs = [read_catalog(made_tiny.archives[split], split, engine) for engine in (ENGINE, ProcessEngine(3))]
-    assert catalog_rows(catalogs[0]) == catalog_rows(catalogs[1])
 
 
 def test_archives_come_before_folders(tmp_path: Path, made_tiny: MadeSet) -> None:
@@ -198,30 +186,14 @@ def test_an_image_twice_in_an_archive_is_refused(tiny_data_dir: Path, split: str
     assert _refused_by_convert(tiny_data_dir).what == f"{path} holds {other} twice, at byte {bytes_}"
 
 
-def test_an_image_flat_and_sorted_is_refused(tmp_path: Path, made_tiny: MadeSet) -> None:
-    """The same image in the folder itself and in its class folder counts as twice; both are named."""
-    folder = _unpack(made_tiny, "validation", tmp_path / "val")
-    image = made_tiny.of("validation")[0]
-    shutil.copy(folder / image.wnid / image.filename, folder)
-    with pytest.raises(InputError, match=f"{image.filename} twice") as caught:
-        read_catalog(folder, "validation", ENGINE)
-    assert str(folder / image.filename) in caught.value.detail
-    assert str(folder / image.wnid / image.filename) in caught.value.detail
-
-
 @pytest.mark.parametrize(
     ("split", "name"),
     [
         ("validation", "ILSVRC2012_val_00050001.JPEG"),
         ("validation", "../ILSVRC2012_val_00000001.JPEG"),
-        ("validation", "/etc/passwd"),
         ("validation", "n01440764_1.JPEG"),
-        ("train", "n01440764_1.JPEG"),
         ("train", "n00004475.tar"),
         ("train", "n01440764.tar.gz"),
-        ("train", "../n01440764.tar"),
-        ("train", "ILSVRC2012_val_00000001.JPEG"),
-        ("train", "n0144076é.tar"),
     ],
 )
 def test_a_member_of_another_data_set_is_refused(tmp_path: Path, split: str, name: str) -> None:
@@ -234,7 +206,7 @@ def test_a_member_of_another_data_set_is_refused(tmp_path: Path, split: str, nam
     assert Path(name).name.encode("ascii", "ignore").decode()[:8] in caught.value.detail
 
 
-@pytest.mark.parametrize("name", ["n01443537_1.JPEG", "n01440764_1.jpeg", "ILSVRC2012_val_00000293.JPEG", "note.txt"])
+@pytest.mark.parametrize("name", ["n01443537_1.JPEG", "note.txt"])
 def test_a_stranger_in_a_class_archive_is_refused(tmp_path: Path, name: str) -> None:
     """An image of another class within a class's tar is named, with its byte in the outer archive."""
     outer = pack({"n01440764.tar": pack({"n01440764_7.JPEG": b"a", name: b"content"})})
@@ -272,17 +244,6 @@ def test_a_cut_archive_is_never_a_smaller_one(tmp_path: Path, made_tiny: MadeSet
         with pytest.raises(InputError, match=r"is damaged at byte [0-9,]+") as caught:
             read_catalog(path, split, ENGINE)
         assert str(path) in caught.value.what
-
-
-def test_unreadable_files_and_folders_are_input_errors(tmp_path: Path, made_tiny: MadeSet) -> None:
-    """An archive that isn't there, and a folder whose image is a link to nowhere, are said to be what they are."""
-    with pytest.raises(InputError, match="can't be read"):
-        read_catalog(tmp_path / "absent.tar", "validation", ENGINE)
-    folder = tmp_path / "val"
-    folder.mkdir()
-    (folder / made_tiny.of("validation")[0].filename).symlink_to(tmp_path / "nowhere")
-    with pytest.raises(InputError, match="can't be read"):
-        read_catalog(folder, "validation", ENGINE)
 
 
 def test_a_damaged_boxes_file_is_an_input_error(tiny_data_dir: Path) -> None:
@@ -345,53 +306,19 @@ def _gives_up_midway(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "copy_file_range", copy, raising=False)
 
 
-@pytest.mark.parametrize("kernel", [None, _no_such_call, _not_between_these_two, _gives_up_midway])
+@pytest.mark.parametrize("kernel", [_no_such_call, _not_between_these_two, _gives_up_midway])
 def test_a_range_is_copied_whatever_the_kernel_offers(
-    kernel: Callable[[pytest.MonkeyPatch], None] | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    kernel: Callable[[pytest.MonkeyPatch], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Ranges are appended to a file, byte for byte, within the kernel or through memory."""
     content = os.urandom(3_000_000)
     (tmp_path / "archive").write_bytes(content)
-    if kernel:
-        kernel(monkeypatch)
+    kernel(monkeypatch)
     with FileSlices(tmp_path / "archive") as view, (tmp_path / "copy").open("wb", buffering=0) as copy:
         view.copy(700, 2_500_000, copy.fileno())
         view.copy(2_999_999, 1, copy.fileno())
         view.copy(5, 0, copy.fileno())
     assert (tmp_path / "copy").read_bytes() == content[700:2_500_700] + content[-1:]
-
-
-@pytest.mark.parametrize("kernel", [None, _no_such_call])
-def test_a_copy_of_a_range_that_is_gone_is_refused(
-    kernel: Callable[[pytest.MonkeyPatch], None] | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """An archive that was cut after it was indexed is named, with what was still there."""
-    (tmp_path / "archive").write_bytes(bytes(1000))
-    if kernel:
-        kernel(monkeypatch)
-    with (
-        FileSlices(tmp_path / "archive") as view,
-        (tmp_path / "copy").open("wb", buffering=0) as copy,
-        pytest.raises(InputError, match="archive changed while it was being read") as caught,
-    ):
-        view.copy(900, 200, copy.fileno())
-    assert "expected 200 bytes at offset 900, got 100" in str(caught.value)
-
-
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
-def test_a_copy_tells_which_side_failed(tmp_path: Path) -> None:
-    """What can't be read is an InputError of the archive; what can't be written is the target's own OSError."""
-    (tmp_path / "archive").write_bytes(bytes(1000))
-    with FileSlices(tmp_path / "archive") as view, Path("/dev/full").open("wb", buffering=0) as full:
-        with pytest.raises(OSError) as caught:
-            view.copy(0, 1000, full.fileno())
-        assert caught.value.errno == errno.ENOSPC
-    with (
-        FileSlices(tmp_path) as folder,
-        (tmp_path / "copy").open("wb") as copy,
-        pytest.raises(InputError, match="can't be read"),
-    ):
-        folder.copy(0, 10, copy.fileno())
 
 
 # completeness --------------------------------------------------------------------------------------------------
@@ -423,13 +350,6 @@ def test_what_is_missing_is_said_in_counts_and_classes(made_tiny: MadeSet) -> No
     assert "10 classes with fewer than 50: n01440764 (" in text
 
 
-def test_a_split_that_is_not_there_misses_everything() -> None:
-    """No source at all is said as such."""
-    text = missing_text(None, "validation")
-    assert text is not None
-    assert text.startswith("validation: 0 of 50,000 images, 50,000 missing; 1,000 classes without any: n01440764")
-
-
 def test_a_whole_split_misses_nothing() -> None:
     """With all 50,000 images of 1000 classes there is nothing to say; one image less or many more are said."""
     counts = dict.fromkeys(range(1, 1001), 50)
@@ -457,34 +377,6 @@ def _small(**changes: list[int]) -> Catalog:
             listing.append(f"n01440764_{10 * label + number}.JPEG", *each, label)
     classes = {1: ("n01440764", "tench"), 2: ("n01443537", "goldfish")}
     return dataclasses.replace(listing.listed(), split="train", classes=classes)
-
-
-def test_parts_are_joined_in_canonical_order_or_in_that_of_a_list() -> None:
-    """By label and then by the bytes of the names, whichever part comes first; each row keeps its container."""
-    parts = []
-    for path, rows in (("a.tar", [("m", 2), ("z", 1)]), ("b.tar", [("é", 1), ("k", 2), ("n", 2)])):
-        listing = CatalogBuilder(Archive(Path(path)))
-        for name, label in rows:
-            listing.append(name, 512, len(name), 7, label)
-        parts.append(listing.listed())
-    expected = [("z", 1, "a.tar"), ("é", 1, "b.tar"), ("k", 2, "b.tar"), ("m", 2, "a.tar"), ("n", 2, "b.tar")]
-    for given, is_listed in ((parts, False), (parts[::-1], False), (parts, True)):
-        joined = Catalog.join(given, is_listed=is_listed)
-        rows = [(joined.names[i], joined.labels[i], joined.container(i).path.name) for i in range(len(joined))]
-        assert rows == (expected if not is_listed else [expected[i] for i in (3, 0, 1, 2, 4)])
-
-
-def test_results_come_in_the_order_of_the_tasks() -> None:
-    """Whichever worker is done first: so the same of two equal names is named first in an error."""
-    waits = (0.2, 0.1, 0.0, 0.1, 0.0)
-    assert list(in_order(ThreadEngine(3), _slept, enumerate(waits))) == [0, 1, 2, 3, 4]
-    with pytest.raises(WorkerError, match="sleep length"):
-        list(in_order(ThreadEngine(2), _slept, [(0, 0.0), (1, -1.0)]))
-
-
-def _slept(task: tuple[int, float]) -> int:
-    time.sleep(task[1])
-    return task[0]
 
 
 def _renamed(catalog: Catalog) -> None:
@@ -528,27 +420,6 @@ def test_the_fingerprint_is_blind_to_what_decides_no_bytes() -> None:
     assert fingerprint(others, [0, 1], "s") == fingerprint(_small(), range(2), "s")
 
 
-def test_boxes_are_found_by_file_name() -> None:
-    """An image has its boxes in their order; an image without any has none; boxes of unknown images don't matter."""
-    catalog = _small()
-    first, second = Box(0.0, 0.0, 0.5, 1.0), Box(0.25, 0.0, 0.75, 0.5)
-    catalog.attach_boxes({"n01440764_20.JPEG": (first, second), "n99999999_1.JPEG": (first,)})
-    assert [catalog.item(row).boxes for row in range(4)] == [(), (), (first, second), ()]
-
-
-def test_boxes_keep_their_four_decimals() -> None:
-    """The CSV's decimals are held as 32-bit floats, which is what a record stores."""
-    catalog = _small()
-    catalog.attach_boxes({"n01440764_10.JPEG": (Box(0.006, 0.262, 0.7545, 0.994),)})
-    box = catalog.item(0).boxes[0]
-    assert [f"{value:.4f}" for value in (box.xmin, box.ymin, box.xmax, box.ymax)] == [
-        "0.0060",
-        "0.2620",
-        "0.7545",
-        "0.9940",
-    ]
-
-
 def test_threads_that_share_a_reader_never_get_one_anothers_images(tmp_path: Path) -> None:
     """Wherever another thread comes between and reads another archive, each gets its own bytes."""
     archives = [Archive(tmp_path / name) for name in "ab"]
@@ -575,18 +446,3 @@ def test_threads_that_share_a_reader_never_get_one_anothers_images(tmp_path: Pat
             sys.settrace(before)
         assert bytes(found) == b"aaaa"
     assert len(moments) > 20
-
-
-def test_a_folders_item_is_a_whole_file(tmp_path: Path, made_tiny: MadeSet) -> None:
-    """An image of its own is addressed from offset 0 with the file's length, and the file's time is its stamp."""
-    folder = _unpack(made_tiny, "validation", tmp_path / "val")
-    catalog = read_catalog(folder, "validation", ENGINE)
-    item = catalog.item(0)
-    path = folder / item.wnid / item.filename
-    assert catalog.container(0).path == path.parent
-    assert catalog.row(0) == Row(path.name, 0, path.stat().st_size, path.stat().st_mtime_ns)
-    before = catalog.times([0]), catalog.stamps_of_containers()[str(path.parent)], catalog.times([1])
-    os.utime(path, ns=(5, 5))
-    catalog = read_catalog(folder, "validation", ENGINE)
-    after = catalog.times([0]), catalog.stamps_of_containers()[str(path.parent)], catalog.times([1])
-    assert [old == new for old, new in zip(before, after, strict=True)] == [False, False, True]

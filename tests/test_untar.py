@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import hashlib
 import os
-import random
 import shutil
 import signal
 import subprocess
-import sys
 import tarfile
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -128,14 +124,14 @@ def test_what_is_missing_or_cut_is_written_again(tiny_data_dir: Path, made_tiny:
     shutil.rmtree(layout.images_dir(VALIDATION) / made_tiny.of(VALIDATION)[0].wnid)
     files[0].unlink()
     files[1].write_bytes(files[1].read_bytes()[:-1])
-    files[2].unlink()
     target = tiny_data_dir / "target"
-    target.write_bytes(b"mine")
+    target.write_bytes(bytes(files[2].stat().st_size))  # of the right size
+    files[2].unlink()
     files[2].symlink_to(target)
     kept = {path: path.stat().st_mtime_ns for path in files[3:]}
     summary = untar(layout, ThreadEngine(2))
     assert images(layout) == expected(made_tiny)
-    assert target.read_bytes() == b"mine"
+    assert set(target.read_bytes()) == {0}
     assert summary.splits[0].written == 3
     assert {path: path.stat().st_mtime_ns for path in kept} == kept
 
@@ -175,70 +171,18 @@ def test_a_crash_between_two_moves_is_mended(tiny_data_dir: Path, made_tiny: Mad
     assert not layout.raw_partial_dir.exists()
 
 
-UNTAR = """
-import sys
-from pathlib import Path
-from imagenet_prep.engines.processes import ProcessEngine
-from imagenet_prep.storage.layout import Layout
-from imagenet_prep.stages import untar
-untar._SYNC_SECONDS = 0.0
-print("begins", flush=True)
-untar.untar(Layout(Path(sys.argv[1])), ProcessEngine(2))
-"""
-
-
-def begin_untar(data_dir: Path) -> subprocess.Popen[bytes]:
-    """A process that has just begun to untar, and moves each class as soon as it is finished."""
-    process = subprocess.Popen(
-        [sys.executable, "-c", UNTAR, str(data_dir)], start_new_session=True, stdout=subprocess.PIPE
-    )
-    assert process.stdout is not None
-    assert process.stdout.readline() == b"begins\n"
-    process.stdout.close()
-    return process
-
-
-def test_kills_in_a_row_leave_the_tree_of_an_unbroken_run(tiny_data_dir: Path, made_tiny: MadeSet) -> None:
-    """After kill -9 at eight random moments, one after the other, a last run ends with the tree of an unbroken one."""
-    layout = Layout(tiny_data_dir)
-    begin = time.monotonic()
-    assert begin_untar(tiny_data_dir).wait() == 0
-    took = time.monotonic() - begin
-    draw = random.Random(8)
-    met = tries = 0
-    while met < 8:
-        tries += 1
-        assert tries < 80, "the kills come too late"
-        shutil.rmtree(layout.images_dir(draw.choice((TRAIN, VALIDATION))), ignore_errors=True)
-        process = begin_untar(tiny_data_dir)
-        time.sleep(draw.random() * took / 2)
-        met += process.poll() is None
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-        for name, digest in images(layout).items():  # under a final name, a file is whole at every moment
-            assert name.startswith(".partial/") or expected(made_tiny)[name] == digest
-    untar(layout, ThreadEngine(2))
-    assert images(layout) == expected(made_tiny)
-    assert not layout.raw_partial_dir.exists()
-
-
 HOSTILE = {
     "parent": [(f"../{FIRST}", b"x")],
     "absolute": [("/tmp/n01440764_1.JPEG", b"x")],
-    "inside": [(f"{WNID}_1.JPEG/../../{FIRST}", b"x")],
     "folder": [(f"{WNID}/{FIRST}", b"x")],
     "odd-bytes": [(f"{WNID}_\udcff.JPEG", b"x")],
     "newline": [(f"{WNID}_1\n.JPEG", b"x")],
-    "digits": [(f"{WNID}_\u0661.JPEG", b"x")],
     "long": [(f"{WNID}_{'1' * 300}.JPEG", b"x")],
     "other-class": [("n01443537_1.JPEG", b"x")],
     "no-image": [("README", b"x")],
     "twice": [(FIRST, b"x"), (SECOND, b"y"), (FIRST, b"z")],
     "symlink": [(member(FIRST, tarfile.SYMTYPE, "/etc/passwd"), b"")],
     "symlink-then-file": [(member(FIRST, tarfile.SYMTYPE, "../../../stolen"), b""), (FIRST, b"x")],
-    "hard-link": [(member(FIRST, tarfile.LNKTYPE, "/etc/passwd"), b"")],
-    "device": [(member(FIRST, tarfile.CHRTYPE), b"")],
     "fifo": [(member(FIRST, tarfile.FIFOTYPE), b"")],
 }
 
@@ -355,14 +299,6 @@ def test_a_full_disk_is_exit_7_and_the_next_run_goes_on(small_disk: Path, tmp_pa
     assert len(list((layout.images_dir(TRAIN) / WNID).iterdir())) == 8
 
 
-def test_a_place_that_cannot_be_written_is_named(layout: Layout) -> None:
-    """A file where a class folder belongs is an error that names it, not a traceback."""
-    write_train(layout, pack([(FIRST, b"x")]))
-    layout.images_dir(TRAIN).mkdir()
-    (layout.images_dir(TRAIN) / WNID).write_bytes(b"in the way")
-    assert refused(layout, WriteError).what == f"cannot write {layout.images_dir(TRAIN) / WNID}"
-
-
 @pytest.mark.parametrize("moment", ["before", "at the move", "no right to write"])
 def test_a_folder_that_cannot_be_written_stops_no_other(
     moment: str, tiny_data_dir: Path, made_tiny: MadeSet, monkeypatch: pytest.MonkeyPatch
@@ -401,12 +337,11 @@ def test_a_folder_that_cannot_be_written_stops_no_other(
     assert images(layout) == expected(made_tiny)
 
 
-@pytest.mark.parametrize("place", ["train", ".partial/train"])
-def test_a_folder_in_the_way_of_a_copy_in_order_stops_no_other(place: str, tmp_path: Path, made_tiny: MadeSet) -> None:
+def test_a_folder_in_the_way_of_a_copy_in_order_stops_no_other(tmp_path: Path, made_tiny: MadeSet) -> None:
     """From parquet files, too, a file in the place of one class is named, and every other class is written."""
     layout = Layout(tmp_path)
     write_hugging_face(layout.own_raw_dir, made_tiny)
-    obstacle = layout.own_raw_dir / place / made_tiny.wnids[4]
+    obstacle = layout.own_raw_dir / ".partial/train" / made_tiny.wnids[4]
     obstacle.parent.mkdir(parents=True)
     obstacle.write_bytes(b"in the way")
     assert refused(layout, WriteError).what == f"cannot write {obstacle}"
@@ -414,34 +349,6 @@ def test_a_folder_in_the_way_of_a_copy_in_order_stops_no_other(place: str, tmp_p
     others = {name: digest for name, digest in expected(made_tiny).items() if f"train/{obstacle.name}/" not in name}
     assert images(layout) == others
     untar(layout, ThreadEngine(1))
-    assert images(layout) == expected(made_tiny)
-
-
-def test_a_full_disk_goes_before_other_failures(tiny_data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A class that failed is forgotten when the disk turns out full: that is what has to be mended first."""
-    layout = Layout(tiny_data_dir)
-    answers = iter((InputError("damaged"), SpaceError("full")))
-
-    def fail(*_: object) -> None:
-        raise next(answers)
-
-    monkeypatch.setattr(untar_module, "write_rows", fail)
-    progress = Silent()
-    with pytest.raises(SpaceError, match="full"):
-        untar(layout, ThreadEngine(1), progress=progress)
-    assert progress.notes == []
-
-
-def test_a_class_that_fails_stops_no_other(tiny_data_dir: Path, made_tiny: MadeSet) -> None:
-    """With a validation archive that has a name twice, all of train comes to its place, and nothing else."""
-    layout = Layout(tiny_data_dir)
-    good = layout.archive_path(ARCHIVES[VALIDATION]).read_bytes()
-    layout.archive_path(ARCHIVES[VALIDATION]).write_bytes(pack([("ILSVRC2012_val_00000001.JPEG", b"x")] * 2))
-    assert "twice" in refused(layout).what
-    train = {name: digest for name, digest in expected(made_tiny).items() if name.startswith(TRAIN)}
-    assert images(layout) == train
-    layout.archive_path(ARCHIVES[VALIDATION]).write_bytes(good)
-    assert untar(layout, ThreadEngine(1)).written == len(made_tiny.of(VALIDATION))
     assert images(layout) == expected(made_tiny)
 
 
@@ -481,53 +388,6 @@ def test_a_worker_in_trouble_is_told_with_its_class(
     assert images(layout) == {
         name: digest for name, digest in expected(made_tiny).items() if not name.startswith(f"{TRAIN}/{wnid}")
     }
-
-
-@pytest.mark.parametrize(
-    ("answer", "said"), [(OSError(errno.EIO, "Input/output error"), "can't be read"), (b"", "damaged at byte 0")]
-)
-def test_an_archive_that_cannot_be_read_is_named(
-    answer: OSError | bytes, said: str, layout: Layout, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A disk that fails, or an archive that is cut just then, is the archive's error, not that of the folder."""
-    archive = write_train(layout, pack([(FIRST, b"x")]))
-
-    def pread(*_: int) -> bytes:
-        if isinstance(answer, OSError):
-            raise answer
-        return answer
-
-    monkeypatch.setattr(os, "pread", pread)
-    assert refused(layout).what == f"{archive} {'is ' if 'damaged' in said else ''}{said}"
-
-
-@pytest.mark.parametrize("split", [TRAIN, VALIDATION])
-@pytest.mark.parametrize("way", ["replaced", "written to"])
-def test_an_archive_that_changes_meanwhile_is_noticed(
-    way: str, split: str, tiny_data_dir: Path, made_tiny: MadeSet, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What was found in a file that isn't the archive listed comes to no final place, and is not called damaged."""
-    layout = Layout(tiny_data_dir)
-    archive = layout.archive_path(ARCHIVES[split])
-    content = archive.read_bytes()
-    list_all = untar_module._list
-
-    def change(*given: Any) -> Any:
-        listed = list_all(*given)
-        if way == "replaced":
-            archive.unlink()
-        archive.write_bytes(bytes(len(content)))
-        os.utime(archive, ns=(0, 0))  # whatever the clock's grain is
-        return listed
-
-    monkeypatch.setattr(untar_module, "_list", change)
-    assert refused(layout).what == f"{archive} changed while it was being read"
-    assert not layout.images_dir(split).exists()
-    archive.write_bytes(content)
-    monkeypatch.undo()
-    untar(layout, ThreadEngine(2))
-    assert images(layout) == expected(made_tiny)
-    assert not layout.raw_partial_dir.exists()
 
 
 def replace_by_a_twin(archive: Path) -> None:
@@ -586,8 +446,7 @@ def test_an_archive_that_changed_since_it_was_listed_is_not_copied(
     assert not layout.images_dir(TRAIN).exists()
 
 
-@pytest.mark.parametrize("change", [grow, overwrite])
-@pytest.mark.parametrize("moment", ["indexed", "copied"])
+@pytest.mark.parametrize(("moment", "change"), [("indexed", grow), ("copied", overwrite)])
 def test_an_archive_that_changes_under_the_work_is_noticed(
     moment: str, change: Callable[[Path], None], layout: Layout, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -616,19 +475,6 @@ def test_an_archive_that_changes_under_the_work_is_noticed(
     assert (layout.images_dir(TRAIN) / WNID / SECOND).read_bytes() == b"y" * 700
 
 
-def test_a_link_of_the_right_size_is_no_image(layout: Layout, tmp_path: Path) -> None:
-    """A link in an image's place to a file of as many bytes is replaced by the image; the file it led to stays."""
-    write_train(layout, pack([(FIRST, b"right")]))
-    elsewhere = tmp_path / "elsewhere"
-    elsewhere.write_bytes(b"wrong")
-    image = layout.images_dir(TRAIN) / WNID / FIRST
-    image.parent.mkdir(parents=True)
-    image.symlink_to(elsewhere)
-    assert untar(layout, ThreadEngine(1)).written == 1
-    assert not image.is_symlink()
-    assert (image.read_bytes(), elsewhere.read_bytes()) == (b"right", b"wrong")
-
-
 def test_images_moved_into_a_folder_are_made_durable_before_the_one_aside_goes(
     layout: Layout, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -647,32 +493,6 @@ def test_images_moved_into_a_folder_are_made_durable_before_the_one_aside_goes(
     monkeypatch.setattr(untar_module, "fsync_dir", spy)
     untar(layout, ThreadEngine(1))
     assert seen == [([FIRST, SECOND], True)]
-
-
-def test_a_class_is_moved_only_once_it_is_durable(
-    tiny_data_dir: Path, made_tiny: MadeSet, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Sync, then the folders' new names, then those names made durable; many times if it takes long."""
-    layout = Layout(tiny_data_dir)
-    calls: list[str] = []
-
-    def spy(name: str, called: Callable[..., Any], path: Callable[..., Path]) -> Callable[..., Any]:
-        def call(*given: Any) -> Any:
-            calls.append(f"{name} {path(*given).relative_to(layout.data_dir)}")
-            return called(*given)
-
-        return call
-
-    monkeypatch.setattr(untar_module, "sync_file_system", spy("sync", sync_file_system, lambda path: path))
-    monkeypatch.setattr(untar_module, "fsync_dir", spy("fsync", fsync_dir, lambda path: path))
-    monkeypatch.setattr(untar_module, "_move", spy("move", untar_module._move, lambda _, final: final.parent))
-    monkeypatch.setattr(untar_module, "_SYNC_SECONDS", 0.0)
-    untar(layout, ThreadEngine(3))
-    assert images(layout) == expected(made_tiny)
-    assert len(calls) == 20 * 4
-    for sync, move, fsync, fsync_parent in zip(*[iter(calls)] * 4, strict=True):
-        split = move.removeprefix("move raw-data/")
-        assert (sync, fsync, fsync_parent) == ("sync raw-data", f"fsync raw-data/{split}", "fsync raw-data")
 
 
 @pytest.mark.parametrize("failing", ["sync_file_system", "fsync_dir"])
@@ -696,62 +516,3 @@ def test_a_sync_that_fails_is_an_error(
     if failing == "sync_file_system":  # nothing that the disk may not have taken is kept
         assert len(copied) == len(made_tiny.images)
     assert images(layout) == expected(made_tiny)
-
-
-def test_progress_comes_to_its_total(tiny_data_dir: Path) -> None:
-    """One bar over the bytes of both splits, which ends full."""
-    seen: list[tuple[str, int | None]] = []
-
-    class Watching(Silent):
-        def begin(self, label: str, total: int | None, unit: str, done: int = 0) -> None:
-            seen.append((f"{label} {unit} {done}", total))
-
-        def advance(self, amount: int = 1) -> None:
-            seen.append(("", amount))
-
-    untar(Layout(tiny_data_dir), ThreadEngine(2), progress=Watching())
-    (begin, total), *steps = seen
-    assert begin == "untar B 0"
-    assert len(steps) == 20
-    assert sum(step or 0 for _, step in steps) == total
-
-
-def test_images_are_copied_within_the_kernel(tiny_data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where archive and folders lie on one file system, and the system can, no image passes through our memory."""
-    copied: list[int] = []
-    try:
-        with (tiny_data_dir / "a").open("wb+") as probe, (tiny_data_dir / "b").open("wb") as other:
-            probe.write(b"x")
-            probe.flush()
-            true_copy = os.copy_file_range
-            assert true_copy(probe.fileno(), other.fileno(), 1, 0) == 1
-    except (AttributeError, OSError):
-        pytest.skip("this system, or this file system, has no copy_file_range")
-
-    def copy(*given: Any) -> int:
-        copied.append(true_copy(*given))
-        return copied[-1]
-
-    monkeypatch.setattr(os, "copy_file_range", copy)
-    layout = Layout(tiny_data_dir)
-    assert untar(layout, ThreadEngine(1)).written <= len(copied)
-    assert sum(copied) == sum(path.stat().st_size for path in existing(layout.raw_dir, "**/*.JPEG"))
-
-
-def test_space_is_asked_for_what_is_missing(
-    tiny_data_dir: Path, made_tiny: MadeSet, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Classes in their place need none, and so do files left aside, unless they are of a class in its place."""
-    layout = Layout(tiny_data_dir)
-    asked: list[int] = []
-    monkeypatch.setattr(untar_module, "refuse_lack", lambda needs: asked.append(sum(need.size for need in needs)))
-    untar(layout, ThreadEngine(1))
-    first, second = (layout.images_dir(TRAIN) / wnid for wnid in made_tiny.wnids[:2])
-    (layout.raw_partial_dir / TRAIN / first.name).mkdir(parents=True)
-    (layout.raw_partial_dir / TRAIN / first.name / "x.JPEG").write_bytes(bytes(5000))
-    (layout.raw_partial_dir / TRAIN / second.name).mkdir()
-    (layout.raw_partial_dir / TRAIN / second.name / "x.JPEG").write_bytes(bytes(700))
-    shutil.rmtree(second)
-    untar(layout, ThreadEngine(1))
-    with tarfile.open(layout.archive_path(ARCHIVES[TRAIN])) as tar:
-        assert asked[1] == tar.getmember(f"{second.name}.tar").size - 700

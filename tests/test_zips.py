@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import pickle
@@ -65,8 +66,10 @@ class Pipe(io.RawIOBase):
 # what zipfile writes -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("method", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
-@pytest.mark.parametrize("way", ["plain", "streamed", "wide", "wide and streamed", "comment"])
+@pytest.mark.parametrize(
+    ("method", "way"),
+    [*((zipfile.ZIP_DEFLATED, way) for way in ("plain", "wide and streamed", "comment")), (zipfile.ZIP_STORED, "wide")],
+)
 def test_what_zipfile_writes_is_read(method: int, way: str) -> None:
     """Stored and deflated, sizes before or behind the data, in 32 bits or 64, with a comment: names and bytes."""
     file = Pipe() if "streamed" in way else io.BytesIO()
@@ -107,12 +110,6 @@ def test_a_directory_longer_than_the_window_is_read(monkeypatch: pytest.MonkeyPa
     assert contents(make_zip(entries)) == [(made.name, made.content) for made in entries]
 
 
-def test_an_empty_zip_and_one_of_folders_hold_nothing() -> None:
-    """No entry, or none that is a file."""
-    assert contents(make_zip([])) == []
-    assert contents(make_zip([Made(b"a/", b""), Made(b"a/b/", b"")])) == []
-
-
 def test_sizes_behind_the_data_are_those_of_the_directory() -> None:
     """A header that was written before them says 0, or the sizes themselves."""
     for said in ({"crc": 0, "packed": 0, "size": 0}, {"crc": 0}, {}):
@@ -129,18 +126,13 @@ def test_sizes_behind_the_data_are_those_of_the_directory() -> None:
     ("said", "expected"),
     [
         ({"flags": 0x1}, "encrypted"),
-        ({"flags": 0x40}, "encrypted"),
-        ({"flags": 0x2000}, "encrypted"),
         ({"method": 12}, "method 12"),
-        ({"method": 93}, "method 93"),
         ({"size": 8}, "is stored, but its 8 bytes are recorded as 7"),
         ({"method": 8, "size": 8_000}, "should inflate from 7 to 8,000 bytes"),
         ({"offset": 1}, "would reach into the central directory"),
-        ({"offset": 1 << 30}, "beyond the end"),
         ({"size": 1000, "packed": 1000}, "beyond the end"),
         ({"disk": 1}, "split zip"),
         ({"kind": 0o120777 << 16, "made_by": 0x314}, "a link"),
-        ({"kind": 0o010644 << 16, "made_by": 0x314}, "a link"),
         ({"name": b""}, "without a name"),
         ({"name": b"a/"}, "a folder with content"),
         ({"name": b"b"}, "the header of 'b' is not here"),
@@ -148,9 +140,7 @@ def test_sizes_behind_the_data_are_those_of_the_directory() -> None:
         ({"mark": b"PK\1\3"}, "no entry"),
         ({"size": 0xFFFFFFFF, "packed": 0xFFFFFFFF}, "no zip64 field"),
         ({"size": 0xFFFFFFFF, "packed": 0xFFFFFFFF, "extra": struct.pack("<HHQ", 1, 8, 7)}, "too short"),
-        ({"offset": 0xFFFFFFFF, "extra": struct.pack("<HHQ", 1, 8, 1 << 63)}, "beyond the end"),
         ({"disk": 0xFFFF, "extra": struct.pack("<HHI", 1, 4, 1)}, "split zip"),
-        ({"offset": 0xFFFFFFFF, "extra": struct.pack("<HH", 9, 60000)}, "no zip64 field"),
     ],
 )
 def test_a_directory_that_lies_is_refused(said: dict[str, object], expected: str) -> None:
@@ -158,9 +148,7 @@ def test_a_directory_that_lies_is_refused(said: dict[str, object], expected: str
     assert expected in reason(make_zip([Made(b"a", central=said)]))
 
 
-@pytest.mark.parametrize(
-    "said", [{"name": b"b"}, {"method": 8}, {"crc": 1}, {"packed": 6}, {"size": 8}, {"flags": 1}, {"name": b"aa"}]
-)
+@pytest.mark.parametrize("said", [{"name": b"b"}, {"method": 8}, {"crc": 1}, {"packed": 6}, {"size": 8}, {"flags": 1}])
 def test_a_header_that_lies_is_refused(said: dict[str, object]) -> None:
     """The header before the data must say what the directory says."""
     assert "the header of 'a'" in reason(make_zip([Made(b"a", local=said)]))
@@ -169,7 +157,6 @@ def test_a_header_that_lies_is_refused(said: dict[str, object]) -> None:
 @pytest.mark.parametrize(
     ("data", "expected"),
     [
-        (b"\xff\xff", "can't be inflated"),
         (zlib.compress(b"content"), "can't be inflated"),
         (b"\x03\x00", "does not inflate to"),
         (b"", "should inflate from 0"),
@@ -199,13 +186,6 @@ def read_packed(data: bytes) -> bytes:
     _, address, _ = next(iter(iter_entries(data)))
     entry = entry_at(data, address)
     return data[30 + len(entry.name) : 30 + len(entry.name) + entry.packed]
-
-
-def test_bytes_behind_a_deflated_stream_are_refused() -> None:
-    """The stream ends before the data do: something is hidden there."""
-    made = Made(b"a", JPEG, DEFLATED)
-    made.data = zlib.compressobj(9, 8, -15).compress(b"") + read_packed(make_zip([made])) + b"hidden"
-    assert "does not inflate to" in reason(make_zip([made]))
 
 
 @pytest.mark.parametrize("method", [STORED, DEFLATED])
@@ -267,10 +247,7 @@ def test_bytes_before_or_after_are_refused() -> None:
     ("end", "expected"),
     [
         ({"disk": 1}, "split"),
-        ({"first": 1}, "split"),
-        ({"here": 1}, "split"),
         ({"count": 3, "here": 3}, "central directory"),
-        ({"count": 1, "here": 1}, "are not an entry"),
         ({"count": 60_000, "here": 60_000}, "can't be in a central directory"),
         ({"length": 10}, "precede"),
         ({"start": 1 << 30}, "would reach into its end"),
@@ -281,16 +258,14 @@ def test_an_end_that_lies_is_refused(end: dict[str, int], expected: str) -> None
     assert expected in reason(make_zip(TWO, **end))
 
 
-@pytest.mark.parametrize("at", range(0, 98))
-def test_a_wide_end_that_lies_is_refused_or_makes_no_difference(at: int) -> None:
+def test_a_wide_end_that_lies_is_refused_or_makes_no_difference() -> None:
     """Each byte of the last records of a zip64, changed."""
-    data = bytearray(zip_64(make_zip(TWO)))
-    data[len(data) - 98 + at] ^= 0x41
-    try:
-        found = contents(bytes(data))
-    except ZipFault:
-        return
-    assert [content for _, content in found] == [made.content for made in TWO]
+    whole = zip_64(make_zip(TWO))
+    for at in range(len(whole) - 98, len(whole)):
+        data = bytearray(whole)
+        data[at] ^= 0x41
+        with contextlib.suppress(ZipFault):
+            assert [content for _, content in contents(bytes(data))] == [made.content for made in TWO]
 
 
 @given(st.data())
@@ -344,16 +319,6 @@ def test_a_zip_that_changed_since_it_was_listed_is_named(path: Path) -> None:
         path.write_bytes(other)
         with pytest.raises(InputError, match=r"images\.zip"):
             [bytes(Zip(path).open()(row)) for row in listed]
-
-
-def test_another_size_under_the_same_name_is_noticed(path: Path) -> None:
-    """The entry is where it was, and its file has another length."""
-    listed = rows(path)
-    path.write_bytes(make_zip([Made(TWO[0].name, JPEG[:-1] + b"x"), TWO[1]]))
-    assert bytes(Zip(path).open()(listed[0])) == JPEG[:-1] + b"x"  # of that only finished shards can tell
-    path.write_bytes(make_zip([Made(TWO[0].name, JPEG[:-1], data=JPEG[:-1], after=b"x"), TWO[1]]))
-    with pytest.raises(InputError, match=r"images\.zip"):
-        Zip(path).open()(listed[0])
 
 
 def test_a_damaged_zip_is_one_error(path: Path) -> None:
