@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import ssl
 import threading
 import time
@@ -39,19 +38,15 @@ class Faults:
         content_range: sent in place of the right one, with wrong bytes; "" leaves it out.
         headers: headers that replace the right ones, whatever ``when`` says; None leaves one out.
         cut: close the connection after so many bytes of a body.
-        short: send so many bytes at most, and say so in Content-Length.
-        stall: fall silent after so many bytes.
         rate: bytes a second, whatever ``when`` says.
-        together: no part but the probe is sent before so many of them are asked for at the same time.
+
         page: a page (its type, its bytes) sent with status 200 in place of everything.
         redirect: where everything is redirected to; "{path}" is the path asked for.
-        redirect_length: bytes of a body that a redirect announces, and that never come.
+
         login: "redirect", "page" or "forbidden": how one without a session cookie is led to a sign-in form.
         form: that form.
         etags: the ETags of several servers behind this one address, in turn, a request each.
         most: how many requests for parts are answered at a time; more get ``refusal``.
-        trickle: seconds between two bytes of the headers of an answer.
-        hints: send 103 Early Hints before each answer.
     """
 
     when: Callable[[int], bool] = lambda start: True
@@ -61,21 +56,16 @@ class Faults:
     content_range: str | None = None
     headers: dict[str, str | None] = field(default_factory=dict)
     cut: int | None = None
-    short: int | None = None
-    stall: int | None = None
     rate: float | None = None
-    together: int = 0
     page: tuple[str, bytes] | None = None
     redirect: str | None = None
     redirect_status: int = 302
-    redirect_length: int = 0
+
     login: str | None = None
     form: str = FORM
     etags: tuple[str, ...] = ()
     most: int | None = None
     refusal: int = 503
-    trickle: float = 0
-    hints: bool = False
 
 
 @dataclass(frozen=True)
@@ -110,8 +100,7 @@ class FaultServer(FileServer):
         self.seen: list[Seen] = []
         self.lock = threading.Lock()
         self.over = threading.Event()
-        self.open: set[int] = set()  # where the parts begin that are being sent, or waited with
-        self.gathered = threading.Event()
+
         self.busy = 0  # parts that are being sent
 
     @property
@@ -159,18 +148,13 @@ class FaultHandler(FileHandler):
         faults = self.server.faults
         self.struck = self._strike()
         path = urlsplit(self.path).path
-        if faults.hints:
-            self.wfile.write(b"HTTP/1.1 103 Early Hints\r\nLink: </style.css>; rel=preload\r\n\r\n")
-        if self.struck and faults.trickle:
-            self._trickle(faults.trickle)
-        elif faults.statuses:
+        if faults.statuses:
             self.send_nothing(*faults.statuses.pop(0))
         elif faults.login and not self._is_signed_in():
             self._lead_to_form(faults, path)
         elif self.struck and faults.redirect:
             location = faults.redirect.replace("{path}", path[1:])
-            length = str(faults.redirect_length)
-            self.send_head(faults.redirect_status, {"Location": location, "Content-Length": length})
+            self.send_head(faults.redirect_status, {"Location": location, "Content-Length": "0"})
         elif self.struck and faults.page:
             self._send_page(*faults.page)
         else:
@@ -192,8 +176,6 @@ class FaultHandler(FileHandler):
         if faults.etags:
             headers["ETag"] = faults.etags[len(self.server.seen) % len(faults.etags)]
         headers = {name: value for name, value in {**headers, **faults.headers}.items() if value}
-        if self.struck and faults.short is not None:
-            stop = min(stop, start + faults.short)
         if faults.most is None or self.headers.get("Range") == PROBE:
             super().send_part(file, start, stop, status, headers)
             return
@@ -209,23 +191,13 @@ class FaultHandler(FileHandler):
             with self.server.lock:
                 self.server.busy -= 1
 
-    def _trickle(self, seconds: float) -> None:
-        """Send headers without end, a byte at a time."""
-        self.close_connection = True
-        with contextlib.suppress(OSError):
-            for byte in b"HTTP/1.1 200 OK\r\nX-Slow: " + b"." * 10_000:
-                self.wfile.write(bytes([byte]))
-                if self.server.over.wait(seconds):
-                    return
-
     def send_bytes(self, file: BinaryIO, start: int, stop: int) -> None:
         """Send bytes, fewer or slower than announced."""
         faults = self.server.faults
-        if faults.together and self.headers.get("Range") != PROBE:
-            self._wait_for_others(start, faults.together)
+
         if not self.struck:
             faults = Faults(rate=faults.rate)
-        end = min(stop, *(start + limit for limit in (faults.cut, faults.stall) if limit is not None), stop)
+        end = stop if faults.cut is None else min(stop, start + faults.cut)
         file.seek(start)
         content = file.read(end - start)
         if faults.content_range is not None and "Range" in self.headers:
@@ -236,18 +208,7 @@ class FaultHandler(FileHandler):
             if faults.rate:
                 time.sleep(1 / 50)
         if end < stop:
-            if faults.stall is not None:
-                self.server.over.wait(20)
             self.close_connection = True
-
-    def _wait_for_others(self, start: int, together: int) -> None:
-        with self.server.lock:
-            self.server.open.add(start)
-            if len(self.server.open) >= together:
-                self.server.gathered.set()
-        self.server.gathered.wait(20)
-        with self.server.lock:
-            self.server.open.discard(start)
 
     def _remember(self, body: bytes) -> None:
         with self.server.lock:

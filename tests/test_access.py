@@ -24,8 +24,6 @@ from fault_server import (
     Seen,
     fault_server,
 )
-from hypothesis import given
-from hypothesis import strategies as st
 
 from imagenet_prep.errors import AccessError, NetworkError
 from imagenet_prep.fetch.access import Credentials, open_session
@@ -104,16 +102,12 @@ def test_only_a_server_that_answered_once_is_waited_for(tmp_path: Path) -> None:
     ("header", "expected"),
     [
         ("", []),
-        ("Basic", ["basic"]),
         ('BASIC realm="a"', ["basic"]),
         ('Digest realm="Basic", nonce="x, Basic y", qop="auth"', ["digest"]),
-        ('Digest realm="a", nonce="b", Basic realm="c"', ["digest", "basic"]),
         ("Negotiate, Basic realm=x", ["negotiate", "basic"]),
         ('Negotiate dG9rZW4=, Bearer error="no \\" Basic", NTLM', ["negotiate", "bearer", "ntlm"]),
         ("Bearer scope  =  basic, basic = 1", ["bearer"]),
-        (", ,Basic,", ["basic"]),
         ('Bearer realm="never closed, Basic', ["bearer"]),
-        ("Basically realm=x", ["basically"]),
     ],
 )
 def test_challenges_are_told_apart(header: str, expected: list[str]) -> None:
@@ -121,13 +115,7 @@ def test_challenges_are_told_apart(header: str, expected: list[str]) -> None:
     assert schemes(header) == expected
 
 
-@given(st.text(max_size=300) | st.text('Basic ,="\\x', max_size=300))
-def test_challenges_take_anything(header: str) -> None:
-    """No header makes the reader fail, and what it finds are single words."""
-    assert not any(set(scheme) & set(' ,="') for scheme in schemes(header))
-
-
-@pytest.mark.parametrize("header", [None, "Bearer", 'Digest realm="Basic", nonce="Basic x"', "Negotiate"])
+@pytest.mark.parametrize("header", [None, 'Digest realm="Basic", nonce="Basic x"'])
 def test_a_server_that_asks_for_no_basic_gets_none(server: FaultServer, header: str | None) -> None:
     """A bare 401, or one that asks for something else, is an answer to which no password goes."""
     headers = {"WWW-Authenticate": header} if header else {}
@@ -137,14 +125,6 @@ def test_a_server_that_asks_for_no_basic_gets_none(server: FaultServer, header: 
     _told(caught.value, "401", "--cookies")
     assert len(server.seen) == 1
     assert "Authorization" not in server.seen[0].headers
-
-
-def test_basic_among_other_challenges(server: FaultServer) -> None:
-    """A server that offers several ways gets Basic if that is one of them."""
-    server.is_open = False
-    server.faults = Faults(statuses=[(401, {"WWW-Authenticate": 'Digest realm="a", nonce="b", Basic realm="a"'})])
-    _enter(server)
-    assert ["Authorization" in seen.headers for seen in server.seen] == [False, True]
 
 
 def test_a_challenge_from_elsewhere_opens_nothing(server: FaultServer, tmp_path: Path) -> None:
@@ -162,15 +142,10 @@ LOGIN = '<form action="/login" method=post><input name=user><input type=password
 REGISTER = "<form action=/a method=post><input name=user><input type=password name=p1>{}</form>"
 NOT_FOR_SIGNING_IN = {
     "two passwords": REGISTER.format("<input type=password name=p2>"),
-    "a second password without a name": REGISTER.format("<input type=password>"),
-    "confirm": REGISTER.format("<input name=confirm_email>"),
     "button": REGISTER.format("<button>Create an account</button>"),
     "button in pieces": REGISTER.format("<button><b>Sign</b> <i>up</i></button>"),
-    "value": REGISTER.format("<input type=submit value='Register now'>"),
     "new password": REGISTER.format("").replace("type=password", "type=password autocomplete=new-password"),
     "action": REGISTER.format("").replace("/a", "/users/sign_up"),
-    "id": REGISTER.format("").replace("<form", "<form id=registration-form"),
-    "first name": REGISTER.format("<input name=first_name>"),
     "reset": REGISTER.format("").replace("/a", "/password/reset"),
     "a name behind the password": "<form method=post><input type=password name=p><input name=user></form>",
     "no user": "<form method=post><input type=password name=p><button>Sign in</button></form>",
@@ -189,7 +164,7 @@ def test_a_form_that_is_not_for_signing_in_gets_nothing(server: FaultServer, kin
     assert [seen.method for seen in server.seen] == ["GET"]
 
 
-@pytest.mark.parametrize("kind", NOT_FOR_SIGNING_IN)
+@pytest.mark.parametrize("kind", ["two passwords", "button"])
 def test_the_form_for_signing_in_is_chosen(server: FaultServer, kind: str) -> None:
     """Among several forms it is the one that looks like it, wherever it stands."""
     server.faults = Faults(login="page", form=NOT_FOR_SIGNING_IN[kind] + FORM)
@@ -210,20 +185,6 @@ def test_the_form_that_says_so_is_chosen() -> None:
     assert find_login_form(quiet, "https://a.org/") is not None
 
 
-def test_one_form_twice_is_one() -> None:
-    """Pages show the same form at the top and in the middle: the same fields to the same address."""
-    login = LOGIN.encode() + b"</form>"
-    form = find_login_form(login + login, "https://a.org/")
-    assert form is not None
-
-
-def test_a_second_button_decides_nothing() -> None:
-    """Beside the button to sign in there may be one to register: it is not pressed."""
-    form = find_login_form((LOGIN + "<button name=other>Register</button></form>").encode(), "https://a.org/")
-    assert form is not None
-    assert form.filled("me", "secret") == {"user": "me", "pass": "secret"}
-
-
 # sessions that end midway -------------------------------------------------------------------------------------------
 
 
@@ -236,8 +197,7 @@ def _posts(server: FaultServer) -> list[Seen]:
     return [seen for seen in server.seen if seen.method == "POST"]
 
 
-@pytest.mark.parametrize("connections", [1, 4])
-@pytest.mark.parametrize("way", ["page", "redirect", "forbidden"])
+@pytest.mark.parametrize(("way", "connections"), [("page", 1), ("redirect", 4), ("forbidden", 4)])
 def test_a_session_that_ends_midway(server: FaultServer, tmp_path: Path, way: str, connections: int) -> None:
     """Whoever notices first signs in again, all others wait for that; the file comes whole."""
     server.faults = Faults(login=way, cut=100_000)
@@ -270,15 +230,6 @@ def _ask_at_once(server: FaultServer, session: Session) -> tuple[list[bytes], li
     for thread in threads:
         thread.join(20)
     return bodies, errors
-
-
-def test_four_notice_at_once(server: FaultServer) -> None:
-    """Of four requests that are refused at the same moment, one signs in again."""
-    server.faults = Faults(login="forbidden")
-    session = _enter(server)
-    _let_sessions_end(server, 0)
-    assert _ask_at_once(server, session) == ([CONTENT[5:10]] * 4, [])
-    assert len(_posts(server)) == 2
 
 
 def test_a_password_that_no_longer_counts_is_sent_once(server: FaultServer) -> None:
@@ -315,16 +266,6 @@ def test_a_session_may_end_often(server: FaultServer, tmp_path: Path) -> None:
     assert len(_posts(server)) == 3
 
 
-def test_nobody_to_sign_in_again(server: FaultServer, tmp_path: Path) -> None:
-    """Without credentials a page midway asks for some: exit 6."""
-    session = _enter(server, None)
-    server.faults = Faults(login="page")
-    with pytest.raises(AccessError) as caught:
-        fetch(session, server.url + "a.tar", tmp_path / "part", Manner(pace=PACE))
-    _told(caught.value, "requires you to sign in for a.tar")
-    assert _posts(server) == []
-
-
 # a server that takes one connection at a time -------------------------------------------------------------------------
 
 
@@ -355,28 +296,3 @@ def test_a_server_that_refuses_more_connections_gets_one(tmp_path: Path) -> None
         session = _enter(server)
         fetch(session, server.url + "a.tar", tmp_path / "part", Manner(connections=4, pace=replace(PACE, tries=6)))
     assert (tmp_path / "part").read_bytes() == CONTENT
-
-
-# what is said -----------------------------------------------------------------------------------------------------
-
-
-class _WantsReferer(FaultHandler):
-    """Knows who asks, and gives the file to browsers alone."""
-
-    def answer(self) -> None:
-        """403 without a Referer."""
-        if self.is_welcome():
-            self.send_nothing(403)
-        else:
-            super().answer()
-
-
-def test_a_site_for_browsers_does_not_blame_the_credentials(tmp_path: Path) -> None:
-    """403 to the right credentials is no word about them: the status is told, and that a browser's cookies may help."""
-    (tmp_path / "served").mkdir()
-    with fault_server(tmp_path / "served", is_open=False) as server:
-        server.RequestHandlerClass = _WantsReferer
-        with pytest.raises(AccessError) as caught:
-            _enter(server)
-    _told(caught.value, "denied access to a.tar, signed in as 'ada'", "403", "--cookies")
-    assert "refused the credentials" not in str(caught.value)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import shutil
 import subprocess
 import sys
 import tarfile
@@ -142,27 +141,15 @@ def _members(archive: Path) -> dict[str, bytes]:
         return {wnid: tar.extractfile(found[wnid]).read() for wnid in PART.labels}  # type: ignore[union-attr]
 
 
-@pytest.mark.parametrize("connections", [1, 4])
-def test_class_tars_arrive(server: FaultServer, layout: Layout, tars: dict[str, bytes], connections: int) -> None:
+def test_class_tars_arrive(server: FaultServer, layout: Layout, tars: dict[str, bytes]) -> None:
     """Each class lies under its name, byte for byte, and nothing is left of its transfer."""
     assert [each.name for each in foresee(layout, only=["train"], part=PART)] == [f"10 classes of {TRAIN}"]
-    summary = _download(server, layout, connections=connections)
+    summary = _download(server, layout, connections=4)
     _assert_whole(layout, tars)
     assert (summary.fetched, summary.present) == ((f"10 classes of {TRAIN}",), ())
     assert summary.size == sum(len(tars[wnid]) for wnid in PART.labels)
     assert missing_archives(layout, part=PART) == ("validation", "boxes")
     assert "train" in missing_archives(layout)
-
-
-def test_class_tars_become_folders(server: FaultServer, layout: Layout, tars: dict[str, bytes]) -> None:
-    """run --extract makes a folder of each class that came, and of all classes of the validation archive."""
-    fetching = DownloadOptions(base_url=server.url, check_digest=False)
-    options = ConvertOptions(**SHARDS, recorded=PART, allow_incomplete=True)
-    summary = run(layout, ENGINE, fetching=fetching, extract=True, options=options)
-    assert summary.untar is not None
-    assert {each.split: each.classes for each in summary.untar.splits} == {"train": 10, "validation": 10}
-    folders = {path.name: len(existing(path, "*")) for path in existing(layout.images_dir("train"), "*")}
-    assert folders == dict.fromkeys(PART.labels, 150)
 
 
 def test_what_is_there_is_not_fetched(
@@ -181,45 +168,6 @@ def test_what_is_there_is_not_fetched(
     assert foresee(layout, only=["train"], part=PART) == ()
     summary = _download(server, layout)
     assert (server.seen, summary.fetched, summary.present) == ([], (), (f"10 classes of {TRAIN}",))
-
-
-def test_the_whole_archive_has_every_class(server: FaultServer, layout: Layout, tmp_path: Path) -> None:
-    """Where the archive itself is there, nothing is fetched for a part of it."""
-    layout.own_raw_dir.mkdir(parents=True)
-    shutil.copy(tmp_path / "served" / TRAIN, layout.own_raw_dir)
-    summary = _download(server, layout)
-    assert (server.seen, summary.fetched, summary.present) == ([], (), (TRAIN,))
-    assert "train" not in missing_archives(layout, part=PART)
-
-
-def test_image_folders_have_every_class(layout: Layout) -> None:
-    """run fetches no class where another copy of the train images lies."""
-    (layout.own_raw_dir / "train" / "n01440764").mkdir(parents=True)
-    assert "train" not in missing_archives(layout, part=PART)
-
-
-def test_headers_are_asked_for_no_further_than_needed(
-    server: FaultServer, layout: Layout, tars: dict[str, bytes], tmp_path: Path
-) -> None:
-    """The walk ends with the last class that is wanted; each step asks for one header."""
-    path = tmp_path / "one.txt"
-    path.write_text("n01440764\n")
-    _download(server, layout, find_part(str(path)))
-    asked = [seen.headers["Range"] for seen in server.gets()]
-    start, stop = _place(server, "n01440764"), _place(server, "n01440764") + len(tars["n01440764"])
-    assert asked[0] == "bytes=0-511"
-    assert all(start <= seen.start < stop for seen in server.gets()[1:])
-
-
-def test_other_archives_come_whole(server: FaultServer, layout: Layout, tars: dict[str, bytes], tmp_path: Path) -> None:
-    """Validation images lie unsorted in their archive: all of it is fetched, and so are the boxes."""
-    summary = _download(server, layout, only=["train", "validation", "boxes"])
-    for key in ("validation", "boxes"):
-        path = layout.download_path(ARCHIVES[key])
-        assert path.read_bytes() == (tmp_path / "served" / path.name).read_bytes()
-    _assert_whole(layout, tars)
-    assert len(summary.fetched) == 3
-    assert missing_archives(layout, part=PART) == ()
 
 
 def test_the_command_line_fetches_classes(server: FaultServer, layout: Layout, tars: dict[str, bytes]) -> None:
@@ -256,17 +204,16 @@ def _place(server: FaultServer, wnid: str) -> int:
         return next(member.offset_data for member in tar if member.name == f"{wnid}.tar")
 
 
-@pytest.mark.parametrize("faults", [Faults(ignore_range=True), Faults(ignore_range=True, when=lambda at: at > 0)])
-def test_a_server_without_ranges_is_refused(server: FaultServer, layout: Layout, faults: Faults) -> None:
+def test_a_server_without_ranges_is_refused(server: FaultServer, layout: Layout) -> None:
     """Who sends whole files only can't send classes: that is said, and what to do, and nothing is fetched."""
-    server.faults = faults
+    server.faults = Faults(ignore_range=True, when=lambda at: at > 0)
     with pytest.raises(NetworkError, match="doesn't serve parts of") as caught:
         _download(server, layout)
     assert "leave out --classes" in caught.value.hint
     assert not layout.class_tars_dir(ARCHIVES["train"]).exists()
 
 
-@pytest.mark.parametrize("content_range", ["", "bytes 7-518/2000000", "bytes 0-511/7", "nonsense"])
+@pytest.mark.parametrize("content_range", ["", "bytes 7-518/2000000"])
 def test_a_wrong_range_is_not_believed(server: FaultServer, layout: Layout, content_range: str) -> None:
     """Bytes that a server says to be from elsewhere are never taken for a header or a class."""
     server.faults = Faults(content_range=content_range, when=lambda at: at > 0)
@@ -288,18 +235,6 @@ def test_a_class_from_a_wrong_place_is_not_believed(
     server.faults = Faults()
     _download(server, layout)
     _assert_whole(layout, tars)
-
-
-def test_a_class_of_an_archive_of_another_size_is_not_believed(
-    server: FaultServer, layout: Layout, tars: dict[str, bytes]
-) -> None:
-    """A server that says, of the right bytes, that they are of a longer file has another file by now."""
-    start, size = _place(server, min(PART.labels)), (server.folder / TRAIN).stat().st_size
-    longer = f"bytes {start}-{start + len(tars[min(PART.labels)]) - 1}/{size + 512}"
-    server.faults = Faults(content_range=longer, when=lambda at: at == start)
-    with pytest.raises(NetworkError, match="changed while"):
-        _download(server, layout, connections=1)
-    assert list(layout.class_tars_dir(ARCHIVES["train"]).iterdir()) == []
 
 
 @dataclass(slots=True)
@@ -329,13 +264,6 @@ def test_an_archive_that_changes_on_the_way_is_noticed(
     assert not layout.class_tars_dir(ARCHIVES["train"]).exists()
 
 
-def test_two_servers_behind_one_address(server: FaultServer, layout: Layout, tars: dict[str, bytes]) -> None:
-    """Answers of another version are asked for again until the first one answers; nothing is mixed."""
-    server.faults = Faults(etags=('"one"', '"two"'))
-    _download(server, layout, connections=1)
-    _assert_whole(layout, tars)
-
-
 def test_another_version_in_the_next_run_starts_over(
     server: FaultServer, layout: Layout, tars: dict[str, bytes], images: list[bytes]
 ) -> None:
@@ -354,18 +282,14 @@ def test_another_version_in_the_next_run_starts_over(
     assert any("starting over" in note for note in progress.notes)
 
 
-@pytest.mark.parametrize(
-    ("offset", "said"),
-    [(0, "wrong header checksum"), (148, "wrong header checksum"), (124, "wrong header checksum")],
-)
-def test_a_damaged_header_is_named(server: FaultServer, layout: Layout, offset: int, said: str) -> None:
+def test_a_damaged_header_is_named(server: FaultServer, layout: Layout) -> None:
     """A header of the outer archive that does not give its checksum ends the walk, with its byte."""
     content = bytearray((server.folder / TRAIN).read_bytes())
-    content[offset] ^= 1
+    content[124] ^= 1
     (server.folder / TRAIN).write_bytes(content)
     with pytest.raises(InputError, match="damaged at byte 0") as caught:
         _download(server, layout)
-    assert said in caught.value.detail
+    assert "wrong header checksum" in caught.value.detail
     assert TRAIN in caught.value.what
 
 
@@ -397,16 +321,6 @@ def test_a_class_that_arrives_damaged_is_set_aside(server: FaultServer, layout: 
     assert _tars_in(layout) == {wnid: tars[wnid] for wnid in PART.labels}
 
 
-def test_a_class_without_images_is_no_class(server: FaultServer, layout: Layout, tars: dict[str, bytes]) -> None:
-    """A tar that holds nothing is sound, and still not what was wanted."""
-    empty = io.BytesIO()
-    _tar(empty, {})
-    _tar(server.folder / TRAIN, {f"{wnid}.tar": empty.getvalue() for wnid in tars})
-    with pytest.raises(InputError, match="arrived corrupt") as caught:
-        _download(server, layout)
-    assert "it holds no image" in caught.value.detail
-
-
 def test_room_is_asked_for_the_classes_alone(server: FaultServer, layout: Layout, tars: dict[str, bytes]) -> None:
     """What must fit is the classes, and not the archive; if it doesn't, nothing is fetched."""
     asked = []
@@ -419,17 +333,3 @@ def test_room_is_asked_for_the_classes_alone(server: FaultServer, layout: Layout
         _download(server, layout, before=check)
     assert asked == [sum(len(tars[wnid]) for wnid in PART.labels)]
     assert not layout.class_tars_dir(ARCHIVES["train"]).exists()
-
-
-def test_the_official_size_is_expected(server: FaultServer, layout: Layout) -> None:
-    """Unless --no-digest, an archive of another size than the official one is not walked at all."""
-    with pytest.raises(InputError, match=f"a different {TRAIN}"):
-        _download(server, layout, check_digest=True)
-    assert len(server.gets()) == 0
-
-
-def test_a_header_is_tried_again(server: FaultServer, layout: Layout, tars: dict[str, bytes]) -> None:
-    """A server that fails now and then is asked again, header by header."""
-    server.faults = Faults(cut=100, times=2, when=lambda at: at > 0)
-    _download(server, layout)
-    _assert_whole(layout, tars)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import tarfile
 from pathlib import Path
 
@@ -12,7 +11,6 @@ from made_sets import ENGINE
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.errors import IncompleteError, InputError
 from imagenet_prep.ilsvrc2012 import facts
-from imagenet_prep.ilsvrc2012.official import ClassTars
 from imagenet_prep.ilsvrc2012.raw_data import find_source
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.model import Silent
@@ -39,27 +37,17 @@ def _shards(layout: Layout) -> dict[str, bytes]:
     return {name: layout.shard_path(name).read_bytes() for name in layout.find_shards(facts.SPLITS)}
 
 
-@pytest.mark.parametrize("folder", [FOLDER, "train"])
-def test_class_tars_make_the_same_shards(folder: str, tiny_data_dir: Path, tmp_path: Path) -> None:
+def test_class_tars_make_the_same_shards(tiny_data_dir: Path, tmp_path: Path) -> None:
     """Unpacking the outer tar changes no shard, and a conversion that began with it goes on from the class tars."""
     layout = Layout(tiny_data_dir, output=tmp_path / "out")
     convert(layout, ENGINE, OPTIONS)
     before = _shards(layout)
-    _unpacked(layout, folder)
+    _unpacked(layout, "train")
     assert [split.made for split in convert(layout, ENGINE, OPTIONS).splits] == [0, 0]
     other = Layout(tiny_data_dir, output=tmp_path / "other")
     convert(other, ENGINE, OPTIONS)
     assert _shards(other) == before
     assert "images in 10 class tars" in status(layout).stages[0].detail
-
-
-def test_they_are_looked_at_closely(tiny_data_dir: Path) -> None:
-    """No digest of a class is published: every image is decoded."""
-    layout = Layout(tiny_data_dir)
-    _unpacked(layout)
-    source = find_source(layout, "train")
-    assert isinstance(source, ClassTars)
-    assert (source.md5, source.is_unpacked, source.missing) == ("", False, "")
 
 
 def test_some_classes_are_a_part(tiny_data_dir: Path, made_tiny: MadeSet, tmp_path: Path) -> None:
@@ -74,28 +62,6 @@ def test_some_classes_are_a_part(tiny_data_dir: Path, made_tiny: MadeSet, tmp_pa
     with pytest.raises(IncompleteError) as caught:
         convert(layout, ENGINE, options)
     assert f"1 class without any: {made_tiny.wnids[2]}" in caught.value.detail
-
-
-def test_the_archive_goes_before_them(tiny_data_dir: Path) -> None:
-    """Where both are there the archive is taken: its digest is known."""
-    layout = Layout(tiny_data_dir)
-    archive = layout.archive_path(facts.ARCHIVES["train"])
-    kept = Path(shutil.copy2(archive, tiny_data_dir / "kept.tar"))
-    _unpacked(layout)
-    shutil.copy2(kept, archive)
-    source = find_source(layout, "train")
-    assert source is not None
-    assert source.path == archive
-
-
-def test_class_folders_among_them_are_taken_instead(tiny_data_dir: Path, made_tiny: MadeSet) -> None:
-    """train/ with class folders, and a tar that someone forgot there, is image folders."""
-    layout = Layout(tiny_data_dir)
-    folder = _unpacked(layout, "train")
-    (folder / made_tiny.wnids[0]).mkdir()
-    source = find_source(layout, "train")
-    assert source is not None
-    assert source.words == "the folder train"
 
 
 def test_other_files_and_folders_are_left_alone(tiny_data_dir: Path, made_tiny: MadeSet) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-import email.utils
 import json
 import logging
 import os
@@ -20,19 +18,16 @@ from fault_server import CANARY, COOKIE, PASSWORD, USERNAME, Faults, fault_serve
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from imagenet_prep.errors import AccessError, InputError, NetworkError, PrepError, UsageError
+from imagenet_prep.errors import AccessError, NetworkError, UsageError
 from imagenet_prep.fetch import SIGN_UP_URL
 from imagenet_prep.fetch.access import Credentials, find_credentials, open_session
 from imagenet_prep.fetch.login import find_login_form
 from imagenet_prep.fetch.partial import PartialFile, kept_bytes, state_path
 from imagenet_prep.fetch.patience import Pace
-from imagenet_prep.fetch.reply import Remote, inspect, retry_after
+from imagenet_prep.fetch.reply import Remote, inspect
 from imagenet_prep.fetch.session import Session, file_url, redirect_target
 from imagenet_prep.fetch.transfer import Manner, fetch
-from imagenet_prep.ilsvrc2012.facts import ARCHIVES
 from imagenet_prep.model import Silent
-from imagenet_prep.stages.download import DownloadOptions, download
-from imagenet_prep.storage.layout import Layout
 
 SIZE = 3_000_000
 HALF = SIZE // 2
@@ -100,14 +95,6 @@ def assert_no_secret(text):
 # the plain way ---------------------------------------------------------------------------------------------------
 
 
-def test_plain(server, part):
-    """A file arrives whole, in one plain request after a probe."""
-    remote = run(server, part)
-    assert part.read_bytes() == CONTENT
-    assert remote.total == SIZE
-    assert [(seen.method, "Range" in seen.headers) for seen in server.seen] == [("GET", True), ("GET", False)]
-
-
 def test_state_is_private(server, part):
     """The state file is for its owner alone and holds no query."""
     run(server, part, query=f"?token={CANARY}")
@@ -129,42 +116,6 @@ def test_goes_on(server, part):
     server.seen.clear()
     run(server, part)
     assert server.gets() == []
-
-
-def test_connections(server, part):
-    """Several connections share a file, and each byte is asked for once, if none needs help."""
-    run(server, part, connections=4)
-    assert part.read_bytes() == CONTENT
-    assert sorted(seen.start for seen in server.gets()) == list(range(0, SIZE, PACE.segment))
-
-
-def test_connections_are_used_at_once(server, part):
-    """With four connections the server has four requests open at the same time."""
-    server.faults = Faults(together=4)
-    run(server, part, connections=4, pace=dataclasses.replace(PACE, stall=30))
-    assert server.gathered.is_set()
-    assert part.read_bytes() == CONTENT
-
-
-def test_a_server_without_ranges_is_asked_once(server, part):
-    """What it says to the probe is believed: no piece is asked for, whatever the number of connections."""
-    server.faults = Faults(ignore_range=True)
-    run(server, part, connections=4)
-    assert part.read_bytes() == CONTENT
-    assert [seen.headers.get("Range") for seen in server.seen] == ["bytes=0-1023", None]
-
-
-def test_connections_go_on_in_holes(server, part):
-    """Whatever holes a run with several connections left, the next one fills just these."""
-    remote = inspect(Session(server.url, PACE.stall), server.url + "a.tar", PACE)
-    with PartialFile(part, remote) as file:
-        for start in (0, 500_000, 2_000_000):
-            file.write(start, CONTENT[start : start + 300_000])
-        file.save()
-    server.seen.clear()
-    run(server, part, connections=3, pace=dataclasses.replace(PACE, segment=1_000_000))
-    assert part.read_bytes() == CONTENT
-    assert sorted(seen.start for seen in server.gets()) == [300_000, 800_000, 1_000_000, 2_300_000]
 
 
 class Recorder(Silent):
@@ -197,10 +148,9 @@ def test_range_ignored_and_cut(server, part):
     assert kept_bytes(part, inspect(Session(server.url, 1), server.url + "a.tar", PACE)) == 0
 
 
-@pytest.mark.parametrize("leave_out", [{}, {"ETag": None}], ids=["by ETag", "by Last-Modified"])
-def test_other_version(server, part, leave_out):
-    """A file that has changed on the server since the last run is fetched afresh, never spliced."""
-    server.faults = Faults(headers=leave_out)
+def test_other_version(server, part):
+    """A file that has changed on the server since the last run, by its date, is fetched afresh, never spliced."""
+    server.faults = Faults(headers={"ETag": None})
     leave_half(server, part)
     replace(server, OTHER)
     run(server, part)
@@ -216,14 +166,6 @@ def replace(server, content):
 
 
 # trouble that passes -----------------------------------------------------------------------------------------------
-
-
-def test_cut_goes_on_from_last_byte(server, part):
-    """After a cut the next request begins right where the last one broke off."""
-    server.faults = Faults(cut=700_000)
-    run(server, part)
-    assert part.read_bytes() == CONTENT
-    assert [seen.start for seen in server.gets()] == [0, 700_000, 1_400_000, 2_100_000, 2_800_000]
 
 
 def test_budget(server, part):
@@ -251,17 +193,10 @@ def test_retry_after(server, part):
     assert part.read_bytes() == CONTENT
 
 
-@given(value=st.text(max_size=40) | st.datetimes().map(str) | st.datetimes().map(email.utils.format_datetime))
-def test_retry_after_takes_anything(value):
-    """Whatever stands in Retry-After becomes a number of seconds that is not negative."""
-    assert retry_after(value) >= 0
-
-
 # no access ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("status", [401, 403])
-@pytest.mark.parametrize("half", [False, True])
+@pytest.mark.parametrize(("status", "half"), [(401, False), (403, True)])
 def test_refused(server, part, status, half):
     """A refusal is final: one request, exit 6, where to sign up, what to set; the disk stays as it was."""
     if half:
@@ -278,9 +213,9 @@ def test_refused(server, part, status, half):
 PAGES = [("text/html; charset=utf-8", PAGE), ("application/octet-stream", b"\n  " + PAGE), ("text/html", b"Sorry")]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=["both", "first bytes", "type"])
-@pytest.mark.parametrize("half", [False, True])
-@pytest.mark.parametrize("late", [False, True])
+@pytest.mark.parametrize(
+    ("page", "half", "late"), [(PAGES[0], False, False), (PAGES[1], True, True), (PAGES[2], False, True)]
+)
 def test_page_in_place_of_the_file(server, part, page, half, late):
     """A web page with status 200 is recognised before anything is kept, at the start or after a probe went well."""
     if half:
@@ -317,7 +252,7 @@ def secretive_session(server, tmp_path):
     return session
 
 
-@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+@pytest.mark.parametrize("status", [302, 308])
 def test_redirect_to_another_port(server, elsewhere, part, tmp_path, status):
     """Authorization, cookies and the query stay behind when a redirect leads to another port; the bytes come."""
     session = secretive_session(server, tmp_path)
@@ -338,31 +273,6 @@ def test_redirect_and_back(server, elsewhere, part, tmp_path):
     fetch(session, server.url + "a.tar", part, Manner(pace=PACE))
     assert part.read_bytes() == CONTENT
     assert {seen.headers.get("Cookie") for seen in server.seen} == {f"session={COOKIE}"}
-
-
-def test_netrc_is_not_used_elsewhere(server, elsewhere, part, tmp_path, monkeypatch):
-    """A netrc entry for the host does not make the other port get a password either."""
-    (tmp_path / "netrc").write_text(f"machine 127.0.0.1 login {USERNAME} password {CANARY}")
-    monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
-    server.faults = Faults(redirect=elsewhere.url + "{path}")
-    run(server, part)
-    assert not any("Authorization" in seen.headers for seen in server.seen + elsewhere.seen)
-
-
-def test_redirect_within_home(server, part, tmp_path):
-    """A redirect within the same server keeps everything."""
-    session = secretive_session(server, tmp_path)
-    server.faults = Faults(redirect="/a.tar?moved=1", times=1)
-    fetch(session, server.url + "a.tar", part, Manner(pace=PACE))
-    assert [seen.path for seen in server.seen[:2]] == ["/a.tar", "/a.tar?moved=1"]
-    assert all({"Authorization", "Cookie"} <= set(seen.headers) for seen in server.seen)
-
-
-def test_the_body_of_a_redirect_is_not_waited_for(server, elsewhere, part):
-    """It may be of any length: only where it leads to is of interest."""
-    server.faults = Faults(redirect=elsewhere.url + "{path}", redirect_length=1 << 40)
-    run(server, part)
-    assert part.read_bytes() == CONTENT
 
 
 @pytest.mark.parametrize(
@@ -414,7 +324,7 @@ def test_a_password_is_told_only_to_who_asks(closed):
     assert not any("Authorization" in seen.headers for seen in closed.seen)
 
 
-@pytest.mark.parametrize("credentials", [None, Credentials(USERNAME, f"{CANARY}-wrong"), Credentials("bob", PASSWORD)])
+@pytest.mark.parametrize("credentials", [None, Credentials(USERNAME, f"{CANARY}-wrong")])
 @pytest.mark.parametrize("way", ["basic", "form"])
 def test_credentials_refused(closed, way, credentials):
     """Missing and wrong credentials: exit 6, where to sign up, what to set; and no second try."""
@@ -449,7 +359,7 @@ def test_login_form_not_to_be_trusted(server, opening):
     assert len(server.seen) == 1
 
 
-@pytest.mark.parametrize("expires", ["0", "", "4102444800"])
+@pytest.mark.parametrize("expires", ["0", "4102444800"])
 def test_cookies(server, tmp_path, expires):
     """Cookies that a browser exported open the door, however it writes those that end with its session."""
     server.faults = Faults(login="redirect")
@@ -463,10 +373,7 @@ def test_cookies(server, tmp_path, expires):
     ("form", "words"),
     [
         (None, ["cookies.txt", "expired"]),
-        (
-            "<html>Accept the terms of use in a browser first.</html>",
-            ["a web page without a recognizable sign-in form"],
-        ),
+        ("<html>Accept the terms of use in a browser first.</html>", ["without a recognizable sign-in form"]),
     ],
 )
 def test_no_way_in(server, tmp_path, form, words):
@@ -479,7 +386,7 @@ def test_no_way_in(server, tmp_path, form, words):
     assert_told(caught.value, 6, *words, SIGN_UP_URL)
 
 
-@pytest.mark.parametrize("content", [None, CANARY, f"# Netscape HTTP Cookie File\n{CANARY}\n", "\udcff\udcfe\0"])
+@pytest.mark.parametrize("content", [None, CANARY, "\udcff\udcfe\0"])
 def test_cookies_unreadable(server, tmp_path, content):
     """A cookie file that is missing or is none is wrong usage, and its content is not shown."""
     jar = tmp_path / "cookies.txt"
@@ -492,7 +399,7 @@ def test_cookies_unreadable(server, tmp_path, content):
 
 @pytest.mark.parametrize(
     "url",
-    ["", "image-net.org", "ftp://a.org/", "https://", f"http://a:{CANARY}@a.org/", "http://a.org:x/", "http://[/"],
+    ["image-net.org", "ftp://a.org/", f"http://a:{CANARY}@a.org/", "http://a.org:x/"],
 )
 def test_base_url(url):
     """A base URL that is none, or that holds a password, is wrong usage."""
@@ -521,41 +428,6 @@ def test_find_credentials(tmp_path, monkeypatch):
     assert find_credentials("https://other.org/", prompt=None) is None
 
 
-def test_who_was_refused_is_said(closed):
-    """Whose credentials, and where they came from; what to do first is to check them."""
-    with pytest.raises(AccessError) as caught:
-        open_session(closed.url, Credentials("eve", CANARY, "from netrc"), None, probe="a.tar", pace=PACE)
-    assert_told(caught.value, 6, "refused the credentials of 'eve' (from netrc)", "check both")
-    assert_no_secret(str(caught.value))
-
-
-def test_a_wrong_address_is_told_before_space_is_asked_for(closed, tmp_path):
-    """First whether the server can be reached, then who asks, then whether it has the file and that fits."""
-    order = []
-
-    def ask():
-        order.append("who")
-        return ADA
-
-    def fetch_from(url):
-        def before(incoming):
-            order.append(incoming[0].size)
-
-        options = DownloadOptions(base_url=url, credentials=ask, pace=PACE)
-        download(Layout(tmp_path / "data"), options, only=["boxes"], before=before)
-
-    with pytest.raises(NetworkError):
-        fetch_from("http://127.0.0.1:9/")
-    assert order == []
-    with pytest.raises(PrepError):  # it has no such file
-        fetch_from(closed.url)
-    assert order == ["who"]
-    (closed.folder / ARCHIVES["boxes"].filename).write_bytes(b"corrupt")
-    with pytest.raises(InputError):
-        fetch_from(closed.url)
-    assert order == ["who", "who", 7]
-
-
 def test_credentials_are_kept_close():
     """No repr shows a password, and no pickle takes it to another process."""
     assert_no_secret(repr(ADA) + str(ADA) + f"{[ADA]}")
@@ -580,13 +452,6 @@ def test_logs_hold_no_secret(closed, part, caplog):
     assert CANARY.encode() not in b"".join(snapshot(part.parent).values())
 
 
-@given(page=st.binary(max_size=200) | st.text("<form inputypaswd=\"' >/", max_size=200).map(str.encode))
-def test_find_login_form_takes_anything(page):
-    """No page makes the reader of forms fail, and a form it finds has a password field."""
-    form = find_login_form(page, "https://a.org/x")
-    assert form is None or form.password
-
-
 def test_find_login_form():
     """The fields of a form are those that a browser would send."""
     page = b"""<FORM Method=POST Action="in?x=1"><input type=hidden name=t value="a&amp;b"><input type=email name=mail>
@@ -602,8 +467,7 @@ def test_find_login_form():
 # every kind of death -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("connections", [1, 4])
-def test_interrupt(server, part, connections):
+def test_interrupt(server, part):
     """Ctrl-C ends a transfer within moments and leaves it resumable."""
     server.faults = Faults(rate=2_000_000)
     threads = threading.active_count()
@@ -617,33 +481,16 @@ def test_interrupt(server, part, connections):
 
     progress = Interrupt()
     with pytest.raises(KeyboardInterrupt):
-        run(server, part, progress=progress, connections=connections)
+        run(server, part, progress=progress, connections=4)
     assert time.monotonic() - progress.at < 1
     durable = kept_bytes(part, inspect(Session(server.url, 1), server.url + "a.tar", PACE))
     assert 500_000 < durable < SIZE
     server.faults = Faults()
     again = Recorder()
-    run(server, part, connections=connections, progress=again)
+    run(server, part, connections=4, progress=again)
     assert part.read_bytes() == CONTENT
     assert again.advanced == SIZE - durable
-    assert threading.active_count() <= threads + 2 * connections + 2  # of the server: ours are gone
-
-
-def test_interrupt_in_a_stall(server, part):
-    """Ctrl-C does not wait for a connection that has fallen silent."""
-    server.faults = Faults(stall=1_000_000, when=lambda start: len(server.seen) > 1)
-
-    class Interrupt(Recorder):
-        def advance(self, amount=1):
-            super().advance(amount)
-            if self.advanced and not amount:
-                raise KeyboardInterrupt
-
-    started = time.monotonic()
-    with pytest.raises(KeyboardInterrupt):
-        run(server, part, progress=Interrupt(), pace=Pace(stall=30))
-    assert time.monotonic() - started < 1.5
-    assert json.loads(state_path(part).read_text())["done"] == [[0, 1_000_000]]
+    assert threading.active_count() <= threads + 10  # of the server: ours are gone
 
 
 @settings(max_examples=40, deadline=None)
@@ -668,3 +515,12 @@ def test_partial_file(tmp_path_factory, data):
         for start, stop in file.gaps():
             file.write(start, content[start:stop])
     assert path.read_bytes() == content
+
+
+def test_netrc_is_not_used_elsewhere(server, elsewhere, part, tmp_path, monkeypatch):
+    """A netrc entry for the host does not make the other port get a password either."""
+    (tmp_path / "netrc").write_text(f"machine 127.0.0.1 login {USERNAME} password {CANARY}")
+    monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
+    server.faults = Faults(redirect=elsewhere.url + "{path}")
+    run(server, part)
+    assert not any("Authorization" in seen.headers for seen in server.seen + elsewhere.seen)

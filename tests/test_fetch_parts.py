@@ -91,13 +91,9 @@ def _answer(**headers: str) -> requests.Response:
         ("bytes 5-10/10", None),
         ("bytes 5-4/10", None),
         ("bytes 0-9/*", None),
-        ("bytes */10", None),
         ("bytes 0-9/10, 0-9/10", None),
-        ("bytes 0-9/10 ", (0, 10, 10)),
-        ("bytes -1-9/10", None),
         ("bytes 0-9/100000000000000000000", None),
         ("bytes \u0660-\u0669/10", None),
-        ("items 0-9/10", None),
         ("", None),
     ],
 )
@@ -148,15 +144,10 @@ def test_without_validators_a_digest_decides() -> None:
 @pytest.mark.parametrize(
     ("page", "fields"),
     [
-        (
-            "<form action=/a><input name=q></form><form method=post><input name=u><input name=p type=password></form>",
-            "up",
-        ),
-        ("<form><input name=u><input name=p type=password><input name=t></form>", "upt"),
-        ("<form><input name=u><input name=p type=password></form><input name=x type=hidden value=1>", "up"),
-        ("<form><input name=u><input name=t><input name=p type=password></form>", "upt"),
+        ("<form action=/a><input name=q></form><form><input name=u><input name=p type=password></form>", "up"),
+        ("<form><input name=u><input name=t><input name=p type=password></form><input name=x type=hidden>", "upt"),
     ],
-    ids=["a search first", "a field behind", "a field outside", "two fields before"],
+    ids=["a search first", "two fields before, one outside"],
 )
 def test_a_form_gets_its_own_fields(page: str, fields: str) -> None:
     """The form with a password; the name goes into the first text field before it; what is outside is not sent."""
@@ -188,9 +179,7 @@ def elsewhere(tmp_path: Path, server: FaultServer) -> Any:
         yield other
 
 
-@pytest.mark.parametrize(
-    "span", ["bytes 0-1022/100000", "bytes 0-99999/100000", "bytes 1-1024/100000", "bytes 1-1023/100000"]
-)
+@pytest.mark.parametrize("span", ["bytes 0-1022/100000", "bytes 1-1024/100000"])
 def test_a_probe_that_is_answered_otherwise_tells_no_length(server: FaultServer, span: str) -> None:
     """A first part that ends or begins elsewhere than asked is not believed: the file is asked for as a whole."""
     server.faults = Faults(content_range=span)
@@ -199,7 +188,7 @@ def test_a_probe_that_is_answered_otherwise_tells_no_length(server: FaultServer,
     assert [seen.headers.get("Range") for seen in server.seen] == ["bytes=0-1023", None]
 
 
-@pytest.mark.parametrize("size", [1, 1023, 1024, 1025])
+@pytest.mark.parametrize("size", [1, 1024])
 def test_a_probe_of_a_small_file_ends_with_it(server: FaultServer, tmp_path: Path, size: int) -> None:
     """A file of fewer bytes than the probe asks for is known by that one request."""
     (tmp_path / "served" / "a.tar").write_bytes(bytes(size))
@@ -208,30 +197,19 @@ def test_a_probe_of_a_small_file_ends_with_it(server: FaultServer, tmp_path: Pat
     assert len(server.seen) == 1
 
 
-@pytest.mark.parametrize("status", [307, 308])
-def test_a_form_is_not_sent_on(server: FaultServer, elsewhere: FaultServer, status: int) -> None:
+def test_a_form_is_not_sent_on(server: FaultServer, elsewhere: FaultServer) -> None:
     """A server that wants the filled-in form sent to another address is refused, and that address gets nothing."""
-    server.faults = Faults(statuses=[(status, {"Location": elsewhere.url})])
+    server.faults = Faults(statuses=[(307, {"Location": elsewhere.url})])
     with pytest.raises(NetworkError) as caught:
         Session(server.url, 1).post(server.url + "login", {"user": "a", "pass": PASSWORD})
     assert "sign-in form to another address" in caught.value.detail
     assert elsewhere.seen == []
 
 
-@pytest.mark.parametrize("status", [301, 302, 303])
-def test_behind_a_form_only_pages_are_asked_for(server: FaultServer, elsewhere: FaultServer, status: int) -> None:
+def test_behind_a_form_only_pages_are_asked_for(server: FaultServer, elsewhere: FaultServer) -> None:
     """Other redirects of a form are followed with GET, and no field of it goes along."""
-    server.faults = Faults(statuses=[(status, {"Location": elsewhere.url + "a.tar"})])
+    server.faults = Faults(statuses=[(302, {"Location": elsewhere.url + "a.tar"})])
     with Session(server.url, 1).post(server.url + "login", {"user": "a", "pass": PASSWORD}) as response:
         assert response.status_code == 200
     assert [(seen.method, seen.path, seen.body) for seen in elsewhere.seen] == [("GET", "/a.tar", b"")]
     assert "Content-Length" not in elsewhere.seen[0].headers
-
-
-def test_cookies_of_other_servers_are_not_kept(server: FaultServer, elsewhere: FaultServer) -> None:
-    """A server that home redirects to can't give a cookie that it would get back."""
-    elsewhere.faults = Faults(headers={"Set-Cookie": "spy=1; Path=/"})
-    session = Session(server.url, 1)
-    for _ in range(2):
-        session.get(elsewhere.url + "a.tar").close()
-    assert [seen.headers.get("Cookie") for seen in elsewhere.seen] == [None, None]

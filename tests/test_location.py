@@ -14,16 +14,16 @@ import imagenet_prep
 from imagenet_prep.engines import ThreadEngine
 from imagenet_prep.errors import UsageError
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions
-from imagenet_prep.storage.files import append_to, claim, parts_of, plain_lines, save_json
+from imagenet_prep.storage.files import append_to, claim, parts_of, plain_lines
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import Location, local_path, locate
 from imagenet_prep.storage.object_store import ObjectStore
-from imagenet_prep.storage.store import Found, RangedView
+from imagenet_prep.storage.store import RangedView
 
 BUCKET = ObjectStore(scheme="s3", bucket="bucket")
 
 
-@pytest.mark.parametrize("written", ["s3://bucket/a/b", "S3://bucket/a/b/", "s3:/bucket//a/b", Path("s3://bucket/a/b")])
+@pytest.mark.parametrize("written", ["S3://bucket/a/b/", Path("s3://bucket/a/b")])
 def test_a_url_however_it_is_written(written: str | Path) -> None:
     """Also one that a Path has been made of: bucket, key, and the URL as its text."""
     path = locate(written)
@@ -72,10 +72,9 @@ def test_a_url_of_no_store(url: str) -> None:
     assert "secret" not in str(caught.value)
 
 
-@pytest.mark.parametrize("path", ["/x/s3:/y", "/data"])
-def test_a_path_of_this_machine_stays_one(path: str) -> None:
+def test_a_path_of_this_machine_stays_one() -> None:
     """A colon further on makes no URL."""
-    assert locate(path) == Path(path)
+    assert locate("/x/s3:/y") == Path("/x/s3:/y")
 
 
 def test_a_layout_of_both() -> None:
@@ -87,12 +86,6 @@ def test_a_layout_of_both() -> None:
     with pytest.raises(UsageError, match="is a URL"):
         layout.refuse_urls()
     Layout(Path("/data")).refuse_urls()
-
-
-def test_the_status_of_an_object() -> None:
-    """Size and time as os.stat tells them of a file."""
-    status = Found("name", "s3://b/name", 5, 1_700_000_000_123_456_000).stat()
-    assert (status.st_size, status.st_mtime_ns, int(status.st_mtime)) == (5, 1_700_000_000_123_456_000, 1_700_000_000)
 
 
 def test_what_is_read_in_order_comes_in_few_requests() -> None:
@@ -166,9 +159,3 @@ def test_a_journal_in_a_store_is_objects() -> None:
     assert [list(plain_lines(part)) for part in parts_of(path)] == [[b"1\n"], [b"2\n"]]
     lines.close()
     assert [list(plain_lines(part)) for part in parts_of(path)] == [[b"1\n", b"2\n"]]
-
-
-def test_equal_state_is_not_put_again() -> None:
-    """As on a disk."""
-    path = Location(MemoryStore(), "state/value.json")
-    assert [save_json(path, value) for value in ({"a": 1}, {"a": 1}, {"a": 2})] == [True, False, True]

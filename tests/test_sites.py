@@ -17,8 +17,6 @@ from typing import Any
 
 import pytest
 from existing import existing
-from hypothesis import given
-from hypothesis import strategies as st
 from stand_ins import BASIC, CANARY, COMMITS, KEY, TOKEN, USERNAME, StandIn, entry, stand_in
 
 from imagenet_prep.errors import AccessError, InputError, NetworkError, PrepError, SpaceError, UsageError
@@ -40,7 +38,6 @@ from imagenet_prep.storage.layout import Layout
 from imagenet_prep.text import size_text
 
 PACE = Pace(tries=3, first_wait=0.001, longest_wait=0.01, stall=5, segment=50_000)
-ROOT = Path(__file__).parent.parent
 WHO = Token(TOKEN, "HF_TOKEN")
 VARIABLES = ("KAGGLE_API_TOKEN", "KAGGLE_USERNAME", "KAGGLE_KEY", "KAGGLE_CONFIG_DIR", "XDG_CACHE_HOME")
 VARIABLES += ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "HF_TOKEN_PATH", "HF_HOME")
@@ -190,7 +187,7 @@ def test_hugging_face_knows_us_by_what_its_own_tools_use(tmp_path: Path, nobody:
         assert find_token() == Token(variable, variable)
 
 
-@pytest.mark.parametrize("content", [f"{CANARY} two words", f"{CANARY}\x00", f"{CANARY}é", f"{CANARY}\nX-Other: 1"])
+@pytest.mark.parametrize("content", [f"{CANARY}é", f"{CANARY}\nX-Other: 1"])
 def test_what_is_no_token_is_said_to_be_none(tmp_path: Path, nobody: pytest.MonkeyPatch, content: str) -> None:
     """A file of something else is wrong usage, and what it holds is not shown."""
     for name, find in (("KAGGLE_API_TOKEN", find_login), ("HF_TOKEN_PATH", find_token)):
@@ -202,9 +199,7 @@ def test_what_is_no_token_is_said_to_be_none(tmp_path: Path, nobody: pytest.Monk
         _told(caught.value, 2, str(path))
 
 
-@pytest.mark.parametrize(
-    "content", ["", "{", "[]", '{"username": "a"}', '{"username": "a", "key": 1}', f'"{CANARY}"', "\0"]
-)
+@pytest.mark.parametrize("content", ["", "{", '{"username": "a", "key": 1}', f'"{CANARY}"'])
 def test_a_kaggle_json_that_is_none(tmp_path: Path, content: str) -> None:
     """One that holds no credentials is named, and what it holds is not shown; an empty one is as good as none."""
     _kaggle_folder(tmp_path / "home" / ".kaggle", kaggle_json=content)
@@ -227,8 +222,11 @@ def test_a_token_is_kept_close() -> None:
 # Kaggle --------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("who", [WHO, Credentials(USERNAME, KEY)], ids=["token", "key"])
-@pytest.mark.parametrize(("connections", "uses"), [(1, 1), (4, 1), (4, 3), (4, 1000)])
+@pytest.mark.parametrize(
+    ("who", "connections", "uses"),
+    [(WHO, 1, 1), (Credentials(USERNAME, KEY), 4, 3), (WHO, 4, 1000)],
+    ids=["token", "key", "once"],
+)
 def test_kaggle(kaggle: StandIn, layout: Layout, who: Any, connections: int, uses: int) -> None:
     """The zip comes whole; Kaggle, and nobody else, learns who asks, and only if an address has expired."""
     kaggle.storage.uses = uses
@@ -243,7 +241,7 @@ def test_kaggle(kaggle: StandIn, layout: Layout, who: Any, connections: int, use
     assert f"Kaggle: 1 file, {size_text(len(ZIP[f'{COMPETITION}.zip']))} to fetch" in progress.notes
 
 
-@pytest.mark.parametrize("hashes", [("md5",), ("crc32c",), ("crc32c", "md5"), ()])
+@pytest.mark.parametrize("hashes", [("crc32c",), ("crc32c", "md5"), ()])
 def test_what_storage_tells_of_the_zip_is_checked(kaggle: StandIn, layout: Layout, hashes: tuple[str, ...]) -> None:
     """By MD5 if it is told, else by CRC32C; a file that was checked is not hashed again."""
     kaggle.storage.hashes = hashes
@@ -281,29 +279,17 @@ def test_without_a_digest_the_zip_must_look_like_one(kaggle: StandIn, layout: La
     ("header", "expected"),
     [
         (
-            "crc32c=n03x6A==,md5=Ojk9c3dhfxgoKVVHYwFbHQ==",
-            {"crc32c": "9f4df1e8", "md5": "3a393d7377617f182829554763015b1d"},
-        ),
-        (
             "md5=Ojk9c3dhfxgoKVVHYwFbHQ==, crc32c=AAAAAA==",
             {"crc32c": "00000000", "md5": "3a393d7377617f182829554763015b1d"},
         ),
         ("crc32c=n03x6A=", {}),
-        ("md5=n03x6A==", {}),
         ("md5", {}),
-        ("", {}),
         ("sha1=n03x6A==, crc32c=n03x6A==", {"crc32c": "9f4df1e8"}),
     ],
 )
 def test_digests_of(header: str, expected: dict[str, str]) -> None:
     """Base64 of the bytes of each; what makes no sense counts for nothing."""
     assert digests_of(header) == expected
-
-
-@given(st.text(max_size=200))
-def test_digests_of_takes_anything(header: str) -> None:
-    """No header makes it fail."""
-    assert set(digests_of(header)) <= {"md5", "crc32c"}
 
 
 @pytest.mark.parametrize(
@@ -341,27 +327,12 @@ def test_kaggle_refuses_midway(kaggle: StandIn, layout: Layout) -> None:
     assert _raw(layout) == ZIP
 
 
-def test_kaggle_lives_on_when_an_address_expires(kaggle: StandIn, layout: Layout) -> None:
-    """One that was used up before its time is asked for again."""
-    signs = kaggle.storage.sign
-    numbers = iter(range(1000))
-
-    def used_up(name: str) -> str:
-        kaggle.storage.uses = 0 if next(numbers) % 5 == 4 else 1
-        return signs(name)
-
-    kaggle.storage.sign = used_up  # type: ignore[method-assign]
-    _fetch(layout, KaggleSite(kaggle.url, WHO), connections=3)
-    assert _raw(layout) == ZIP
-
-
 # Hugging Face --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("connections", [1, 4])
-def test_hugging_face(hub: StandIn, layout: Layout, connections: int) -> None:
+def test_hugging_face(hub: StandIn, layout: Layout) -> None:
     """The files of train and validation come, each checked by its SHA-256; those of test stay where they are."""
-    progress = _fetch(layout, HuggingFaceSite(hub.url, WHO), connections=connections)
+    progress = _fetch(layout, HuggingFaceSite(hub.url, WHO), connections=4)
     assert _raw(layout) == PARQUET
     _no_secret_went_abroad(hub)
     assert {asked.headers["Authorization"] for asked in hub.home.asked} == {f"Bearer {TOKEN}"}
@@ -399,17 +370,11 @@ def test_hugging_face_goes_on_where_it_was(hub: StandIn, layout: Layout) -> None
     assert not any("revision" in asked.path or COMMITS[1] in asked.path for asked in hub.home.asked)
 
 
-def test_hugging_face_only_some_splits(hub: StandIn, layout: Layout) -> None:
-    """One split alone can be asked for."""
-    _fetch(layout, HuggingFaceSite(hub.url, WHO, splits=("validation",)))
-    assert set(_raw(layout)) == {name for name in PARQUET if "validation" in name}
-
-
 @pytest.mark.parametrize(
     ("who", "has_access", "words"),
     [
         (None, True, ["found no token", ACCESS_URL, "HF_TOKEN", "https://huggingface.co/settings/tokens"]),
-        (Token(f"{CANARY}-wrong", "HF_TOKEN"), True, ["401", ACCESS_URL, "HF_TOKEN"]),
+        (Token(f"{CANARY}-wrong", "HF_TOKEN"), True, ["401", ACCESS_URL, "HF_TOKEN", "access to ILSVRC/imagenet-1k"]),
         (WHO, False, ["403", ACCESS_URL, "HF_TOKEN"]),
     ],
     ids=["nobody", "wrong", "gated"],
@@ -449,8 +414,8 @@ def test_a_parquet_file_of_another_size_is_not_fetched(hub: StandIn, layout: Lay
     _told(caught.value, 4, "different train-00000-of-00003.parquet", "80,012", "80,016")
 
 
-@pytest.mark.parametrize("oid", [None, "", "x" * 64, 7])
-def test_without_a_digest_parquet_must_look_like_it(hub: StandIn, layout: Layout, oid: Any) -> None:
+@pytest.mark.parametrize("oid", [None, "x" * 64])
+def test_without_a_digest_parquet_must_look_like_it(hub: StandIn, layout: Layout, oid: str | None) -> None:
     """A file that is not in the large storage has no SHA-256 told."""
     entries = [entry(file) for file in existing(hub.storage.folder, "*")]
     for each in entries:
@@ -466,9 +431,9 @@ def test_without_a_digest_parquet_must_look_like_it(hub: StandIn, layout: Layout
         _fetch(layout, HuggingFaceSite(hub.url, WHO))
 
 
-@pytest.mark.parametrize("gone", ["train-00001-of-00003.parquet", "train-00002-of-00003.parquet", *PARQUET][:4])
-def test_a_commit_that_lacks_files_is_another_copy(hub: StandIn, layout: Layout, gone: str) -> None:
+def test_a_commit_that_lacks_files_is_another_copy(hub: StandIn, layout: Layout) -> None:
     """An earlier revision had no parquet files; one that lacks some is refused before anything is fetched."""
+    gone = "train-00001-of-00003.parquet"
     (hub.storage.folder / gone).unlink()
     with pytest.raises(InputError) as caught:
         _fetch(layout, HuggingFaceSite(hub.url, WHO))
@@ -478,16 +443,9 @@ def test_a_commit_that_lacks_files_is_another_copy(hub: StandIn, layout: Layout,
 
 STRANGE: list[tuple[str, Any]] = [
     ("revision", b"{"),
-    ("revision", b"\xff"),
     ("revision", []),
-    ("revision", {}),
-    ("revision", {"sha": "main"}),
     ("revision", {"sha": "../../" + "a" * 34}),
-    ("tree", {}),
-    ("tree", b"["),
     ("tree", "text"),
-    ("tree", [{"path": "data/train-00000-of-00001.parquet"}]),
-    ("tree", [{"path": "data/train-00000-of-00001.parquet", "size": -1}]),
     ("tree", [{"path": "data/train-00000-of-00001.parquet", "size": "1"}]),
 ]
 
@@ -536,10 +494,3 @@ def test_a_file_put_there_by_hand_is_checked(hub: StandIn, layout: Layout) -> No
     with pytest.raises(InputError) as caught:
         _fetch(layout, HuggingFaceSite(hub.url, WHO))
     _told(caught.value, 4, str(path), "not the expected archive", "SHA-256")
-
-
-def test_a_refusal_of_the_hub_names_the_data_set(hub: StandIn, layout: Layout) -> None:
-    """The first question is about a branch; access is to the data set."""
-    with pytest.raises(AccessError) as caught:
-        _fetch(layout, HuggingFaceSite(hub.url, Token(f"{CANARY}-wrong", "HF_TOKEN")))
-    _told(caught.value, 6, "refused access to ILSVRC/imagenet-1k", "HF_TOKEN")

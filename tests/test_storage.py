@@ -6,27 +6,20 @@ import contextlib
 import ctypes
 import errno
 import fcntl
-import json
 import os
 import signal
 import subprocess
 import sys
 import time
-import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from made_sets import read_catalog
 
-from imagenet_prep.datasets.plan import InceptionRecorder
-from imagenet_prep.demo.archives import MadeSet
-from imagenet_prep.engines import ThreadEngine
 from imagenet_prep.errors import BusyError, InputError, PrepError, SpaceError, WriteError
 from imagenet_prep.escaping import rerun
-from imagenet_prep.shards.maker import ShardMaker, ShardTask
 from imagenet_prep.storage.durable import sync_file_system
-from imagenet_prep.storage.files import atomic_file, load_json, save_bytes, save_json
+from imagenet_prep.storage.files import atomic_file, load_json, save_bytes
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.lock import hold
 from imagenet_prep.storage.refusals import as_error, space_errors
@@ -149,15 +142,7 @@ def test_equal_content_is_not_written_again(tmp_path: Path) -> None:
     assert path.read_bytes() == b"CONTENT"
 
 
-def test_json_comes_back(tmp_path: Path) -> None:
-    """A JSON value is read back; the order in which a dictionary was filled doesn't show."""
-    path = tmp_path / "value.json"
-    assert save_json(path, {"b": [1, 2], "a": "é"})
-    assert load_json(path) == {"a": "é", "b": [1, 2]}
-    assert not save_json(path, {"a": "é", "b": [1, 2]})
-
-
-@pytest.mark.parametrize("content", [b"", b'{"a": ', b"\xff\xfe\xfd", b"no json"])
+@pytest.mark.parametrize("content", [b"", b'{"a": ', b"\xff\xfe\xfd"])
 def test_broken_json_is_as_good_as_absent(tmp_path: Path, content: bytes) -> None:
     """A cut or foreign file gives None, as does none."""
     path = tmp_path / "value.json"
@@ -240,34 +225,10 @@ def test_a_full_disk_is_a_space_error(small_disk: Path) -> None:
     save_bytes(small_disk / "small", bytes(1 << 16))
 
 
-def test_a_full_disk_at_the_lock_is_a_space_error(small_disk: Path) -> None:
-    """Without space for the lock's text it is a SpaceError that names the lock, and no lock or folder stays behind."""
-    data_dir = small_disk / "data"
-    data_dir.mkdir()
-    with contextlib.suppress(OSError), (small_disk / "filler").open("wb", buffering=0) as file:
-        while file.write(bytes(4096)):
-            pass
-    with pytest.raises(SpaceError, match=r"no space left while writing .*/lock"), hold(Layout(data_dir).lock_paths):
-        raise AssertionError("a lock was written on a full disk")
-    assert not list(data_dir.iterdir())
-    (small_disk / "filler").unlink()
-    with hold(Layout(data_dir).lock_paths):
-        assert list(data_dir.iterdir())
-
-
-def test_a_device_without_space_is_a_space_error() -> None:
-    """What the system says of /dev/full is said of the path in question; other errors pass as they are."""
-    with pytest.raises(SpaceError, match="the-shard"), space_errors(Path("the-shard")):
-        Path("/dev/full").write_bytes(b"x")
-    with pytest.raises(FileNotFoundError), space_errors(Path("the-shard")):
-        Path("/nowhere/at-all").write_bytes(b"x")
-
-
 @pytest.mark.parametrize(
     ("number", "kind", "remedy"),
     [
         (errno.EDQUOT, SpaceError, "free some space"),
-        (errno.EIO, WriteError, "dmesg"),
         (errno.ESTALE, WriteError, "dmesg"),
         (errno.EROFS, WriteError, "writable"),
         (errno.EFBIG, WriteError, "ulimit -f"),
@@ -280,79 +241,6 @@ def test_a_storage_that_takes_nothing_is_named(number: int, kind: type[PrepError
     assert "the-shard" in caught.value.what
     assert remedy in str(caught.value.hint)
     assert len(str(caught.value).splitlines()) == 3
-
-
-def test_what_a_killed_writer_left_goes_though_nothing_is_written(tmp_path: Path) -> None:
-    """A file that holds the content already stays as it is, and what was abandoned beside it is removed."""
-    path = tmp_path / "checked.json"
-    assert save_bytes(path, b"{}")
-    before = path.stat().st_mtime_ns
-    machine = f"{zlib.crc32(os.uname().nodename.encode()):08x}"
-    (tmp_path / f".checked.json.1-00000000-{machine}.partial").write_bytes(b"{")
-    assert not save_bytes(path, b"{}")
-    assert os.listdir(tmp_path) == ["checked.json"]
-    assert path.stat().st_mtime_ns == before
-
-
-# a shard on storage that fails ---------------------------------------------------------------------------------
-
-
-def _task(tmp_path: Path, made_tiny: MadeSet) -> ShardTask:
-    layout = Layout(tmp_path / "data")
-    for folder in (layout.partial_dir, layout.index_dir):
-        folder.mkdir(parents=True)
-    catalog = read_catalog(made_tiny.archives["validation"], "validation", ThreadEngine(1))
-    return ShardTask("validation-00000-of-00001", "f" * 64, layout, catalog, InceptionRecorder(check="header"))
-
-
-def _failing(times: int, number: int) -> Callable[[int], None]:
-    """An fsync that fails so often, then works."""
-    left = [number] * times
-    fsync = os.fsync
-
-    def call(descriptor: int) -> None:
-        if left:
-            raise OSError(left.pop(), os.strerror(number))
-        fsync(descriptor)
-
-    return call
-
-
-def test_a_shard_is_tried_once_more_from_its_source(
-    tmp_path: Path, made_tiny: MadeSet, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """After an fsync that failed nothing written can be trusted: all of it is written again, to the same bytes."""
-    task, make = _task(tmp_path, made_tiny), ShardMaker()
-    path = task.layout.shard_path("validation-00000-of-00001")
-    wanted = make(task).info
-    content = path.read_bytes()
-    path.unlink()
-    monkeypatch.setattr(os, "fsync", _failing(1, errno.EIO))
-    assert make(task).info == wanted
-    assert path.read_bytes() == content
-
-
-def test_a_shard_that_fails_twice_is_a_write_error(
-    tmp_path: Path, made_tiny: MadeSet, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The error names the shard and what the storage said, and there is no file under its name."""
-    task, make = _task(tmp_path, made_tiny), ShardMaker()
-    monkeypatch.setattr(os, "fsync", _failing(9, errno.EIO))
-    with pytest.raises(WriteError, match="validation-00000-of-00001") as caught:
-        make(task)
-    assert os.strerror(errno.EIO) in caught.value.detail
-    assert not task.layout.shard_path("validation-00000-of-00001").exists()
-
-
-def test_a_disk_found_full_by_fsync_is_a_space_error(
-    tmp_path: Path, made_tiny: MadeSet, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Some file systems say so late: that is no failure of the storage, and trying again would not help."""
-    task, make = _task(tmp_path, made_tiny), ShardMaker()
-    monkeypatch.setattr(os, "fsync", _failing(9, errno.ENOSPC))
-    with pytest.raises(SpaceError, match="validation-00000-of-00001"):
-        make(task)
-    assert not task.layout.shard_path("validation-00000-of-00001").exists()
 
 
 # the lock ------------------------------------------------------------------------------------------------------
@@ -405,15 +293,6 @@ def test_holding_is_re_entrant(tmp_path: Path) -> None:
         assert layout.lock_paths[0].exists()
 
 
-def test_an_exception_lets_go(tmp_path: Path) -> None:
-    """After a block that raised, the lock file is gone and DATA_DIR can be held again."""
-    with pytest.raises(RuntimeError), hold(Layout(tmp_path).lock_paths):
-        raise RuntimeError
-    assert not Layout(tmp_path).lock_paths[0].exists()
-    with hold(Layout(tmp_path).lock_paths):
-        pass
-
-
 def _refuse(monkeypatch: pytest.MonkeyPatch, module: object, name: str, number: int, file: str = "") -> None:
     """Let a call fail as the system would; only for a path of this name, if one is given."""
     real = getattr(module, name)
@@ -446,17 +325,6 @@ def test_a_lock_that_cant_be_removed_hides_nothing(
     assert not left.exists()
 
 
-def test_a_lock_that_cant_be_signed_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not that it can't be removed, should that fail as well."""
-    with monkeypatch.context() as patch:
-        _refuse(patch, Path, "unlink", errno.EIO, "lock")
-        _refuse(patch, os, "pwrite", errno.ENOSPC)
-        with pytest.raises(SpaceError), hold(Layout(tmp_path).lock_paths):
-            pass
-    with hold(Layout(tmp_path).lock_paths):
-        pass
-
-
 def test_a_file_system_without_locks_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither that it has none, nor that the holder's name can't be read, is a bug of ours."""
     _refuse(monkeypatch, fcntl, "flock", errno.ENOLCK)
@@ -487,28 +355,12 @@ def test_workers_do_not_keep_the_lock(tmp_path: Path) -> None:
             os.killpg(process.pid, signal.SIGKILL)
 
 
-def test_two_data_dirs_do_not_hinder_each_other(tmp_path: Path, holder: subprocess.Popen[str]) -> None:
-    """The lock is on one DATA_DIR only."""
-    assert holder.poll() is None
-    with hold(Layout(tmp_path / "other").lock_paths):
-        pass
-
-
 def _assert_busy_elsewhere(data_dir: Path) -> None:
     """Another process must find ``data_dir`` held by this one."""
     script = HOLDER.replace("time.sleep(60)", "pass")
     done = subprocess.run([sys.executable, "-c", script, data_dir], capture_output=True, text=True, check=False)
     assert done.returncode != 0
     assert f"held by process {os.getpid()} on " in done.stderr
-
-
-def test_state_is_json_that_people_can_read(tmp_path: Path) -> None:
-    """A saved value is indented and ends with a newline."""
-    save_json(tmp_path / "value.json", {"a": {"b": 1}})
-    text = (tmp_path / "value.json").read_text()
-    assert text.endswith("}\n")
-    assert text.count("\n") == 5
-    assert json.loads(text) == {"a": {"b": 1}}
 
 
 class _Refusing:

@@ -8,21 +8,18 @@ import json
 import os
 import random
 import socket
-import threading
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from fault_server import PROBE, Faults, FaultServer, fault_server
+from fault_server import Faults, FaultServer, fault_server
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from imagenet_prep.errors import NetworkError, WriteError
 from imagenet_prep.fetch.access import open_session
-from imagenet_prep.fetch.digests import fastest
 from imagenet_prep.fetch.partial import (
     PartialFile,
     Spans,
@@ -31,10 +28,10 @@ from imagenet_prep.fetch.partial import (
     kept_bytes,
     state_path,
 )
-from imagenet_prep.fetch.patience import CutError, Pace, Patience
+from imagenet_prep.fetch.patience import Pace
 from imagenet_prep.fetch.reply import Remote, inspect
 from imagenet_prep.fetch.session import Session
-from imagenet_prep.fetch.transfer import Fetched, Manner, fetch, segments_of
+from imagenet_prep.fetch.transfer import Fetched, Manner, fetch
 from imagenet_prep.model import Silent
 
 SIZE = 3_000_000
@@ -136,10 +133,8 @@ def test_what_was_saved_counts(part: Path) -> None:
     [
         b"",
         b"[]",
-        b"\xff",
         b'{"done": 3}',
         b'"done": [[0, 20]]',
-        b'"done": [[-5, 9]]',
         b'"done": [["a", 9], [1]]',
         b'"total": 5',
         None,
@@ -212,71 +207,10 @@ def test_spans_are_a_set_of_positions(steps: list[tuple[int, int]]) -> None:
     assert spans.front == next(place for place in range(50) if place not in held)
 
 
-# the digest ------------------------------------------------------------------------------------------------------
-
-
-def test_the_digest_is_computed_while_the_file_arrives(server: FaultServer, part: Path) -> None:
-    """When the last byte comes, what came before it has been hashed: there is no second pass."""
-    server.faults = Faults(rate=4_000_000)
-    bars: list[tuple[str, int]] = []
-
-    class Watching(Silent):
-        def begin(self, label: str, total: int | None, unit: str, done: int = 0) -> None:
-            bars.append((label, done))
-
-    fetch(Session(server.url, 2), server.url + "a.tar", part, Manner(Watching(), pace=PACE), digests=md5(CONTENT))
-    assert [label for label, _ in bars] == ["a.tar", "checking a.tar"]
-    assert bars[1][1] > SIZE // 2
-
-
-def test_the_fastest_known_digest_is_computed(server: FaultServer, part: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of two that are known one is enough; a wrong one of that kind is a wrong file."""
-    for algorithm in ("md5", "sha256"):
-        monkeypatch.setattr("imagenet_prep.fetch.digests.fastest", lambda known, one=algorithm: one)
-        digests = {"md5": "0" * 32, "sha256": "0" * 64, algorithm: hashlib.new(algorithm, CONTENT).hexdigest()}
-        fetched, _ = run(server, part, digests)
-        assert (fetched.algorithm, fetched.is_right) == (algorithm, True)
-    assert fastest(("sha256",)) == "sha256"
-    assert fastest(("md5", "sha256")) in ("md5", "sha256")
-
-
-def test_one_connection_writes_at_a_time(server: FaultServer, part: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The others sleep meanwhile: in the system they would spin, and take the processor from the digest."""
-    real, turn, together = os.pwrite, threading.Semaphore(1), list[int]()
-
-    def pwrite(file: int, data: memoryview, offset: int) -> int:
-        is_alone = turn.acquire(blocking=False)
-        time.sleep(0.005)  # time enough for another one to come
-        if is_alone:
-            turn.release()
-        else:
-            together.append(offset)
-        return real(file, data, offset)
-
-    monkeypatch.setattr(os, "pwrite", pwrite)
-    run(server, part, md5(CONTENT), connections=4)
-    assert part.read_bytes() == CONTENT
-    assert together == []
-
-
-def test_what_was_hashed_is_written_out_and_leaves_memory(
-    server: FaultServer, part: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Each byte twice: first its way to the disk begins, and once there it goes; nothing that is not hashed yet."""
-    monkeypatch.setattr("imagenet_prep.fetch.digests._BEHIND", 1_000_000)
-    monkeypatch.setattr("imagenet_prep.fetch.digests._CHUNK", 100_000)
-    advised: list[tuple[int, int]] = []
-    monkeypatch.setattr(os, "posix_fadvise", lambda file, start, length, advice: advised.append((start, length)))
-    run(server, part, md5(CONTENT))
-    times = [sum(start <= place < start + length for start, length in advised) for place in range(0, SIZE, 10_000)]
-    assert times == [2] * 200 + [1] * 100
-
-
 # another server, another version ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("connections", [1, 4])
-@pytest.mark.parametrize("digests", [{}, md5(CONTENT)], ids=["plain", "digest"])
+@pytest.mark.parametrize(("connections", "digests"), [(1, {}), (4, md5(CONTENT))], ids=["plain", "digest"])
 def test_versions_are_never_joined(
     server: FaultServer, mirror: FaultServer, part: Path, digests: dict[str, str], connections: int
 ) -> None:
@@ -295,29 +229,17 @@ def test_versions_are_never_joined(
     assert ["has changed" in text for text, _ in progress.restarts()] == [True]
 
 
-@pytest.mark.parametrize("digests", [{}, md5(CONTENT)], ids=["plain", "digest"])
-def test_two_servers_behind_one_address(server: FaultServer, part: Path, digests: dict[str, str]) -> None:
+def test_two_servers_behind_one_address(server: FaultServer, part: Path) -> None:
     """Their ETags differ from request to request: bytes of the one are not put to those of the other."""
     server.faults = Faults(etags=('"one"', '"two"'), headers={"Last-Modified": None}, cut=300_000)
-    fetched, progress = run(server, part, digests)
+    fetched, progress = run(server, part, md5(CONTENT))
     assert (fetched.is_right, part.read_bytes()) == (True, CONTENT)
     assert progress.restarts() == []
 
 
-def test_a_wrong_digest_of_one_version_is_the_answer(server: FaultServer, part: Path) -> None:
-    """What came from one server is not fetched again by itself: the caller is told."""
-    fetched, progress = run(server, part, md5(OTHER))
-    assert (fetched.is_right, fetched.digest) == (False, hashlib.md5(CONTENT).hexdigest())
-    assert progress.restarts() == []
-    assert len(server.gets()) == 1
-
-
-@pytest.mark.parametrize("etag", [None, 'W/"weak"'])
-def test_without_validator_and_digest_a_part_is_not_gone_on_with(
-    server: FaultServer, part: Path, etag: str | None
-) -> None:
-    """No date, and no ETag or a weak one: nothing tells if the file has changed, so it starts over, and says why."""
-    server.faults = Faults(headers={"ETag": etag, "Last-Modified": None})
+def test_without_validator_and_digest_a_part_is_not_gone_on_with(server: FaultServer, part: Path) -> None:
+    """No date, and a weak ETag: nothing tells if the file has changed, so it starts over, and says why."""
+    server.faults = Faults(headers={"ETag": 'W/"weak"', "Last-Modified": None})
     leave_half(server, part)
     _, progress = run(server, part, {}, connections=4)
     assert part.read_bytes() == CONTENT
@@ -369,14 +291,6 @@ def test_a_body_below_the_minimum_speed_is_cut(server: FaultServer, part: Path) 
     assert "received data is kept" in caught.value.hint
 
 
-def test_a_body_above_the_minimum_speed_is_not_cut(server: FaultServer, part: Path) -> None:
-    """The minimum is one of each while, not of the first moment."""
-    server.faults = Faults(rate=3_000_000)
-    progress = run_noted(server, part, pace=replace(PACE, least_speed=500_000, slow_after=0.2))
-    assert progress.notes == []
-    assert len(server.gets()) == 1
-
-
 def test_a_host_that_is_unknown_for_a_while_is_waited_for(server: FaultServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """Once the server has answered, its name may come back; before that, an unknown name is final."""
     waits: list[str] = []
@@ -423,36 +337,7 @@ def test_an_address_that_drops_packets_is_told_after_each_try() -> None:
     assert f"no connection to {name}: it timed out" in caught.value.what
 
 
-def test_no_connection_at_all_takes_two_minutes() -> None:
-    """By the numbers that a user gets: three attempts to connect, and the waits between them."""
-    pace, waits = Pace(), list[float]()
-    patience = Patience("a.tar", pace, waits.append)
-    cut = CutError("it timed out", lasting=NetworkError("no connection", "", ""))
-    patience.wait(cut)
-    patience.wait(cut)
-    with pytest.raises(NetworkError, match="no connection"):
-        patience.wait(cut)
-    connect, _ = Session("http://a.org/", pace.stall)._timeout
-    assert (len(waits) + 1) * connect + sum(waits) < 120
-
-
 # what is said ----------------------------------------------------------------------------------------------------
-
-
-def test_every_wait_says_what_which_try_and_how_long(server: FaultServer, part: Path) -> None:
-    """Before the first byte as later: the reason, the number of the try, the seconds."""
-    server.faults = Faults(statuses=[(503, {"Retry-After": "1"})])
-    assert run_noted(server, part, pace=replace(PACE, longest_retry_after=0.01)).notes == [
-        "a.tar: HTTP status 503; try 2 of 4 in 0 s"
-    ]
-    said: list[str] = []
-    server.faults = Faults(statuses=[(503, {})])
-    open_session(server.url, None, None, probe="a.tar", pace=PACE, note=said.append)
-    assert said == ["a.tar: HTTP status 503; try 2 of 4 in 0 s"]
-    said.clear()
-    patience = Patience("a.tar", Pace(), lambda seconds: None, said.append)
-    patience.wait(CutError("the connection broke", retry_after=7))
-    assert said == ["a.tar: the connection broke; try 2 of 10 in 7 s"]
 
 
 @pytest.mark.parametrize("arrived", [False, True])
@@ -491,15 +376,3 @@ def test_a_server_that_takes_fewer_connections_gets_fewer(
     ended = [text for text in progress.notes if "accepts no more than" in text]
     assert len(ended) == 4 - most
     assert f"no more than {most} connection" in ended[-1]
-
-
-def test_no_connection_is_made_for_nothing(server: FaultServer, part: Path) -> None:
-    """A small file is one piece, whatever the number of connections; it needs no Range."""
-    run_noted(server, part, connections=4, pace=replace(PACE, segment=8 << 20))
-    assert [seen.headers.get("Range") for seen in server.seen] == [PROBE, None]
-
-
-def test_segments_end_at_multiples_of_their_size() -> None:
-    """Whatever the gaps are: so the next run asks for the same segments."""
-    found = [(each.position, each.stop) for each in segments_of([(0, 250), (310, 320)], 100)]
-    assert found == [(0, 100), (100, 200), (200, 250), (310, 320)]
