@@ -7,7 +7,6 @@ changes the direction of writing. They are all escaped before they are printed.
 from __future__ import annotations
 
 import os
-import re
 import shlex
 import sys
 import traceback
@@ -24,26 +23,19 @@ Settings: TypeAlias = tuple[tuple[str, object], ...]
 _HIDDEN = ("Cc", "Cf", "Cs", "Zl", "Zp")
 """Unicode categories that control a terminal or are invisible: control, format, surrogate, line, paragraph."""
 
-_BYTES = re.compile("[\udc80-\udcff]+")
-
 
 def escaped(text: str) -> str:
     r"""Escape all characters of one line that control a terminal: ``\n``, ``\x1b``, ``\u202e``.
 
-    Bytes of a name that are not UTF-8 (surrogate escapes, PEP 383) stay as they are, except 80 to 9F: a terminal that
-    does not use UTF-8 treats these as control characters.
+    So are the bytes of a name that are not UTF-8 (surrogate escapes, PEP 383): ``\xe9``.
     """
-    if text.isprintable():
-        return text
-    # Bytes from two places may together be UTF-8: the terminal would show one character.
-    whole = _BYTES.sub(lambda found: os.fsencode(found[0]).decode("utf-8", "surrogateescape"), text)
-    return "".join(map(_shown, whole))
+    return text if text.isprintable() else "".join(map(_shown, text))
 
 
 def _shown(char: str) -> str:
-    if "\udca0" <= char <= "\udcff" or unicodedata.category(char) not in _HIDDEN:
+    if unicodedata.category(char) not in _HIDDEN:
         return char
-    if "\udc80" <= char <= "\udc9f":
+    if "\udc80" <= char <= "\udcff":
         return f"\\x{ord(char) & 0xFF:02x}"
     return char.encode("unicode_escape").decode("ascii")
 

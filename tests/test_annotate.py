@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 from made_tars import pack
 
-from imagenet_prep.demo.annotations import Quirk, boxes_csv
-from imagenet_prep.demo.archives import MadeSet
+from imagenet_prep.demo.archives import MadeSet, Quirk, boxes_csv
 from imagenet_prep.engines import ThreadEngine
 from imagenet_prep.engines.processes import ProcessEngine
 from imagenet_prep.errors import InputError, PrepError, UsageError

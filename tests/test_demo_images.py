@@ -11,10 +11,8 @@ import pytest
 from existing import existing
 
 from imagenet_prep.demo import archives
-from imagenet_prep.demo.annotations import MadeAnnotation, Quirk, annotation
-from imagenet_prep.demo.archives import MadeSet, make
+from imagenet_prep.demo.archives import MadeAnnotation, MadeSet, Quirk, annotation, make
 from imagenet_prep.demo.photographs import Kind
-from imagenet_prep.errors import UsageError
 from imagenet_prep.ilsvrc2012.facts import TRAIN
 
 SAMPLES_DIR = Path(__file__).parent.parent / "data" / "bounding_boxes"
@@ -57,14 +55,6 @@ def test_every_odd_image_is_there(fixture: str, request: pytest.FixtureRequest) 
         assert {image.kind for image in made.of(split)} == {Kind.RGB, *kinds}
     assert all(Kind.GREY in kinds for kinds in archives.ODD_KINDS.values())
     assert {kind for kinds in archives.ODD_KINDS.values() for kind in kinds} == set(Kind) - {Kind.RGB}
-
-
-@pytest.mark.parametrize("arguments", [{"classes": 0}, {"classes": 1001}, {"per_class": 0}, {"validation": -1}])
-def test_impossible_numbers_are_refused(arguments: dict[str, int], tmp_path: Path) -> None:
-    """Numbers of classes or images that ImageNet doesn't have are wrong usage, and nothing is written."""
-    with pytest.raises(UsageError, match=next(iter(arguments))):
-        make(tmp_path / "raw", **arguments)  # type: ignore[arg-type]
-    assert not (tmp_path / "raw").exists()
 
 
 # annotations -----------------------------------------------------------------------------------------------------

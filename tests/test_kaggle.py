@@ -14,8 +14,7 @@ from existing import existing
 from kaggle_copies import Tree, tree, write_tree, write_zip
 from made_sets import ENGINE, catalog_rows
 
-from imagenet_prep.demo.annotations import boxes_csv
-from imagenet_prep.demo.archives import MadeSet
+from imagenet_prep.demo.archives import MadeSet, boxes_csv
 from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import InputError, SpaceError, UsageError
 from imagenet_prep.ilsvrc2012 import facts, portals

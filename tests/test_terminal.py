@@ -42,11 +42,7 @@ def assert_calm(*printed: bytes) -> None:
     """Nothing printed steers a terminal, and no line was forged."""
     for each in printed:
         text = each.decode("utf-8", "surrogateescape")
-        assert not [
-            char
-            for char in text
-            if unicodedata.category(char) in HIDDEN and not 0xDCA0 <= ord(char) <= 0xDCFF and char != "\n"
-        ]
+        assert not [char for char in text if unicodedata.category(char) in HIDDEN and char != "\n"]
         assert not [line for line in text.splitlines() if line.startswith("error: forged")]
 
 
@@ -60,13 +56,12 @@ def assert_calm(*printed: bytes) -> None:
         (FORGED, SHOWN),
         ("\u2028\u2029\u200b\ufeff\xad", r"\u2028\u2029\u200b\ufeff\xad"),
         ("\ud800\U000e0041", r"\ud800\U000e0041"),
-        ("by\udcff", "by\udcff"),
-        ("\udcc2\udc9b31m", r"\x9b31m"),
-        ("\udce2\udc80\udcae", r"\u202e"),
+        ("by\udcff", r"by\xff"),
+        ("\udcc2\udc9b31m", r"\xc2\x9b31m"),
     ],
 )
 def test_what_steers_a_terminal_is_written_out(text: str, shown: str) -> None:
-    """Control characters, marks of direction, separators, lone surrogates; other text and bytes stay as they are."""
+    """Control characters, marks of direction, separators, bytes that are no text; other text stays as it is."""
     assert escaped(text) == shown
 
 

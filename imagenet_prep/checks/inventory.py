@@ -13,7 +13,6 @@ from pathlib import Path
 from imagenet_prep.checks.dataset import Dataset, Published
 from imagenet_prep.checks.examiner import LIMIT
 from imagenet_prep.checks.shard_check import REMEDY_FOREIGN, ShardReport, remedy_own
-from imagenet_prep.datasets import order
 from imagenet_prep.datasets.plan import load_plan, splits_of_others
 from imagenet_prep.errors import InputError
 from imagenet_prep.model import Problem, ProblemKind, ShardInfo
@@ -200,7 +199,7 @@ def check_names(inventory: Inventory, layout: Layout) -> list[Problem]:
         elif inventory.infos:
             held, remedy = "it has not been made yet", REMEDY_RERUN
         else:
-            held, remedy = f"{_partition_width(name, inventory):,} images of {inventory.dataset}", REMEDY_FOREIGN
+            held, remedy = f"a part of {inventory.dataset}", REMEDY_FOREIGN
         problems.append(Problem(ProblemKind.MISSING_SHARD, name, f"it is missing: {held}", remedy, expected=held))
     expected = set(inventory.expected)
     by_size = {inventory.infos[name].size: name for name in missing if name in inventory.infos}
@@ -211,13 +210,6 @@ def check_names(inventory: Inventory, layout: Layout) -> list[Problem]:
             remedy = f"rename it to {twin} and verify again" if twin else REMEDY_STRAY
             problems.append(Problem(ProblemKind.STRAY_FILE, name, detail, remedy, expected=twin or "", got=name))
     return problems
-
-
-def _partition_width(name: str, inventory: Inventory) -> int:
-    """The number of images in a shard of this name, if the whole set has the partition of the original."""
-    split, index, count = parse_shard_name(name) or (inventory.splits[0], 0, 1)
-    edges = order.bounds(inventory.images[split], count)
-    return edges[index + 1] - edges[index]
 
 
 def check_sizes(inventory: Inventory, layout: Layout) -> list[Problem]:

@@ -109,24 +109,14 @@ class Number(click.IntRange):
     name = "number"
 
 
-def _plain(path: Path) -> Path:
-    """Make a path that starts with a dash absolute: otherwise a copied command reads it as an option."""
-    return path.absolute() if str(path).startswith("-") else path
-
-
-def _refuse_empty(value: str) -> None:
-    """Refuse an empty word: it would mean the current folder."""
-    if not value:
-        raise click.BadParameter("the value is empty; is a shell variable unset?")
-
-
 class _Path(click.Path):
-    """A path that is safe in a command to copy."""
+    """A path that is not empty, and no URL."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        _refuse_empty(os.fsdecode(value))
+        if not os.fsdecode(value):  # it would mean the current folder
+            self.fail("the value is empty; is a shell variable unset?", param, ctx)
         refuse_url(os.fsdecode(value))
-        return _plain(Path(os.fsdecode(super().convert(value, param, ctx))))
+        return Path(os.fsdecode(super().convert(value, param, ctx)))
 
 
 class _Anywhere(_Path):

@@ -346,14 +346,8 @@ def print_demo_end(data_dir: Path | None) -> None:
         "",
         f"The real ImageNet requires about 330 GB. Sign up at {SIGN_UP_URL}, then:",
         "  export IMAGENET_USERNAME=... IMAGENET_ACCESS_KEY=...",
-        f"  {'make imagenet DATA_DIR=/data/imagenet' if _is_in_checkout() else f'{called} run /data/imagenet'}",
+        f"  {called} run /data/imagenet",
     )
-
-
-def _is_in_checkout() -> bool:
-    """Whether this package runs from a checkout of its project, which is also the shell's folder."""
-    home = Path(__file__).parents[2]
-    return (home / "Makefile").exists() and Path.cwd() == home
 
 
 def _json(value: object, indent: int | None = None) -> str:

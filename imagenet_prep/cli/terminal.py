@@ -5,7 +5,6 @@ This module alone writes to standard output and standard error.
 
 from __future__ import annotations
 
-import codecs
 import errno
 import io
 import os
@@ -24,9 +23,6 @@ from imagenet_prep.text import size_text
 
 if TYPE_CHECKING:
     from tqdm import tqdm
-
-
-_AS_SHOWN = "imagenet_prep.as_shown"
 
 
 class ReaderGoneError(BaseException):
@@ -110,7 +106,6 @@ def prepare_streams() -> None:
     while (null := os.open(os.devnull, os.O_RDWR)) <= 2:
         pass  # otherwise the next open file, such as a shard, would receive a library's output
     os.close(null)
-    codecs.register_error(_AS_SHOWN, _as_shown)
     sys.stdin = sys.stdin or open(os.devnull)  # noqa: SIM115 - as long as the process lives
     sys.stdout = _Closed() if sys.stdout is None else _wrap_stream(sys.stdout, _cannot_write)
     sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115 - as long as the process lives
@@ -122,7 +117,7 @@ class _Stream(io.TextIOWrapper):
 
     def __init__(self, stream: io.TextIOWrapper, refusal: Callable[[OSError], PrepError | None]) -> None:
         encoding = stream.encoding
-        super().__init__(stream.detach(), encoding, errors=_AS_SHOWN, line_buffering=True)
+        super().__init__(stream.detach(), encoding, errors="backslashreplace", line_buffering=True)
         self._refusal = refusal
 
     def write(self, text: str, /) -> int:
@@ -171,15 +166,6 @@ def _cannot_write(error: OSError) -> PrepError:
     return WriteError("standard output can't be written", error.strerror or str(error))
 
 
-def _as_shown(error: UnicodeError) -> tuple[str | bytes, int]:
-    """Replace a character that a stream can't encode: a byte of a name by that byte, any other by its escape."""
-    assert isinstance(error, UnicodeEncodeError)
-    char = error.object[error.start]
-    if "\udc80" <= char <= "\udcff":
-        return bytes([ord(char) & 0xFF]), error.start + 1
-    return char.encode("unicode_escape").decode("ascii"), error.start + 1
-
-
 PLAIN_SECONDS = 10.0
 """Seconds between plain lines."""
 
@@ -205,17 +191,8 @@ class Bars:
 
         tqdm.monitor_interval = 0  # its monitor is a thread, and workers fork
 
-        class Narrow(tqdm):  # type: ignore[type-arg]
-            """A bar that leaves the last columns free, so that the echo of Ctrl-C breaks no line."""
-
-            @staticmethod
-            def format_meter(  # type: ignore[override]
-                n: float, total: float, elapsed: float, ncols: int | None = None, **more: Any
-            ) -> str:
-                return tqdm.format_meter(n, total, elapsed, ncols and max(ncols - 2, 1), **more)
-
         is_bytes = unit == "B"
-        self._bar = Narrow(
+        self._bar = tqdm(
             desc=escaped(label),
             total=total,
             initial=done,

@@ -17,9 +17,10 @@ from typing import Any, NamedTuple
 
 from PIL import Image, ImageChops, ImageDraw, ImageFilter
 
-from imagenet_prep.demo.annotations import Corners
 from imagenet_prep.ilsvrc2012.facts import labels, synsets, texts
 
+Corners = tuple[int, int, int, int]
+"""xmin, ymin, xmax, ymax in pixels."""
 Size = tuple[int, int]
 Colour = tuple[int, int, int]
 

@@ -1,14 +1,13 @@
 """Packer: puts records into the files of a format. Files: receives them. ExportRun: exports all shards of a set.
 
-A worker packs a shard into a folder of unfinished files, and reads each back. The parent makes the files of many
-shards durable at once, then gives them their names. So a file with its final name is complete, checked and durable.
+A worker packs a shard into a folder of unfinished files, reads each back, makes all of them durable, and gives them
+their names. So a file with its final name is complete, checked and durable.
 """
 
 from __future__ import annotations
 
 import contextlib
 import shutil
-import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,9 +21,6 @@ from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import local_path
 from imagenet_prep.storage.refusals import AGAIN, space_errors, writing
 from imagenet_prep.tfrecord import crc32c
-
-SETTLE_SECONDS = 2.0
-"""Seconds between naming packed files: a kill loses the files packed since."""
 
 _CHUNK = 1 << 20
 
@@ -69,15 +65,15 @@ class Packer:
 
 
 class Packed(NamedTuple):
-    """A shard's files: ``sizes`` of all by their paths in the export, ``made``: where the new ones wait, and a note."""
+    """A shard's files: ``sizes`` of all by their paths in the export, whether any was ``made`` now, and a note."""
 
     sizes: dict[str, int]
-    made: dict[str, Path]
+    made: bool
     note: object
 
 
 class Files:
-    """The files of one shard: written to ``folder``, moved to ``out`` later. Existing files are skipped."""
+    """The files of one shard: written to ``folder``, then moved to ``out``. Existing files are skipped."""
 
     def __init__(self, shard: SourceShard, folder: Path, out: Path) -> None:
         self._shard = shard
@@ -101,8 +97,7 @@ class Files:
                 for part in parts:
                     crc = crc32c(part, crc)
                     file.write(part)
-            if _crc_of(stored) != crc:
-                raise WriteError(f"{stored} does not read back as it was written", "", f"check the disk {AGAIN}")
+            check_read_back(stored, _crc_of(stored), crc)
 
     @contextlib.contextmanager
     def aside(self, path: str) -> Iterator[Path | None]:
@@ -120,6 +115,22 @@ class Files:
         else:
             yield stored
             self.sizes[path], self.made[path] = stored.stat().st_size, stored
+
+    def publish(self) -> None:
+        """Make the new files durable, and give them their names."""
+        with writing(self._out):
+            if self.made:
+                sync_file_system(self._out)
+            for path, stored in self.made.items():
+                (self._out / path).parent.mkdir(parents=True, exist_ok=True)
+                stored.replace(self._out / path)
+            self._folder.rmdir()
+
+
+def check_read_back(path: Path, found: object, written: object) -> None:
+    """Raise WriteError unless the checksums of a file that was read back are those of what was written."""
+    if found != written:
+        raise WriteError(f"{path} does not read back as it was written", "", f"check the disk {AGAIN}")
 
 
 def _crc_of(path: Path) -> int:
@@ -160,14 +171,15 @@ class ShardExporter:
                 folder.mkdir()
                 files = Files(shard, folder, local_path(self.target.output_dir))
                 note = self.packer.pack(shard, files)
+                files.publish()
         except BaseException:  # remove all of it: a full disk would stay full
             shutil.rmtree(folder, ignore_errors=True)
             raise
-        return Packed(files.sizes, files.made, note)
+        return Packed(files.sizes, bool(files.made), note)
 
 
 class ExportRun:
-    """One run of an export: receives packed shards, and names their files, many at a time.
+    """One run of an export, and the shards that it has exported.
 
     Args:
         target: the export.
@@ -179,8 +191,6 @@ class ExportRun:
         self._target = target
         self._progress = progress
         self._taken: set[str] = set()
-        self._waiting: list[tuple[Path, Mapping[str, Path]]] = []
-        self._settled = time.monotonic()
         self.failures: list[Exception] = []
         self.notes: dict[str, dict[int, Any]] = {}
         self.sizes = sizes
@@ -199,32 +209,16 @@ class ExportRun:
                     self._take(result.task, result.value)
                 else:
                     self.failures.append(named(result.error, result.task.name))
-                if time.monotonic() - self._settled > SETTLE_SECONDS:
-                    self._settle()
-        self._settle()
+        out = local_path(self._target.output_dir)
+        with writing(out):
+            sync_file_system(out)
 
     def _take(self, shard: SourceShard, packed: Packed) -> None:
-        folder, again = local_path(self._target.partial_dir) / shard.name, self._taken & packed.sizes.keys()
-        if again:
-            shutil.rmtree(folder, ignore_errors=True)
+        if again := self._taken & packed.sizes.keys():
             self.failures.append(same_name(shard.name, min(again)))
             return
         self._taken |= packed.sizes.keys()
-        self._waiting.append((folder, packed.made))
         self.notes.setdefault(shard.split, {})[shard.index] = packed.note
         self.sizes[shard.name] = sum(packed.sizes.values())
         if packed.made:
             self.made.add(shard.name)
-
-    def _settle(self) -> None:
-        out = local_path(self._target.output_dir)
-        with writing(out):
-            sync_file_system(out)
-            for folder, made in self._waiting:
-                for path, stored in made.items():
-                    (out / path).parent.mkdir(parents=True, exist_ok=True)
-                    stored.replace(out / path)
-                folder.rmdir()
-            sync_file_system(out)
-        self._waiting.clear()
-        self._settled = time.monotonic()

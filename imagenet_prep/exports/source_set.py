@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 from array import array
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +14,7 @@ from imagenet_prep.escaping import command
 from imagenet_prep.reading.shard import Record, Shard, remedy
 from imagenet_prep.reading.shard_set import ShardSet
 from imagenet_prep.state.manifest import ILSVRC2012, Manifest, features_by_column, load_manifest
-from imagenet_prep.storage.layout import Layout, grown_from, parse_shard_name, shard_name
+from imagenet_prep.storage.layout import Layout, grown_from, parse_shard_name
 from imagenet_prep.storage.location import local_path
 from imagenet_prep.tfrecord.example import KINDS, parse_example
 from imagenet_prep.tfrecord.framing import framing_digest
@@ -87,21 +85,23 @@ class SourceSet:
         layout = layout.one_set()
         manifest = load_manifest(layout.manifest_path)
         others = splits_of_others(layout)
-        splits: Sequence[str] = manifest.dataset.splits if manifest else ()
         names = [*layout.shards.list(), *(manifest.shards if manifest else ())]
-        counts = {parsed[0]: parsed[2] for parsed in map(parse_shard_name, names) if parsed}
-        counts = {split: count for split, count in counts.items() if layout.may_have(split) and split not in others}
-        if not counts:
+        splits = {parsed[0] for parsed in map(parse_shard_name, names) if parsed} - others.keys()
+        splits = {split for split in splits if layout.may_have(split) and grown_from(split)[0] not in splits - {split}}
+        if not splits:
             raise InputError(
                 f"no shards in {layout.output_dir}",
                 "expected files such as train-00000-of-01024",
                 "name the folder that holds them",
             )
+        place = {split: number for number, split in enumerate(manifest.dataset.splits if manifest else ())}
         found = []
-        for split in sorted(counts, key=lambda each: (splits.index(each) if each in splits else len(splits), each)):
-            ShardSet(layout.output_dir, split)  # it refuses an incomplete set, or two of one name
-            found += [_shard(layout, manifest, split, index, counts[split]) for index in range(counts[split])]
-        return cls(layout, manifest, tuple(_numbered(found)))
+        for split in sorted(splits, key=lambda each: (place.get(each, len(place)), each)):
+            for index, path in enumerate(ShardSet(layout.output_dir, split).paths):  # with those that it has grown by
+                info = manifest.shards.get(path.name) if manifest else None
+                facts = (info.digest, info.records) if info else ("", None)
+                found.append(SourceShard(local_path(path), split, index, path.stat().st_size, *facts))
+        return cls(layout, manifest, tuple(found))
 
     @property
     def splits(self) -> dict[str, list[SourceShard]]:
@@ -110,22 +110,6 @@ class SourceSet:
         for shard in self.shards:
             found.setdefault(shard.split, []).append(shard)
         return found
-
-
-def _numbered(shards: Sequence[SourceShard]) -> Iterator[SourceShard]:
-    """The shards, those of a growth counted on after those of its split."""
-    counts = Counter[str]()
-    for shard in shards:
-        split = grown_from(shard.split)[0]
-        yield dataclasses.replace(shard, split=split, index=counts[split])
-        counts[split] += 1
-
-
-def _shard(layout: Layout, manifest: Manifest | None, split: str, index: int, count: int) -> SourceShard:
-    name = shard_name(split, index, count)
-    info = manifest.shards.get(name) if manifest else None
-    facts = (info.digest, info.records) if info else ("", None)
-    return SourceShard(local_path(layout.shard_path(name)), split, index, layout.shards.size(name) or 0, *facts)
 
 
 # the values of a record that describe its image ----------------------------------------------------------------

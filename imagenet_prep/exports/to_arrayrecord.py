@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from imagenet_prep.errors import UsageError, WriteError
-from imagenet_prep.exports.packing import Files, Packer
+from imagenet_prep.exports.packing import Files, Packer, check_read_back
 from imagenet_prep.exports.source_set import SourceSet, SourceShard
 from imagenet_prep.storage.refusals import AGAIN, no_space
 from imagenet_prep.tfrecord import crc32c
@@ -52,8 +52,7 @@ class ArrayRecordPacker(Packer):
                     writer.write(data)
                 writer.close()
                 reader = ArrayRecordReader(str(path))
-                if list(_crcs(reader)) != crcs:
-                    raise WriteError(f"{path} does not read back as it was written", "", f"check the disk {AGAIN}")
+                check_read_back(path, list(_crcs(reader)), crcs)
                 reader.close()
 
 

@@ -7,12 +7,10 @@ import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from imagenet_prep.errors import WriteError
-from imagenet_prep.exports.packing import Files, Packer
+from imagenet_prep.exports.packing import Files, Packer, check_read_back
 from imagenet_prep.exports.source_set import SourceSet, SourceShard, find_meaning
 from imagenet_prep.registry import labels_of_classes
 from imagenet_prep.sources.parquets import check_pyarrow
-from imagenet_prep.storage.refusals import AGAIN
 from imagenet_prep.tfrecord import crc32c
 
 if TYPE_CHECKING:
@@ -57,8 +55,7 @@ class ParquetPacker(Packer):
             with ParquetFile(path) as file:
                 batches = file.iter_batches(_ROWS, columns=["image"])
                 found = [crc32c(row["image"]["bytes"]) for batch in batches for row in batch.to_pylist()]
-            if found != crcs:
-                raise WriteError(f"{path} does not read back as it was written", "", f"check the disk {AGAIN}")
+            check_read_back(path, found, crcs)
 
     def _rows(self, shard: SourceShard) -> Iterator[dict[str, Any]]:
         for record in shard.records():

@@ -79,49 +79,43 @@ def prepare(data: Buffer, check: Check, how: Reencode | None = None, *, upright:
     Raises:
         ImageError: the image is damaged, or is not an image.
     """
-    if png.is_png(data):
-        return _encoded(data, pixels.decode_rgb(data), how, upright, "png")
-    if (kind := format_of(data)) and kind != "JPEG":
-        image, lost, orientation = pixels.decode_other(data, kind)
-        return _again(image, how, orientation if upright else UPRIGHT, kind.lower(), lost)
     if arrays.is_npy(data):
         data = arrays.png_of(data)
-        return _encoded(data, pixels.decode_rgb(data), how, upright, "png")
+    kind = format_of(data)
+    if kind == "PNG":
+        image = pixels.decode_rgb(data)
+        return _again(image, how, _turn_of(data, upright), "png", png.lost_in_jpeg(data))
+    if kind not in ("", "JPEG"):
+        image, lost, orientation = pixels.decode_other(data, kind)
+        return _again(image, how, orientation if upright else UPRIGHT, kind.lower(), lost)
     header = jpeg.read_header(data)
     jpeg.check_ends(data)
     if header.components == 4:
         if check == "decode" or how is not None:
             pixels.check_decode(data, header)
-        return _encoded(data, pixels.decode_rgb(data), how, upright, "cmyk")
+        return _again(pixels.decode_rgb(data), how, _turn_of(data, upright), "cmyk")
     if how is not None:
         target = how.target(header.width, header.height)
-        return _encoded(data, pixels.decode_for(data, header, target), how, upright, target=target)
+        image = pixels.decode_for(data, header, target)
+        return _again(image, how, _turn_of(data, upright), target=target)
     if check == "decode":
         pixels.check_decode(data, header)
     return Prepared(data, header.width, header.height)
 
 
-def _encoded(
-    data: Buffer,
-    image: Image,
-    how: Reencode | None,
-    upright: bool,
-    repair: str = "",
-    target: tuple[int, int] | None = None,
-) -> Prepared:
-    """A decoded JPEG or PNG, made smaller, turned, and encoded again."""
-    lost = png.lost_in_jpeg(data) if repair == "png" else ()
-    return _again(image, how, read_orientation(data) if upright else UPRIGHT, repair, lost, target)
+def _turn_of(data: Buffer, upright: bool) -> int:
+    return read_orientation(data) if upright else UPRIGHT
 
 
 def _again(
     image: Image,
     how: Reencode | None,
     orientation: int,
-    repair: str,
-    lost: tuple[str, ...],
+    repair: str = "",
+    lost: tuple[str, ...] = (),
     target: tuple[int, int] | None = None,
 ) -> Prepared:
+    """A decoded image, made smaller, turned, and encoded again."""
     if how is not None:
         image = pixels.shrink(image, target or how.target(*image.size))
     image = pixels.turn_upright(image, orientation)

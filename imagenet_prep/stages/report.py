@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from imagenet_prep.checks.dataset import Dataset
 from imagenet_prep.checks.verdict import Verdict
 from imagenet_prep.datasets.plan import load_plan
 from imagenet_prep.errors import InputError
@@ -79,11 +80,7 @@ def write_report(
     progress, layout = progress or Silent(), layout.one_set()
     manifest = usable_manifest(layout.manifest_path)
     dataset = known_set(layout, manifest)
-    names = kinds = None
-    if dataset.published is None and manifest is not None:
-        names = names_of(manifest.settings)
-        kinds = {name: str(promised.get("kind")) for name, promised in manifest.dataset.features.items()}
-    take = TakeCensus(layout, kinds, names, dataset.words_of, _changed_images(manifest))
+    take = _prepare_census(layout, dataset, manifest)
     census = take_census(list(layout.find_shards(dataset.splits)), take, dataset.splits, engine, progress)
     subject = Subject.describe(dataset, manifest, census)
     facts = Facts(
@@ -94,11 +91,19 @@ def write_report(
         manifest=manifest,
         census=census,
         annotations=_annotations(layout, dataset.splits) if dataset.published else {},
-        **_look(Images(layout, census, names, engine, progress), subject, contents),
+        **_look(Images(layout, census, take.names, engine, progress), subject, contents),
     )
     path = page or layout.report_path
     save_bytes(path, render(facts))
     return ReportSummary(path, verdict)
+
+
+def _prepare_census(layout: Layout, dataset: Dataset, manifest: Manifest | None) -> TakeCensus:
+    names = kinds = None
+    if dataset.published is None and manifest is not None:
+        names = names_of(manifest.settings)
+        kinds = {name: str(promised.get("kind")) for name, promised in manifest.dataset.features.items()}
+    return TakeCensus(layout, kinds, names, dataset.words_of, _changed_images(manifest))
 
 
 def _look(images: Images, subject: Subject, contents: Contents) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import struct
 from array import array
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import NamedTuple, Protocol
 
 from imagenet_prep.tfrecord import crc32c
@@ -215,18 +215,17 @@ class Index:
 
 def decode(offsets: Buffer, listing: Buffer) -> Index | None:
     """The Index in both files, or None if they are not byte for byte as they were written."""
-    content = bytes(offsets), bytes(listing)
+    content, ends = (bytes(offsets), bytes(listing)), decode_index(bytes(offsets))
     try:
-        pairs = [(int(offset), int(length)) for offset, length in map(bytes.split, content[0].splitlines())]
         lines = [line.split(" ", 1) for line in content[1].decode().split("\n")[:-1]]  # names may hold other separators
         crcs = [int(crc, 16) for crc, _ in lines]
     except ValueError:
         return None
-    if len(pairs) != len(crcs) or any(crc >> 32 for crc in crcs) or any(length < OVERHEAD for _, length in pairs):
+    if ends is None or len(ends) != len(crcs) + 1 or any(crc >> 32 for crc in crcs):
         return None
-    end = sum(pairs[-1]) if pairs else 0
-    index = Index([each for each, _ in pairs], [each for _, each in pairs], crcs, [name for _, name in lines], end)
-    return index if content == index.encode() else None
+    lengths = [stop - start for start, stop in pairwise(ends)]
+    index = Index(list(ends[:-1]), lengths, crcs, [name for _, name in lines], ends[-1])
+    return index if content == index.encode() and all(length >= OVERHEAD for length in lengths) else None
 
 
 def encode_index(offsets: Iterable[int], lengths: Iterable[int]) -> bytes:

@@ -21,27 +21,22 @@ from imagenet_prep.tfrecord.example import BytesList, FloatList, Int64List, Kind
 COLORSPACE = b"RGB"
 CHANNELS = 3
 FORMAT = b"JPEG"
-FEATURES = frozenset(
-    f"image/{name}"
-    for name in (
-        *("encoded", "height", "width", "colorspace", "channels", "format", "filename"),
-        *("class/label", "class/synset", "class/text"),
-        *(f"object/bbox/{part}" for part in ("xmin", "xmax", "ymin", "ymax", "label")),
-    )
-)
-"""The names of the features that every record has."""
+EDGES = ("xmin", "ymin", "xmax", "ymax")
 
-_OF_BOXES = "image/object/bbox/"
-_WHOLE = ("image/height", "image/width", "image/channels", "image/class/label", f"{_OF_BOXES}label")
+_KINDS = {
+    ("bytes", 1): ("encoded", "colorspace", "format", "filename", "class/synset", "class/text"),
+    ("int64", 1): ("height", "width", "channels", "class/label"),
+    ("int64", None): ("object/bbox/label",),
+    ("float", None): [f"object/bbox/{edge}" for edge in EDGES],
+}
 PROMISE: Mapping[str, Mapping[str, object]] = {
-    name: {
-        "kind": "int64" if name in _WHOLE else "float" if name.startswith(_OF_BOXES) else "bytes",
-        "optional": False,
-        "values": None if name.startswith(_OF_BOXES) else 1,
-    }
-    for name in sorted(FEATURES)
+    f"image/{name}": {"kind": kind, "optional": False, "values": values}
+    for name, kind, values in sorted((name, *key) for key, names in _KINDS.items() for name in names)
 }
 """The features of every record: kind, whether optional, and how many values (None: any number)."""
+
+FEATURES = frozenset(PROMISE)
+"""Their names."""
 
 ENCODED = example.SplitEntry("image/encoded")
 """The entry of the image."""
@@ -129,8 +124,6 @@ class ObjectFeature(NamedTuple):
     kind: Kind
     values: str = "box"
 
-
-EDGES = ("xmin", "ymin", "xmax", "ymax")
 
 OBJECT_FEATURES = {
     **{f"boxes.{edge}": ObjectFeature(f"image/object/bbox/{edge}", "float") for edge in EDGES},

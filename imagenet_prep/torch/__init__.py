@@ -282,6 +282,9 @@ class Loader:
             batch, or a state is of another data set or of other settings.
     """
 
+    _is_loaded = False
+    _latest: object = None
+
     def __init__(  # noqa: PLR0913 - options of the public interface, by keyword
         self,
         dataset: Any,
@@ -297,21 +300,13 @@ class Loader:
         channels_last: bool = False,
         **options: Any,
     ) -> None:
-        in_use = torch.distributed.is_available() and torch.distributed.is_initialized()
-        rank = rank if rank is not None else torch.distributed.get_rank() if in_use else 0
-        world = world if world is not None else torch.distributed.get_world_size() if in_use else 1
-        self.world = whole("Loader(world=", world, 1)
-        self.rank = whole("Loader(rank=", rank, 0)
-        if self.rank >= self.world:
-            raise UsageError(f"Loader(rank={rank}, world={world})", "expected a rank below world")
+        self.rank, self.world = _find_rank(rank, world)
         _refuse_flags(options, shuffle=shuffle, drop_last=drop_last, channels_last=channels_last)
         _refuse_other_data(dataset)
         _refuse_other_samplers(sampler, options)
-        self.dataset = dataset
-        self.epoch = 0
-        self.given = 0
+        self.dataset, self._sampler = dataset, sampler
+        self.epoch = self.given = 0
         self._before: _Before = []  # the parts of the current epoch that other worlds were given
-        self._sampler = sampler
         self._settings: dict[str, Any] = {
             "records": len(dataset if sampler is None else sampler),  # type: ignore[arg-type]
             "batch_size": whole("Loader(batch_size=", batch_size, 1),
@@ -325,13 +320,11 @@ class Loader:
         if (count := self._settings["records"]) and not len(self):
             what = f"{number_of(count, 'record')} for {number_of(self.world, 'rank')}: no batch of {batch_size}"
             raise UsageError(what, "expected enough for one", "choose a smaller batch_size, or drop_last=False")
-        begin = partial(_begin, options.pop("worker_init_fn", None))
+        options["worker_init_fn"] = partial(_begin, options.get("worker_init_fn"))
         options.setdefault("collate_fn", _collated_channels_last if channels_last else _collated)
-        self._is_loaded = False
         self._place: tuple[int, int, _Before] = (0, 0, [])  # of the next iterator: epoch, batches given, and before
-        self._latest: object = None
-        seeded: Dataset[Any] = _Seeded(dataset, self._settings["seed"])
-        self._loader = DataLoader(seeded, batch_sampler=_Batches(self), worker_init_fn=begin, **options)
+        seeded = _Seeded(dataset, self._settings["seed"])
+        self._loader = DataLoader(seeded, batch_sampler=_Batches(self), **options)
 
     def __len__(self) -> int:
         """The number of batches in the epoch, including those given before it was resumed."""
@@ -420,6 +413,16 @@ class Loader:
         records = getattr(self.dataset, "records", self.dataset)
         starts = records.starts if isinstance(records, RecordSequence) else [0, count]
         return epoch_order(starts, seed=seed, epoch=epoch, window=self._settings["window"])
+
+
+def _find_rank(rank: int | None, world: int | None) -> tuple[int, int]:
+    """The rank and the number of ranks: as given, or from torch.distributed."""
+    in_use = torch.distributed.is_available() and torch.distributed.is_initialized()
+    rank = rank if rank is not None else torch.distributed.get_rank() if in_use else 0
+    world = world if world is not None else torch.distributed.get_world_size() if in_use else 1
+    if whole("Loader(rank=", rank, 0) >= whole("Loader(world=", world, 1):
+        raise UsageError(f"Loader(rank={rank}, world={world})", "expected a rank below world")
+    return operator.index(rank), operator.index(world)
 
 
 def _refuse_flags(options: Mapping[str, Any], **flags: object) -> None:

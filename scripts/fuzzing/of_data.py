@@ -260,7 +260,9 @@ def recipe(data: bytes) -> None:
         file = read_recipe(path)
         rules.check_rules(file)
         if isinstance(file.recipe.record, dict):
-            columns.check_wishes(file, columns.wishes(file), file.recipe.content or "image", True, ("extra",))
+            columns.check_wishes(
+                file, columns.wishes(file), file.recipe.content or "image", columns.OF_CLASS, ("extra",)
+            )
 
 
 @target()
