@@ -58,31 +58,25 @@ def open(  # noqa: PLR0913 - options of the public interface, by keyword
 ) -> ShardSet | RawSet:
     """The records of one split of a finished set, made by any tool: ``open("/data/imagenet", "train")``.
 
-    With ``source="raw"`` the same records come straight from the archives or folders that convert would read, before
-    any shard exists. They are listed first, as convert lists them: everything in the data set, of every split.
-    Convert's messages about them become warnings. Nothing is written.
+    With ``source="raw"`` the same records come straight from the archives or folders that convert would read. All of
+    the data set is listed first, as convert lists it; its messages become warnings. Nothing is written.
 
     Args:
         data_dir: the folder that holds the shards; with ``source="raw"`` the DATA_DIR of convert.
         split: the prefix of its shards' names: "train" for train-00000-of-01024.
         check: compare the data of every record with its CRC.
         source: "shards", or "raw" for the data that they are made from.
-        raw: for raw data: its folder, if that is not ``data_dir``/raw-data.
+        raw, config: for raw data: its folder, if that is not ``data_dir``/raw-data; the recipe of the data set.
         options: for raw data: how it would be converted, ``ConvertOptions``; ``allow_incomplete`` accepts a part of it.
-        config: for raw data: the recipe of the data set.
-        join: for shards: a JSON file with a value for each record, {file name: value}, or the list of 50,000 labels
-            real.json; ``joined`` has them in the order of the records.
+        join: for shards: a JSON file {file name: value}, or the 50,000 labels real.json; ``joined`` has the values.
 
     Raises:
-        InputError: the folder can't be read, has no shards of this split or those of two sets, or lacks a shard; raw
-            data is missing or damaged.
+        InputError: the shards of this split can't be read or lack one; raw data is missing or damaged.
         IncompleteError: images of the data set are missing, and the options don't allow it.
         UsageError: no split is named, raw data can only be read in its order, or an option or recipe is wrong.
     """
     if source == "raw":
-        if join is not None:
-            raise UsageError("join with source='raw'", "expected shards: a join reads all names")
-        return _open_raw(Layout(locate(data_dir), raw=locate(raw) if raw else None), split, options, config)
+        return _open_raw(Layout(locate(data_dir), raw=locate(raw) if raw else None), split, options, config, join)
     if source != "shards":
         raise UsageError(f"source {source!r}", "expected 'shards' or 'raw'")
     if (raw, options, config) != (None, None, None):
@@ -93,7 +87,11 @@ def open(  # noqa: PLR0913 - options of the public interface, by keyword
     return found
 
 
-def _open_raw(layout: Layout, split: str, options: MakingOptions | None, config: _Path | None) -> RawSet:
+def _open_raw(
+    layout: Layout, split: str, options: MakingOptions | None, config: _Path | None, join: _Path | None
+) -> RawSet:
+    if join is not None:
+        raise UsageError("join with source='raw'", "expected shards: a join reads all names")
     from imagenet_prep import registry
     from imagenet_prep.engines import make_engine
     from imagenet_prep.model import Silent

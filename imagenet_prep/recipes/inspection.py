@@ -90,59 +90,42 @@ class Inspection:
 
 
 def inspect_folder(folder: Path, engine: Engine) -> Inspection:
-    """Look at every file of a folder once.
-
-    Raises:
-        InputError: a tar in it is damaged or compressed.
-    """
+    """Look at every file of a folder once; raises InputError if a tar in it is damaged or compressed."""
     listing, remarks = list_folder(folder, engine)
     names = list(listing.names)
     tars = [name for name in names if name.lower().endswith(".tar")]
-    archives = {name: list_tars([folder / name], engine, folder_each=False) for name in tars}
     kinds = kinds_by_content(folder, names)
-    shown: Content | None = next(
-        ("array" if kind == "NumPy" else "image" for kind in kinds.values() if kind not in SAMPLES), None
-    )
-    content = main_content(names) or shown
-    fit = {name for name, kind in kinds.items() if fits(content, kind)}
+    known = {name: kind for name, kind in kinds.items() if kind not in SAMPLES}
+    content = main_content(names) or next((_content_of(kind) for kind in known.values()), None)
+    fit = {name for name, kind in known.items() if fits(content, kind)}
     rows = [row for row, name in enumerate(names) if content and (is_of(content, name) or name in fit)]
     items = [names[row] for row in rows]
-    taken = {*items, *tars, *(name for name, kind in kinds.items() if kind not in SAMPLES)}
+    taken = {*items, *tars, *known}
     rest = [name for name in names if name not in taken and not is_odd("image", name)]
-    holders = [name for name, kind in kinds.items() if kind in SAMPLES]
-    wrong = [f"{name} ({kind})" for name, kind in kinds.items() if name not in fit and kind not in SAMPLES]
     sizes = dict(zip(names, listing.lengths.tolist(), strict=True))
-    known = last_names(items)
-    rest += (hidden := _take_hidden(folder, remarks, known) if items else {})
-    sizes.update(hidden)
-    candidates = [name for name in _candidates(rest) if sizes[name] <= _LARGEST]
-    candidates += _beside(folder, items, known) if items else []
-    judged = {name: judge_labels(folder, name, items, known) for name in candidates if items}
-    labels = [found for found in judged.values() if isinstance(found, LabelsFile)]
-    refusals = [found for found in judged.values() if isinstance(found, LabelsRefusal)]
+    rest += (hidden := _take_hidden(folder, remarks, last_names(items)) if items else {})
+    judged = _judge(folder, rest, items, sizes | hidden) if items else {}
     rest = [name for name in rest if judged.get(name) is None]
     annotations = _annotations(folder, rest, items)
-    noted = {name for several in annotations.values() for name in several}
+    noted = {*(strange := strange_among(rest, content)), *(name for found in annotations.values() for name in found)}
+    others = _others(folder, [name for name in rest if name not in noted], last_names(items), sizes | hidden)
+    faults = [*remarks.obstacles, *missing_shards([*tars, *(name for name in kinds if name not in known)])]
+    faults += wrong_formats(folder, names, content)
+    faults += _unreadable(folder, [f"{name} ({kind})" for name, kind in known.items() if name not in fit])
     return Inspection(
         folder=folder,
         listing=listing,
         content=content,
         items=items,
         lengths=listing.lengths[rows].tolist(),
-        archives=archives,
+        archives={name: list_tars([folder / name], engine, folder_each=False) for name in tars},
         holders={each: [name for name, kind in kinds.items() if kind == each] for each in {*kinds.values()}},
-        labels=labels,
-        refusals=refusals,
+        labels=[found for found in judged.values() if isinstance(found, LabelsFile)],
+        refusals=[found for found in judged.values() if isinstance(found, LabelsRefusal)],
         annotations=annotations,
-        others={
-            "strange": (strange := strange_among(rest, content)),
-            **_others(folder, [name for name in rest if name not in noted.union(strange)], known, sizes),
-        },
+        others={"strange": strange, **others},
         remarks=remarks,
-        faults=[
-            *(*remarks.obstacles, *missing_shards([*tars, *holders])),
-            *(*wrong_formats(folder, names, content), *_unreadable(folder, wrong)),
-        ],
+        faults=faults,
         engine=engine,
     )
 
@@ -198,6 +181,10 @@ def fits(content: Content | None, kind: str) -> bool:
     return content is not None and kind in known[content]
 
 
+def _content_of(kind: str) -> Content:
+    return "array" if kind == "NumPy" else "image"
+
+
 def _kind(path: Path) -> str:
     """The format of an image by its first bytes, or the source that reads such files; "" for another file."""
     try:
@@ -214,6 +201,15 @@ def _kind(path: Path) -> str:
 
 
 # labels and annotations ----------------------------------------------------------------------------------------
+
+
+def _judge(
+    folder: Path, rest: Sequence[str], items: Sequence[str], sizes: Mapping[str, int]
+) -> dict[str, LabelsFile | LabelsRefusal | None]:
+    """The files that may be labels files, in the folder or next to it, each as one."""
+    known = last_names(items)
+    candidates = [name for name in _candidates(rest) if sizes[name] <= _LARGEST]
+    return {name: judge_labels(folder, name, items, known) for name in candidates + _beside(folder, items, known)}
 
 
 def _candidates(names: Sequence[str]) -> list[str]:

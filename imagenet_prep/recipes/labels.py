@@ -244,9 +244,6 @@ def label_by_folder(
     """
     assert file.recipe.source is not None
     files = _Files(listing, divisions, file.recipe.source.class_folder)
-    if files.same:
-        what = f"{inputs.origin}: {' and '.join(files.same)} end in the same folder"
-        inputs.obstacles.append(InputError(what, "expected one folder of each name", "write class_folder: path"))
     _refuse_loose(inputs, listing, files)
     present = set(files)
     found = class_order(present)
@@ -332,7 +329,10 @@ class _Files(Mapping[str, Sequence[str]]):
 
 
 def _refuse_loose(inputs: Inputs, listing: Catalog, files: _Files) -> None:
-    """Files in no class folder are an obstacle."""
+    """Files in no class folder are an obstacle, and so are two folders of one class."""
+    if files.same:
+        what = f"{inputs.origin}: {' and '.join(files.same)} end in the same folder"
+        inputs.obstacles.append(InputError(what, "expected one folder of each name", "write class_folder: path"))
     if files.loose:
         row, lead = files.loose[0]
         others = f" (and {len(files.loose) - 1:,} others)" if len(files.loose) > 1 else ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -33,7 +33,7 @@ from imagenet_prep.recipes.recipe_dataset import RecipeDataset, SplitPlan, make_
 from imagenet_prep.recipes.recipe_file import RecipeFile, read_recipe
 from imagenet_prep.recipes.splits import ONLY, Division, counted, divide, missing_classes, stratify
 from imagenet_prep.sources.catalog import Catalog
-from imagenet_prep.sources.names import Rows, places_of
+from imagenet_prep.sources.names import Names, Rows, places_of
 from imagenet_prep.sources.slices import Reader
 from imagenet_prep.storage.layout import MAX_SHARDS, Layout
 from imagenet_prep.storage.location import AnyPath, local_path
@@ -74,70 +74,27 @@ def load(
     """
     file = recipe if isinstance(recipe, RecipeFile) else read(recipe)
     skip_bad = skip_bad or file.recipe.skip_bad
-    _, prefix = rules.prefix_of(file)
-    layout = dataclasses.replace(layout, set_name=prefix) if layout else None
+    layout = dataclasses.replace(layout, set_name=rules.prefix_of(file)[1]) if layout else None
     folder = data_root(file, local_path(root) if root else None)
     (progress or Silent()).note(f"listing the files of {file.path}")
     inputs = find_inputs(file, folder, engine, layout=layout, is_raw=root is not None)
     content = _decide(file, inputs.listing)
     listing, notes = _keep(file, inputs, content, skip_bad=skip_bad)
-    if content == "array" and file.recipe.array is None:
-        _refuse_several_arrays(file, listing)
     annotations = _annotated(file, inputs, listing, folder, content)
-    found = _labelled(file, inputs, annotations.listing, folder, content)
-    _check_expected(file, found.divisions, found.labelled)
-    extra = cols.extra_columns(file, found.is_inception, found.labelled, content, annotations)
-    return RecipeDataset(
-        path=file.path,
-        splits=_split_plans(file, inputs, content, annotations, found, extra),
-        skip_bad=skip_bad,
-        settings={
-            **settings_of(file, extra.features, content, annotations.listing, found.labelled.classes),
-            **annotations.settings,
-        },
-        features=inception.PROMISE if extra.features is None else cols.promise(extra.features),
-        classes=found.labelled.classes,
-        notes=(
-            *(*notes, *annotations.notes, *_becoming_jpeg(file, annotations.listing, content, found), *inputs.notes),
-            *(*found.notes, *found.labelled.notes, *_input_notes(inputs, folder)),
-        ),
-        warnings=tuple(missing_classes({each.name: _classes_in(each, found.labelled) for each in found.divisions})),
-        grows=file.recipe.grow,
-        manifest=inputs.manifest,
-        expected={
-            found.prefix(prefix, name) if isinstance(value, dict) else name: value
-            for name, value in (file.recipe.expected or {}).items()
-        },
-    )
-
-
-def _split_plans(
-    file: RecipeFile, inputs: Inputs, content: Content, annotations: Annotations, found: _Sorted, extra: cols.Extra
-) -> tuple[SplitPlan, ...]:
-    counts = _shard_counts(file, annotations.listing, found.divisions)
-    _refuse_too_many(file, counts, found.divisions)
-    prefixes = {each.name: found.prefix(rules.prefix_of(file)[1], each.name) for each in found.divisions}
-    recorders = {
-        each.name: make_recorder(file, extra.features, content, found.labelled, each.name, annotations.masks)
-        for each in found.divisions
-    }
-    return tuple(
-        SplitPlan(
-            name=each.name,
-            prefix=prefixes[each.name],
-            catalog=_catalog(prefixes[each.name], each, annotations.listing, found.labelled, extra.values),
-            origin=inputs.origin,
-            shards=counts[each.name],
-            shuffle=_shuffles(file, each),
-            seed=file.recipe.seed,
-            recorder=recorders[each.name],
-        )
-        for each in found.divisions
-    )
+    try:
+        found = _sort(file, inputs, annotations, folder, content)
+    except InputError as error:
+        raise all_of([*inputs.obstacles, error]) from error
+    if inputs.obstacles:
+        raise all_of(inputs.obstacles)
+    found.check_expected()
+    return found.planned((*notes, *annotations.notes, *found.all_notes(folder)), skip_bad=skip_bad)
 
 
 def _annotated(file: RecipeFile, inputs: Inputs, listing: Catalog, root: Path, content: Content) -> Annotations:
-    """The images of a listing with their boxes and masks."""
+    """The images of a listing with their boxes and masks; raises UsageError if its arrays are not one a file."""
+    if content == "array" and file.recipe.array is None:
+        _refuse_several_arrays(file, listing)
     boxes, mask = file.recipe.boxes, file.recipe.mask
     if boxes is None and mask is None:
         return Annotations(listing)
@@ -155,30 +112,153 @@ def _annotated(file: RecipeFile, inputs: Inputs, listing: Catalog, root: Path, c
 
 @dataclass(frozen=True, slots=True)
 class _Sorted:
-    """Splits and labels of a listing, and whether records are of Inception's layout."""
+    """The files of a recipe with their annotations, splits and labels; whether records are of Inception's layout."""
 
+    file: RecipeFile
+    inputs: Inputs
+    content: Content
+    annotations: Annotations
     divisions: list[Division]
     labelled: Labelled
     is_inception: bool
     notes: list[str]
 
-    def prefix(self, prefix: str, split: str) -> str:
-        """The prefix itself for a single split, prefix and split for several; without a prefix the split."""
+    def planned(self, notes: tuple[str, ...], *, skip_bad: bool) -> RecipeDataset:
+        """The data set of these files."""
+        file, labelled, listing = self.file, self.labelled, self.annotations.listing
+        extra = cols.extra_columns(file, self.is_inception, labelled, self.content, self.annotations)
+        settings = settings_of(file, extra.features, self.content, listing, labelled.classes)
+        expected = (file.recipe.expected or {}).items()
+        return RecipeDataset(
+            path=file.path,
+            splits=self._plans(extra),
+            skip_bad=skip_bad,
+            settings={**settings, **self.annotations.settings},
+            features=inception.PROMISE if extra.features is None else cols.promise(extra.features),
+            classes=labelled.classes,
+            notes=notes,
+            warnings=tuple(missing_classes({each.name: self._classes_in(each) for each in self.divisions})),
+            grows=file.recipe.grow,
+            manifest=self.inputs.manifest,
+            expected={self._prefix(key) if isinstance(value, dict) else key: value for key, value in expected},
+        )
+
+    def _prefix(self, split: str) -> str:
+        """The set's prefix itself for a single split, prefix and split for several; without a prefix the split."""
+        prefix = rules.prefix_of(self.file)[1]
         return (prefix if len(self.divisions) == 1 else f"{prefix}-{split}") if prefix else split
 
+    def _plans(self, extra: cols.Extra) -> tuple[SplitPlan, ...]:
+        counts, recipe = self._shard_counts(), self.file.recipe
+        return tuple(
+            SplitPlan(
+                name=each.name,
+                prefix=self._prefix(each.name),
+                catalog=self._catalog(each, extra.values),
+                origin=self.inputs.origin,
+                shards=counts[each.name],
+                # a manifest_file was shuffled when it was made; any other manifest keeps its order unless the recipe
+                # says otherwise
+                shuffle=recipe.manifest_file is None
+                and (recipe.shuffle if "shuffle" in self.file.value else not each.is_ordered),
+                seed=recipe.seed,
+                recorder=make_recorder(
+                    self.file, extra.features, self.content, self.labelled, each.name, self.annotations.masks
+                ),
+            )
+            for each in self.divisions
+        )
 
-def _labelled(file: RecipeFile, inputs: Inputs, listing: Catalog, root: Path, content: Content) -> _Sorted:
-    """The splits and labels of the files; raises all obstacles together."""
-    try:
-        found = _sort(file, inputs, listing, root, content)
-    except InputError as error:
-        raise all_of([*inputs.obstacles, error]) from error
-    if inputs.obstacles:
-        raise all_of(inputs.obstacles)
-    return found
+    def _catalog(self, division: Division, values: Mapping[str, list[Any]]) -> Catalog:
+        """The rows of a split, known by the prefix of its shards: by label, then by name, or in its own order."""
+        rows: Rows = division.rows
+        labels, classes = self.labelled.labels[places_of(rows)], self.labelled.classes
+        if not division.is_ordered and (labels[1:] < labels[:-1]).any():
+            by_label = np.argsort(labels, kind="stable")  # names are in order already
+            rows, labels = np.asarray(rows)[by_label], labels[by_label]
+        return dataclasses.replace(
+            self.annotations.listing.picked(rows),
+            split=self._prefix(division.name),
+            classes=dict(enumerate(zip(classes.names, classes.texts, strict=True), 1)),
+            labels=labels,
+            columns={name: [column[row] for row in rows] for name, column in values.items()},
+        )
+
+    def _classes_in(self, division: Division) -> list[str]:
+        """The classes that the files of a split have, in order."""
+        labels = set(np.unique(self.labelled.labels[places_of(division.rows)]).tolist())
+        if self.labelled.several:
+            labels = {label for row in division.rows for label in self.labelled.several[row]}
+        return [self.labelled.classes.names[label - 1] for label in sorted(labels) if label > 0]
+
+    def check_expected(self) -> None:
+        """Compare the files with the totals that the recipe expects.
+
+        Raises:
+            InputError: there are more or fewer images or classes.
+            UsageError: there is no such split.
+        """
+        file, names = self.file, [each.name for each in self.divisions]
+        for split, name, count in rules.totals_in(file.recipe.expected or {}):
+            key = ("expected", split, name) if split else ("expected", name)
+            if split and split not in names:
+                raise file.fault(("expected", split), "no such split", f"expected one of {', '.join(names)}")
+            those = [each for each in self.divisions if split in ("", each.name)]
+            classes: set[str] = set().union(*map(self._classes_in, those))
+            found = sum(len(each.rows) for each in those) if name == "images" else len(classes)
+            if found != count:
+                raise InputError(
+                    f"{file.path}, line {file.lines.get(key, 1)}: {count:,} {name} expected, {found:,} found"
+                    + (f" in {split}" if split else ""),
+                    "expected the whole set",
+                    "get what is missing, or correct `expected` in the recipe",
+                )
+
+    def all_notes(self, root: Path) -> Iterator[str]:
+        """The notes on images that become JPEGs, splits and labels, links out of the data, and a manifest elsewhere."""
+        names, recipe = self.annotations.listing.names, self.file.recipe
+        is_kept = self.content != "image" or recipe.keep or recipe.reencode is not None
+        if not is_kept and cols.becoming_jpeg(names.endings(), self.is_inception):
+            those = (names[row] for each in self.divisions for row in each.rows)
+            counts = cols.becoming_jpeg(those, self.is_inception)
+            yield f"{', '.join(f'{count:,} {ending}' for ending, count in counts.items())} become JPEGs"
+        yield from (*self.inputs.notes, *self.notes, *self.labelled.notes)
+        if links := self.inputs.remarks.links:
+            files = number_of(len(links), "file is a link that leads", "files are links that lead")
+            yield f"{files} out of the folder of the data: {listed(links)}"
+        made = self.inputs.manifest
+        if made is not None and not str(made.path).startswith(f"{root}/"):
+            yield f"the manifest is made as {made.path}"
+
+    def _shard_counts(self) -> dict[str, int]:
+        """How many shards each split gets: as the recipe says, or as many as its files' bytes fill.
+
+        Raises:
+            UsageError: no number for a split, or so many shards that most would be empty.
+        """
+        file, sizes = self.file, {each.name: len(each.rows) for each in self.divisions}
+        counts, size = rules.shard_counts(file), rules.shard_size(file)
+        if counts is None:
+            assert size is not None
+            filled = {each.name: -(-self.annotations.listing.size(each.rows) // size) for each in self.divisions}
+            counts = {name: max(1, min(filled[name], files, MAX_SHARDS)) for name, files in sizes.items()}
+        elif not isinstance(counts, Mapping):
+            counts = dict.fromkeys(sizes, counts)
+        elif wrong := sorted(set(counts) ^ sizes.keys()):
+            key = ("shards", wrong[0]) if wrong[0] in counts else ("shards",)
+            what = f"there is no split {wrong[0]}" if wrong[0] in counts else f"no number for split {wrong[0]}"
+            raise file.fault(key, what, f"expected a number for each of {', '.join(sizes)}")
+        for name, files in sizes.items():
+            if counts[name] > (most := order.most_shards(files)):
+                key = next(key for key in (("shards", name), ("shards",), ("num_shards",)) if key in file.lines)
+                where = f" in split {name}" if name != ONLY else ""
+                what = f"{number_of(counts[name], 'shard')} of {number_of(files, 'file')}{where}"
+                raise file.fault(key, what, f"expected at most {most:,}")
+        return dict(counts)
 
 
-def _sort(file: RecipeFile, inputs: Inputs, listing: Catalog, root: Path, content: Content) -> _Sorted:
+def _sort(file: RecipeFile, inputs: Inputs, annotations: Annotations, root: Path, content: Content) -> _Sorted:
+    listing = annotations.listing
     table = read_table(file, root) or inputs.table
     in_folders = table is None and inputs.has_folders  # always in a source of folders, in a tar if all files are
     if in_folders and not (file.recipe.source and file.recipe.source.folders):
@@ -212,7 +292,7 @@ def _sort(file: RecipeFile, inputs: Inputs, listing: Catalog, root: Path, conten
     for key in ("classes", "first_label", "stratified"):
         if not has_labels and getattr(file.recipe, key) not in (None, False):
             raise file.fault((key,), "there are no labels", "expected class folders, or a file that `labels` names")
-    return _Sorted(divisions, labelled, is_inception, notes)
+    return _Sorted(file, inputs, content, annotations, divisions, labelled, is_inception, notes)
 
 
 def _without_left_out(file: RecipeFile, division: Division, labelled: Labelled) -> Division:
@@ -221,103 +301,6 @@ def _without_left_out(file: RecipeFile, division: Division, labelled: Labelled) 
     if not len(rows):
         raise InputError(f"no file of split {division.name} has a label", f"expected some in {labelled.table_path}")
     return dataclasses.replace(division, rows=rows)
-
-
-def _shuffles(file: RecipeFile, division: Division) -> bool:
-    """Unless the recipe says so, a manifest's order stays, and any other is shuffled."""
-    if file.recipe.manifest_file is not None:
-        return False  # it was shuffled when it was made, and is used as it is
-    return file.recipe.shuffle if "shuffle" in file.value else not division.is_ordered
-
-
-def _catalog(
-    prefix: str, division: Division, listing: Catalog, labelled: Labelled, values: Mapping[str, list[Any]]
-) -> Catalog:
-    """The rows of a split, known by the prefix of its shards: by label, then by name, or in its own order."""
-    rows: Rows = division.rows
-    labels = labelled.labels[places_of(rows)]
-    if not division.is_ordered and (labels[1:] < labels[:-1]).any():
-        by_label = np.argsort(labels, kind="stable")  # names are in order already
-        rows, labels = np.asarray(rows)[by_label], labels[by_label]
-    return dataclasses.replace(
-        listing.picked(rows),
-        split=prefix,
-        classes=dict(enumerate(zip(labelled.classes.names, labelled.classes.texts, strict=True), 1)),
-        labels=labels,
-        columns={name: [column[row] for row in rows] for name, column in values.items()},
-    )
-
-
-def _classes_in(division: Division, labelled: Labelled) -> list[str]:
-    """The classes that the files of a split have, in order."""
-    labels = set(np.unique(labelled.labels[places_of(division.rows)]).tolist())
-    if labelled.several:
-        labels = {label for row in division.rows for label in labelled.several[row]}
-    return [labelled.classes.names[label - 1] for label in sorted(labels) if label > 0]
-
-
-def _check_expected(file: RecipeFile, divisions: Sequence[Division], labelled: Labelled) -> None:
-    """Compare the files with the totals that the recipe expects.
-
-    Raises:
-        InputError: there are more or fewer images or classes.
-        UsageError: there is no such split.
-    """
-    names = [each.name for each in divisions]
-    for split, name, count in rules.totals_in(file.recipe.expected or {}):
-        key = ("expected", split, name) if split else ("expected", name)
-        if split and split not in names:
-            raise file.fault(("expected", split), "no such split", f"expected one of {', '.join(names)}")
-        those = [each for each in divisions if split in ("", each.name)]
-        classes: set[str] = set().union(*(_classes_in(each, labelled) for each in those))
-        found = sum(len(each.rows) for each in those) if name == "images" else len(classes)
-        if found != count:
-            raise InputError(
-                f"{file.path}, line {file.lines.get(key, 1)}: {count:,} {name} expected, {found:,} found"
-                + (f" in {split}" if split else ""),
-                "expected the whole set",
-                "get what is missing, or correct `expected` in the recipe",
-            )
-
-
-def _input_notes(inputs: Inputs, root: Path) -> Iterator[str]:
-    """The notes on links out of the data, and on a manifest that is made elsewhere."""
-    if links := inputs.remarks.links:
-        files = number_of(len(links), "file is a link that leads", "files are links that lead")
-        yield f"{files} out of the folder of the data: {listed(links)}"
-    if inputs.manifest is not None and not str(inputs.manifest.path).startswith(f"{root}/"):
-        yield f"the manifest is made as {inputs.manifest.path}"
-
-
-# shards --------------------------------------------------------------------------------------------------------
-
-
-def _shard_counts(file: RecipeFile, listing: Catalog, divisions: Sequence[Division]) -> dict[str, int]:
-    """How many shards each split gets: as the recipe says, or as many as its files' bytes fill."""
-    counts, size = rules.shard_counts(file), rules.shard_size(file)
-    if counts is None:
-        assert size is not None
-        filled = {each.name: -(-listing.size(each.rows) // size) for each in divisions}
-        return {each.name: max(1, min(filled[each.name], len(each.rows), MAX_SHARDS)) for each in divisions}
-    names = [each.name for each in divisions]
-    if not isinstance(counts, Mapping):
-        counts = dict.fromkeys(names, counts)
-    elif wrong := sorted(set(counts) ^ set(names)):
-        key = ("shards", wrong[0]) if wrong[0] in counts else ("shards",)
-        what = f"there is no split {wrong[0]}" if wrong[0] in counts else f"no number for split {wrong[0]}"
-        raise file.fault(key, what, f"expected a number for each of {', '.join(names)}")
-    return dict(counts)
-
-
-def _refuse_too_many(file: RecipeFile, counts: Mapping[str, int], divisions: Sequence[Division]) -> None:
-    """Raise UsageError if a split is to have so many shards that most would be empty."""
-    for each in divisions:
-        count, files = counts[each.name], len(each.rows)
-        if count > (most := order.most_shards(files)):
-            key = next(key for key in (("shards", each.name), ("shards",), ("num_shards",)) if key in file.lines)
-            where = f" in split {each.name}" if each.name != ONLY else ""
-            what = f"{number_of(count, 'shard')} of {number_of(files, 'file')}{where}"
-            raise file.fault(key, what, f"expected at most {most:,}")
 
 
 # content --------------------------------------------------------------------------------------------------------
@@ -353,10 +336,7 @@ def _keep(file: RecipeFile, inputs: Inputs, content: Content, *, skip_bad: bool)
     Raises:
         InputError: such a file is named, or nothing is left.
     """
-    import numpy as np
-
     listing = inputs.listing
-
     if all(is_of(content, each) for each in listing.names.endings()):
         return listing, []
     fit, are_odd = (listing.names.chosen(functools.partial(accept, content)) for accept in (is_of, is_odd))
@@ -365,41 +345,32 @@ def _keep(file: RecipeFile, inputs: Inputs, content: Content, *, skip_bad: bool)
     odd, others = (listing.names.picked(np.flatnonzero(each)) for each in (are_odd, ~(fit | are_odd)))
     rows = np.flatnonzero(fit)
     if (odd and not skip_bad) or not len(rows) or (others and not inputs.has_folders):
-        wrong = odd or others
-        choice = f"convert or remove them, or say in {file.path} what the content is"
-        error = InputError(
-            f"{inputs.origin}: {_unreadable(len(wrong), content)}, {wrong[0]} first ({counted(wrong)})",
-            f"expected names that end in {', '.join(ENDINGS[content])}, since content is {content}",
-            f"{choice}; skip_bad: true, or --skip-bad, leaves them out" if odd and len(rows) else choice,
-        )
+        error = _unreadable(file, inputs, content, odd or others, odd and len(rows))
         if not len(rows) or not inputs.has_folders:
             raise error
         inputs.obstacles.append(error)
     elif odd:
         rows = np.flatnonzero(fit | are_odd)
-    notes = (
-        [
-            f"{number_of(len(found), 'file is', 'files are')} of this content by the first bytes: "
-            + listed(listing.names[row] for row in found)
-        ]
-        if found
-        else []
-    )
-    if not others:
-        return listing.picked(rows), notes
-    more = f" ({counted(others)})" if len(others) > 3 else ""
+    notes = []
+    if found:
+        names = listed(listing.names[row] for row in found)
+        notes.append(f"{number_of(len(found), 'file is', 'files are')} of this content by the first bytes: {names}")
+    if others:
+        noun, more = "array" if content == "array" else "image", f" ({counted(others)})" if len(others) > 3 else ""
+        left = number_of(len(others), f"file that is not an {noun} is", f"files that are not {noun}s are")
+        notes.append(f"{left} left out: {listed(others)}{more}")
+    return listing.picked(rows), notes
+
+
+def _unreadable(file: RecipeFile, inputs: Inputs, content: Content, wrong: Names, has_choice: object) -> InputError:
     noun = "array" if content == "array" else "image"
-    left = number_of(len(others), f"file that is not an {noun} is", f"files that are not {noun}s are")
-    return listing.picked(rows), [*notes, f"{left} left out: {listed(others)}{more}"]
-
-
-def _becoming_jpeg(file: RecipeFile, listing: Catalog, content: Content, found: _Sorted) -> Iterator[str]:
-    """The note on images that become JPEGs."""
-    is_kept = content != "image" or file.recipe.keep or file.recipe.reencode is not None
-    if not is_kept and cols.becoming_jpeg(listing.names.endings(), found.is_inception):
-        names = (listing.names[row] for each in found.divisions for row in each.rows)
-        counts = cols.becoming_jpeg(names, found.is_inception)
-        yield f"{', '.join(f'{count:,} {ending}' for ending, count in counts.items())} become JPEGs"
+    count = number_of(len(wrong), f"file can't be read as an {noun}", f"files can't be read as {noun}s")
+    choice = f"convert or remove them, or say in {file.path} what the content is"
+    return InputError(
+        f"{inputs.origin}: {count}, {wrong[0]} first ({counted(wrong)})",
+        f"expected names that end in {', '.join(ENDINGS[content])}, since content is {content}",
+        f"{choice}; skip_bad: true, or --skip-bad, leaves them out" if has_choice else choice,
+    )
 
 
 def _known_by_content(inputs: Inputs, rows: list[int], content: Content) -> list[int]:
@@ -422,8 +393,3 @@ def _refuse_several_arrays(file: RecipeFile, listing: Catalog) -> None:
         what = f"{listing.names[row]} holds {len(names)} arrays: {listed(names, 5)}"
         hint = f"write array: {names[0]} in the recipe; a file of many examples must be saved as a file for each"
         raise file.fault((), what, "expected the name of one", hint)
-
-
-def _unreadable(count: int, content: Content) -> str:
-    noun = "array" if content == "array" else "image"
-    return number_of(count, f"file can't be read as an {noun}", f"files can't be read as {noun}s")
