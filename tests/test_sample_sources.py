@@ -16,6 +16,7 @@ from made_folders import arrays, batch, framed, idx, parquet, picture, tarred, w
 from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import InputError, PrepError
 from imagenet_prep.recipes.loading import load
+from imagenet_prep.recipes.mapped_records import MappedRecorder
 from imagenet_prep.sources.array_files import open_arrays
 from imagenet_prep.sources.slices import Reader
 from imagenet_prep.stages.init import init
@@ -208,7 +209,30 @@ CLASSES: dict[str, Feature | None] = {
     "image/class/label": Int64List((1, 2)),
     "image/class/text": BytesList((b"a", b"b")),
 }
+REPEATED: dict[str, Feature | None] = {"image/class/label": Int64List((1, 1))}
 PICTURE = {"a/1.jpg": picture("1.jpg")}
+
+
+def test_several_labels_and_their_words_are_lists(tmp_path: Path) -> None:
+    """An Example with two labels gives a record with both, and each label's own word."""
+    made = load(save(tmp_path, "source: {tfrecord: a}\n", a=example(**CLASSES)), None, ENGINE)
+    assert made.classes.names == ("a", "b")
+    catalog = made.splits[0].catalog
+    assert catalog.columns["label.list"] == [[1, 2]]
+    assert catalog.columns["text.list"] == [["a", "b"]]
+    assert {"image/class/label", "image/class/text"} < made.features.keys()
+
+
+def test_a_column_replaces_the_usual_feature_of_its_name(tmp_path: Path) -> None:
+    """Words that are not those of classes are in the feature of their name, which a record has once."""
+    words = [
+        example(**{"image/class/label": Int64List((1,)), "image/class/text": BytesList((word,))})
+        for word in (b"a", b"b")
+    ]
+    made = load(save(tmp_path, "source: {tfrecord: a}\n", a=b"".join(words)), None, ENGINE)
+    recorder = made.splits[0].recorder
+    assert isinstance(recorder, MappedRecorder)
+    assert [each.column for each in recorder.features if each.feature == "image/class/text"] == ["image/class/text"]
 
 
 @pytest.mark.parametrize(
@@ -231,7 +255,7 @@ PICTURE = {"a/1.jpg": picture("1.jpg")}
         ),
         ("webdataset: a", {"a": tarred(PICTURE | {"a/1.json": b'{"cls": "\\ud800"}'})}, ["1.json can't be read"]),
         ("webdataset: a", {"a": tarred(PICTURE | {"a/1.json": b'{"cls": 0.5}'})}, ["sample a/a/1.jpg", "label: false"]),
-        ("tfrecord: a", {"a": example(**CLASSES)}, ["sample a/000000/image.jpg", "not a class"]),
+        ("tfrecord: a", {"a": example(**REPEATED)}, ["sample a/000000/image.jpg", "a label is there twice"]),
         ("parquet: a", {"a": reduced(0)}, ["/a", "no sample"]),
         ("arrays: a", {"a": arrays(x=(0, 8, 8), y=(0,))}, ["/a", "no sample"]),
     ],

@@ -195,7 +195,9 @@ def extra_columns(
     objects = {name: OBJECT_FEATURES[name] for name in annotations.columns if name not in extra}
     of_class = OF_CLASSES if labelled.several else OF_CLASS if labelled.is_labelled else {}
     if file.recipe.record is None:
-        asked = usual(content, of_class, file.recipe.min_val is not None)
+        asked = [
+            each for each in usual(content, of_class, file.recipe.min_val is not None) if each.feature not in extra
+        ]
         asked += [Wish(name, name, None, optional=True) for name in extra]
         asked += [Wish(each.name, name, None, optional=False) for name, each in objects.items()]
     else:

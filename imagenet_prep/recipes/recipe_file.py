@@ -64,7 +64,8 @@ class RecipeFile:
             return msgspec.convert(value, kind)
         except msgspec.ValidationError as error:
             problem, _, place = str(error).partition(" - at `")
-            at = (*key, *_parse_place(place.rstrip("`")))
+            parts = re.findall(r"\.([^.\[]+)|\[(\d+)\]", place.rstrip("`"))  # msgspec's $.a.b[0]
+            at = (*key, *(name.removesuffix("_") if name else int(number) for name, number in parts))
             unknown = re.search(r"unknown field `(.*)`", problem)
             if unknown:
                 import difflib
@@ -222,12 +223,6 @@ def _renamed(value: object) -> object:
     if isinstance(value, dict) and "from" in value:
         return {("from_" if name == "from" else name): each for name, each in value.items()}
     return value
-
-
-def _parse_place(place: str) -> Key:
-    """msgspec's ``$.a.b[0]`` as a key."""
-    parts = re.findall(r"\.([^.\[]+)|\[(\d+)\]", place)
-    return tuple(name.removesuffix("_") if name else int(number) for name, number in parts)
 
 
 def _at(value: Any, key: Key) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 import re
 from array import array
@@ -16,7 +17,7 @@ from imagenet_prep.errors import InputError
 from imagenet_prep.images import arrays as npy
 from imagenet_prep.images import ending_of
 from imagenet_prep.model import Engine
-from imagenet_prep.recipes.labels_file import LABELS, LabelTable
+from imagenet_prep.recipes.labels_file import LABELS, LabelTable, flat_labels
 from imagenet_prep.recipes.splits import split_name
 from imagenet_prep.sources import array_files
 from imagenet_prep.sources.array_files import ArrayFile, StoredArray
@@ -258,10 +259,6 @@ _KNOWN = {f"image/{name}" for name in ("encoded", "format", "height", "width", "
 """Features that records get from the image itself, and the name of its file."""
 
 
-def _tfrecord(paths: Sequence[Path], engine: Engine) -> dict[str, Samples]:
-    return {"": _joined([_of_tfrecord(path) for path in paths])}
-
-
 def _of_tfrecord(path: Path) -> Samples:
     builder, stamp = CatalogBuilder(Archive(path)), path.stat().st_mtime_ns
     names, samples, passed = [], [], dict[str, None]()
@@ -317,21 +314,18 @@ def _text(feature: Feature | None) -> Any:
 def _words_of(columns: dict[str, list[Any]], label: str | None) -> dict[int, str]:
     """The words of labels, from image/class/text, which is then no column, if each label has its own."""
     texts = columns.get("image/class/text")
-    if label is None or texts is None or any(isinstance(each, list) for each in (*columns[label], *texts)):
+    if label is None or texts is None:
         return {}
-    pairs = {(number, text) for number, text in zip(columns[label], texts, strict=True)}
+    rows = [(flat_labels([number]), flat_labels([text])) for number, text in zip(columns[label], texts, strict=True)]
+    pairs = {pair for numbers, words in rows for pair in zip(numbers, words, strict=False)}
     words = {number: text for number, text in pairs if isinstance(number, int) and isinstance(text, str)}
-    if len(words) != len(pairs):
+    if len(words) != len(pairs) or any(len(numbers) != len(several) for numbers, several in rows):
         return {}
     del columns["image/class/text"]
     return words
 
 
 # Parquet -------------------------------------------------------------------------------------------------------
-
-
-def _parquet(paths: Sequence[Path], engine: Engine) -> dict[str, Samples]:
-    return {"": _joined([_of_parquet(path) for path in paths])}
 
 
 def _of_parquet(path: Path) -> Samples:
@@ -429,7 +423,12 @@ def _values(stored: StoredArray) -> list[Any]:
     return found
 
 
+def _each(of_file: Callable[[Path], Samples], paths: Sequence[Path], engine: Engine) -> dict[str, Samples]:
+    return {"": _joined(list(map(of_file, paths)))}
+
+
 KINDS: Mapping[str, Callable[[Sequence[Path], Engine], dict[str, Samples]]] = {
-    **{"webdataset": _webdataset, "tfrecord": _tfrecord, "parquet": _parquet, "arrays": _arrays}
+    **{"webdataset": _webdataset, "arrays": _arrays},
+    **{"tfrecord": functools.partial(_each, _of_tfrecord), "parquet": functools.partial(_each, _of_parquet)},
 }
 """The function that lists each kind, by its key in `source`; it returns samples by the splits that names tell."""

@@ -211,15 +211,6 @@ class Division:
     lead: str = ""
 
 
-def _by_shares(listing: Catalog, fractions: Mapping[str, float]) -> dict[str, array[int]]:
-    """The rows of each split, by the hashes of their names."""
-    shares = Shares(fractions)
-    rows = {name: array("I") for name in fractions}
-    for row, name in enumerate(listing.names):
-        rows[shares.split_of(name)].append(row)
-    return rows
-
-
 def divide(
     file: RecipeFile, inputs: Inputs, listing: Catalog, root: AnyPath, classes_below: int
 ) -> tuple[list[Division], list[str]]:
@@ -241,7 +232,10 @@ def divide(
     elif file.recipe.stratified:
         divisions = [Division(ONLY, range(len(listing)), inputs.is_ordered)]  # divided once the classes are known
     elif fractions:
-        divisions = [Division(name, rows, inputs.is_ordered) for name, rows in _by_shares(listing, fractions).items()]
+        shares, parts = Shares(fractions), {name: array("I") for name in fractions}
+        for row, name in enumerate(listing.names):
+            parts[shares.split_of(name)].append(row)
+        divisions = [Division(name, rows, inputs.is_ordered) for name, rows in parts.items()]
     elif places:
         divisions = [_placed(file, inputs, listing, root, name, place) for name, place in places.items()]
     elif inputs.given:
@@ -261,20 +255,12 @@ def divide(
 
 def _refuse_empty(file: RecipeFile, divisions: Sequence[Division]) -> None:
     """Raise InputError if a split has no file."""
-    for division in divisions:
-        if not len(division.rows):
-            line = file.lines.get(("splits", division.name), 1)
-            raise InputError(
-                f"{file.path}, line {line}: no file is in split {division.name}",
-                "expected at least one",
-                _remedy(division.name, bool(rules.fractions_of(file))),
-            )
-
-
-def _remedy(split: str, is_fraction: bool) -> str:
-    if is_fraction:
-        return f"give {split} a larger fraction, or take `splits` out: all files are in one split then"
-    return f"correct what `splits` says of {split}, or take that split out"
+    for split in (division.name for division in divisions if not len(division.rows)):
+        what = f"{file.path}, line {file.lines.get(('splits', split), 1)}: no file is in split {split}"
+        remedy = f"correct what `splits` says of {split}, or take that split out"
+        if rules.fractions_of(file):
+            remedy = f"give {split} a larger fraction, or take `splits` out: all files are in one split then"
+        raise InputError(what, "expected at least one", remedy)
 
 
 def _placed(

@@ -14,7 +14,6 @@ import zlib
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -285,7 +284,7 @@ class Catalog:
             "split": self.split,
             "rows": len(self),
             "classes": [[label, *words] for label, words in self.classes.items()],
-            "containers": [[type(each).__name__, _whole_path(each.path)] for each in self.containers],
+            "containers": [[type(each).__name__, str(each.path.absolute())] for each in self.containers],
             "columns": list(self.columns),
             "crcs": {name: zlib.crc32(values.data.cast("B")) for name, values in arrays.items()},
         }
@@ -559,10 +558,6 @@ def fault_of_name(name: str, where: AnyPath) -> InputError | None:
         "expected UTF-8 without control characters",
         "rename it",
     )
-
-
-def _whole_path(path: AnyPath) -> str:
-    return str(path.absolute() if isinstance(path, Path) else path)
 
 
 def _known_by(container: Container) -> str:

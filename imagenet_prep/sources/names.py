@@ -139,7 +139,8 @@ class Names(Sequence[str]):
         start, folder, most = 0, b"", 0  # of the current run
         for block in chunks(len(rows)):
             part = rows[block.start : block.stop]
-            names = self.slices(part) if isinstance(part, range) and part.step == 1 else self._any(part)
+            is_run = isinstance(part, range) and part.step == 1
+            names = self.slices(part) if is_run else self.picked(part).slices(range(len(part)))
             for place, name in enumerate(names, block.start):
                 is_deeper = whole and name.find(b"/", behind + len(folder)) >= 0
                 if not folder or is_deeper or not name.startswith(folder, behind):
@@ -150,10 +151,6 @@ class Names(Sequence[str]):
                 most = max(most, name.count(b"/"))
         if len(rows) > start:
             yield range(start, len(rows)), _folder(folder), most
-
-    def _any(self, rows: Rows) -> list[bytes]:
-        found = self.picked(rows)
-        return found.slices(range(len(found)))
 
     def holding(self, words: Sequence[bytes]) -> Iterator[str]:
         """Candidate rows for names with one of these words, in any case; every real match is included."""

@@ -76,14 +76,10 @@ def walk(
         yield from iter_members(view, start, len(view) if stop is None else stop)
     except TarFault as fault:
         if not start and is_web_page(bytes(view[0:BLOCK])):
-            raise _web_page(view.path, hint) from fault
+            what = f"{view.path} is a web page, not an archive"
+            raise InputError(what, "expected a tar, got HTML or XML", hint) from fault
         where = f"{view.path} ({inside})" if inside else str(view.path)
         raise InputError(f"{where} is damaged at byte {fault.offset:,}", fault.reason, hint) from fault
-
-
-def _web_page(path: object, hint: str) -> InputError:
-    """The error for a web page that was saved under the name of an archive."""
-    return InputError(f"{path} is a web page, not an archive", "expected a tar, got HTML or XML", hint)
 
 
 def list_tars(archives: Sequence[AnyPath], engine: Engine, *, folder_each: bool) -> Catalog:

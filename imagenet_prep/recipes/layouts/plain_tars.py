@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.recipes.columns import Content, is_of
@@ -25,7 +25,6 @@ from imagenet_prep.recipes.layouts import (
 )
 from imagenet_prep.recipes.layouts.class_folders import Shape, faults_of, shape_of
 from imagenet_prep.recipes.splits import counted, suffix_of
-from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.tars import folder_of_tar
 from imagenet_prep.text import listed, number_of
 
@@ -131,7 +130,8 @@ def add_members(inspection: Inspection, rest: Description) -> Description:
     """The description, with the other files in the tars."""
     content = content_of(inspection)
     assert content is not None
-    others = _others(inspection.archives, content)
+    names = (name for listing in inspection.archives.values() for name in listing.names)
+    others = [name for name in names if not is_of(content, name)]
     data = [name for name in others if suffix_of(name) in DATA]
     lost = list(rest.lost)
     if data:
@@ -142,10 +142,6 @@ def add_members(inspection: Inspection, rest: Description) -> Description:
     plain = [name for name in others if name not in set(data)]
     noted = [f"{counted(plain)} in tars: no image ({listed(plain)})"] if plain else []
     return Description(tuple(lost), (*rest.passed, *noted))
-
-
-def _others(archives: Mapping[str, Catalog], content: Content) -> list[str]:
-    return [name for listing in archives.values() for name in listing.names if not is_of(content, name)]
 
 
 # a tar a class ------------------------------------------------------------------------------------------------
