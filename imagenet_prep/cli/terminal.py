@@ -12,6 +12,7 @@ import re
 import sys
 import time
 from collections.abc import Callable
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, ClassVar, TextIO
 
 import click
@@ -267,7 +268,7 @@ class Lines:
         if self._done > self._initial:
             line += f", {self._amount(rate)}/s"
             if self._total is not None and self._total > self._done:
-                line += f", {_duration((self._total - self._done) / rate)} left"
+                line += f", {timedelta(seconds=int((self._total - self._done) / rate))} left"
         say(line, error=True)
 
     def _amount(self, value: float) -> str:
@@ -275,12 +276,6 @@ class Lines:
             return size_text(value)
         count = f"{value:,.0f}"
         return f"{count} {self._unit.removesuffix('s') if count == '1' else self._unit}"
-
-
-def _duration(seconds: float) -> str:
-    minutes, seconds = divmod(int(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02d}:{seconds:02d}"
 
 
 def make_progress(quiet: bool) -> Progress:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import cast
 
 from imagenet_prep.checks.dataset import Dataset, SetFindings
@@ -66,56 +67,79 @@ def verify(
     problems += check_sources(manifest, dataset.published) if manifest else ()
     problems += check_names(inventory, layout)
     is_part = dataset.is_part or (manifest is None and allow_incomplete)
-    notes = list(_notes(layout, dataset, inventory, share, is_part))
-    checked = None
-    if depth == "quick":
-        missing = [] if share else _missing_splits(inventory, is_part)
-        across = SetFindings((*check_sizes(inventory, layout), *missing))
-    else:
-        foreign = () if inventory.infos else [layout.shard_path(name) for name in inventory.present]
-        examiner = dataset.examiner(foreign, decode=depth == "decode")
-        check = ShardCheck(layout, examiner, inventory.infos, _compression(inventory), dataset.compares_records)
-        checked, failures = _check_shards(inventory, check, engine, progress)
-        problems += failures
-        across = _found(checked) if share else dataset.check_set(inventory, checked, examiner, is_part=is_part)
-    problems += across.problems
-    kinds: defaultdict[str, set[ProblemKind]] = defaultdict(set)
-    for problem in problems:
-        kinds[problem.subject].add(problem.kind)
-    verdict = Verdict(
-        depth=depth,
-        problems=tuple(group(problems)),
-        totals=_totals(inventory, checked),
-        is_part=is_part,
-        has_manifest=manifest is not None,
-        notes=(*notes, *across.notes),
-        flavour=across.flavour,
-        differences=across.differences,
-        order=across.order,
-        fingerprint=fingerprint(checked.reports, inventory.expected) if checked and not share else "",
-        faulty={name: tuple(sorted(kinds[name])) for name in inventory.expected if name in kinds},
-        dataset=dataset.name,
-    )
+    check = _SetCheck(layout, dataset, inventory, depth, share, is_part)
+    checked, across = check.look() if depth == "quick" else check.read(engine, progress)
+    verdict = check.conclude([*problems, *across.problems], checked, across)
     kept = _keep(verdict, layout, share)
     return dataclasses.replace(verdict, notes=(*verdict.notes, *kept))
 
 
-def _notes(layout: Layout, dataset: Dataset, inventory: Inventory, share: Share | None, is_part: bool) -> Iterator[str]:
-    """Notes about an unfinished set, the data set, images that were set aside, and ranks."""
-    if inventory.is_unfinished and not layout.rank_parts():
-        done = sum(inventory.sizes.get(name) == info.size for name, info in inventory.infos.items())
-        count = f"{done:,} of {number_of(len(inventory.expected), 'shard')}"
-        following = dataset.following(layout, {"convert": "partly", "annotate": "done"})
-        yield f"this conversion is not finished: {count}; to resume: {following}"
-    yield from dataset.notes(inventory, is_part=is_part)
-    aside = [name for shard in inventory.expected if (i := inventory.infos.get(shard)) for name in i.set_aside]
-    if aside:
-        yield f"{number_of(len(aside), 'image was', 'images were')} set aside: {listed(aside)}"
-    if inventory.manifest is None and layout.rank_parts():
-        merge = command("merge", layout.data_dir, Layout(layout.data_dir, output=layout.output).elsewhere())
-        yield f"ranks make these shards; to finish the set, or to list the ranks to run again: {merge}"
-    if share:
-        yield f"{share}: only its shards; missing and duplicate images, totals and order show in the whole set"
+@dataclass(frozen=True, slots=True)
+class _SetCheck:
+    """Checks the shards of an inventory, or of a share of it."""
+
+    layout: Layout
+    dataset: Dataset
+    inventory: Inventory
+    depth: Depth
+    share: Share | None
+    is_part: bool
+
+    def look(self) -> tuple[None, SetFindings]:
+        """The findings without reading a shard."""
+        missing = [] if self.share else _missing_splits(self.inventory, self.is_part)
+        return None, SetFindings((*check_sizes(self.inventory, self.layout), *missing))
+
+    def read(self, engine: Engine, progress: Progress) -> tuple[Checked, SetFindings]:
+        """The reports of all shards, and the findings in them."""
+        inventory, layout = self.inventory, self.layout
+        foreign = () if inventory.infos else [layout.shard_path(name) for name in inventory.present]
+        examiner = self.dataset.examiner(foreign, decode=self.depth == "decode")
+        check = ShardCheck(layout, examiner, inventory.infos, _compression(inventory), self.dataset.compares_records)
+        checked, failures = _check_shards(inventory, check, engine, progress)
+        across = SetFindings(tuple(problem for report in checked.reports.values() for problem in report.problems))
+        if not self.share:
+            across = self.dataset.check_set(inventory, checked, examiner, is_part=self.is_part)
+        return checked, dataclasses.replace(across, problems=(*failures, *across.problems))
+
+    def conclude(self, problems: Sequence[Problem], checked: Checked | None, across: SetFindings) -> Verdict:
+        """The verdict."""
+        kinds: defaultdict[str, set[ProblemKind]] = defaultdict(set)
+        for problem in problems:
+            kinds[problem.subject].add(problem.kind)
+        names = self.inventory.expected
+        return Verdict(
+            depth=self.depth,
+            problems=tuple(group(problems)),
+            totals=_totals(self.inventory, checked),
+            is_part=self.is_part,
+            has_manifest=self.inventory.manifest is not None,
+            notes=(*self._notes(), *across.notes),
+            flavour=across.flavour,
+            differences=across.differences,
+            order=across.order,
+            fingerprint=fingerprint(checked.reports, names) if checked and not self.share else "",
+            faulty={name: tuple(sorted(kinds[name])) for name in names if name in kinds},
+            dataset=self.dataset.name,
+        )
+
+    def _notes(self) -> Iterator[str]:
+        """Notes about an unfinished set, the data set, images that were set aside, and ranks."""
+        layout, inventory = self.layout, self.inventory
+        if inventory.is_unfinished and not layout.rank_parts():
+            done = sum(inventory.sizes.get(name) == info.size for name, info in inventory.infos.items())
+            count = f"{done:,} of {number_of(len(inventory.expected), 'shard')}"
+            following = self.dataset.following(layout, {"convert": "partly", "annotate": "done"})
+            yield f"this conversion is not finished: {count}; to resume: {following}"
+        yield from self.dataset.notes(inventory, is_part=self.is_part)
+        aside = [name for shard in inventory.expected if (i := inventory.infos.get(shard)) for name in i.set_aside]
+        if aside:
+            yield f"{number_of(len(aside), 'image was', 'images were')} set aside: {listed(aside)}"
+        if inventory.manifest is None and layout.rank_parts():
+            merge = command("merge", layout.data_dir, Layout(layout.data_dir, output=layout.output).elsewhere())
+            yield f"ranks make these shards; to finish the set, or to list the ranks to run again: {merge}"
+        if self.share:
+            yield f"{self.share}: only its shards; missing and duplicate images, totals and order show in the whole set"
 
 
 def verify_file(path: AnyPath, *, depth: Depth = "full") -> Verdict:
@@ -194,11 +218,6 @@ def _restricted(inventory: Inventory, share: Share) -> Inventory:
     strays = inventory.sizes.keys() - set(inventory.expected) if share.rank == 0 else set()
     sizes = {name: size for name, size in inventory.sizes.items() if name in own or name in strays}
     return dataclasses.replace(inventory, shards=shards, sizes=sizes)
-
-
-def _found(checked: Checked) -> SetFindings:
-    """The findings of several shards, each checked alone."""
-    return SetFindings(tuple(problem for report in checked.reports.values() for problem in report.problems))
 
 
 def _missing_splits(inventory: Inventory, is_part: bool) -> list[Problem]:

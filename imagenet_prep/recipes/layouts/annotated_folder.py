@@ -276,7 +276,7 @@ def _image_sets(folder: Path, found: Mapping[str, str], images: Sequence[str]) -
     """The lists of VOC's splits, of names without endings; trainval if there is neither train nor val."""
     names = ("train", "val", "test") if {"train", "val"} & found.keys() else ("trainval", "test")
     by_stem = {stem_of(name): name for name in images}
-    lists = {}
+    lists: dict[str, tuple[str, Sequence[str]]] = {}
     for split in (each for each in names if each in found):
         lines = (folder / found[split]).read_text(errors="replace").split()
         own = [by_stem[line] for line in lines if line in by_stem]
