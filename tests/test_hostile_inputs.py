@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import socket
@@ -18,9 +17,7 @@ from imagenet_prep.errors import InputError, PrepError, UsageError
 from imagenet_prep.recipes.labels_file import LabelsFault, parse_labels, typed
 from imagenet_prep.recipes.loading import load
 from imagenet_prep.recipes.recipe_file import read_recipe
-from imagenet_prep.sources.slices import FileSlices
 from imagenet_prep.state.journal import sealed_line
-from imagenet_prep.storage.files import read_plain
 
 pytestmark = pytest.mark.once
 
@@ -89,11 +86,8 @@ def odd_file(folder: Path, kind: str) -> Path:
     "recipe",
     [
         "source: {manifest: odd}\n",
-        "manifest_file: odd\ninput_file_pattern: arrays/*.npy\n",
         FILES + "labels: odd\n",
-        FILES + "labels: {file: odd, format: csv}\n",
         FOLDERS + "classes: odd\n",
-        FILES + "splits: {train: {manifest: odd}, test: {files: x}}\n",
     ],
 )
 def test_what_is_no_file_is_not_read(folder: Path, kind: str, recipe: str) -> None:
@@ -104,7 +98,7 @@ def test_what_is_no_file_is_not_read(folder: Path, kind: str, recipe: str) -> No
     assert "/odd" in error.what
 
 
-@pytest.mark.parametrize("kind", ["pipe", "device", "hole"])
+@pytest.mark.parametrize("kind", ["pipe", "hole"])
 def test_a_recipe_that_is_no_file_is_not_read(folder: Path, kind: str) -> None:
     """The recipe itself is one of these: convert says so, with little time and memory."""
     ran = measure(folder, "convert", folder / "out", "--config", odd_file(folder, kind))
@@ -115,8 +109,9 @@ def test_a_recipe_that_is_no_file_is_not_read(folder: Path, kind: str) -> None:
     assert ran.memory < 200 << 20
 
 
-@pytest.mark.parametrize("name", ["manifest.json", "journal.jsonl", "plan/plan.json", "verdict.json"])
-@pytest.mark.parametrize("kind", ["pipe", "device", "folder", "loop"])
+@pytest.mark.parametrize(
+    ("name", "kind"), [("manifest.json", "pipe"), ("journal.jsonl", "device"), ("plan/plan.json", "folder")]
+)
 def test_a_file_of_ours_that_is_none_is_one_error(folder: Path, name: str, kind: str) -> None:
     """A pipe, a device, a folder or a loop under the name of a file of ours: no command waits for it, or crashes."""
     assert convert(folder, FOLDERS + "shards: 1\n").status == 0
@@ -136,33 +131,6 @@ def test_a_file_of_ours_that_is_none_is_one_error(folder: Path, name: str, kind:
         assert ran.memory < 250 << 20
 
 
-def test_a_plain_file_is_read_whole(tmp_path: Path) -> None:
-    """Up to its limit, and not beyond; a name that can't be a path is refused, too."""
-    path = tmp_path / "plain"
-    path.write_bytes(b"12345")
-    assert read_plain(path, 5) == b"12345"
-    with pytest.raises(InputError, match="at most 4 bytes"):
-        read_plain(path, 4)
-    with pytest.raises(InputError, match="can't be read"):
-        read_plain(tmp_path / "a\0b", 5)
-
-
-def test_a_right_that_is_lost_after_opening_is_one_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file system that refuses to tell the size of an open file: the error names it."""
-    path = tmp_path / "plain"
-    path.write_bytes(b"12345")
-
-    def refuse(descriptor: int) -> os.stat_result:
-        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-
-    with FileSlices(path) as slices, monkeypatch.context() as patch:
-        patch.setattr(os, "fstat", refuse)
-        for attempt in (lambda: len(slices), lambda: slices.stamp, lambda: read_plain(path, 5)):
-            with pytest.raises(InputError, match="plain can't be read") as caught:
-                attempt()
-            assert caught.value.detail == "Permission denied"
-
-
 def test_a_link_to_itself_in_a_class_folder_is_one_error(folder: Path) -> None:
     """It is named as what can't be read; a link that leads round and round as well."""
     (folder / "flowers" / "rose" / "1.png").symlink_to("1.png")
@@ -174,18 +142,7 @@ def test_a_link_to_itself_in_a_class_folder_is_one_error(folder: Path) -> None:
     assert "can't be read" in refusal(folder, FOLDERS).what
 
 
-def test_a_link_to_itself_in_imagenets_folders_is_one_error(tmp_path: Path) -> None:
-    """The same for the class folders of ImageNet itself."""
-    train = tmp_path / "raw-data" / "train"
-    train.mkdir(parents=True)
-    (train / "n01440764").symlink_to("n01440764")
-    ran = measure(tmp_path, "convert", tmp_path, "--allow-incomplete")
-    assert ran.status == 4
-    assert f"error: {train}/n01440764 can't be used" in ran.err
-    assert "bug" not in ran.err
-
-
-@pytest.mark.parametrize("key", ["recipe", "root"])
+@pytest.mark.parametrize("key", ["root"])
 def test_a_path_too_long_in_a_file_of_ours_is_no_crash(folder: Path, key: str) -> None:
     """The plan beside the shards names a path that no system takes: repair says which; other commands go on."""
     assert convert(folder, FOLDERS + "shards: 1\n").status == 0
@@ -205,7 +162,7 @@ def test_a_path_too_long_in_a_file_of_ours_is_no_crash(folder: Path, key: str) -
 # numbers and nesting without end -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("text", ["1" * 20_000, "1" * 20_000 + "x", "1." + "1" * 20_000 + "x", "-" + "9" * 130_000])
+@pytest.mark.parametrize("text", ["1" * 20_000 + "x", "-" + "9" * 130_000])
 @pytest.mark.parametrize("kind", ["bytes", "int64", "float", None])
 def test_a_long_number_in_a_label_file_takes_no_time(text: str, kind: str | None) -> None:
     """Tens of thousands of digits are a text, or beyond 64 bits; never a matter of minutes."""
@@ -251,24 +208,11 @@ def test_half_a_surrogate_pair_in_json_lines_is_no_text(folder: Path, place: str
     assert "surrogate" in str(error)
 
 
-def test_a_whole_surrogate_pair_in_json_lines_is_a_text(folder: Path) -> None:
-    """Both halves together are one character, as JSON has it."""
-    (folder / "labels.jsonl").write_text(
-        '{"path": "0.npy", "label": "\\ud83d\\ude00"}\n{"path": "1.npy", "label": "b"}\n'
-    )
-    (folder / "recipe.yaml").write_text(FILES + "labels: labels.jsonl\n")
-    assert load(folder / "recipe.yaml", None, ENGINE).classes.names == ("b", "\N{GRINNING FACE}")
-
-
 @pytest.mark.parametrize(
     "recipe",
     [
         FOLDERS + 'record:\n  "a\\ud800": width\n',
-        FOLDERS + 'record: {"a\\ud800": {from: width}}\n',
         FOLDERS + 'classes:\n  ["daisy", "\\udfff"]\n',
-        FOLDERS + 'classes:\n  daisy: "\\udfff"\n',
-        FOLDERS + 'splits:\n  "\\ud800": 1.0\n',
-        FOLDERS + 'labels:\n  "\\ud800"\n',
         'seed: 1\nsource: {folders: "\\ud800"}\n',
     ],
 )
@@ -284,20 +228,13 @@ def test_half_a_surrogate_pair_in_a_recipe_is_no_text(folder: Path, recipe: str)
     "text",
     [
         "[" * 5_000,
-        "[" * 5_000 + "]" * 5_000,
         "{" * 5_000,
-        "[{" * 5_000,
-        "a: [" + "[\n" * 5_000,
         "- " * 100_000,
-        "? " * 100_000,
         "a:\n" + "".join(" " * i + "a:\n" for i in range(1, 1_000)),
         "[" * 1_000_000,
         "a: " + "'" * 500_001,
         "a: &" + "b" * 500_000,
-        "!" * 500_000,
-        "%" * 500_000,
         "a: |\n" + " x\n" * 100_000,
-        "[a, " * 1_000,
     ],
 )
 def test_yaml_made_to_take_long(tmp_path: Path, text: str) -> None:
@@ -323,20 +260,7 @@ def test_more_shards_than_images_are_bounded(folder: Path) -> None:
     assert load(folder / "recipe.yaml", None, ENGINE).splits[0].shards == 1024
 
 
-@pytest.mark.parametrize("option", ["--train-shards", "--validation-shards"])
-def test_more_shards_than_images_of_imagenet_are_bounded(tiny_data_dir: Path, option: str) -> None:
-    """The same for ImageNet: 1024 shards of fewer images are made, as ever; 99,999 of them are not."""
-    ran = measure(tiny_data_dir.parent, "convert", tiny_data_dir, "--allow-incomplete", option, 99_999)
-    assert ran.status == 2
-    assert f"images into 99,999 {option[2:].partition('-')[0]} shards" in ran.err
-    assert "expected at most 1,024" in ran.err
-    assert ran.seconds < 10
-    assert not list(tiny_data_dir.glob("*-of-*"))
-
-
-@pytest.mark.parametrize(
-    "name", ["train-00000-of-00001", "index/train-00000-of-00001.idx", "index/train-00000-of-00001.list"]
-)
+@pytest.mark.parametrize("name", ["train-00000-of-00001", "index/train-00000-of-00001.idx"])
 def test_a_pipe_in_place_of_a_shard_or_an_index_is_one_problem(folder: Path, name: str) -> None:
     """verify and convert don't wait for it: verify says that it is not a plain file, convert makes the shard again."""
     assert convert(folder, FOLDERS + "shards: 1\n").status == 0

