@@ -492,7 +492,7 @@ def demo(data_dir: Path | None, classes: int, per_class: int, quiet: bool, **giv
     import shutil
     import tempfile
 
-    from imagenet_prep.demo.tour import run_demo
+    from imagenet_prep.demo import run_demo
 
     folder = data_dir or Path(tempfile.mkdtemp(prefix="imagenet-prep-demo-"))
     try:
