@@ -388,7 +388,7 @@ def typed(
     kind = kind or _narrowest(values, lines, is_text)
     if is_text:  # each once; where one is at fault, its line is looked for below
         with contextlib.suppress(LabelsFault):
-            known = {None: None, **{each: _single(each, 0, kind, is_text) for each in set(flat_labels(values))}}
+            known = {None: None, **{each: _single(each, 0, kind, is_text) for each in _distinct(values)}}
             return kind, [[known[e] for e in each] if isinstance(each, list) else known[each] for each in values]
     return kind, [
         None if value is None else _converted(value, line, kind, is_text)
@@ -398,7 +398,7 @@ def typed(
 
 def _narrowest(values: Sequence[Any], lines: Sequence[int], is_text: bool) -> Kind:
     if is_text:
-        kinds = {_kind(each, 0, is_text) for each in set(flat_labels(values))}
+        kinds = {_kind(each, 0, is_text) for each in _distinct(values)}
     else:
         kinds = {_kind(each, line, is_text) for value, line in zip(values, lines, strict=True) for each in _flat(value)}
     if "bytes" in kinds:
@@ -407,6 +407,12 @@ def _narrowest(values: Sequence[Any], lines: Sequence[int], is_text: bool) -> Ki
             raise LabelsFault(line, "a text, where other lines have numbers")
         return "bytes"
     return "float" if "float" in kinds else "int64" if kinds else "bytes"
+
+
+def _distinct(values: Sequence[Any]) -> set[Any]:
+    with contextlib.suppress(TypeError):  # a list has no hash
+        return set(values) - {None}
+    return set(flat_labels(values))
 
 
 def _flat(value: Any) -> Iterable[Any]:

@@ -142,8 +142,8 @@ class Names(Sequence[str]):
             is_run = isinstance(part, range) and part.step == 1
             names = self.slices(part) if is_run else self.picked(part).slices(range(len(part)))
             for place, name in enumerate(names, block.start):
-                is_deeper = whole and name.find(b"/", behind + len(folder)) >= 0
-                if not folder or is_deeper or not name.startswith(folder, behind):
+                is_same = folder and name.startswith(folder, behind)
+                if not is_same or (whole and name.find(b"/", behind + len(folder)) >= 0):
                     if place > start:
                         yield range(start, place), _folder(folder), most
                     folder = name[behind : (name.rfind(b"/") if whole else name.find(b"/", behind)) + 1]
