@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections import Counter
 from collections.abc import Sequence
@@ -64,16 +65,21 @@ def describe(inspection: Inspection, reading: Reading) -> Description:
     return add_members(inspection, rest)
 
 
-def recipe(inspection: Inspection, reading: Reading) -> Proposal:
-    """A source of tars."""
+def recipe(inspection: Inspection, reading: Reading, *, tar_folders: bool = False) -> Proposal:
+    """A source of tars, perhaps each as a folder."""
     shape: Shape = reading.value
     content = content_of(inspection)
     assert content is not None
-    rows = sorted(members(inspection, content))
-    names, lengths = [name for name, _ in rows], [length for _, length in rows]
-    archives = tuple(inspection.archives)
+    rows = sorted(members(inspection, content, tar_folders=tar_folders))
     return Proposal(
-        "tar", content, names, lengths, archives=archives, splits=shape.splits or None, classes=shape.classes
+        "tar",
+        content,
+        [name for name, _ in rows],
+        [length for _, length in rows],
+        archives=tuple(inspection.archives),
+        tar_folders=tar_folders,
+        splits=shape.splits or None,
+        classes=shape.classes,
     )
 
 
@@ -81,14 +87,17 @@ def _shape(names: Sequence[str]) -> Shape:
     """Class folders in tars: if one file is in no folder, convert takes no folder as a class."""
     shape = shape_of(names)
     if shape.lead or shape.loose:  # convert looks for classes at the top, and in all or none
-        files: dict[str, list[str]] = {}
-        for name in names:
-            top, slash, rest = name.partition("/")
-            if slash:
-                files.setdefault(top, []).append(rest)
         loose = [name for name in names if "/" not in name]
+        files = _by_top(names)
         return Shape("", files, {}, loose if files else ())
     return shape
+
+
+def _by_top(names: Sequence[str]) -> dict[str, list[str]]:
+    files: dict[str, list[str]] = {}
+    for top, _, rest in (name.partition("/") for name in names if "/" in name):
+        files.setdefault(top, []).append(rest)
+    return files
 
 
 # what other layouts of tars use --------------------------------------------------------------------------------
@@ -99,11 +108,11 @@ def content_of(inspection: Inspection) -> Content | None:
     return main_content(name for listing in inspection.archives.values() for name in listing.names)
 
 
-def members(inspection: Inspection, content: Content) -> list[tuple[str, int]]:
-    """Name and length of each file of this content, in all tars."""
+def members(inspection: Inspection, content: Content, *, tar_folders: bool = False) -> list[tuple[str, int]]:
+    """Name and length of each file of this content, in all tars; with ``tar_folders`` below its tar's name."""
     return [
-        (name, length)
-        for listing in inspection.archives.values()
+        (folder_of_tar(tar.rpartition("/")[2]) * tar_folders + name, length)
+        for tar, listing in inspection.archives.items()
         for name, length in zip(listing.names, listing.lengths.tolist(), strict=True)
         if is_of(content, name)
     ]
@@ -152,48 +161,20 @@ def _recognise_class_tars(inspection: Inspection) -> Reading | None:
     content = content_of(inspection)
     if content is None or len(inspection.archives) < 2:
         return None
-    counts = Counter({_class_of(name): 0 for name in inspection.archives})
-    for name, listing in inspection.archives.items():
-        inside = [each for each in listing.names if is_of(content, each)]
-        if any("/" in each for each in inside):
-            return None
-        counts[_class_of(name)] += len(inside)
-    classes = class_order(counts)
+    names = [name for name, _ in members(inspection, content, tar_folders=True)]
+    if any(name.count("/") > 1 for name in names):
+        return None
+    classes = class_order({folder_of_tar(name.rpartition("/")[2]).rstrip("/") for name in inspection.archives})
     are_known = all(map(_WNID.fullmatch, classes))
     certainty = CERTAIN if are_known else LIKELY if is_class_tars(inspection) else ONLY_IF_ASKED
     if inspection.items:
         certainty = ONLY_IF_ASKED
     evidence = f"{number_of(len(classes), 'tar')}, their names: {listed(classes)}"
     meaning = f"each tar is a class: {listed(classes)}"
-    value = {name: counts[name] for name in classes if counts[name]}
-    return Reading(certainty, (evidence,), meaning, tuple(formats(inspection, content)), value)
-
-
-def _describe_class_tars(inspection: Inspection, reading: Reading) -> Description:
-    """All files in the tars."""
-    return add_members(inspection, describe_rest(inspection, alone=list(inspection.archives)))
-
-
-def _propose_class_tars(inspection: Inspection, reading: Reading) -> Proposal:
-    """A source of tars, each as a folder."""
-    content = content_of(inspection)
-    assert content is not None
-    rows = sorted(
-        (f"{_class_of(name)}/{each}", length)
-        for name, listing in inspection.archives.items()
-        for each, length in zip(listing.names, listing.lengths.tolist(), strict=True)
-        if is_of(content, each)
-    )
-    names, lengths = [name for name, _ in rows], [length for _, length in rows]
-    archives = tuple(inspection.archives)
-    return Proposal("tar", content, names, lengths, archives=archives, tar_folders=True, classes=reading.value)
-
-
-def _class_of(name: str) -> str:
-    return folder_of_tar(name.rpartition("/")[2]).rstrip("/")
+    return Reading(certainty, (evidence,), meaning, tuple(formats(inspection, content)), Shape("", _by_top(names), {}))
 
 
 LAYOUTS = {
     "plain-tars": FolderLayout(recognise, describe, recipe),
-    "class-tars": FolderLayout(_recognise_class_tars, _describe_class_tars, _propose_class_tars),
+    "class-tars": FolderLayout(_recognise_class_tars, describe, functools.partial(recipe, tar_folders=True)),
 }

@@ -68,7 +68,8 @@ class SampleLayout:
             first = samples.names[samples.columns[samples.label].index(None)]
             hint = f"a recipe can say: source: {{{self.kind}: ..., label: false}}; {samples.label} is a column then"
             faults.append(InputError(f"{inspection.folder}: {first} has no {samples.label}", "expected one each", hint))
-        return Reading(certainty, (evidence,), self.meaning, tuple(faults), (groups, samples, splits))
+        table = _table(samples, next(iter(groups.values()))[0]) if not faults else None
+        return Reading(certainty, (evidence,), self.meaning, tuple(faults), (groups, samples, splits, table))
 
     @property
     def meaning(self) -> str:
@@ -76,23 +77,29 @@ class SampleLayout:
         return f"a record for each sample of the {self.kind} files"
 
     def describe(self, inspection: Inspection, reading: Reading) -> Description:
-        """All files of this kind."""
-        names = [name for several in reading.value[0].values() for name in several] if reading.value else []
-        rest = describe_rest(inspection, alone=names)
-        passed = [*reading.value[1].passed, *_no_class(reading.value[1])] if reading.value else []
-        return Description(rest.lost, (*rest.passed, *passed))
+        """All files of this kind; a note if the samples have no classes."""
+        if not reading.value:
+            return describe_rest(inspection)
+        groups, samples, _, table = reading.value
+        rest = describe_rest(inspection, alone=[name for several in groups.values() for name in several])
+        passed = [*rest.passed, *samples.passed]
+        if samples.label is None:
+            passed.append("no class: the files have no column of labels")
+        elif table is not None and not table.has_labels:
+            passed.append(f"no class: {samples.label} holds no labels of classes, which are whole numbers or texts")
+        return Description(rest.lost, tuple(passed))
 
     def recipe(self, inspection: Inspection, reading: Reading) -> Proposal:
         """A source of this kind."""
-        groups, samples, splits = reading.value
-        table, classes = _table(samples, next(iter(groups.values()))[0])
+        groups, samples, splits, table = reading.value
+        counts = Counter(flat_labels(table.labels or ()))
         return Proposal(
             self.kind,
             "array" if samples.names[0].endswith(".npy") else "image",
             list(samples.listing.names),
             samples.listing.lengths.tolist(),
             splits={split: split for split in splits} or None,
-            classes=classes,
+            classes={table.table.words.get(label, str(label)): counts[label] for label in sorted(counts)},
             table=table,
             paths=groups,
             options={} if table.has_labels or samples.label is None else {"label": False},
@@ -107,25 +114,13 @@ def _by_split(names: Sequence[str]) -> dict[str, list[str]]:
     return dict(sorted(groups.items(), key=lambda each: order.index(each[0]) if each[0] in order else -1))
 
 
-def _no_class(samples: Samples) -> list[str]:
-    """A note, if the samples have no classes."""
-    if samples.label is None:
-        return ["no class: the files have no column of labels"]
-    if class_values(samples.table(None, samples.listing.containers[0].path)) is None:
-        return [f"no class: {samples.label} holds no labels of classes, which are whole numbers or texts"]
-    return []
-
-
-def _table(samples: Samples, where: str) -> tuple[LabelsFile, dict[str, int]]:
-    """The labels as those of a labels file; and how many samples each class has, in the order of their labels."""
+def _table(samples: Samples, where: str) -> LabelsFile:
+    """The labels as those of a labels file."""
     path = samples.listing.containers[0].path
     table = samples.table(None, path)
     labels = class_values(table)
-    if labels is None:
-        table = samples.table(False, path)
-    counts = Counter(flat_labels(labels or ()))
-    classes = {table.words.get(label, str(label)): counts[label] for label in sorted(counts)}
-    return LabelsFile(where, table, {}, "", labels, range(len(samples.names))), classes
+    table = samples.table(False, path) if labels is None else table
+    return LabelsFile(where, table, {}, "", labels, range(len(samples.names)))
 
 
 # which files they are ------------------------------------------------------------------------------------------
