@@ -17,7 +17,7 @@ from imagenet_prep.ilsvrc2012.facts import ARCHIVES
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.ilsvrc2012.voc import LARGEST
 from imagenet_prep.model import Silent
-from imagenet_prep.sources import archive_faults
+from imagenet_prep.sources import tar_members
 from imagenet_prep.stages import annotate as stage
 from imagenet_prep.stages.annotate import BoxesSummary, BoxTotals, annotate
 from imagenet_prep.stages.convert import convert
@@ -352,11 +352,11 @@ def test_an_archive_that_inflates_without_end_is_capped(
     where: str, layout: Layout, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """More than the allowed multiple of the archive's size, in a member or behind the end, is exit status 4."""
-    monkeypatch.setattr(archive_faults, "INFLATION_FLOOR", 2_000_000)
+    monkeypatch.setattr(tar_members, "INFLATION_FLOOR", 2_000_000)
     bomb = bytes(100_000_000)
     files = [(f"{WNID}/{WNID}_1.xml", xml())] + [(f"{WNID}/{WNID}_2.xml", bomb)] * (where == "member")
     packed = gzip.compress(pack(files) + bomb * (where == "after"), 9)
-    assert archive_faults.INFLATION * len(packed) < 100_000_000
+    assert tar_members.INFLATION * len(packed) < 100_000_000
     write_archive(layout, packed)
     error = refused(layout)
     assert error.exit_code == 4
@@ -365,7 +365,7 @@ def test_an_archive_that_inflates_without_end_is_capped(
 
 def test_the_limits_leave_room_for_the_real_archives() -> None:
     """544,546 files of 1.5 kB in their tar, packed to 20 MB, are less than half of the limit."""
-    limit = max(archive_faults.INFLATION_FLOOR, archive_faults.INFLATION * ARCHIVES["boxes"].about)
+    limit = max(tar_members.INFLATION_FLOOR, tar_members.INFLATION * ARCHIVES["boxes"].about)
     assert limit > 2 * 1536 * 544_546
 
 

@@ -23,8 +23,7 @@ from imagenet_prep.errors import InputError
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.voc import LARGEST
 from imagenet_prep.model import Box, Progress
-from imagenet_prep.sources.archive_faults import REMEDY, most_unpacked, stream_faults
-from imagenet_prep.sources.tar_members import stream_members
+from imagenet_prep.sources.tar_members import REMEDY, most_unpacked, stream_faults, stream_members
 from imagenet_prep.storage.files import names_in, open_file, scan
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import AnyPath

@@ -14,10 +14,10 @@ from imagenet_prep.errors import InputError
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.source import ImageSource, finished, label_of, refuse_misplaced, refuse_twice_in
 from imagenet_prep.model import Engine, Progress
-from imagenet_prep.sources.archive_faults import REMEDY, duplicate, stranger
 from imagenet_prep.sources.catalog import Catalog, CatalogBuilder
 from imagenet_prep.sources.folders import Folder
 from imagenet_prep.sources.slices import slices_of
+from imagenet_prep.sources.tar_members import REMEDY, duplicate, stranger
 from imagenet_prep.sources.tars import Archive, NamedSlices, in_order, walk
 from imagenet_prep.storage.files import names_in, scan
 from imagenet_prep.storage.layout import Layout

@@ -17,10 +17,10 @@ from imagenet_prep.ilsvrc2012.boxes import BoxFiles, File
 from imagenet_prep.ilsvrc2012.source import ImageSource, finished, label_of, refuse_misplaced, refuse_twice_in
 from imagenet_prep.ilsvrc2012.voc import LARGEST
 from imagenet_prep.model import Engine, Progress
-from imagenet_prep.sources.archive_faults import REMEDY
 from imagenet_prep.sources.catalog import Catalog, CatalogBuilder
 from imagenet_prep.sources.parquets import ParquetImages, check_pyarrow, iter_rows
 from imagenet_prep.sources.slices import FileSlices, Row
+from imagenet_prep.sources.tar_members import REMEDY
 from imagenet_prep.sources.tars import in_order
 from imagenet_prep.sources.zips import CutZip, Zip, ZipFault, check_end, walk_zip
 from imagenet_prep.storage.layout import Layout

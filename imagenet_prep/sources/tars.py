@@ -9,10 +9,9 @@ from typing import ClassVar, Generic, Protocol
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.model import Engine, Failed, R, T
-from imagenet_prep.sources.archive_faults import WHOLE_COPY
 from imagenet_prep.sources.catalog import Catalog, CatalogBuilder, fault_of_name, refuse_twice
 from imagenet_prep.sources.slices import Buffer, Container, Row, slices_of
-from imagenet_prep.sources.tar_members import BLOCK, Member, Sliceable, TarFault, iter_members
+from imagenet_prep.sources.tar_members import BLOCK, WHOLE_COPY, Member, Sliceable, TarFault, iter_members
 from imagenet_prep.storage.files import view_of
 from imagenet_prep.storage.location import AnyPath, local_or_none, split
 from imagenet_prep.storage.refusals import unreadable

@@ -12,9 +12,8 @@ from typing import NamedTuple
 import numpy as np
 
 from imagenet_prep.errors import InputError
-from imagenet_prep.sources.archive_faults import WHOLE_COPY
 from imagenet_prep.sources.slices import Buffer, Container, FileSlices, Row
-from imagenet_prep.sources.tar_members import ArchiveFault, Member, Sliceable
+from imagenet_prep.sources.tar_members import WHOLE_COPY, ArchiveFault, Member, Sliceable
 from imagenet_prep.storage.local import map_file
 from imagenet_prep.storage.location import AnyPath, local_path
 from imagenet_prep.text import size_text

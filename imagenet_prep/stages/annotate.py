@@ -29,7 +29,7 @@ from imagenet_prep.ilsvrc2012.boxes import (
 )
 from imagenet_prep.ilsvrc2012.voc import LARGEST, AnnotationFault, parse_annotation
 from imagenet_prep.model import Box, Done, Engine, Problem, ProblemKind, Progress, Silent
-from imagenet_prep.sources.archive_faults import REMEDY, WHOLE_COPY
+from imagenet_prep.sources.tar_members import REMEDY, WHOLE_COPY
 from imagenet_prep.storage.files import load_json, save_bytes, save_json
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import AnyPath, local_path, refuse_url

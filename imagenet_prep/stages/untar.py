@@ -24,10 +24,10 @@ from imagenet_prep.ilsvrc2012.official import ArchiveIndex, OfficialTar, TarTask
 from imagenet_prep.ilsvrc2012.raw_data import find_packed
 from imagenet_prep.ilsvrc2012.source import ImageSource, finished
 from imagenet_prep.model import Done, Engine, Failed, Outcomes, Progress, Silent
-from imagenet_prep.sources.archive_faults import duplicate
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.reading import refuse_changed, write_rows
 from imagenet_prep.sources.slices import FileSlices
+from imagenet_prep.sources.tar_members import duplicate
 from imagenet_prep.storage.durable import fsync_dir, sync_file_system
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import local_path
