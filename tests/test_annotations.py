@@ -842,3 +842,28 @@ def test_init_names_what_has_no_counterpart(tmp_path: Path) -> None:
     assert any("1 image without an annotation: JPEGImages/2007_000003.jpg" in each for each in summary.passed)
     make(tmp_path, summary.recipe.read_text())
     assert len(by_name(tmp_path)) == 5
+
+
+def test_another_image_in_filename_is_named(tmp_path: Path) -> None:
+    """The XML's own name tells its image; one that names another image of the set is counted."""
+    for name, other in (("a", "b.jpg"), ("b", "b.jpg"), ("c", "no.jpg")):
+        save(tmp_path / f"voc/JPEGImages/{name}.jpg", photograph(80, 48))
+        save(tmp_path / f"voc/Annotations/{name}.xml", voc_xml(80, 48, "") % other)
+    path = tmp_path / "voc/Annotations/a.xml"
+    note = f"1 annotation names another image in <filename>: {path}; the file's own name counts"
+    assert note in make(tmp_path, VOC)
+
+
+def test_init_asks_where_folders_may_be_classes_too(tmp_path: Path) -> None:
+    """Class folders with annotations can be read in two ways; a fault of annotations is named with its place."""
+    for name in ("cat/1", "cat/2", "dog/3", "dog/4"):
+        save(tmp_path / f"in/{name}.jpg", photograph(80, 48))
+        save(tmp_path / f"in/xml/{name[-1]}.xml", XML)
+    with pytest.raises(InputError, match="can be read in 2 ways") as caught:
+        init(tmp_path / "in", tmp_path / "r.yaml", ENGINE)
+    assert "--as class-folders" in str(caught.value)
+    assert "--as pascal-voc" in str(caught.value)
+    yolo_set(tmp_path / "yolo")
+    save(tmp_path / "yolo/labels/train/0.txt", "9 0.5 0.5 0.1 0.1\n")
+    with pytest.raises(InputError, match=r"0\.txt, line 1: class 9"):
+        init(tmp_path / "yolo", tmp_path / "r.yaml", ENGINE)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -333,3 +334,23 @@ def test_room_is_asked_for_the_classes_alone(server: FaultServer, layout: Layout
         _download(server, layout, before=check)
     assert asked == [sum(len(tars[wnid]) for wnid in PART.labels)]
     assert not layout.class_tars_dir(ARCHIVES["train"]).exists()
+
+
+def test_class_tars_become_folders(server: FaultServer, layout: Layout, tars: dict[str, bytes]) -> None:
+    """run --extract makes a folder of each class that came, and of all classes of the validation archive."""
+    fetching = DownloadOptions(base_url=server.url, check_digest=False)
+    options = ConvertOptions(**SHARDS, recorded=PART, allow_incomplete=True)
+    summary = run(layout, ENGINE, fetching=fetching, extract=True, options=options)
+    assert summary.untar is not None
+    assert {each.split: each.classes for each in summary.untar.splits} == {"train": 10, "validation": 10}
+    folders = {path.name: len(existing(path, "*")) for path in existing(layout.images_dir("train"), "*")}
+    assert folders == dict.fromkeys(PART.labels, 150)
+
+
+def test_the_whole_archive_has_every_class(server: FaultServer, layout: Layout, tmp_path: Path) -> None:
+    """Where the archive itself is there, nothing is fetched for a part of it."""
+    layout.own_raw_dir.mkdir(parents=True)
+    shutil.copy(tmp_path / "served" / TRAIN, layout.own_raw_dir)
+    summary = _download(server, layout)
+    assert (server.seen, summary.fetched, summary.present) == ([], (), (TRAIN,))
+    assert "train" not in missing_archives(layout, part=PART)

@@ -577,3 +577,12 @@ def test_run_consumes(layout: Layout) -> None:
     assert list(layout.raw_dir.glob("*_img_*")) == []
     assert prep(*arguments).returncode == 0
     assert prep(*arguments, "--extract").returncode == 2
+
+
+def test_a_recipe_is_not_consumed(tmp_path: Path) -> None:
+    """Of other data sets no digest is known."""
+    recipe = tmp_path / "recipe.yaml"
+    recipe.write_text("source: {files: photos/*.JPEG}\n")
+    ended = prep("convert", tmp_path / "out", "--config", recipe, "--consume")
+    assert ended.returncode == 2
+    assert "expected ImageNet" in ended.stderr

@@ -151,3 +151,17 @@ def test_stratified_needs_fractions_and_classes(tmp_path: Path, recipe: str, wor
     with pytest.raises(PrepError) as caught:
         plan(tmp_path, recipe, "x/1.jpg", "y/2.jpg")
     assert words in str(caught.value)
+
+
+def test_a_file_beside_the_splits_is_not_left_out(tmp_path: Path) -> None:
+    """One that lies in no folder is in no split: it is named."""
+    with pytest.raises(InputError, match=r"3\.jpg is in no class folder"):
+        plan(tmp_path, FOLDERS, "train/a/1.jpg", "val/a/2.jpg", "3.jpg")
+
+
+def test_the_folder_of_a_split_is_a_whole_folder(tmp_path: Path) -> None:
+    """{folder: a} is what lies in a/, and nothing of ab/."""
+    recipe = FOLDERS + "splits: {train: {folder: a}, test: {folder: ab/}}\n"
+    made = plan(tmp_path, recipe, "a/x/1.jpg", "ab/x/2.jpg", "abc/x/3.jpg")
+    assert splits(made) == {"train": ["a/x/1.jpg"], "test": ["ab/x/2.jpg"]}
+    assert made.notes == ("1 of 3 files are in no split, and are left out",)

@@ -224,3 +224,11 @@ def test_a_file_that_changed_since_it_was_listed_is_refused(tmp_path: Path, row:
     with pytest.raises(InputError, match="changed while it was being read") as caught:
         ParquetImages(path).open()(row)
     assert str(path) in caught.value.what
+
+
+def test_no_file_and_a_folder_are_refused(tmp_path: Path) -> None:
+    """What can't be opened is named."""
+    for path in (tmp_path / "none.parquet", tmp_path):
+        with pytest.raises(InputError) as caught:
+            ParquetImages(path).open()
+        assert str(path) in caught.value.what

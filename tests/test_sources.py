@@ -446,3 +446,31 @@ def test_threads_that_share_a_reader_never_get_one_anothers_images(tmp_path: Pat
             sys.settrace(before)
         assert bytes(found) == b"aaaa"
     assert len(moments) > 20
+
+
+def test_unreadable_files_and_folders_are_input_errors(tmp_path: Path, made_tiny: MadeSet) -> None:
+    """An archive that isn't there, and a folder whose image is a link to nowhere, are said to be what they are."""
+    with pytest.raises(InputError, match="can't be read"):
+        read_catalog(tmp_path / "absent.tar", "validation", ENGINE)
+    folder = tmp_path / "val"
+    folder.mkdir()
+    (folder / made_tiny.of("validation")[0].filename).symlink_to(tmp_path / "nowhere")
+    with pytest.raises(InputError, match="can't be read"):
+        read_catalog(folder, "validation", ENGINE)
+
+
+@pytest.mark.parametrize("kernel", [None, _no_such_call])
+def test_a_copy_of_a_range_that_is_gone_is_refused(
+    kernel: Callable[[pytest.MonkeyPatch], None] | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An archive that was cut after it was indexed is named, with what was still there."""
+    (tmp_path / "archive").write_bytes(bytes(1000))
+    if kernel:
+        kernel(monkeypatch)
+    with (
+        FileSlices(tmp_path / "archive") as view,
+        (tmp_path / "copy").open("wb", buffering=0) as copy,
+        pytest.raises(InputError, match="archive changed while it was being read") as caught,
+    ):
+        view.copy(900, 200, copy.fileno())
+    assert "expected 200 bytes at offset 900, got 100" in str(caught.value)

@@ -376,3 +376,11 @@ def test_a_server_that_takes_fewer_connections_gets_fewer(
     ended = [text for text in progress.notes if "accepts no more than" in text]
     assert len(ended) == 4 - most
     assert f"no more than {most} connection" in ended[-1]
+
+
+def test_a_body_above_the_minimum_speed_is_not_cut(server: FaultServer, part: Path) -> None:
+    """The minimum is one of each while, not of the first moment."""
+    server.faults = Faults(rate=3_000_000)
+    progress = run_noted(server, part, pace=replace(PACE, least_speed=500_000, slow_after=0.2))
+    assert progress.notes == []
+    assert len(server.gets()) == 1

@@ -96,9 +96,10 @@ def refused(layout: Layout, kind: type[PrepError] = InputError) -> PrepError:
 
 @pytest.mark.parametrize("engine", [ProcessEngine(2), ThreadEngine(3)], ids=["processes", "threads"])
 def test_every_image_comes_to_its_class_folder(
-    engine: ProcessEngine | ThreadEngine, tiny_data_dir: Path, made_tiny: MadeSet
+    engine: ProcessEngine | ThreadEngine, tiny_data_dir: Path, made_tiny: MadeSet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Both levels of train, and validation by its true classes, come out byte for byte, and nothing else is left."""
+    monkeypatch.setattr(untar_module, "_SYNC_SECONDS", 0.0)  # moved as soon as it is finished
     layout = Layout(tiny_data_dir)
     summary = untar(layout, engine)
     assert images(layout) == expected(made_tiny)
@@ -516,3 +517,21 @@ def test_a_sync_that_fails_is_an_error(
     if failing == "sync_file_system":  # nothing that the disk may not have taken is kept
         assert len(copied) == len(made_tiny.images)
     assert images(layout) == expected(made_tiny)
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"), [(OSError(errno.EIO, "Input/output error"), "can't be read"), (b"", "damaged at byte 0")]
+)
+def test_an_archive_that_cannot_be_read_is_named(
+    answer: OSError | bytes, said: str, layout: Layout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A disk that fails, or an archive that is cut just then, is the archive's error, not that of the folder."""
+    archive = write_train(layout, pack([(FIRST, b"x")]))
+
+    def pread(*_: int) -> bytes:
+        if isinstance(answer, OSError):
+            raise answer
+        return answer
+
+    monkeypatch.setattr(os, "pread", pread)
+    assert refused(layout).what == f"{archive} {'is ' if 'damaged' in said else ''}{said}"

@@ -211,7 +211,7 @@ def test_predefined_entities_and_character_data_are_read() -> None:
     assert parse_annotation(content) == Annotation("black & tan", (Box(0.1, 0.25, 1.0, 0.5),))
 
 
-@settings(max_examples=300)
+@settings(max_examples=100, deadline=None)
 @given(st.binary(max_size=300) | st.text(alphabet="<>/!&;xminayDOCTYPE[]'\"?-= 0", max_size=80).map(str.encode))
 def test_random_bytes_raise_nothing_but_annotation_fault(content: bytes) -> None:
     """Whatever the bytes, the answer is an annotation or an AnnotationFault."""
@@ -220,7 +220,7 @@ def test_random_bytes_raise_nothing_but_annotation_fault(content: bytes) -> None
             parse_annotation(each)
 
 
-@settings(max_examples=200)
+@settings(max_examples=100, deadline=None)
 @given(st.integers(0, 3000), st.integers(1, 255))
 def test_a_changed_byte_raises_nothing_but_annotation_fault(position: int, change: int) -> None:
     """An annotation with one changed byte is read or refused, never anything else."""
@@ -291,7 +291,7 @@ def counted(said: voc._Said) -> tuple[int, int, str, list[tuple[int, int, int, i
     return said.width, said.height, said.label, rows
 
 
-@settings(max_examples=400)
+@settings(max_examples=150, deadline=None)
 @given(plain, st.lists(st.tuples(st.integers(0, 2000), st.sampled_from(b"<>/&x-0 \n\0\xe9_%]")), max_size=2))
 def test_the_pattern_says_what_expat_says(content: bytes, changes: list[tuple[int, int]]) -> None:
     """Whatever the pattern accepts, with bytes changed at random too, it reads exactly as the XML parser does."""
