@@ -8,7 +8,6 @@ for granted that it is not lost between the two.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import subprocess
@@ -287,7 +286,7 @@ class Run:
             if operation is not None:
                 disk.apply(operation)
             for called, tree in disk.after_cut():
-                mark = hashlib.sha256(repr(tree).encode()).digest()
+                mark = hash(_fixed(tree))
                 if mark not in seen:
                     seen.add(mark)
                     yield done, called, tree
@@ -317,6 +316,11 @@ def record_run(command: Sequence[str], folder: Path, status: int = 0, **files: b
     run = Run(folder / "before", record(command, folder / "work", folder / "trace", status))
     assert flat(run.end().tree()) == read(folder / "work")
     return run
+
+
+def _fixed(tree: Tree) -> tuple[object, ...]:
+    """A tree as what has a hash."""
+    return tuple((name, _fixed(node) if isinstance(node, dict) else node) for name, node in tree.items())
 
 
 def flat(tree: Tree, below: str = "") -> dict[str, bytes]:

@@ -9,7 +9,6 @@ import pytest
 from made_sets import ENGINE, PART, converted, copied, data_of, write
 
 from imagenet_prep.demo.archives import MadeSet
-from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.model import Problem, ProblemKind
 from imagenet_prep.stages.verify import verify
 from imagenet_prep.storage.layout import Layout, shard_name
@@ -49,11 +48,10 @@ def look(layout: Layout) -> tuple[Problem, ...]:
     return verify(layout, ENGINE, allow_incomplete=True).problems
 
 
-@pytest.mark.parametrize("split", facts.SPLITS)
-@pytest.mark.parametrize("distance", [1, 3, 6])
+@pytest.mark.parametrize(("split", "distance"), [("train", 1), ("validation", 6)])
 def test_a_copy_is_blamed(layout: Layout, split: str, distance: int) -> None:
     """Whichever shard is overwritten by whichever other one: the copy is named, and never the sound one."""
-    for index in range(8):
+    for index in (0, 4, 7):
         path = layout.shard_path(shard_name(split, index, 8))
         source = layout.shard_path(shard_name(split, (index + distance) % 8, 8))
         content = path.read_bytes()
@@ -103,7 +101,7 @@ def test_a_doubled_record_is_called_so(layout: Layout) -> None:
     """A record that is there once more, next to itself or elsewhere in its shard, is one problem that says so."""
     path = layout.shard_path(SHARD)
     records = data_of(path)
-    for k in range(0, len(records), 5):
+    for k in (0, len(records) - 1):
         write(path, [*records[: k + 1], *records[k:]])
         (problem,) = look(layout)
         assert (problem.kind, problem.subject, problem.record) == (K.EXTRA_RECORD, SHARD, k + 1)
@@ -130,8 +128,7 @@ def test_a_doubled_record_in_an_order_that_is_not_known(other_order: Layout, tmp
     assert "it repeats record 4" in problem.detail
 
 
-@pytest.mark.parametrize(("source", "target"), [(1, 6), (6, 1)])
-@pytest.mark.parametrize("split", facts.SPLITS)
+@pytest.mark.parametrize(("split", "source", "target"), [("train", 1, 6), ("validation", 6, 1)])
 def test_a_record_of_another_shard(layout: Layout, split: str, source: int, target: int) -> None:
     """A record added to a shard where it does not belong is named there, not where it belongs."""
     home = layout.shard_path(shard_name(split, source, 8))
@@ -143,24 +140,3 @@ def test_a_record_of_another_shard(layout: Layout, split: str, source: int, targ
     assert (problem.kind, problem.subject, problem.record) == (K.DUPLICATE, path.name, 3)
     assert problem.image == read_record(memoryview(stray)).filename
     assert f"this image is also record 5 of {home.name}, where it belongs" in problem.detail
-
-
-def test_two_records_of_another_shard(layout: Layout) -> None:
-    """Several records added in one place are counted."""
-    strays = data_of(layout.shard_path("train-00006-of-00008"))[5:7]
-    path = layout.shard_path(SHARD)
-    records = data_of(path)
-    write(path, [*records[:3], *strays, *records[3:]])
-    (problem,) = look(layout)
-    assert (problem.kind, problem.subject, problem.record) == (K.EXTRA_RECORD, SHARD, 3)
-    assert "2 records that were not written" in problem.detail
-
-
-def test_an_overwritten_record(layout: Layout) -> None:
-    """A record in the place of another: the image that is there twice is named."""
-    path = layout.shard_path(SHARD)
-    records = data_of(path)
-    write(path, [*records[:7], records[2], *records[8:]])
-    (problem,) = look(layout)
-    assert (problem.kind, problem.subject, problem.record) == (K.DUPLICATE, SHARD, 7)
-    assert "it repeats record 2" in problem.detail

@@ -85,17 +85,6 @@ def test_an_archive_four_times_the_memory_is_read_once_in_order(
         assert moved.container(row).path.parent == data_dir / "bundles"
 
 
-@pytest.mark.parametrize("engine", ["processes", "threads"])
-def test_the_shards_are_the_same(data_dir: Path, engine: str) -> None:
-    """Made in one pass over each archive, with little memory, the shards have the bytes of the other way."""
-    convert(Layout(data_dir, output=data_dir / "a"), make_engine(engine, 2), PART)
-    options = PART.replace(read_order="sequential", memory=1 << 20)
-    convert(Layout(data_dir, output=data_dir / "b"), make_engine(engine, 2), options)
-    assert shard_digests(data_dir / "a") == shard_digests(data_dir / "b")
-    assert len(shard_digests(data_dir / "a")) == 24
-    assert not Layout(data_dir, output=data_dir / "b").partial_dir.exists()
-
-
 def test_several_tars_are_read_one_after_the_other(tmp_path: Path) -> None:
     """The set of a recipe that names two tars has the same bytes in either way."""
     for number, name in enumerate("ab"):
@@ -194,55 +183,3 @@ def test_an_untold_system_is_taken_for_a_good_one(tmp_path: Path) -> None:
     file.touch()
     assert not is_seek_dear(file, sys=tmp_path / "no", proc=tmp_path / "no")
     assert available_memory(proc=tmp_path / "no") == 8 << 30
-
-
-def test_the_innermost_mount_counts(tmp_path: Path) -> None:
-    """Of nested mounts the innermost one is asked, of two at one place the later one; blanks in names are read."""
-    folder = tmp_path / "a b"
-    folder.mkdir()
-    (folder / "archive.tar").touch()
-
-    def is_dear(*mounts: tuple[str, str]) -> bool:
-        proc = tmp_path / "proc"
-        (proc / "self").mkdir(parents=True, exist_ok=True)
-        lines = (f"1 1 0:1 / {mount} rw - {kind} x rw\n" for mount, kind in mounts)
-        (proc / "self" / "mountinfo").write_text("".join(lines))
-        return is_seek_dear(folder / "archive.tar", sys=tmp_path / "no", proc=proc)
-
-    inner = str(folder).replace(" ", "\\040")
-    assert is_dear(("/", "ext4"), (inner, "nfs4"))
-    assert is_dear((inner, "nfs4"), ("/", "ext4"))
-    assert not is_dear(("/", "nfs4"), (inner, "ext4"))
-    assert not is_dear((inner, "ext4"), ("/", "nfs4"))
-    assert is_dear((inner, "ext4"), (inner, "nfs4"))
-    assert not is_dear((inner, "nfs4"), (inner, "ext4"))
-    assert not is_dear(("/", "ext4"), (f"{inner}c", "nfs4"))
-
-
-@pytest.mark.parametrize("rotational", ["0", "1"])
-def test_a_partition_is_of_its_disk(tmp_path: Path, rotational: str) -> None:
-    """A partition has no queue of its own: what its disk says counts."""
-    file = tmp_path / "archive.tar"
-    file.touch()
-    device = file.stat().st_dev
-    disk = tmp_path / "sys" / "devices" / "sda"
-    (disk / "sda1").mkdir(parents=True)
-    (disk / "queue").mkdir()
-    (disk / "queue" / "rotational").write_text(f"{rotational}\n")
-    block = tmp_path / "sys" / "dev" / "block"
-    block.mkdir(parents=True)
-    (block / f"{os.major(device)}:{os.minor(device)}").symlink_to(disk / "sda1")
-    assert is_seek_dear(file, sys=tmp_path / "sys", proc=tmp_path / "no") is (rotational == "1")
-
-
-def test_a_long_gap_is_not_read(data_dir: Path, monkeypatch: pytest.MonkeyPatch, reads: list[tuple[int, int]]) -> None:
-    """What lies between two images that are wanted is passed over where it is long."""
-    archive = Layout(data_dir).archive_path(facts.ARCHIVES["train"])
-    catalog = read_catalog(archive, "train", make_engine("threads", 1))
-    first, last = sorted(range(len(catalog)), key=catalog.offsets.__getitem__)[:: len(catalog) - 1]
-    monkeypatch.setattr(module, "CHUNK", 4096)
-    moved = regroup(catalog, [("s", [last, first])], data_dir / "bundles", memory=1 << 30, progress=Silent())
-    assert sum(stop - start for start, stop in reads) <= catalog.size([first, last]) + 4 * 4096
-    old, new = Reader(), Reader()
-    for row in (first, last):
-        assert bytes(moved.read(row, new)) == bytes(catalog.read(row, old))

@@ -89,20 +89,6 @@ def test_children_and_threads_count(tmp_path: Path) -> None:
     )
 
 
-def test_what_failed_was_not_done(tmp_path: Path) -> None:
-    """A call that the system refused changes nothing."""
-    operations = recorded(
-        tmp_path,
-        """
-        import contextlib, os
-        for call in (lambda: os.remove("a"), lambda: os.rename("a", "b"), lambda: os.open("a/b", os.O_CREAT)):
-            with contextlib.suppress(OSError):
-                call()
-        """,
-    )
-    assert not operations
-
-
 @pytest.mark.parametrize(
     "script",
     [
@@ -117,17 +103,6 @@ def test_what_is_not_followed_is_refused(tmp_path: Path, script: str) -> None:
     (tmp_path / "inside").touch()
     with pytest.raises(ValueError, match=r"is not followed|across the folder's edge"):
         record(["-c", script], tmp_path, tmp_path.parent / f"{tmp_path.name}-trace")
-
-
-def test_no_strace_is_a_skip_or_a_failure(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Where strace must be, a missing one is a failure; elsewhere a skip with the package's name."""
-    monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.delenv(syscalls.REQUIRED, raising=False)
-    with pytest.raises(pytest.skip.Exception, match="apt-get install strace"):
-        require_strace()
-    monkeypatch.setenv(syscalls.REQUIRED, "required")
-    with pytest.raises(pytest.fail.Exception, match="there is no strace"):
-        require_strace()
 
 
 def test_a_command_uses_the_project_under_test(tmp_path: Path) -> None:

@@ -109,15 +109,6 @@ def test_one_that_dies_does_not_harm_the_other(task: ShardTask, expected: dict[s
     assert made(task.layout) == expected
 
 
-def test_one_that_fails_does_not_harm_the_other(task: ShardTask, expected: dict[str, bytes], tmp_path: Path) -> None:
-    """A second run of a task that ends with an error removes what it wrote itself, and nothing else."""
-    first, second = Writer(task, tmp_path), Writer(task, tmp_path, 4)
-    assert second.go_on("stop")[0] == 1
-    assert first.go_on()[0] == 0
-    assert made(task.layout) == expected
-    assert os.listdir(task.layout.partial_dir) == []
-
-
 def test_both_end_well(task: ShardTask, expected: dict[str, bytes], tmp_path: Path) -> None:
     """Each of two runs of a task has its shard; the second one replaces it by the same bytes."""
     first, second = Writer(task, tmp_path), Writer(task, tmp_path, 4)
