@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import io
 import os
 import shutil
+import subprocess
+import sys
 import tarfile
 import zlib
 from collections.abc import Callable
@@ -13,7 +16,6 @@ from pathlib import Path
 
 import pytest
 from existing import existing
-from made_sets import inception_features
 
 from imagenet_prep.datasets import order
 from imagenet_prep.demo.archives import MadeSet
@@ -28,15 +30,14 @@ from imagenet_prep.errors import (
     WriteError,
 )
 from imagenet_prep.ilsvrc2012 import facts
-from imagenet_prep.ilsvrc2012.imagenet import ImageNet
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions
-from imagenet_prep.images import jpeg, pixels
+from imagenet_prep.images import jpeg
+from imagenet_prep.model import Silent
 from imagenet_prep.stages.annotate import annotate
 from imagenet_prep.stages.convert import convert
 from imagenet_prep.stages.untar import untar
-from imagenet_prep.state.manifest import load_manifest
 from imagenet_prep.storage.layout import Layout
-from imagenet_prep.tfrecord import example, inception
+from imagenet_prep.tfrecord import example
 from imagenet_prep.tfrecord import framing as tfrecord
 
 PART = ConvertOptions(train_shards=16, validation_shards=8, allow_incomplete=True)
@@ -150,8 +151,7 @@ def test_boxes_reach_the_records(data_dir: Path) -> None:
     assert empty
 
 
-@pytest.mark.parametrize("workers", [1, 2, 5])
-@pytest.mark.parametrize("engine", ["processes", "threads"])
+@pytest.mark.parametrize(("engine", "workers"), [("processes", 2), ("threads", 5)])
 def test_any_number_of_workers_makes_the_same_bytes(
     tiny_data_dir: Path, tmp_path: Path, workers: int, engine: str
 ) -> None:
@@ -162,23 +162,15 @@ def test_any_number_of_workers_makes_the_same_bytes(
     assert len(shard_digests(tmp_path / "one")) == 24
 
 
-@pytest.mark.parametrize("tree", ["ours", "torchvision", "kaggle"])
-def test_folders_make_the_same_shards_as_archives(tiny_data_dir: Path, tmp_path: Path, tree: str) -> None:
-    """Untarred folders, torchvision's val/ and Kaggle's flat val/ give the very bytes that the archives give."""
+def test_folders_make_the_same_shards_as_archives(tiny_data_dir: Path, tmp_path: Path) -> None:
+    """Untarred folders, under torchvision's names, give the very bytes that the archives give."""
     layout = Layout(tiny_data_dir)
     engine = make_engine("processes", 2)
     untar(layout, engine)
     convert(Layout(tiny_data_dir, output=tmp_path / "archives"), engine, PART)
     raw = tmp_path / "raw"
-    if tree == "kaggle":
-        home = raw / "ILSVRC/Data/CLS-LOC"
-        shutil.copytree(layout.images_dir("train"), home / "train")
-        (home / "val").mkdir()
-        for path in existing(layout.images_dir("validation"), "*/*.JPEG"):
-            shutil.copy(path, home / "val")
-    else:
-        shutil.copytree(layout.images_dir("train"), raw / "train")
-        shutil.copytree(layout.images_dir("validation"), raw / ("validation" if tree == "ours" else "val"))
+    shutil.copytree(layout.images_dir("train"), raw / "train")
+    shutil.copytree(layout.images_dir("validation"), raw / "val")
     (raw / "notes.txt").write_text("not an image")
     before = stamps(raw)
     convert(Layout(tmp_path / "data", raw=raw, output=tmp_path / "folders"), engine, PART)
@@ -195,7 +187,7 @@ def test_a_second_run_changes_no_file(tiny_data_dir: Path) -> None:
     assert stamps(tiny_data_dir) == before
 
 
-@pytest.mark.parametrize("harm", ["delete", "cut", "journal", "torn-journal", "no-index", "empty-index"])
+@pytest.mark.parametrize("harm", ["delete", "cut", "torn-journal", "empty-index"])
 def test_only_what_is_missing_is_made_again(tiny_data_dir: Path, harm: str) -> None:
     """A deleted or cut shard, or one whose journal line or index a crash lost, is made again, alone, same bytes."""
     layout = Layout(tiny_data_dir)
@@ -206,14 +198,11 @@ def test_only_what_is_missing_is_made_again(tiny_data_dir: Path, harm: str) -> N
         victim.unlink()
     elif harm == "cut":
         os.truncate(victim, victim.stat().st_size - 1)
-    elif harm == "no-index":
-        layout.index_path(victim.name).unlink()
     elif harm == "empty-index":
         os.truncate(layout.index_path(victim.name), 0)
     else:
         lines = layout.journal_path.read_bytes().splitlines(keepends=True)
-        torn = lines[-1][:40] if harm == "torn-journal" else b""
-        layout.journal_path.write_bytes(b"".join(lines[:-1]) + torn)
+        layout.journal_path.write_bytes(b"".join(lines[:-1]) + lines[-1][:40])
     others = {
         name: stamp
         for name, stamp in stamps(tiny_data_dir).items()
@@ -238,31 +227,7 @@ def test_an_incomplete_imagenet_is_refused_with_its_gaps(tiny_data_dir: Path) ->
     assert not list(tiny_data_dir.glob("*-of-*"))
 
 
-def test_a_part_is_recorded_as_a_part(tiny_data_dir: Path) -> None:
-    """The manifest records totals, expected totals, settings and every shard."""
-    layout = Layout(tiny_data_dir)
-    convert(layout, make_engine("processes", 2), PART)
-    manifest = load_manifest(layout.manifest_path)
-    assert manifest is not None
-    assert ImageNet(manifest).is_part
-    assert (manifest.totals["train"].images, manifest.totals["train"].expected) == (300, 1_281_167)
-    assert manifest.totals["train"].classes == 10
-    assert len(manifest.shards) == 24
-    assert sum(info.records for info in manifest.shards.values()) == 380
-
-
-def test_the_index_says_where_each_record_is(tiny_data_dir: Path) -> None:
-    """Each line of an index is offset and length of the record that stands there."""
-    layout = Layout(tiny_data_dir)
-    convert(layout, make_engine("processes", 2), PART)
-    for shard in existing(tiny_data_dir, "*-of-*"):
-        content = shard.read_bytes()
-        records = list(tfrecord.iter_records(memoryview(content)))
-        expected = [f"{record.offset} {len(record.data) + tfrecord.OVERHEAD}" for record in records]
-        assert layout.index_path(shard.name).read_text().splitlines() == expected
-
-
-@pytest.mark.parametrize("harm", ["truncated", "garbage", "empty", "html", "bomb"])
+@pytest.mark.parametrize("harm", ["truncated", "empty", "bomb"])
 def test_a_bad_image_is_named_and_its_shard_alone_not_made(data_dir: Path, made: MadeSet, harm: str) -> None:
     """Conversion ends with an error that names the image, its archive and offset; all other shards are done."""
     image = next(image for image in made.of("train") if image.kind.value == "rgb")
@@ -271,18 +236,16 @@ def test_a_bad_image_is_named_and_its_shard_alone_not_made(data_dir: Path, made:
     good = _content(archive, image.wnid, image.filename)
     bad = {
         "truncated": good[: len(good) // 2],
-        "garbage": good[:3000] + bytes(range(256)) * 4 + good[4024:],
         "empty": b"",
-        "html": b"<html><body>Please sign in</body></html>",
         "bomb": _png_bomb(),
     }[harm]
     replace_member(archive, image.wnid, image.filename, bad)
-    notes: list[str] = []
+    progress = Silent()
     with pytest.raises(DataProblemsError) as caught:
-        convert(layout, make_engine("processes", 2), PART, progress=_Notes(notes))
+        convert(layout, make_engine("processes", 2), PART, progress=progress)
     assert caught.value.exit_code == 3
     assert image.filename in str(caught.value)
-    assert any(image.filename in note and "ILSVRC2012_img_train.tar, byte" in note for note in notes)
+    assert any(image.filename in note and "ILSVRC2012_img_train.tar, byte" in note for note in progress.notes)
     assert len(list(data_dir.glob("train-*"))) == 15
     assert len(list(data_dir.glob("validation-*"))) == 8
     # With the image set aside everything is made.
@@ -319,45 +282,8 @@ def _png_bomb() -> bytes:
     )
 
 
-class _Notes:
-    def __init__(self, notes: list[str]) -> None:
-        self._notes = notes
-
-    def begin(self, label: str, total: int | None, unit: str, done: int = 0) -> None: ...
-    def advance(self, amount: int = 1) -> None: ...
-    def end(self) -> None: ...
-    def note(self, text: str) -> None:
-        self._notes.append(text)
-
-
-def test_a_damaged_archive_is_named_with_its_offset(tiny_data_dir: Path) -> None:
-    """A flipped bit in a member's header is exit 4, with archive, class and byte offset; nothing is written."""
-    layout = Layout(tiny_data_dir)
-    archive = layout.archive_path(facts.ARCHIVES["train"])
-    content = bytearray(archive.read_bytes())
-    content[512 + 100] ^= 1  # the mode field of the first image's header
-    archive.write_bytes(content)
-    with pytest.raises(InputError, match=r"ILSVRC2012_img_train\.tar.*byte") as caught:
-        convert(layout, make_engine("processes", 2), PART)
-    assert caught.value.exit_code == 4
-    assert len(str(caught.value).splitlines()) <= 3
-    assert not list(tiny_data_dir.glob("*-of-*"))
-
-
-def test_no_images_at_all(tmp_path: Path) -> None:
-    """An empty DATA_DIR is exit 4 and says what was expected and how to get it."""
-    with pytest.raises(InputError, match="imagenet-prep download"):
-        convert(Layout(tmp_path), make_engine("processes", 1), PART)
-
-
 @pytest.mark.parametrize(
-    "change",
-    [
-        lambda options: options.replace(seed=1),
-        lambda options: options.replace(shuffle=False),
-        lambda options: options.replace(compression="gzip"),
-        lambda options: options.replace(train_shards=8),
-    ],
+    "change", [lambda options: options.replace(seed=1), lambda options: options.replace(train_shards=8)]
 )
 def test_changed_settings_are_asked_about_first(
     tiny_data_dir: Path, change: Callable[[ConvertOptions], ConvertOptions]
@@ -404,34 +330,24 @@ def test_shards_of_someone_else_are_never_replaced(tiny_data_dir: Path) -> None:
     assert list(tiny_data_dir.glob("*-of-*")) == [stranger]
 
 
-@pytest.mark.parametrize(("name", "helps"), [("train-00003-of-00016", True), ("train-00003-of-00017", False)])
-def test_overwrite_is_offered_where_it_helps(tiny_data_dir: Path, name: str, helps: bool) -> None:
-    """--overwrite replaces shards in the way, not those of another count: then, and if it was given, it is no hint."""
-    (tiny_data_dir / name).write_bytes(b"from 2016")
-    for options in (PART, PART.replace(overwrite=True))[: 1 if helps else 2]:
-        with pytest.raises(UsageError, match="not made here") as refused:
-            convert(Layout(tiny_data_dir), make_engine("threads", 2), options)
-        assert ("--overwrite" in refused.value.hint) == helps
-
-
-@pytest.mark.parametrize("compression", ["gzip", "zlib"])
-def test_compressed_shards_hold_the_same_records(tiny_data_dir: Path, tmp_path: Path, compression: str) -> None:
+def test_compressed_shards_hold_the_same_records(tiny_data_dir: Path, tmp_path: Path) -> None:
     """Inflated, a compressed shard is the uncompressed one, byte for byte."""
     engine = make_engine("processes", 2)
     convert(Layout(tiny_data_dir, output=tmp_path / "plain"), engine, PART)
-    options = PART.replace(compression=compression)  # type: ignore[arg-type]
-    convert(Layout(tiny_data_dir, output=tmp_path / "small"), engine, options)
+    convert(Layout(tiny_data_dir, output=tmp_path / "small"), engine, PART.replace(compression="gzip"))
     for shard in existing(tmp_path / "plain", "*-of-*"):
         inflated = zlib.decompress((tmp_path / "small" / shard.name).read_bytes(), wbits=47)
         assert inflated == shard.read_bytes()
 
 
-@pytest.mark.parametrize("failing", ["fsync", "replace"])
-@pytest.mark.parametrize("times", [1, 100])
+@pytest.mark.parametrize(
+    ("failing", "times", "number"),
+    [("fsync", 1, errno.EIO), ("replace", 1, errno.EIO), ("fsync", 100, errno.EIO), ("fsync", 1, errno.ENOSPC)],
+)
 def test_a_failing_fsync_or_rename_is_tried_once_more(
-    tiny_data_dir: Path, monkeypatch: pytest.MonkeyPatch, failing: str, times: int
+    tiny_data_dir: Path, monkeypatch: pytest.MonkeyPatch, failing: str, times: int, number: int
 ) -> None:
-    """One failure costs a second try; two end the run with exit 1, and no shard counts as done that isn't."""
+    """One failure costs a second try; two, or a full disk, end the run, and no shard counts as done that isn't."""
     left = [times]
     true_fsync, true_replace = os.fsync, Path.replace
 
@@ -439,25 +355,25 @@ def test_a_failing_fsync_or_rename_is_tried_once_more(
         name = str(Path(f"/proc/self/fd/{descriptor}").readlink())
         if failing == "fsync" and "/partial/" in name and "/train-00002" in name and left[0]:
             left[0] -= 1
-            raise OSError(5, "Input/output error")
+            raise OSError(number, os.strerror(number))
         true_fsync(descriptor)
 
     def rename(self: Path, target: Path) -> Path:
         if failing == "replace" and "/partial/" in str(self) and "train-00002" in self.name and left[0]:
             left[0] -= 1
-            raise OSError(5, "Input/output error")
+            raise OSError(number, os.strerror(number))
         return true_replace(self, target)
 
     monkeypatch.setattr(os, "fsync", fsync)
     monkeypatch.setattr(Path, "replace", rename)
     layout = Layout(tiny_data_dir)
-    if times == 1:
+    if (times, number) == (1, errno.EIO):
         convert(layout, make_engine("threads", 2), PART)
         assert len(list(tiny_data_dir.glob("*-of-*"))) == 24
     else:
-        with pytest.raises(WriteError) as caught:
+        with pytest.raises(WriteError if number == errno.EIO else SpaceError, match="train-00002-of-00016") as caught:
             convert(layout, make_engine("threads", 2), PART)
-        assert caught.value.exit_code == 1
+        assert number == errno.ENOSPC or os.strerror(number) in caught.value.detail
         assert not layout.shard_path("train-00002-of-00016").exists()
         assert len(list(tiny_data_dir.glob("train-*"))) == 15
 
@@ -500,66 +416,6 @@ def test_a_full_disk_keeps_what_is_finished_and_goes_on_later(data_dir: Path, tm
         os.system(f"umount {small}")
 
 
-def test_the_published_digest_spares_the_decoding(
-    data_dir: Path, monkeypatch: pytest.MonkeyPatch, made: MadeSet
-) -> None:
-    """--check auto decodes every image unless the archive was checked against its published MD5."""
-    decoded: list[int] = []
-    true_check = pixels.check_decode
-    monkeypatch.setattr(pixels, "check_decode", lambda *image: (decoded.append(1), true_check(*image))[1])
-    plain = len(made.images) - 1  # all JPEGs; the PNG is decoded to be repaired
-    convert(Layout(data_dir, output=data_dir / "a"), make_engine("threads", 1), PART)
-    assert len(decoded) == plain
-    layout = Layout(data_dir)
-    known = {}
-    for split in facts.SPLITS:
-        archive = facts.ARCHIVES[split]
-        status = layout.archive_path(archive).stat()
-        known[archive.filename] = {"size": status.st_size, "mtime_ns": status.st_mtime_ns, "md5": archive.md5}
-    import json
-
-    layout.checked_path.write_text(json.dumps(known))
-    decoded.clear()
-    convert(Layout(data_dir, output=data_dir / "b"), make_engine("threads", 1), PART)
-    assert len(decoded) <= 2  # the CMYK images, before their repair
-    convert(Layout(data_dir, output=data_dir / "c"), make_engine("threads", 1), PART.replace(check="decode"))
-    assert len(decoded) == plain
-    assert shard_digests(data_dir / "a") == shard_digests(data_dir / "b") == shard_digests(data_dir / "c")
-
-
-def test_two_runs_on_one_data_dir(tiny_data_dir: Path) -> None:
-    """While one process holds DATA_DIR, a second run is refused and names it."""
-    import subprocess
-    import sys
-
-    code = (
-        "import sys, time; from pathlib import Path; from imagenet_prep.storage.layout import Layout;"
-        "from imagenet_prep.storage.lock import hold\n"
-        f"with hold(Layout(Path({str(tiny_data_dir)!r})).lock_paths): print('held', flush=True); time.sleep(60)"
-    )
-    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as holder:
-        assert holder.stdout is not None
-        holder.stdout.readline()
-        with pytest.raises(BusyError, match=str(holder.pid)) as caught:
-            convert(Layout(tiny_data_dir), make_engine("processes", 1), PART)
-        holder.kill()
-    assert caught.value.exit_code == 8
-    convert(Layout(tiny_data_dir), make_engine("processes", 1), PART)  # a dead holder does not block
-
-
-def test_records_are_those_of_the_inception_layout(tiny_data_dir: Path) -> None:
-    """Each record is, byte for byte, the canonical encoding of its own features."""
-    convert(Layout(tiny_data_dir), make_engine("processes", 2), PART)
-    shard = tiny_data_dir / "train-00000-of-00016"
-    for record in tfrecord.iter_records(memoryview(shard.read_bytes())):
-        assert example.encode_example(example.parse_example(record.data)) == bytes(record.data)
-        assert set(example.parse_example(record.data)) == set(inception_features(_item(), 1, 1, b""))
-
-
-def _item() -> inception.Item:
-    return inception.Item("a", 1, "n01440764", "t", ())
-
-
 def test_finished_shards_without_a_source_are_kept_whatever_the_options(tiny_data_dir: Path) -> None:
     """With the validation archive gone, its shards are neither removed nor called outdated, --overwrite or not."""
     layout = Layout(tiny_data_dir)
@@ -574,9 +430,6 @@ def test_finished_shards_without_a_source_are_kept_whatever_the_options(tiny_dat
 
 def test_an_output_folder_has_one_run_at_a_time(tiny_data_dir: Path, tmp_path: Path) -> None:
     """Two DATA_DIRs with one --output exclude each other, as do that folder's own runs."""
-    import subprocess
-    import sys
-
     code = (
         "import sys, time; from pathlib import Path; from imagenet_prep import Layout;"
         "from imagenet_prep.storage.lock import hold\n"
@@ -610,18 +463,6 @@ def _interrupt(*_: object) -> None:
     raise KeyboardInterrupt
 
 
-def test_boxes_lying_in_another_raw_folder_are_found(tiny_data_dir: Path, tmp_path: Path) -> None:
-    """--raw of a folder that annotate once wrote to brings its boxes along."""
-    layout = Layout(tiny_data_dir)
-    engine = make_engine("processes", 2)
-    annotate(layout, engine)
-    convert(layout, engine, PART)
-    elsewhere = Layout(tmp_path / "new", raw=layout.raw_dir)
-    summary = convert(elsewhere, engine, PART)
-    assert not [note for note in summary.notes if "no boxes" in note]
-    assert shard_digests(tmp_path / "new") == shard_digests(tiny_data_dir)
-
-
 def test_a_command_that_fails_at_once_leaves_no_folder(tmp_path: Path) -> None:
     """A mistyped DATA_DIR is not created."""
     with pytest.raises(InputError):
@@ -632,10 +473,8 @@ def test_a_command_that_fails_at_once_leaves_no_folder(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "detail"),
     [
-        ({"seed": 7}, "changed since then: seed (12345, now 7)"),
         ({"train_shards": 4}, "changed since then: number of train shards"),
         ({"resize": 8}, "changed since then: --quality (none, now 90), --resize (none, now 8)"),
-        ({"compression": "gzip"}, "changed since then: compression (none, now gzip)"),
         ({}, "only file times differ"),
     ],
 )
@@ -649,12 +488,3 @@ def test_what_differs_is_said(tiny_data_dir: Path, change: dict[str, object], de
     with pytest.raises(UsageError) as caught:
         convert(layout, make_engine("threads", 2), options.replace(**change))
     assert caught.value.detail.startswith(detail)
-
-
-def test_another_size_of_images_is_said_as_its_option(tiny_data_dir: Path, tmp_path: Path) -> None:
-    """The option that changed is named with both values, and those that are the same are not."""
-    layout = Layout(tmp_path, raw=tiny_data_dir / "raw-data")
-    convert(layout, make_engine("threads", 2), PART.replace(resize=64))
-    with pytest.raises(UsageError) as caught:
-        convert(layout, make_engine("threads", 2), PART.replace(resize=32))
-    assert caught.value.detail == "changed since then: --resize (64, now 32)"

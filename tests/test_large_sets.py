@@ -47,13 +47,7 @@ def test_a_set_goes_through_all_commands(tmp_path: Path, images: int, classes: i
         f"{images:,} images in {shards:,} shards"
         in command("convert", "out", "--config", "recipe.yaml", cwd=tmp_path).stdout
     )
-    for more in (
-        (),
-        (
-            "--depth",
-            "quick",
-        ),
-    ):
+    for more in ((), ("--depth", "quick")):
         command("verify", "out", "--json", "verdict.json", *more, cwd=tmp_path)
         verdict = json.loads((tmp_path / "verdict.json").read_bytes())
         totals = verdict["totals"]["train"]

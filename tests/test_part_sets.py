@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from made_sets import ENGINE, copied, data_of, edit_manifest, write
+from made_sets import ENGINE, copied, data_of, edit_manifest
 from running import prep
 
-import imagenet_prep
 from imagenet_prep.checks.verdict import Verdict
 from imagenet_prep.demo.archives import MadeSet, make
 from imagenet_prep.errors import IncompleteError, InputError, UsageError
@@ -22,7 +19,7 @@ from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.part import Part, find_part
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions, options_from
 from imagenet_prep.model import ProblemKind
-from imagenet_prep.pipeline import report, verify_and_repair
+from imagenet_prep.pipeline import verify_and_repair
 from imagenet_prep.recipes.loading import read
 from imagenet_prep.registry import imagenet_options
 from imagenet_prep.stages.annotate import annotate
@@ -88,7 +85,7 @@ def _shards(layout: Layout) -> dict[str, bytes]:
 # what is made --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("first", [None, 0, 1])
+@pytest.mark.parametrize("first", [None, 1])
 def test_records_of_a_part_have_its_labels(
     made_parts: dict[int | None, Layout], whole: MadeSet, first: int | None
 ) -> None:
@@ -119,26 +116,6 @@ def test_official_labels_make_the_same_records_as_the_whole(
     assert {data for name in part.find_shards(facts.SPLITS) for data in data_of(part.shard_path(name))} < everything
 
 
-def test_relabelling_from_1_differs_from_0_in_labels_alone(made_parts: dict[int | None, Layout]) -> None:
-    """The same images stand in the same places, whatever their labels count from."""
-    names = {first: [each.filename for each in _records(layout)] for first, layout in made_parts.items()}
-    assert names[None] == names[0] == names[1]
-    assert [each.label + 1 for each in _records(made_parts[0])] == [each.label for each in _records(made_parts[1])]
-
-
-def test_a_part_is_the_same_from_folders(
-    made_parts: dict[int | None, Layout], whole: MadeSet, three: Path, tmp_path: Path
-) -> None:
-    """From archives or from image folders, with classes that are not of the part among them: the same shards."""
-    layout = _layout(tmp_path / "data", whole)
-    annotate(layout, ENGINE)
-    untar(layout, ENGINE)
-    for split in facts.SPLITS:
-        layout.archive_path(facts.ARCHIVES[split]).unlink()
-    convert(layout, ENGINE, _options(three, 0))
-    assert _shards(layout) == _shards(made_parts[0])
-
-
 def test_the_manifest_describes_the_part(made_parts: dict[int | None, Layout], three: Path) -> None:
     """Name, wnids and labels stand in the entry of the data set; the options that made it come back from it."""
     for first, layout in made_parts.items():
@@ -150,14 +127,6 @@ def test_the_manifest_describes_the_part(made_parts: dict[int | None, Layout], t
         assert manifest.totals["validation"].expected == 150
         options = options_from(manifest)
         assert (options.part, options.allow_incomplete) == (part, False)
-
-
-def test_the_whole_has_no_classes_in_its_manifest(whole: MadeSet, tmp_path: Path) -> None:
-    """A set of ILSVRC2012 itself is recorded as it always was."""
-    layout = _layout(tmp_path / "all", whole)
-    convert(layout, ENGINE, ConvertOptions(**SHARDS, allow_incomplete=True))
-    described = json.loads(layout.manifest_path.read_bytes())["dataset"]
-    assert (described["name"], "classes" in described) == ("ILSVRC2012", False)
 
 
 # what is missing -----------------------------------------------------------------------------------------------
@@ -198,17 +167,10 @@ def test_a_short_class_is_missed(whole: MadeSet, three: Path, tmp_path: Path) ->
         convert(layout, ENGINE, _options(three))
 
 
-def test_nothing_of_a_part_is_there(whole: MadeSet, tmp_path: Path) -> None:
-    """Where no image of the part lies in the archives, the refusal says so."""
-    layout = _layout(tmp_path / "data", whole)
-    with pytest.raises(IncompleteError, match="imagewoof is incomplete"):
-        convert(layout, ENGINE, ConvertOptions(**SHARDS, classes="imagewoof"))
-
-
 # verify --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("first", [None, 0, 1])
+@pytest.mark.parametrize("first", [None, 0])
 def test_a_part_is_whole_as_that_part(made_parts: dict[int | None, Layout], first: int | None) -> None:
     """verify says whole and right of it, without being told of a part, and says which classes these are."""
     verdict = verify(made_parts[first], ENGINE, depth="decode")
@@ -244,15 +206,6 @@ def test_labels_are_compared_with_those_of_the_part(
     assert any("expected 1, got 0" in problem.detail for problem in verdict.problems)
 
 
-def test_an_official_part_whose_labels_count_from_0_is_told(
-    made_parts: dict[int | None, Layout], whole: MadeSet, three: Path, tmp_path: Path
-) -> None:
-    """Records labelled from 0, called official by the manifest, are wrong labels."""
-    layout = copied(made_parts[0], tmp_path / "copy")
-    edit_manifest(layout, _relabelled(layout, find_part(str(three))))
-    assert ProblemKind.WRONG_LABEL in _kinds(verify(layout, ENGINE))
-
-
 def test_exactly_these_classes_are_there(made_parts: dict[int | None, Layout], whole: MadeSet, tmp_path: Path) -> None:
     """A class that the part has not is a wrong label, one that it has and of which nothing is there is missing."""
     layout = copied(made_parts[None], tmp_path / "copy")
@@ -273,19 +226,6 @@ def test_classes_that_are_no_part_are_refused(made_parts: dict[int | None, Layou
     edit_manifest(layout, lambda value: value["dataset"].update(classes={"n02102040": 7}))
     with pytest.raises(InputError, match="classes in the manifest"):
         verify(layout, ENGINE)
-
-
-def test_damage_in_a_part_is_found_as_elsewhere(made_parts: dict[int | None, Layout], tmp_path: Path) -> None:
-    """A record lost from a part's shard is named; a lost index hides nothing of the order of the images."""
-    layout = copied(made_parts[1], tmp_path / "copy")
-    path = layout.shard_path("validation-00001-of-00002")
-    layout.index_path(path.name).unlink()
-    verdict = verify(layout, ENGINE)
-    assert (_kinds(verdict), verdict.order) == ({ProblemKind.BAD_INDEX}, "canonical")
-    path.write_bytes(made_parts[1].shard_path(path.name).read_bytes())
-    shutil.copy(made_parts[1].index_path(path.name), layout.index_path(path.name))
-    write(path, data_of(path)[1:])
-    assert _kinds(verify(layout, ENGINE)) == {ProblemKind.MISSING_RECORD}
 
 
 # going on, repairing, telling ----------------------------------------------------------------------------------
@@ -341,34 +281,6 @@ def test_a_part_is_repaired(made_parts: dict[int | None, Layout], tmp_path: Path
     assert found.verdict.is_whole
 
 
-def test_status_calls_a_part_by_its_name(made_parts: dict[int | None, Layout], three: Path, tmp_path: Path) -> None:
-    """A verified part is that part, whole and right; one that lost a shard is gone on with by its own command."""
-    layout = copied(made_parts[0], tmp_path / "copy")
-    verify(layout, ENGINE)
-    assert status(layout).stages[-1].detail == "three, whole and right"
-    layout.shard_path("train-00001-of-00004").unlink()
-    for path in (layout.verdict_path, layout.problems_path):
-        path.unlink(missing_ok=True)
-    assert f"--classes {three} --relabel 0 --train-shards 4" in status(layout).following
-
-
-def test_the_report_is_about_the_part(made_parts: dict[int | None, Layout], tmp_path: Path) -> None:
-    """The page names the part, holds its totals against it, and counts class 0 as a class."""
-    layout = copied(made_parts[0], tmp_path / "copy")
-    page = report(layout, ENGINE, samples=4).path.read_text()
-    assert "The shards of &#34;three&#34; are whole and right." in page
-    assert "all of three" in page
-    assert "3 of the 1,000 classes of ILSVRC2012, labelled 0 to 2" in page
-    assert "no label" not in page
-
-
-def test_records_of_a_part_are_read_like_any(made_parts: dict[int | None, Layout]) -> None:
-    """imagenet_prep.open reads them, with the label that they hold."""
-    records = imagenet_prep.open(made_parts[0].data_dir, "validation")
-    assert len(records) == 150
-    assert {record.label for record in records} == {0, 1, 2}
-
-
 # the command line and a recipe ---------------------------------------------------------------------------------
 
 
@@ -416,23 +328,10 @@ def test_a_recipe_can_say_the_same(
 
 
 @pytest.mark.parametrize(
-    ("keys", "first", "count"),
-    [("classes: imagenette", None, 10), ("relabel: 0", 0, 1000), ("classes: imagewoof\nrelabel: ~", None, 10)],
-)
-def test_keys_of_a_recipe(keys: str, first: int | None, count: int, tmp_path: Path) -> None:
-    """A list that ships is meant by its name; either key can stand alone."""
-    path = tmp_path / "recipe.yaml"
-    path.write_text(f"source: {{imagenet: true}}\n{keys}\n")
-    part = imagenet_options(read(path)).part
-    assert (part.first, len(part.labels)) == (first, count)
-
-
-@pytest.mark.parametrize(
     ("text", "said"),
     [
         ("source: {imagenet: true}\nclasses: [n01440764]\n", "line 2"),
         ("source: {imagenet: true}\nrelabel: 2\n", "line 2"),
-        ("source: {imagenet: true}\nrelabel: none\n", "line 2"),
         ("source: {folders: x}\nrelabel: 0\n", "no such key"),
     ],
 )
@@ -443,10 +342,3 @@ def test_keys_that_can_t_be(text: str, said: str, tmp_path: Path) -> None:
     with pytest.raises(UsageError) as caught:
         imagenet_options(read(path))
     assert said in str(caught.value)
-
-
-def test_python_can_make_a_part() -> None:
-    """The public face has what names a part."""
-    script = "import imagenet_prep as p; print(p.ConvertOptions(classes='imagewoof', relabel=0).part.words)"
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert done.stdout.startswith("10 of the 1,000 classes of ILSVRC2012, labelled 0 to 9")

