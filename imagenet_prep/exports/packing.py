@@ -11,7 +11,7 @@ import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import ClassVar, Literal, NamedTuple
 
 from imagenet_prep.errors import InputError, WriteError, named
 from imagenet_prep.exports.source_set import SourceSet, SourceShard
@@ -33,8 +33,6 @@ class Packer:
     """
 
     unit: ClassVar[Literal["shard", "image", "set"]]
-    needs_notes: ClassVar[bool] = False
-    """Whether ``finish`` needs the results of ``pack``: then every run reads all shards."""
 
     def __init__(self, source: SourceSet) -> None:
         """Prepare to pack a set.
@@ -47,16 +45,16 @@ class Packer:
         """The name of a shard's file, if ``unit`` is a shard."""
         raise NotImplementedError
 
-    def pack(self, shard: SourceShard, files: Files) -> object:
-        """Write all records of a shard to ``files``; the result is for ``finish``.
+    def pack(self, shard: SourceShard, files: Files) -> None:
+        """Write all records of a shard to ``files``.
 
         Raises:
             InputError: a record is damaged, or can't be stored in the format.
             OSError, WriteError: the system refuses to write.
         """
 
-    def finish(self, source: SourceSet, notes: Mapping[str, Sequence[Any]], out: Path) -> Mapping[str, bytes]:
-        """The final files of the whole set, by path. ``notes`` has the results of ``pack``, by split."""
+    def finish(self, source: SourceSet, out: Path) -> Mapping[str, bytes]:
+        """The final files of the whole set, by path, once the files of all shards are in ``out``."""
         return {}
 
     def usage(self, out: Path) -> str:
@@ -65,11 +63,10 @@ class Packer:
 
 
 class Packed(NamedTuple):
-    """A shard's files: ``sizes`` of all by their paths in the export, whether any was ``made`` now, and a note."""
+    """A shard's files: ``sizes`` of all by their paths in the export, and whether any was ``made`` now."""
 
     sizes: dict[str, int]
     made: bool
-    note: object
 
 
 class Files:
@@ -170,12 +167,12 @@ class ShardExporter:
             with space_errors(folder):
                 folder.mkdir()
                 files = Files(shard, folder, local_path(self.target.output_dir))
-                note = self.packer.pack(shard, files)
+                self.packer.pack(shard, files)
                 files.publish()
         except BaseException:  # remove all of it: a full disk would stay full
             shutil.rmtree(folder, ignore_errors=True)
             raise
-        return Packed(files.sizes, bool(files.made), note)
+        return Packed(files.sizes, bool(files.made))
 
 
 class ExportRun:
@@ -192,7 +189,6 @@ class ExportRun:
         self._progress = progress
         self._taken: set[str] = set()
         self.failures: list[Exception] = []
-        self.notes: dict[str, dict[int, Any]] = {}
         self.sizes = sizes
         self.made: set[str] = set()
 
@@ -218,7 +214,6 @@ class ExportRun:
             self.failures.append(same_name(shard.name, min(again)))
             return
         self._taken |= packed.sizes.keys()
-        self.notes.setdefault(shard.split, {})[shard.index] = packed.note
         self.sizes[shard.name] = sum(packed.sizes.values())
         if packed.made:
             self.made.add(shard.name)

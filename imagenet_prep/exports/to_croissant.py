@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +40,7 @@ class CroissantPacker(Packer):
     def pack(self, shard: SourceShard, files: Files) -> None:
         """Nothing."""
 
-    def finish(self, source: SourceSet, notes: Mapping[str, Sequence[Any]], out: Path) -> Mapping[str, bytes]:
+    def finish(self, source: SourceSet, out: Path) -> Mapping[str, bytes]:
         """The metadata."""
         assert source.manifest is not None, "refused before"
         entry, image = source.manifest.dataset, find_roles(source.manifest).get("encoded")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 from imagenet_prep.errors import InputError
@@ -25,20 +25,16 @@ class FolderPacker(Packer):
     def __init__(self, source: SourceSet) -> None:
         self.meaning = find_meaning(source.manifest)
 
-    def pack(self, shard: SourceShard, files: Files) -> set[str]:
-        """Write a file per image, and return the names of the classes."""
-        classes = set()
+    def pack(self, shard: SourceShard, files: Files) -> None:
+        """Write a file per image."""
         for record in shard.records():
             values = self.meaning.values(record)
-            parts = _path(shard, record, values)
-            classes.add(parts[1])
-            files.write("/".join(parts), [values.encoded])
-        return classes
+            files.write("/".join(_path(shard, record, values)), [values.encoded])
 
-    def finish(self, source: SourceSet, notes: Mapping[str, Sequence[set[str]]], out: Path) -> Mapping[str, bytes]:
+    def finish(self, source: SourceSet, out: Path) -> Mapping[str, bytes]:
         """Create the folders of classes without images in a split."""
-        classes = set[str]().union(*itertools.chain(*notes.values()))
-        for split, name in itertools.product(notes, sorted(classes)):
+        classes = {folder.name for split in source.splits for folder in (out / split).glob("*")}
+        for split, name in itertools.product(source.splits, sorted(classes)):
             make_folder(out / split / name)
         return {}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +47,7 @@ class MdsPacker(Packer):
                 writer.write(sample)
             files.write(self.file_name(shard), [writer.encode_joint_shard()])
 
-    def finish(self, source: SourceSet, notes: Mapping[str, Sequence[Any]], out: Path) -> Mapping[str, bytes]:
+    def finish(self, source: SourceSet, out: Path) -> Mapping[str, bytes]:
         """The index of each split."""
         with tempfile.TemporaryDirectory() as folder:
             config = self._writer(folder).get_config()

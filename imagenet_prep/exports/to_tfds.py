@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -57,11 +57,12 @@ class TfdsPacker(Packer):
                     "convert again without compression, or export to arrayrecord or webdataset",
                 )
 
-    def pack(self, shard: SourceShard, files: Files) -> int:
-        """Read and check all records of a shard, and return their number."""
-        return sum(1 for _ in shard.records())
+    def pack(self, shard: SourceShard, files: Files) -> None:
+        """Read and check all records of a shard."""
+        for _ in shard.records():
+            pass
 
-    def finish(self, source: SourceSet, notes: Mapping[str, Sequence[int]], out: Path) -> Mapping[str, bytes]:
+    def finish(self, source: SourceSet, out: Path) -> Mapping[str, bytes]:
         """The files; the one that TFDS looks for first is last."""
         manifest, folder = source.manifest, f"{self.name}/{self.version}"
         roles = find_roles(manifest)
@@ -80,7 +81,7 @@ class TfdsPacker(Packer):
                     "name": split,
                     "filepathTemplate": f"{above}/{{SPLIT}}-{{SHARD_X_OF_Y}}",
                     "numBytes": str(sum(shard.size for shard in shards)),
-                    "shardLengths": list(map(str, notes[split])),
+                    "shardLengths": [str(shard.count()) for shard in shards],
                 }
                 for split, shards in source.splits.items()
             ],

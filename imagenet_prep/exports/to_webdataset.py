@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import tarfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +52,7 @@ class TarPacker(Packer):
         """One tar."""
         files.write(self.file_name(shard), self._parts(shard))
 
-    def finish(self, source: SourceSet, notes: Mapping[str, Sequence[Any]], out: Path) -> Mapping[str, bytes]:
+    def finish(self, source: SourceSet, out: Path) -> Mapping[str, bytes]:
         """``_info.json``, which lets timm find the tars of a split."""
         splits = {}
         for split, shards in source.splits.items():

@@ -80,8 +80,7 @@ def export(
         _refuse_other(target, identity)
         run = _export_shards(target, packer, source, identity, progress, engine)
         _refuse_failures(run, source, progress)
-        notes = {split: [own[number] for number in sorted(own)] for split, own in run.notes.items()}
-        for name, content in packer.finish(source, notes, folder).items():
+        for name, content in packer.finish(source, folder).items():
             save_bytes(folder / name, content)
     splits = [_summary(split, shards, run) for split, shards in source.splits.items() if packer.unit != "set"]
     return ExportSummary(container, folder, tuple(splits), packer.usage(folder))
@@ -101,7 +100,7 @@ def _export_shards(
     """Export all shards whose files are missing."""
     todo = list(source.shards)
     sizes: dict[str, int] = {}
-    if packer.unit == "shard" and not packer.needs_notes:
+    if packer.unit == "shard":
         paths = {shard.name: target.output_dir / packer.file_name(shard) for shard in todo}
         sizes = {name: path.stat().st_size for name, path in paths.items() if path.exists()}
         todo = [shard for shard in todo if shard.name not in sizes]
