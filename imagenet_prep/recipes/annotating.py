@@ -66,7 +66,6 @@ class Annotations:
         notes: what was cut, left out or not found.
         unmatched: images without annotation, and annotations without image, by name.
         unread: notes of what annotation files hold and records don't.
-        total: how many boxes there are.
     """
 
     listing: Catalog
@@ -82,11 +81,6 @@ class Annotations:
     def settings(self) -> dict[str, Any]:
         """The classes of boxes for the manifest: they decide bytes, and verify reads them."""
         return {"boxes": {str(label): name for label, name in self.classes.items()}} if self.classes else {}
-
-    @property
-    def total(self) -> int:
-        """How many boxes there are."""
-        return len(self.listing.boxes) // 4
 
 
 @dataclass(slots=True)

@@ -176,24 +176,16 @@ def usual(content: Content, of_class: Mapping[str, Kind], is_rescaled: bool) -> 
 # columns of a file of labels -------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Extra:
-    """Features of a mapped record (None: Inception's), and the columns of the labels file by row of the listing."""
-
-    features: tuple[Mapped, ...] | None
-    values: dict[str, list[Any]]
-
-
 def extra_columns(
     file: RecipeFile, is_inception: bool, labelled: Labelled, content: Content, annotations: Annotations
-) -> Extra:
-    """The content of records, and the values that a labels file and annotations have for it."""
+) -> tuple[tuple[Mapped, ...] | None, dict[str, list[Any]]]:
+    """The features of records (None: Inception's), and the values by row that labels file and annotations have."""
     if is_inception:
-        return Extra(None, {})
+        return None, {}
     table = labelled.table
     extra = {column_name(name): name for name in table.columns} if table is not None else {}
     objects = {name: OBJECT_FEATURES[name] for name in annotations.columns if name not in extra}
-    of_class = OF_CLASSES if labelled.several else OF_CLASS if labelled.is_labelled else {}
+    of_class = OF_CLASSES if labelled.several else OF_CLASS if labelled.classes.names else {}
     if file.recipe.record is None:
         asked = [
             each for each in usual(content, of_class, file.recipe.min_val is not None) if each.feature not in extra
@@ -217,7 +209,7 @@ def extra_columns(
             kind = wish.kind or known[wish.column][0]
             features.append(Mapped(wish.feature, wish.column, kind, wish.optional, wish.column in many))
     features.sort(key=lambda each: each.feature.encode())
-    return Extra(tuple(features), values)
+    return tuple(features), values
 
 
 def _of_several(labelled: Labelled) -> dict[str, list[Any]]:

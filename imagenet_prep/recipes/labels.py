@@ -40,11 +40,6 @@ class Labelled:
     notes: tuple[str, ...] = ()
     several: Sequence[Sequence[int]] = ()
 
-    @property
-    def is_labelled(self) -> bool:
-        """Whether files have classes."""
-        return bool(self.classes.names)
-
 
 # labels of a file ----------------------------------------------------------------------------------------------
 

@@ -126,15 +126,15 @@ class _Sorted:
     def planned(self, notes: tuple[str, ...], *, skip_bad: bool) -> RecipeDataset:
         """The data set of these files."""
         file, labelled, listing = self.file, self.labelled, self.annotations.listing
-        extra = cols.extra_columns(file, self.is_inception, labelled, self.content, self.annotations)
-        settings = settings_of(file, extra.features, self.content, listing, labelled.classes)
+        features, values = cols.extra_columns(file, self.is_inception, labelled, self.content, self.annotations)
+        settings = settings_of(file, features, self.content, listing, labelled.classes)
         expected = (file.recipe.expected or {}).items()
         return RecipeDataset(
             path=file.path,
-            splits=self._plans(extra),
+            splits=self._plans(features, values),
             skip_bad=skip_bad,
             settings={**settings, **self.annotations.settings},
-            features=inception.PROMISE if extra.features is None else cols.promise(extra.features),
+            features=inception.PROMISE if features is None else cols.promise(features),
             classes=labelled.classes,
             notes=notes,
             warnings=tuple(missing_classes({each.name: self._classes_in(each) for each in self.divisions})),
@@ -148,13 +148,15 @@ class _Sorted:
         prefix = rules.prefix_of(self.file)[1]
         return (prefix if len(self.divisions) == 1 else f"{prefix}-{split}") if prefix else split
 
-    def _plans(self, extra: cols.Extra) -> tuple[SplitPlan, ...]:
+    def _plans(
+        self, features: tuple[cols.Mapped, ...] | None, values: Mapping[str, list[Any]]
+    ) -> tuple[SplitPlan, ...]:
         counts, recipe = self._shard_counts(), self.file.recipe
         return tuple(
             SplitPlan(
                 name=each.name,
                 prefix=self._prefix(each.name),
-                catalog=self._catalog(each, extra.values),
+                catalog=self._catalog(each, values),
                 origin=self.inputs.origin,
                 shards=counts[each.name],
                 # a manifest_file was shuffled when it was made; any other manifest keeps its order unless the recipe
@@ -163,7 +165,7 @@ class _Sorted:
                 and (recipe.shuffle if "shuffle" in self.file.value else not each.is_ordered),
                 seed=recipe.seed,
                 recorder=make_recorder(
-                    self.file, extra.features, self.content, self.labelled, each.name, self.annotations.masks
+                    self.file, features, self.content, self.labelled, each.name, self.annotations.masks
                 ),
             )
             for each in self.divisions

@@ -17,7 +17,7 @@ from typing import ClassVar
 from imagenet_prep.errors import InputError, all_of
 from imagenet_prep.model import Engine
 from imagenet_prep.sources.catalog import Catalog, CatalogBuilder, Remarks, fault_of_name, refuse_twice
-from imagenet_prep.sources.patterns import compile_pattern, depth_of, folder_of
+from imagenet_prep.sources.patterns import compile_pattern, folder_of
 from imagenet_prep.sources.slices import Buffer, Container, Reading, Row
 from imagenet_prep.sources.tars import in_order
 from imagenet_prep.storage.files import read_plain, scan
@@ -73,7 +73,8 @@ def list_matching(base: AnyPath, pattern: str, engine: Engine) -> tuple[Catalog,
         InputError: one of the obstacles of list_folder.
         ValueError: the pattern is invalid.
     """
-    found, remarks = _list(_Walk(base, folder_of(pattern), compile_pattern(pattern), depth_of(pattern)), engine)
+    depth = None if "**" in pattern else pattern.count("/")
+    found, remarks = _list(_Walk(base, folder_of(pattern), compile_pattern(pattern), depth), engine)
     if remarks.obstacles:
         raise all_of(remarks.obstacles)
     return found, remarks

@@ -41,11 +41,6 @@ def folder_of(pattern: str) -> str:
     return "/".join(folders)
 
 
-def depth_of(pattern: str) -> int | None:
-    """The maximum folder depth of a match; None for any."""
-    return None if "**" in pattern else pattern.count("/")
-
-
 def compile_pattern(pattern: str) -> re.Pattern[str]:
     """Compile a pattern that a path must match in full. Names that start with a dot match only an explicit dot.
 

@@ -78,8 +78,9 @@ def recognise_annotations(
         return None
     evidence = f"{where} {'annotates' if key == 'boxes' else 'has masks of'} {matched:,} of {len(items):,} images"
     if key == "boxes":
+        boxes_said = number_of(len(found.listing.boxes) // 4, "box", "boxes")
         classes = number_of(len(found.classes), "class", "classes")
-        evidence += f": {number_of(found.total, 'box', 'boxes')} of {classes}: {listed(found.classes.values())}"
+        evidence += f": {boxes_said} of {classes}: {listed(found.classes.values())}"
     folder = AnnotatedFolder(items, key, value, frozenset(used), found, masks if key == "boxes" else ())
     return Reading(certainty, (evidence,), f"images with {key}", faults, folder)
 
