@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import threading
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -264,35 +263,3 @@ def test_a_session_may_end_often(server: FaultServer, tmp_path: Path) -> None:
     fetch(session, server.url + "a.tar", part, Manner(connections=1, pace=PACE))
     assert part.read_bytes() == CONTENT
     assert len(_posts(server)) == 3
-
-
-# a server that takes one connection at a time -------------------------------------------------------------------------
-
-
-class _OneAtATime(FaultHandler):
-    """Answers 403 to whoever asks while a part is sent, and to whoever signs in then."""
-
-    server: Any
-
-    def answer(self) -> None:
-        """Answer, if nobody else is answered now."""
-        if not self.server.turn.acquire(blocking=False):
-            self.send_nothing(403)
-            return
-        try:
-            time.sleep(0.02)
-            super().answer()
-        finally:
-            self.server.turn.release()
-
-
-def test_a_server_that_refuses_more_connections_gets_one(tmp_path: Path) -> None:
-    """403 to all but one, with credentials as without: the others end, and the file comes whole."""
-    (tmp_path / "served").mkdir()
-    (tmp_path / "served" / "a.tar").write_bytes(CONTENT)
-    with fault_server(tmp_path / "served", is_open=False) as server:
-        server.turn = threading.Semaphore()  # type: ignore[attr-defined]
-        server.RequestHandlerClass = _OneAtATime
-        session = _enter(server)
-        fetch(session, server.url + "a.tar", tmp_path / "part", Manner(connections=4, pace=replace(PACE, tries=6)))
-    assert (tmp_path / "part").read_bytes() == CONTENT

@@ -281,15 +281,6 @@ def test_a_box_of_equal_corners_comes_to_the_record(tiny_data_dir: Path, made_ti
     assert (verdict.problems, verdict.totals[0].boxes) == ((), 3)
 
 
-@pytest.mark.parametrize("filename", ["", "<filename>n1_9</filename>"])
-def test_the_filename_within_is_not_looked_at(filename: str, layout: Layout) -> None:
-    """The image is the one the file is named after, also where <filename> is missing or empty (2016 stopped there)."""
-    content = xml().replace(b"<annotation>", b"<annotation>" + filename.encode())
-    write_archive(layout, gzip.compress(pack([(f"{WNID}/{WNID}_1.xml", content)])))
-    assert train(layout).problems == ()
-    assert layout.boxes_csv.read_bytes() == LINE % b"n01440764_1.JPEG"
-
-
 BAD = {
     "doctype": (b"<!DOCTYPE a [<!ENTITY x 'y'>]>" + xml(), "document type"),
     "deep": (b"<a>" * 100 + b"</a>" * 100, "nested in each other"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import gzip
 import os
 import signal
@@ -17,7 +16,7 @@ from made_tars import member, pack
 from test_annotate import LINE, WNID, layout, refused, train, write_archive, xml
 
 from imagenet_prep.engines.processes import ProcessEngine
-from imagenet_prep.errors import DataProblemsError, InputError, PrepError, SpaceError, WriteError
+from imagenet_prep.errors import DataProblemsError, InputError, WriteError
 from imagenet_prep.stages import annotate as stage
 from imagenet_prep.stages.annotate import annotate
 from imagenet_prep.storage.layout import Layout
@@ -87,54 +86,6 @@ def test_what_is_no_file_in_a_folder_is_exit_4(make: Callable[[Path], Any], said
 
 
 # the disk ------------------------------------------------------------------------------------------------------
-
-
-def _leftovers(layout: Layout) -> list[str]:
-    return [path.name for path in existing(layout.data_dir, "**/*") if "partial" in path.name]
-
-
-SYNCS = 4
-"""Of the CSV, its folder, the state file, its folder."""
-
-WHERE: dict[str, Any] = {"fsync": os, "replace": Path}
-"""Whose call it is: Python 3.10's Path keeps an os.replace of its own."""
-
-
-@pytest.mark.parametrize(
-    ("call", "number", "kind"), [("fsync", errno.ENOSPC, SpaceError), ("replace", errno.EIO, WriteError)]
-)
-def test_a_disk_that_fails_leaves_nothing_half_done(
-    call: str, number: int, kind: type[PrepError], layout: Layout, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """At each sync and each renaming: exit status 7 if it is full, else 1; no partial file; the next run is right."""
-    write_archive(layout, gzip.compress(pack(FILES)))
-    true_call = getattr(WHERE[call], call)
-    calls = 0
-    failed = 0
-    for fails_at in range(SYNCS if call == "fsync" else SYNCS // 2):
-        layout.boxes_csv.unlink(missing_ok=True)
-        layout.annotate_path.unlink(missing_ok=True)
-        calls = 0
-
-        def fail(*given: Any, at: int = fails_at, **options: Any) -> Any:
-            nonlocal calls, failed
-            calls += 1
-            if calls - 1 == at:
-                failed += 1
-                raise OSError(number, os.strerror(number))
-            return true_call(*given, **options)
-
-        monkeypatch.setattr(WHERE[call], call, fail)
-        with pytest.raises(kind) as caught:
-            train(layout)
-        monkeypatch.setattr(WHERE[call], call, true_call)
-        assert caught.value.exit_code == (1 if kind is WriteError else 7)
-        assert _leftovers(layout) == []
-        assert not layout.boxes_csv.exists() or layout.boxes_csv.read_bytes() == CSV
-        train(layout)
-        assert layout.boxes_csv.read_bytes() == CSV
-        assert train(layout).up_to_date
-    assert failed == (SYNCS if call == "fsync" else SYNCS // 2)
 
 
 def test_a_folder_that_cannot_be_written_is_exit_1(layout: Layout, tmp_path: Path) -> None:

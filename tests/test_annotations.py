@@ -313,16 +313,6 @@ def test_masks_of_every_mode(tmp_path: Path, mode: str, how: str) -> None:
         assert (np.asarray(after) == np.asarray(before.resize((53, 32), Image.Resampling.NEAREST))).all()
 
 
-def test_voc_masks_of_some_images(tmp_path: Path) -> None:
-    """unmasked: skip leaves the others out, with their boxes."""
-    voc_set(tmp_path / "voc")
-    recipe = VOC.replace("}\nboxes: {voc: voc/Annotations}", "}\nboxes: {voc: voc/Annotations, missing: ignore}")
-    recipe += "mask: {folder: voc/SegmentationClass, unmasked: skip}\n"
-    notes = make(tmp_path, recipe)
-    assert any(note.startswith("voc/SegmentationClass: 4 images without a mask") for note in notes)
-    assert {*by_name(tmp_path)} == {"2007_000000.jpg", "2007_000001.jpg"}
-
-
 @pytest.mark.parametrize("grows", [False, True])
 def test_a_mask_that_was_written_again_is_refused(tmp_path: Path, grows: bool) -> None:
     """As an image is, even of the same length: the folder is named. Unchanged masks are made no second time."""
@@ -567,26 +557,6 @@ def test_images_without_annotation_by_choice(tmp_path: Path, policy: str, count:
     assert any("1 image without an annotation: voc/JPEGImages/2007_000003.jpg" in note for note in notes)
     assert any("1 annotation without an image: voc/Annotations/x.xml" in note for note in notes)
     assert len(by_name(tmp_path)) == count
-
-
-OTHERS = {"webp": "WEBP", "gif": "GIF", "bmp": "BMP", "tif": "TIFF", "avif": "AVIF", "png": "PNG"}
-
-
-@pytest.mark.parametrize(
-    ("ending", "how"),
-    [*((ending, "") for ending in OTHERS), ("png", "keep: true\n"), ("webp", "resize: 32\nboxes: {csv: b.csv}\n")],
-)
-def test_boxes_and_masks_of_other_formats(tmp_path: Path, ending: str, how: str) -> None:
-    """In pixels of the image; its mask fits, too, whether the record holds the image as it is or as a JPEG."""
-    save(tmp_path / f"in/a.{ending}", photograph(80, 48, form=OTHERS[ending]))
-    save(tmp_path / "m/a.png", mask(80, 48))
-    save(tmp_path / "b.csv", f"file,class,xmin,ymin,xmax,ymax\na.{ending},dog,8,12,40,24\n")
-    boxes = "" if "boxes" in how else "boxes: {csv: b.csv}\n"
-    make(tmp_path, "source: {files: in/*}\nmask: {folder: m}\n" + boxes + how)
-    (one,) = by_name(tmp_path).values()
-    assert [one[edge] for edge in EDGES] == [pytest.approx([side]) for side in (0.1, 0.25, 0.5, 0.5)]
-    with Image.open(io.BytesIO(one["image/segmentation/class/encoded"][0])) as found:
-        assert found.size == (one["image/width"][0], one["image/height"][0])
 
 
 @pytest.mark.parametrize(("form", "orientation"), [("TIFF", 6), ("WEBP", 8)])

@@ -9,7 +9,7 @@ import pytest
 from made_sets import ENGINE
 
 from imagenet_prep.demo.archives import MadeSet
-from imagenet_prep.errors import IncompleteError, InputError
+from imagenet_prep.errors import InputError
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.raw_data import find_source
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions
@@ -48,20 +48,6 @@ def test_class_tars_make_the_same_shards(tiny_data_dir: Path, tmp_path: Path) ->
     convert(other, ENGINE, OPTIONS)
     assert _shards(other) == before
     assert "images in 10 class tars" in status(layout).stages[0].detail
-
-
-def test_some_classes_are_a_part(tiny_data_dir: Path, made_tiny: MadeSet, tmp_path: Path) -> None:
-    """With some class tars a part can be made, and what is there says which classes lack."""
-    layout = Layout(tiny_data_dir)
-    folder = _unpacked(layout)
-    for wnid in made_tiny.wnids[2:]:
-        (folder / f"{wnid}.tar").unlink()
-    path = tmp_path / "three.txt"
-    path.write_text("\n".join(made_tiny.wnids[:3]))
-    options = ConvertOptions(train_shards=4, validation_shards=2, classes=str(path))
-    with pytest.raises(IncompleteError) as caught:
-        convert(layout, ENGINE, options)
-    assert f"1 class without any: {made_tiny.wnids[2]}" in caught.value.detail
 
 
 def test_other_files_and_folders_are_left_alone(tiny_data_dir: Path, made_tiny: MadeSet) -> None:

@@ -35,7 +35,6 @@ from imagenet_prep.images import jpeg
 from imagenet_prep.model import Silent
 from imagenet_prep.stages.annotate import annotate
 from imagenet_prep.stages.convert import convert
-from imagenet_prep.stages.untar import untar
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.tfrecord import example
 from imagenet_prep.tfrecord import framing as tfrecord
@@ -160,22 +159,6 @@ def test_any_number_of_workers_makes_the_same_bytes(
     convert(Layout(tiny_data_dir, output=tmp_path / "many"), make_engine(engine, workers), PART)
     assert shard_digests(tmp_path / "many") == shard_digests(tmp_path / "one")
     assert len(shard_digests(tmp_path / "one")) == 24
-
-
-def test_folders_make_the_same_shards_as_archives(tiny_data_dir: Path, tmp_path: Path) -> None:
-    """Untarred folders, under torchvision's names, give the very bytes that the archives give."""
-    layout = Layout(tiny_data_dir)
-    engine = make_engine("processes", 2)
-    untar(layout, engine)
-    convert(Layout(tiny_data_dir, output=tmp_path / "archives"), engine, PART)
-    raw = tmp_path / "raw"
-    shutil.copytree(layout.images_dir("train"), raw / "train")
-    shutil.copytree(layout.images_dir("validation"), raw / "val")
-    (raw / "notes.txt").write_text("not an image")
-    before = stamps(raw)
-    convert(Layout(tmp_path / "data", raw=raw, output=tmp_path / "folders"), engine, PART)
-    assert shard_digests(tmp_path / "folders") == shard_digests(tmp_path / "archives")
-    assert stamps(raw) == before  # --raw is never written to
 
 
 def test_a_second_run_changes_no_file(tiny_data_dir: Path) -> None:
@@ -468,23 +451,3 @@ def test_a_command_that_fails_at_once_leaves_no_folder(tmp_path: Path) -> None:
     with pytest.raises(InputError):
         convert(Layout(tmp_path / "tpyo" / "deep"), make_engine("processes", 1), PART)
     assert not list(tmp_path.iterdir())
-
-
-@pytest.mark.parametrize(
-    ("change", "detail"),
-    [
-        ({"train_shards": 4}, "changed since then: number of train shards"),
-        ({"resize": 8}, "changed since then: --quality (none, now 90), --resize (none, now 8)"),
-        ({}, "only file times differ"),
-    ],
-)
-def test_what_differs_is_said(tiny_data_dir: Path, change: dict[str, object], detail: str) -> None:
-    """A conversion that would replace finished shards says in what it differs from the one that made them."""
-    layout = Layout(tiny_data_dir)
-    options = ConvertOptions(train_shards=8, validation_shards=2, allow_incomplete=True)
-    convert(layout, make_engine("threads", 2), options)
-    if not change:
-        os.utime(layout.archive_path(facts.ARCHIVES["train"]), ns=(1, 1))
-    with pytest.raises(UsageError) as caught:
-        convert(layout, make_engine("threads", 2), options.replace(**change))
-    assert caught.value.detail.startswith(detail)

@@ -10,13 +10,10 @@ import random
 import threading
 import time
 import traceback
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
 from fault_server import CANARY, COOKIE, PASSWORD, USERNAME, Faults, fault_server
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from imagenet_prep.errors import AccessError, NetworkError, UsageError
 from imagenet_prep.fetch import SIGN_UP_URL
@@ -24,7 +21,7 @@ from imagenet_prep.fetch.access import Credentials, find_credentials, open_sessi
 from imagenet_prep.fetch.login import find_login_form
 from imagenet_prep.fetch.partial import PartialFile, kept_bytes, state_path
 from imagenet_prep.fetch.patience import Pace
-from imagenet_prep.fetch.reply import Remote, inspect
+from imagenet_prep.fetch.reply import inspect
 from imagenet_prep.fetch.session import Session, file_url, redirect_target
 from imagenet_prep.fetch.transfer import Manner, fetch
 from imagenet_prep.model import Silent
@@ -32,7 +29,6 @@ from imagenet_prep.model import Silent
 SIZE = 3_000_000
 HALF = SIZE // 2
 CONTENT = random.Random(1).randbytes(SIZE)
-OTHER = random.Random(2).randbytes(SIZE)
 PACE = Pace(tries=4, first_wait=0.001, longest_wait=0.01, stall=0.4, save_every=0.05, segment=200_000)
 PAGE = b"<!DOCTYPE html><html><body>Please sign in.</body></html>"
 ADA = Credentials(USERNAME, PASSWORD)
@@ -138,25 +134,6 @@ class Recorder(Silent):
 # ranges that are not heeded, or wrong ------------------------------------------------------------------------------
 
 
-def test_range_ignored_and_cut(server, part):
-    """A server that ignores Range and cuts each transfer fails after one fresh start."""
-    server.faults = Faults(ignore_range=True, cut=1_000_000)
-    with pytest.raises(NetworkError) as caught:
-        run(server, part)
-    assert_told(caught.value, 5, "a.tar", "started over once", "--base-url")
-    assert len([seen for seen in server.gets() if "Range" not in seen.headers]) == 2
-    assert kept_bytes(part, inspect(Session(server.url, 1), server.url + "a.tar", PACE)) == 0
-
-
-def test_other_version(server, part):
-    """A file that has changed on the server since the last run, by its date, is fetched afresh, never spliced."""
-    server.faults = Faults(headers={"ETag": None})
-    leave_half(server, part)
-    replace(server, OTHER)
-    run(server, part)
-    assert part.read_bytes() == OTHER
-
-
 def replace(server, content):
     """Put another file in the place of the server's, in one step; its time of change differs by years."""
     path = server.folder / "new"
@@ -166,21 +143,6 @@ def replace(server, content):
 
 
 # trouble that passes -----------------------------------------------------------------------------------------------
-
-
-def test_budget(server, part):
-    """Without progress the attempts end with the budget; what was durable is still there, and a later run goes on."""
-    leave_half(server, part)
-    server.faults = Faults(cut=0, when=lambda start: start > 0)
-    with pytest.raises(NetworkError) as caught:
-        run(server, part)
-    assert_told(caught.value, 5, "a.tar", f"{PACE.tries} attempts", "run the same command again")
-    assert len(server.gets()) == PACE.tries
-    server.faults = Faults()
-    server.seen.clear()
-    run(server, part)
-    assert part.read_bytes() == CONTENT
-    assert [seen.start for seen in server.gets()] == [HALF]
 
 
 def test_retry_after(server, part):
@@ -491,30 +453,6 @@ def test_interrupt(server, part):
     assert part.read_bytes() == CONTENT
     assert again.advanced == SIZE - durable
     assert threading.active_count() <= threads + 10  # of the server: ours are gone
-
-
-@settings(max_examples=40, deadline=None)
-@given(data=st.data())
-def test_partial_file(tmp_path_factory, data):
-    """Whatever order pieces are written in, spans and gaps make up the file, and a reload knows what was saved."""
-    path = tmp_path_factory.mktemp("partial") / "x.part"
-    remote = Remote("http://a.org/x", 60, '"1"', None)
-    edges = sorted(data.draw(st.sets(st.integers(1, 59), max_size=8)) | {0, 60})
-    pieces = data.draw(st.permutations(list(pairwise(edges))))
-    content = bytes(range(60))
-    written = data.draw(st.integers(0, len(pieces)))
-    with PartialFile(path, remote) as file:
-        for start, stop in pieces[:written]:
-            file.write(start, content[start:stop])
-        held = {place for start, stop in pieces[:written] for place in range(start, stop)}
-        assert {place for start, stop in file.spans() for place in range(start, stop)} == held
-        assert {place for start, stop in file.gaps() for place in range(start, stop)} == set(range(60)) - held
-        file.save()
-    assert kept_bytes(path, remote) == len(held)
-    with PartialFile(path, remote) as file:
-        for start, stop in file.gaps():
-            file.write(start, content[start:stop])
-    assert path.read_bytes() == content
 
 
 def test_netrc_is_not_used_elsewhere(server, elsewhere, part, tmp_path, monkeypatch):

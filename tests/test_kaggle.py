@@ -434,14 +434,6 @@ def test_an_untar_that_was_stopped_goes_on(
     assert find_source(layout, "train") == ImageFolders(layout.images_dir("train"), "train")
 
 
-def test_folders_that_are_not_finished_are_all_there_is(copies: dict[str, Path], tmp_path: Path) -> None:
-    """The copy that untar took them from has gone: they are what is left."""
-    layout = Layout(tmp_path)
-    shutil.copytree(copies["image folders"] / "train", layout.images_dir("train"))
-    (layout.raw_partial_dir / "train").mkdir(parents=True)
-    assert find_source(layout, "train") == ImageFolders(layout.images_dir("train"), "train")
-
-
 def test_a_copy_that_changes_under_untar_is_refused(
     copies: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

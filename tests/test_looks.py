@@ -16,7 +16,7 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 from existing import existing
-from fault_server import Faults, FaultServer, fault_server
+from fault_server import FaultServer, fault_server
 from scripted_server import tar_of
 
 from imagenet_prep.errors import InputError
@@ -119,19 +119,6 @@ def test_something_else_is_refused(server: FaultServer, name: str, content: byte
     assert said in (fault_of(server.folder / name, name) or "no fault")
 
 
-@every_bad
-def test_a_server_without_parts_is_found_out_at_the_end(
-    server: FaultServer, name: str, content: bytes, said: str
-) -> None:
-    """Where the end can't be asked for beforehand, only the beginning counts then."""
-    server.faults = Faults(ignore_range=True)
-    if said == "truncated" and len(content) > 65_557:  # else it is all asked for
-        _look(server, name, content)
-    else:
-        with pytest.raises(InputError):
-            _look(server, name, content)
-
-
 def _changed(content: bytes, *spans: tuple[int, int]) -> bytes:
     """The content with the bytes of these spans shifted by one."""
     changed = bytearray(content)
@@ -186,10 +173,3 @@ def test_what_changes_on_the_way_gets_no_name(
         _download(server, layout, "train", check_digest=False)
     assert "expected a tar archive, got 163,840 bytes" in caught.value.detail
     assert [path.name for path in existing(layout.own_raw_dir, "*") if path.is_file()] == []
-
-
-def test_identity_is_no_encoding(server: FaultServer, tmp_path: Path) -> None:
-    """A server may say that it did not encode."""
-    (server.folder / ARCHIVES["boxes"].filename).write_bytes(GOOD["a.tar.gz"])
-    server.faults = Faults(headers={"Content-Encoding": "Identity"})
-    _download(server, Layout(tmp_path / "data"), check_digest=False)

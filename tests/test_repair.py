@@ -367,17 +367,6 @@ def test_photographs_that_were_repaired(data_dir: Path, made: MadeSet) -> None:
 # where the raw data may be -------------------------------------------------------------------------------------
 
 
-def test_read_order(layout: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the archive is read in its order, the bytes are the same, and no bundle is left."""
-    before = contents(layout)
-    for name in (TRAIN, OTHER, VALIDATION):
-        flip(layout, name, random.Random(name))
-    monkeypatch.setattr("imagenet_prep.shards.run.is_pass_better", lambda *_: True)
-    assert mend(layout).repair.made == (TRAIN, OTHER, VALIDATION)
-    assert contents(layout) == before
-    assert not layout.partial_dir.exists()
-
-
 def test_folders_in_place_of_archives(layout: Layout, tmp_path: Path) -> None:
     """Shards that were made from archives are repaired from image folders, which are not written to."""
     untar(layout, ENGINE)

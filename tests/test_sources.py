@@ -6,7 +6,6 @@ import dataclasses
 import errno
 import io
 import os
-import shutil
 import sys
 import tarfile
 from array import array
@@ -23,7 +22,7 @@ from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.engines import ThreadEngine
 from imagenet_prep.errors import InputError
 from imagenet_prep.ilsvrc2012 import facts
-from imagenet_prep.ilsvrc2012.official import ImageFolders, OfficialTar
+from imagenet_prep.ilsvrc2012.official import ImageFolders
 from imagenet_prep.ilsvrc2012.raw_data import find_source
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.ilsvrc2012.source import missing_text
@@ -116,26 +115,6 @@ def test_folders_give_the_catalog_of_the_archive(
         assert catalog.read(row, reader) == contents[item.filename]
 
 
-def test_archives_come_before_folders(tmp_path: Path, made_tiny: MadeSet) -> None:
-    """Where both are there the archive is taken; where none is, None."""
-    layout = Layout(tmp_path)
-    assert find_source(layout, "validation") is None
-    (layout.raw_dir / "val").mkdir(parents=True)
-    assert find_source(layout, "validation") == ImageFolders(layout.raw_dir / "val", "validation")
-    shutil.copy(made_tiny.archives["validation"], layout.raw_dir)
-    assert find_source(layout, "validation") == OfficialTar(layout.raw_dir / "ILSVRC2012_img_val.tar", "validation")
-
-
-def test_other_files_in_folders_are_left_alone(tmp_path: Path, made_tiny: MadeSet) -> None:
-    """Checksums, thumbnails and classes beyond the 1000 don't matter."""
-    folder = _unpack(made_tiny, "train", tmp_path / "train")
-    wnid = made_tiny.wnids[0]
-    for name in ("README", f"{wnid}/.DS_Store", f"{wnid}/Thumbs.db", "n00004475/n00004475_1.JPEG", "x/y.JPEG"):
-        (folder / name).parent.mkdir(exist_ok=True)
-        (folder / name).write_bytes(b"other")
-    assert len(read_catalog(folder, "train", ENGINE)) == len(made_tiny.of("train"))
-
-
 # faults --------------------------------------------------------------------------------------------------------
 
 
@@ -215,22 +194,6 @@ def test_a_stranger_in_a_class_archive_is_refused(tmp_path: Path, name: str) -> 
     with pytest.raises(InputError, match=f"at byte {offset:,}") as caught:
         read_catalog(tmp_path / "outer.tar", "train", ENGINE)
     assert "expected images of n01440764" in caught.value.detail
-
-
-@pytest.mark.parametrize("split", SPLITS)
-def test_a_damaged_header_is_named_with_its_byte(tmp_path: Path, made_tiny: MadeSet, split: str) -> None:
-    """A wrong byte in the header of an image: the error names archive and offset, for train also the class."""
-    content = bytearray(made_tiny.archives[split].read_bytes())
-    image = made_tiny.of(split)[5]
-    offset = content.index(image.filename.encode())
-    content[offset + 130] ^= 1
-    path = tmp_path / "damaged.tar"
-    path.write_bytes(content)
-    with pytest.raises(InputError, match=f"is damaged at byte {offset:,}") as caught:
-        read_catalog(path, split, ENGINE)
-    assert str(path) in caught.value.what
-    assert (f"({image.wnid}.tar)" in caught.value.what) == (split == "train")
-    assert "imagenet-prep download" in caught.value.hint
 
 
 @pytest.mark.parametrize("split", SPLITS)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import errno
 import fcntl
@@ -16,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from imagenet_prep.errors import BusyError, InputError, PrepError, SpaceError, WriteError
+from imagenet_prep.errors import BusyError, PrepError, SpaceError, WriteError
 from imagenet_prep.escaping import rerun
 from imagenet_prep.storage.durable import sync_file_system
 from imagenet_prep.storage.files import atomic_file, load_json, save_bytes
@@ -303,26 +302,6 @@ def _refuse(monkeypatch: pytest.MonkeyPatch, module: object, name: str, number: 
         raise OSError(number, os.strerror(number), *([str(arguments[0])] if file else []))
 
     monkeypatch.setattr(module, name, refused)
-
-
-@pytest.mark.parametrize("error", [InputError("the real error"), KeyboardInterrupt(), None])
-def test_a_lock_that_cant_be_removed_hides_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException | None
-) -> None:
-    """The work's own error, or its success, is what is told; the next run takes the lock that was left."""
-    layout = Layout(tmp_path)
-    with monkeypatch.context() as patch:
-        _refuse(patch, Path, "unlink", errno.EIO, "lock")
-        with pytest.raises(type(error)) if error else contextlib.nullcontext() as caught, hold(layout.lock_paths):
-            if error:
-                raise error
-    assert not error or caught.value is error
-    left = layout.lock_paths[0]
-    assert left.exists()
-    assert left.resolve() not in [Path("/proc/self/fd", each).resolve() for each in os.listdir("/proc/self/fd")]
-    with hold(layout.lock_paths):
-        _assert_busy_elsewhere(tmp_path)
-    assert not left.exists()
 
 
 def test_a_file_system_without_locks_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -61,17 +59,6 @@ def test_what_is_not_committed_is_discarded(store: LocalStore) -> None:
     assert os.listdir(store.unfinished) == []
 
 
-def test_a_set_may_get_its_names_at_the_end(store: LocalStore) -> None:
-    """A sink is committed under the name it was made for, or under another one."""
-    with store.create("0") as first, store.create("1") as second:
-        first.write([b"first"])
-        second.write([b"second"])
-        first.commit("a-of-2")
-        second.commit("b-of-2")
-    assert store.list() == ["a-of-2", "b-of-2"]
-    assert bytes(store.view("b-of-2")) == b"second"
-
-
 def test_a_resting_sink_holds_nothing_open(store: LocalStore) -> None:
     """It goes on where it was."""
     before = len(os.listdir("/proc/self/fd"))
@@ -86,23 +73,6 @@ def test_a_resting_sink_holds_nothing_open(store: LocalStore) -> None:
         sink.commit()
     assert {bytes(store.view(name)) for name in store.list()} == {b"part part "}
     assert len(os.listdir("/proc/self/fd")) <= before
-
-
-def test_one_name_may_be_written_by_several_at_once(store: LocalStore) -> None:
-    """None sees, cuts or removes what another has written; of two that end well the later one's file stays."""
-    with store.create("a") as first, store.create("a") as second:
-        first.write([b"half of it, "])
-        with store.create("a") as third:
-            third.write([b"not"])
-        second.write([b"whole"])
-        second.seal()
-        second.commit()
-        assert bytes(store.view("a")) == b"whole"
-        first.write([b"then all"])
-        first.seal()
-        first.commit()
-    assert bytes(store.view("a")) == b"half of it, then all"
-    assert os.listdir(store.unfinished) == []
 
 
 @pytest.mark.parametrize(("rests", "comes_back"), [(False, True), (True, False)])
@@ -129,13 +99,3 @@ def test_a_pipe_is_not_waited_for(store: LocalStore) -> None:
     os.mkfifo(store.folder / "pipe")
     with pytest.raises(InputError, match="not a plain file"):
         store.view("pipe")
-
-
-def test_a_store_goes_to_another_process(store: LocalStore) -> None:
-    """It is two paths: picklable, open nowhere."""
-    import pickle
-
-    put(store, "a", b"1")
-    script = "import pickle, sys; print(bytes(pickle.load(sys.stdin.buffer).view('a')))"
-    done = subprocess.run([sys.executable, "-c", script], input=pickle.dumps(store), capture_output=True, check=True)
-    assert done.stdout == b"b'1'\n"

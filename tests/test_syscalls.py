@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-import syscalls
 from power_cut import record_run
 from syscalls import Operation, record, require_strace
-
-import imagenet_prep
 
 
 @pytest.fixture(autouse=True)
@@ -103,12 +98,3 @@ def test_what_is_not_followed_is_refused(tmp_path: Path, script: str) -> None:
     (tmp_path / "inside").touch()
     with pytest.raises(ValueError, match=r"is not followed|across the folder's edge"):
         record(["-c", script], tmp_path, tmp_path.parent / f"{tmp_path.name}-trace")
-
-
-def test_a_command_uses_the_project_under_test(tmp_path: Path) -> None:
-    """Whatever folder a command runs in, it imports this very project."""
-    command = [sys.executable, "-c", "import imagenet_prep; print(imagenet_prep.__file__)"]
-    found = subprocess.run(
-        command, cwd=tmp_path, env=syscalls.environment(), capture_output=True, text=True, check=True
-    )
-    assert Path(found.stdout.strip()).samefile(imagenet_prep.__file__)

@@ -112,22 +112,6 @@ def leave_half(server: FaultServer, part: Path, content: bytes = CONTENT) -> Non
 # what was written ------------------------------------------------------------------------------------------------
 
 
-def test_what_was_saved_counts(part: Path) -> None:
-    """After the death of the process every byte that was saved is known, in whatever order they came, and no other."""
-    with PartialFile(part, REMOTE) as file:
-        for start in (0, 50, 10):
-            file.write(start, b"x" * 10)
-        file.save()
-        file.write(90, b"x" * 10)
-    assert state_path(part).stat().st_mode & 0o777 == 0o600
-    assert kept_bytes(part, REMOTE) == 30
-    with PartialFile(part, REMOTE) as file:
-        assert file.spans() == [(0, 20), (50, 60)]
-        file.write(20, b"y" * 10)
-        file.save()
-    assert kept_bytes(part, REMOTE) == 40
-
-
 @pytest.mark.parametrize(
     "damage",
     [

@@ -6,12 +6,10 @@ import errno
 import hashlib
 import os
 import shutil
-import signal
 import subprocess
 import tarfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from copies_of_imagenet import write_hugging_face
@@ -22,12 +20,10 @@ from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.engines import ThreadEngine
 from imagenet_prep.engines.processes import ProcessEngine
 from imagenet_prep.errors import (
-    DataProblemsError,
     InputError,
     PrepError,
     SpaceError,
     UsageError,
-    WorkerError,
     WriteError,
 )
 from imagenet_prep.ilsvrc2012.facts import ARCHIVES, TRAIN, VALIDATION
@@ -203,15 +199,6 @@ def test_hostile_members_are_refused_and_write_nothing(case: str, layout: Layout
     assert not layout.images_dir(TRAIN).exists()
 
 
-def test_a_nul_in_a_name_is_refused(layout: Layout, tmp_path: Path) -> None:
-    """A name that pax extends beyond a NUL byte is no image's name."""
-    info = member(FIRST)
-    info.pax_headers = {"path": f"{FIRST}\0/../evil"}
-    write_train(layout, pack([(info, b"")], tarfile.PAX_FORMAT))
-    assert "foreign to this data set" in refused(layout).what
-    assert not layout.images_dir(TRAIN).exists()
-
-
 def test_damage_is_named_by_archive_and_byte(layout: Layout) -> None:
     """A wrong checksum in an inner tar, or an archive cut at a member boundary, is exit status 4 with the byte."""
     inner = bytearray(pack([(FIRST, b"x" * 512), (SECOND, b"y" * 512)]))
@@ -353,51 +340,6 @@ def test_a_folder_in_the_way_of_a_copy_in_order_stops_no_other(tmp_path: Path, m
     assert images(layout) == expected(made_tiny)
 
 
-def _kill_worker() -> None:
-    os.kill(os.getpid(), signal.SIGKILL)
-
-
-def _stumble() -> None:
-    raise KeyError("bug")
-
-
-@pytest.mark.parametrize(
-    ("trouble", "error", "said"),
-    [(_kill_worker, DataProblemsError, "a worker died 3 times"), (_stumble, WorkerError, "a bug in a worker")],
-)
-def test_a_worker_in_trouble_is_told_with_its_class(
-    trouble: Callable[[], None],
-    error: type[PrepError],
-    said: str,
-    tiny_data_dir: Path,
-    made_tiny: MadeSet,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """A class whose worker is killed again and again, or has a bug, is named with its split; the others are done."""
-    wnid = made_tiny.wnids[3]
-    list_class = untar_module._list_class
-
-    def list_or_not(task: untar_module.ClassTask) -> Catalog:
-        if (task.split, task.wnid) == (TRAIN, wnid):
-            trouble()
-        return list_class(task)
-
-    monkeypatch.setattr(untar_module, "_list_class", list_or_not)
-    layout = Layout(tiny_data_dir)
-    with pytest.raises(error, match=f"train {wnid}: {said}"):
-        untar(layout, ProcessEngine(2))
-    assert images(layout) == {
-        name: digest for name, digest in expected(made_tiny).items() if not name.startswith(f"{TRAIN}/{wnid}")
-    }
-
-
-def replace_by_a_twin(archive: Path) -> None:
-    """Another file of the same bytes and time in an archive's place."""
-    twin = archive.with_name("twin")
-    shutil.copy2(archive, twin)
-    twin.replace(archive)
-
-
 def grow(archive: Path) -> None:
     """More bytes behind an archive's end, its time set back."""
     stamp = archive.stat().st_mtime_ns
@@ -426,25 +368,6 @@ def copied(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
     monkeypatch.setattr(FileSlices, "copy", count)
     return lengths
-
-
-@pytest.mark.parametrize("change", [replace_by_a_twin, grow, overwrite])
-def test_an_archive_that_changed_since_it_was_listed_is_not_copied(
-    change: Callable[[Path], None], layout: Layout, copied: list[int], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Inode, size and time each tell that it is another one, before a single image of it is copied."""
-    archive = write_train(layout, pack([(FIRST, b"x" * 700), (SECOND, b"y" * 700)]))
-    list_all = untar_module._list
-
-    def change_then(*given: Any) -> Any:
-        listed = list_all(*given)
-        change(archive)
-        return listed
-
-    monkeypatch.setattr(untar_module, "_list", change_then)
-    assert refused(layout).what == f"{archive} changed while it was being read"
-    assert copied == []
-    assert not layout.images_dir(TRAIN).exists()
 
 
 @pytest.mark.parametrize(("moment", "change"), [("indexed", grow), ("copied", overwrite)])
