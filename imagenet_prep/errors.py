@@ -100,10 +100,6 @@ class WorkerError(PrepError):
     """A bug of this package that surfaced in a worker; ``detail`` holds the worker's traceback."""
 
 
-NOTHING_KEPT = "nothing was converted yet"
-"""The message of a Terminated or KeyboardInterrupt that stopped work before anything was kept."""
-
-
 class Terminated(BaseException):
     """SIGTERM arrived. Like KeyboardInterrupt, no ``except Exception`` may swallow it."""
 

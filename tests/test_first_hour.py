@@ -175,7 +175,7 @@ def test_after_ctrl_c_no_bar_is_drawn(tmp_path: Path) -> None:
     shown += rest
     assert status == 130
     after = shown[shown.index(b"interrupted;") :].decode()
-    assert after.splitlines()[0].startswith("interrupted; nothing was converted yet. To start again:")
+    assert after.splitlines()[0].startswith("interrupted; everything finished so far is kept. To resume:")
     assert "making" not in after
     assert len(after.splitlines()) == 2
 

@@ -18,7 +18,7 @@ import click
 
 from imagenet_prep import __version__
 from imagenet_prep.cli.terminal import Bars, ReaderGoneError, prepare_streams, say, tell
-from imagenet_prep.errors import NOTHING_KEPT, PrepError, Terminated, WorkerError
+from imagenet_prep.errors import PrepError, Terminated, WorkerError
 from imagenet_prep.escaping import rerun, traced
 
 INTERRUPTED, PIPE_CLOSED, TERMINATED = 130, 141, 143
@@ -107,10 +107,10 @@ def _status() -> int:
     except PrepError as error:
         show_error(error)
         return error.exit_code
-    except (KeyboardInterrupt, click.Abort) as stop:
-        return _stopped(INTERRUPTED, stop)
-    except Terminated as stop:
-        return _stopped(TERMINATED, stop)
+    except (KeyboardInterrupt, click.Abort):
+        return _stopped(INTERRUPTED)
+    except Terminated:
+        return _stopped(TERMINATED)
     except OSError as error:
         from imagenet_prep.storage.refusals import as_error
 
@@ -158,14 +158,12 @@ def _on_signal(number: int, frame: FrameType | None) -> None:
     raise KeyboardInterrupt if number == signal.SIGINT else Terminated
 
 
-def _stopped(status: int, stop: BaseException) -> int:
+def _stopped(status: int) -> int:
     Bars.abandon()
     word = "interrupted" if status == INTERRUPTED else "terminated"
     said = f"{word}; everything finished so far is kept. To resume:"
     if ANEW.intersection(sys.argv[1:2]):
         said = f"{word}; nothing was changed. To start again:"
-    if NOTHING_KEPT in (stop.args or getattr(stop.__cause__, "args", ())):  # click raises its own exception from ours
-        said = f"{word}; {NOTHING_KEPT}. To start again:"
     with contextlib.suppress(ReaderGoneError):  # Ctrl-C stops the whole pipeline
         say("", said, f"  {rerun()}", error=True)
     return status

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from imagenet_prep.demo.archives import make
-from imagenet_prep.errors import NOTHING_KEPT, Terminated, UsageError
+from imagenet_prep.errors import UsageError
 from imagenet_prep.fetch.access import Credentials
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.model import Engine, Progress, Silent
@@ -65,11 +65,8 @@ def run_demo(
     save_json(layout.demo_path, wanted)
     with tempfile.TemporaryDirectory(prefix="imagenet-prep-") as folder:
         progress.note(f"making a small ImageNet: {classes} classes of {per_class} images")
-        try:
-            count = max(2, classes * per_class // 4)
-            made = make(Path(folder), classes=classes, per_class=per_class, validation=count, progress=progress)
-        except (KeyboardInterrupt, Terminated) as stop:
-            raise type(stop)(NOTHING_KEPT) from stop
+        count = max(2, classes * per_class // 4)
+        made = make(Path(folder), classes=classes, per_class=per_class, validation=count, progress=progress)
         credentials = Credentials(USERNAME, secrets.token_urlsafe(12))
         with _serve(Path(folder), credentials) as base_url:
             source = DownloadOptions(base_url=base_url, credentials=credentials, digests=made.md5)
