@@ -38,6 +38,11 @@ RECIPES = {
     "nested without end": ("[" * 5000 + "]" * 5000, "nested too deep", ""),
     "no source": ("seed: 1\n", "no source", "folders"),
     "two sources": (FILES + "input_file_pattern: '*.npy'\n", "line 1: source: two sources", "one of them"),
+    "class folders of files": (
+        "source: {files: '*.npy', class_folder: inner}\n",
+        "source.class_folder: files has no class folders",
+        "folders or tar",
+    ),
     "two sources in one": ("source:\n  files: a\n  tar: b\n", "line 1: source: files and tar at once", "one of"),
     "shards twice": (
         FILES + "num_shards: 2\nshard_size: 1MB\n",

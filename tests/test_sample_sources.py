@@ -14,7 +14,7 @@ import pytest
 from made_folders import arrays, batch, framed, idx, parquet, picture, tarred, write, zipped
 
 from imagenet_prep.engines import make_engine
-from imagenet_prep.errors import InputError, PrepError
+from imagenet_prep.errors import InputError, PrepError, UsageError
 from imagenet_prep.recipes.loading import load
 from imagenet_prep.recipes.mapped_records import MappedRecorder
 from imagenet_prep.sources.array_files import open_arrays
@@ -221,6 +221,9 @@ def test_several_labels_and_their_words_are_lists(tmp_path: Path) -> None:
     assert catalog.columns["label.list"] == [[1, 2]]
     assert catalog.columns["text.list"] == [["a", "b"]]
     assert {"image/class/label", "image/class/text"} < made.features.keys()
+    for key in ("record: inception", "splits: {a: 0.5, b: 0.5}\nstratified: true"):
+        with pytest.raises(UsageError, match="files have several labels"):
+            load(save(tmp_path, f"source: {{tfrecord: a}}\n{key}\n"), None, ENGINE)
 
 
 def test_a_column_replaces_the_usual_feature_of_its_name(tmp_path: Path) -> None:
