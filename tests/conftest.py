@@ -26,7 +26,7 @@ SAME_EVERYWHERE = """
 access annotate_faults census class_tars copies demo_images demo_server diff earlier_sets export_arrays export_tfds
 fetch_keeps fetch_parts first_hour folded_reports fuzz guards guides huggingface imports init large_sets layouts looks
 many_classes odd_json part_sets raw_set recipe_pages recipe_places recorders refusals regroup remedies shard_writer show
-sites status syscalls terminal trust twice upright voc wording wrapping
+sites status terminal trust twice upright voc wording wrapping
 """
 """Tests of what no Python changes, by the names of their modules: a second Python is spared them."""
 

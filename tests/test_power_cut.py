@@ -24,7 +24,7 @@ from existing import existing
 from fault_server import fault_server
 from power_cut import Commands, Disk, Run, build, flat, record_run
 from scenarios import FOLDER, Recording, differing, record_scenario, results, run_after, scenarios
-from syscalls import Operation, require_strace
+from syscalls import Operation, record, require_strace
 
 from imagenet_prep.demo.archives import MadeSet, make
 from imagenet_prep.fetch.partial import PartialFile
@@ -87,6 +87,23 @@ def test_a_file_that_is_moved_is_not_lost_between_folders(tmp_path: Path) -> Non
     for synced in ("from", "to"):
         for files in left(tmp_path, f"rename from/a to/a\nfsync {synced}"):
             assert b"data" in files.values()
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "import mmap, os; f = open('a', 'w+b'); f.truncate(9); mmap.mmap(f.fileno(), 9)[:1] = b'x'",
+        "import os; os.symlink('a', 'b')",
+        "import os; os.mkdir('a'); os.chdir('a')",
+        "import os; os.rename('inside', '../outside')",
+    ],
+)
+def test_what_is_not_followed_is_refused(tmp_path: Path, script: str) -> None:
+    """Rather than give a wrong list, the recorder stops."""
+    require_strace()
+    (tmp_path / "inside").touch()
+    with pytest.raises(ValueError, match=r"is not followed|across the folder's edge"):
+        record(["-c", script], tmp_path, tmp_path.parent / f"{tmp_path.name}-trace")
 
 
 # the commands -------------------------------------------------------------------------------------------------
