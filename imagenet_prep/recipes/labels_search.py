@@ -6,7 +6,7 @@ import contextlib
 import heapq
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -228,28 +228,20 @@ def _parse(content: bytes, reading: _Form, known: frozenset[str]) -> LabelTable 
 
 def _by_stems(path: Path, where: str, content: bytes, reading: _Form, items: Sequence[str]) -> LabelsRefusal | None:
     """A table none of whose columns names files: perhaps one has the names without their endings."""
-    stems = {stem_of(name): name for name in items}
-    for texts in _columns(content, reading):
-        found = [text for text in texts if _stem(text) in stems]
-        if 2 * len(set(map(_stem, found))) >= len(items):
-            what, first = f"{path} names files without their endings", found[0]
-            hint = f"write {stems[_stem(first)]} for {first}, and so on"
-            return LabelsRefusal(where, InputError(what, "expected the names of files", hint), True)
-    return None
-
-
-def _stem(text: str) -> str:
-    return text.rpartition("/")[2]
-
-
-def _columns(content: bytes, reading: _Form) -> Iterator[list[str]]:
+    stems, columns = {stem_of(name): name for name in items}, list[Sequence[Any]]()
     with contextlib.suppress(LabelsFault):
         if reading.form in ("lines", "words"):
-            for form in ("lines", "words"):
-                yield [path for line in open_text(content) if (path := split_line(line, form)[0])]
+            forms: tuple[Form, ...] = ("lines", "words")
+            columns += [[split_line(line, form)[0] for line in open_text(content)] for form in forms]
         else:
-            for values in read_rows(content, reading.form, header=reading.header)[1].values():
-                yield [each for each in values if isinstance(each, str)]
+            columns += read_rows(content, reading.form, header=reading.header)[1].values()
+    for texts in columns:
+        found = [text for text in texts if isinstance(text, str) and text.rpartition("/")[2] in stems]
+        if 2 * len({text.rpartition("/")[2] for text in found}) >= len(items):
+            what, first = f"{path} names files without their endings", found[0]
+            hint = f"write {stems[first.rpartition('/')[2]]} for {first}, and so on"
+            return LabelsRefusal(where, InputError(what, "expected the names of files", hint), True)
+    return None
 
 
 # whether its lines are those of the images ---------------------------------------------------------------------

@@ -139,8 +139,7 @@ class Names(Sequence[str]):
         start, folder, most = 0, b"", 0  # of the current run
         for block in chunks(len(rows)):
             part = rows[block.start : block.stop]
-            is_run = isinstance(part, range) and part.step == 1
-            names = self.slices(part) if is_run else self.picked(part).slices(range(len(part)))
+            names = self.picked(part).slices(range(len(part)))  # a range shares their memory
             for place, name in enumerate(names, block.start):
                 is_same = folder and name.startswith(folder, behind)
                 if not is_same or (whole and name.find(b"/", behind + len(folder)) >= 0):
