@@ -263,3 +263,25 @@ def test_a_session_may_end_often(server: FaultServer, tmp_path: Path) -> None:
     fetch(session, server.url + "a.tar", part, Manner(connections=1, pace=PACE))
     assert part.read_bytes() == CONTENT
     assert len(_posts(server)) == 3
+
+
+class _WantsReferer(FaultHandler):
+    """Knows who asks, and gives the file to browsers alone."""
+
+    def answer(self) -> None:
+        """403 without a Referer."""
+        if self.is_welcome():
+            self.send_nothing(403)
+        else:
+            super().answer()
+
+
+def test_a_site_for_browsers_does_not_blame_the_credentials(tmp_path: Path) -> None:
+    """403 to the right credentials is no word about them: the status is told, and that a browser's cookies may help."""
+    (tmp_path / "served").mkdir()
+    with fault_server(tmp_path / "served", is_open=False) as server:
+        server.RequestHandlerClass = _WantsReferer
+        with pytest.raises(AccessError) as caught:
+            _enter(server)
+    _told(caught.value, "denied access to a.tar, signed in as 'ada'", "403", "--cookies")
+    assert "refused the credentials" not in str(caught.value)

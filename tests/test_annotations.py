@@ -557,6 +557,8 @@ def test_images_without_annotation_by_choice(tmp_path: Path, policy: str, count:
     assert any("1 image without an annotation: voc/JPEGImages/2007_000003.jpg" in note for note in notes)
     assert any("1 annotation without an image: voc/Annotations/x.xml" in note for note in notes)
     assert len(by_name(tmp_path)) == count
+    with pytest.raises(InputError, match="has no image/class/label"):
+        _ = imagenet_prep.open(tmp_path / "out", "train")[0].label
 
 
 @pytest.mark.parametrize(("form", "orientation"), [("TIFF", 6), ("WEBP", 8)])
@@ -837,3 +839,23 @@ def test_init_asks_where_folders_may_be_classes_too(tmp_path: Path) -> None:
     save(tmp_path / "yolo/labels/train/0.txt", "9 0.5 0.5 0.1 0.1\n")
     with pytest.raises(InputError, match=r"0\.txt, line 1: class 9"):
         init(tmp_path / "yolo", tmp_path / "r.yaml", ENGINE)
+
+
+OTHERS = {"webp": "WEBP", "gif": "GIF", "bmp": "BMP", "tif": "TIFF", "avif": "AVIF", "png": "PNG"}
+
+
+@pytest.mark.parametrize(
+    ("ending", "how"),
+    [*((ending, "") for ending in OTHERS), ("png", "keep: true\n"), ("webp", "resize: 32\nboxes: {csv: b.csv}\n")],
+)
+def test_boxes_and_masks_of_other_formats(tmp_path: Path, ending: str, how: str) -> None:
+    """In pixels of the image; its mask fits, too, whether the record holds the image as it is or as a JPEG."""
+    save(tmp_path / f"in/a.{ending}", photograph(80, 48, form=OTHERS[ending]))
+    save(tmp_path / "m/a.png", mask(80, 48))
+    save(tmp_path / "b.csv", f"file,class,xmin,ymin,xmax,ymax\na.{ending},dog,8,12,40,24\n")
+    boxes = "" if "boxes" in how else "boxes: {csv: b.csv}\n"
+    make(tmp_path, "source: {files: in/*}\nmask: {folder: m}\n" + boxes + how)
+    (one,) = by_name(tmp_path).values()
+    assert [one[edge] for edge in EDGES] == [pytest.approx([side]) for side in (0.1, 0.25, 0.5, 0.5)]
+    with Image.open(io.BytesIO(one["image/segmentation/class/encoded"][0])) as found:
+        assert found.size == (one["image/width"][0], one["image/height"][0])
