@@ -431,6 +431,9 @@ FAULTS: Mapping[str, tuple[Callable[[Path], str], str]] = {
         "annotations[0] (id 1): a box of 0, 0, 500, 3 leads out",
     ),
     "COCO: two pixels outside": (coco("annotations", 0, bbox=[-2, 0, 5, 3]), "a box of -2, 0, 3, 3 leads out of"),
+    "COCO: reversed": (coco("annotations", 0, bbox=[9, 9, -5, 3]), "xmin <= xmax"),
+    "COCO: no size": (coco("images", 1, width=0), "images[1] (id 10): a size of 0 x"),
+    "COCO: two names": (of_coco(lambda v: v["categories"].append({"id": 1, "name": "x"})), "'x', and 'person' before"),
     "COCO: NaN": (coco("annotations", 0, bbox=[float("nan"), 0, 5, 3]), "json: JSON is malformed"),
     "COCO: a box of three": (coco("annotations", 1, bbox=[1, 2, 3]), "json: annotations[1].bbox: Expected"),
     "COCO: no box": (of_coco(lambda v: v["annotations"][1].pop("bbox")), "annotations[1] (id 2): no bbox"),
@@ -446,10 +449,20 @@ FAULTS: Mapping[str, tuple[Callable[[Path], str], str]] = {
         of_coco(lambda v: (v["categories"][0].update(keypoints=["a"]), v["annotations"][0].update(keypoints=[1, 2]))),
         "2 numbers of keypoints; expected three for each of 1",
     ),
+    "COCO: a visibility beyond 64 bits": (
+        of_coco(
+            lambda v: (
+                v["categories"][0].update(keypoints=["a"]),
+                [each.update(keypoints=[1, 2, 1e30], category_id=1) for each in v["annotations"]],
+            )
+        ),
+        "annotations[0] (id 1): a visibility of 1e+30; expected 0, 1 or 2",
+    ),
     "COCO: a category beyond 64 bits": (coco("categories", 0, id=2**70), "categories[0].id: Expected int <= 92233"),
     "VOC: another size": (of_voc("<width>", "<width>1"), "2007_000000.jpg: its boxes are annotated in 1"),
     "VOC: a size of 0": (of_voc("<width>", "<width>0</width><width>"), "xml: a size of 0 x"),
     "VOC: outside": (of_voc("<xmax>", "<xmax>1"), "xml: object 1: a box of"),
+    "VOC: no name": (of_voc("<name>", "<nom/><name></name><name>"), "object 1: no <name>"),
     "VOC: no number": (of_voc("<ymin>", "<ymin>x"), "object 1: <ymin>: 'x"),
     "VOC: not finite": (of_voc("<ymin>", "<ymin>nan</ymin><ymin>"), "<ymin>: 'nan'; expected a finite number"),
     "VOC: an entity": (
@@ -478,10 +491,17 @@ FAULTS: Mapping[str, tuple[Callable[[Path], str], str]] = {
         "no `names`",
     ),
     "YOLO: no YAML": (yolo(names="a: b\nnames: ["), "yolo/data.yaml, line 2: not valid YAML"),
+    "YOLO: names nested too deep": (
+        yolo(names="names: " + "[" * 9_000),
+        "line 1: values are nested too deep",
+    ),
     "YOLO: a name twice": (yolo(names="names: [a, b, a]"), "names of boxes: a is there twice"),
     "YOLO: labels without an image": (yolo(labels=""), "1 annotation without an image: yolo/labels/train/x.txt"),
     "CSV: not finite": (of_csv("a.jpg,80,40,dog,8,inf,9,20"), "boxes.csv, line 3: 'inf'"),
     "CSV: two sizes": (of_csv("a.jpg,90,40,dog,8,4,40,20"), "line 3: a size of 90 x 40; expected 80 x 40, as before"),
+    "CSV: a short row": (of_csv("a.jpg,80"), "line 3: 2 columns; expected 8"),
+    "CSV: an open quote": (of_csv('a.jpg,80,40,"dog,8,4,40,20'), "boxes.csv, line 3: unexpected end of data"),
+    "CSV: no class": (of_csv("a.jpg,80,40,,8,4,40,20"), "line 3: an empty cell"),
     "CSV: not UTF-8": (of_csv("a.jpg,80,40,\udcff,8,4,40,20"), "boxes.csv, line 3: it is not UTF-8"),
     "CSV: no such image": (of_csv("b.jpg,80,40,dog,8,4,40,20"), "1 annotation without an image: b.jpg"),
     "CSV: no column": (
@@ -504,6 +524,8 @@ FAULTS: Mapping[str, tuple[Callable[[Path], str], str]] = {
         of_files(MASKS, **{"m/a.png": mask(80, 48), "m/b.png": mask(80, 48)}),
         "m: 1 annotation without an image: m/b.png",
     ),
+    "a mask that is a JPEG": (of_files(MASKS, **{"m/a.png": photograph(80, 48)}), "its mask m/a.png: not a PNG"),
+    "names of COCO": (of_files("boxes: {coco: a.json, names: [a]}\n"), "boxes.names: the boxes are of coco"),
     "two kinds": (of_files("boxes: {voc: xml, yolo: txt}\n"), "boxes: voc and yolo at once"),
     "Inception's records": (
         of_files("boxes: {voc: xml}\nrecord: inception\n"),

@@ -205,9 +205,10 @@ def _place(server: FaultServer, wnid: str) -> int:
         return next(member.offset_data for member in tar if member.name == f"{wnid}.tar")
 
 
-def test_a_server_without_ranges_is_refused(server: FaultServer, layout: Layout) -> None:
+@pytest.mark.parametrize("faults", [Faults(ignore_range=True), Faults(ignore_range=True, when=lambda at: at > 0)])
+def test_a_server_without_ranges_is_refused(server: FaultServer, layout: Layout, faults: Faults) -> None:
     """Who sends whole files only can't send classes: that is said, and what to do, and nothing is fetched."""
-    server.faults = Faults(ignore_range=True, when=lambda at: at > 0)
+    server.faults = faults
     with pytest.raises(NetworkError, match="doesn't serve parts of") as caught:
         _download(server, layout)
     assert "leave out --classes" in caught.value.hint
@@ -354,3 +355,10 @@ def test_the_whole_archive_has_every_class(server: FaultServer, layout: Layout, 
     summary = _download(server, layout)
     assert (server.seen, summary.fetched, summary.present) == ([], (), (TRAIN,))
     assert "train" not in missing_archives(layout, part=PART)
+
+
+def test_a_header_is_tried_again(server: FaultServer, layout: Layout, tars: dict[str, bytes]) -> None:
+    """A server that fails now and then is asked again, header by header."""
+    server.faults = Faults(cut=100, times=2, when=lambda at: at > 0)
+    _download(server, layout)
+    _assert_whole(layout, tars)

@@ -170,7 +170,7 @@ def test_a_second_run_changes_no_file(tiny_data_dir: Path) -> None:
     assert stamps(tiny_data_dir) == before
 
 
-@pytest.mark.parametrize("harm", ["delete", "cut", "torn-journal", "empty-index"])
+@pytest.mark.parametrize("harm", ["delete", "cut", "torn-journal", "no-index", "empty-index"])
 def test_only_what_is_missing_is_made_again(tiny_data_dir: Path, harm: str) -> None:
     """A deleted or cut shard, or one whose journal line or index a crash lost, is made again, alone, same bytes."""
     layout = Layout(tiny_data_dir)
@@ -181,6 +181,8 @@ def test_only_what_is_missing_is_made_again(tiny_data_dir: Path, harm: str) -> N
         victim.unlink()
     elif harm == "cut":
         os.truncate(victim, victim.stat().st_size - 1)
+    elif harm == "no-index":
+        layout.index_path(victim.name).unlink()
     elif harm == "empty-index":
         os.truncate(layout.index_path(victim.name), 0)
     else:

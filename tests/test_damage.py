@@ -236,6 +236,7 @@ def prefix_name(features: dict[str, Feature]) -> None:
         (without(*BOXES), "Inception without boxes", ()),
         (without(*BOXES, "image/class/text"), "TPU", ()),
         (put("image/ID", Int64List((5,))), "Inception", ("image/ID is extra",)),
+        (without("image/colorspace"), "Inception", ("image/colorspace is missing",)),
         (put("image/format", BytesList((b"jpg",))), "Inception", ("image/format is 'jpg', not 'JPEG'",)),
         (put("image/class/text", BytesList((b"?",))), "Inception", ("image/class/text holds other words",)),
         (prefix_name, "Inception", ("image/filename is not the plain file name",)),
@@ -427,7 +428,7 @@ def test_many_shards_are_missing(validation: Path, tmp_path: Path) -> None:
     problems, verdict = of_validation(folder)
     missing = [problem for problem in problems if problem.kind is K.MISSING_SHARD]
     assert len(missing) == 21
-    assert missing[0].detail.startswith("it is missing: 39")
+
     assert missing[-1].detail == "and 80 more of this kind in 80 shards"
     assert len([name for name in verdict.faulty if name.startswith("validation")]) == 100
 

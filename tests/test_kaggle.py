@@ -164,9 +164,12 @@ def test_another_image_of_the_same_length_is_noticed(
     assert "other bytes" in caught.value.detail
 
 
-def test_damaged_shards_are_made_again(copies: dict[str, Path], official: dict[str, str], tmp_path: Path) -> None:
+@pytest.mark.parametrize("form", ["zip, deflated", "Kaggle's tree"])
+def test_damaged_shards_are_made_again(
+    form: str, copies: dict[str, Path], official: dict[str, str], tmp_path: Path
+) -> None:
     """repair takes its images from the same copy."""
-    layout = Layout(tmp_path, raw=copies["zip, deflated"])
+    layout = Layout(tmp_path, raw=copies[form])
     annotate(layout, ENGINE, validation=True)
     convert(layout, ENGINE, PART)
     for name in ("train-00000-of-00006", "validation-00002-of-00003"):

@@ -234,7 +234,7 @@ def test_one_rank_lists_for_all(layout: Layout, monkeypatch: pytest.MonkeyPatch)
     assert contents(layout.data_dir) == before
 
 
-@pytest.mark.parametrize("what", ["labels", "gone", "the archive"])
+@pytest.mark.parametrize("what", ["labels", "catalog", "gone", "the archive"])
 def test_rows_that_have_changed_are_listed_again(layout: Layout, tmp_path: Path, what: str) -> None:
     """A plan with a flipped bit in its rows, or of archives with other times, is not read: the shards are the same."""
     convert(layout, ENGINE, PART)

@@ -220,6 +220,14 @@ def test_ten_of_64_damaged_shards(layout: Layout, harms: Sequence[Harm]) -> None
     assert contents(layout) == before
 
 
+def test_the_index_of_another_shard(layout: Layout) -> None:
+    """It is made again with its shard, alone."""
+    before = contents(layout)
+    stale_index(layout, VALIDATION, random.Random(1))
+    assert mend(layout).repair.made == (VALIDATION,)
+    assert contents(layout) == before
+
+
 def test_more_missing_shards_than_are_listed(layout: Layout, capsys: pytest.CaptureFixture[str]) -> None:
     """Problems are grouped for people, not for repair: even all 64 missing shards are made again."""
     before = contents(layout)

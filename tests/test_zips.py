@@ -140,6 +140,8 @@ def test_sizes_behind_the_data_are_those_of_the_directory() -> None:
         ({"mark": b"PK\1\3"}, "no entry"),
         ({"size": 0xFFFFFFFF, "packed": 0xFFFFFFFF}, "no zip64 field"),
         ({"size": 0xFFFFFFFF, "packed": 0xFFFFFFFF, "extra": struct.pack("<HHQ", 1, 8, 7)}, "too short"),
+        ({"offset": 0xFFFFFFFF, "extra": struct.pack("<HHQ", 1, 8, 1 << 63)}, "beyond the end"),
+        ({"offset": 0xFFFFFFFF, "extra": struct.pack("<HH", 9, 60000)}, "no zip64 field"),
         ({"disk": 0xFFFF, "extra": struct.pack("<HHI", 1, 4, 1)}, "split zip"),
     ],
 )
@@ -248,6 +250,7 @@ def test_bytes_before_or_after_are_refused() -> None:
     [
         ({"disk": 1}, "split"),
         ({"count": 3, "here": 3}, "central directory"),
+        ({"count": 1, "here": 1}, "are not an entry"),
         ({"count": 60_000, "here": 60_000}, "can't be in a central directory"),
         ({"length": 10}, "precede"),
         ({"start": 1 << 30}, "would reach into its end"),
