@@ -307,6 +307,15 @@ def test_a_folder_that_is_not_there_is_wrong_usage(command: str, tmp_path: Path)
     assert not list(tmp_path.iterdir())
 
 
+def test_nothing_to_unpack_or_to_set_out(tmp_path: Path) -> None:
+    """untar without archives is exit 4; init of what is not there is exit 2."""
+    (tmp_path / "raw-data").mkdir()
+    result = prep("untar", tmp_path)
+    assert (result.returncode, error_lines(result)[0]) == (4, f"error: no archives in {tmp_path / 'raw-data'}")
+    result = prep("init", tmp_path / "nope")
+    assert (result.returncode, error_lines(result)[0]) == (2, f"error: {tmp_path / 'nope'} does not exist")
+
+
 # commands to copy ------------------------------------------------------------------------------------------------
 
 

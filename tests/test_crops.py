@@ -204,6 +204,8 @@ def test_a_part_outside_of_the_image_is_refused() -> None:
     "wrong",
     [
         {"size": 0},
+        {"size": 2.5},
+        {"scale": 0.5},
         {"scale": (0, 1)},
         {"ratio": (2, 1)},
         {"flip": 2},

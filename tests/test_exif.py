@@ -51,6 +51,19 @@ def test_what_pillow_writes_is_read() -> None:
     assert read_orientation(photographs.tiny(1, Kind.ROTATED)) == 6
 
 
+def test_exif_behind_other_segments() -> None:
+    """Segments before it are passed over, another APP1 among them; EXIF behind the frame header is not looked for."""
+    data = jpeg(tiff(3, ">"))
+    assert read_orientation(data[:2] + b"\xff\xff" + data[2:]) == 3
+    xmp = b"\xff\xe1" + struct.pack(">H", 2 + 20) + b"http://ns.adobe.com/"
+    assert read_orientation(data[:2] + xmp + data[2:]) == 3
+    start = data.index(b"Exif") - 4
+    (length,) = struct.unpack_from(">H", data, start + 2)
+    segment = data[start : start + 2 + length]
+    frame = data.index(b"\xff\xc0")
+    assert read_orientation(data[:start] + data[start + 2 + length : frame] + data[frame:-2] + segment) == 1
+
+
 @pytest.mark.parametrize(
     "data",
     [

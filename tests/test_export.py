@@ -225,6 +225,14 @@ def test_split_and_class_are_in_a_path_once(tmp_path: Path, name: str, path: str
     assert list(files_below(tmp_path / "out")) == [path]
 
 
+def test_images_of_one_name_are_refused_in_folders(tmp_path: Path) -> None:
+    """Within a shard and between two: neither image takes the place of the other."""
+    layout = one_record(tmp_path / "data", "a.JPEG", "b.JPEG", "a.JPEG")
+    with pytest.raises(InputError, match=r"two records would be the file train/n01440764/a\.JPEG"):
+        export(layout, "folders", tmp_path / "out", ENGINE)
+    assert files_below(tmp_path / "out") == {}
+
+
 def test_images_of_one_name_in_two_shards_are_refused_in_folders(tmp_path: Path) -> None:
     """The shard that comes first stays, the other one is named; so it is when the command is run again."""
     layout = one_record(tmp_path / "data", "a.JPEG")

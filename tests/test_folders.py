@@ -25,11 +25,6 @@ ENGINE = make_engine("threads", 1)
 Example = dict[str, list[bytes | int]]
 
 
-def test_there_are_many() -> None:
-    """At least 120 folders."""
-    assert len(FOLDERS) >= 120
-
-
 @pytest.mark.parametrize("name", FOLDERS)
 def test_a_folder_is_right_or_refused(tmp_path: Path, name: str) -> None:
     """Right classes, counts and labels by a reader of its own; or a refusal with the line, or with the choice."""

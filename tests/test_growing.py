@@ -167,6 +167,7 @@ def test_ranks_grow_a_set_together(folder: Path) -> None:
     ("change", "words"),
     [
         ("gone", "1 file is (a/0000.jpg) not in split train any more"),
+        ("longer", "1 file is (a/0000.jpg) of another length now"),
         ("same length", "only file times differ, of "),
         ("new first class", "of another label now: a was class 1 of the list"),
         ("without grow", "other inputs or with other settings"),
@@ -179,8 +180,8 @@ def test_changes_of_earlier_files_are_refused(folder: Path, change: str, words: 
     path = folder / "data/a/0000.jpg"
     if change == "gone":
         path.unlink()
-    elif change == "same length":
-        path.write_bytes(path.read_bytes())
+    elif change in ("longer", "same length"):
+        path.write_bytes(path.read_bytes() + b"\0" * (change == "longer"))
     elif change == "new first class":
         add(folder, 63, 64, "Z")
     else:

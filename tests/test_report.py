@@ -513,6 +513,15 @@ def test_a_damaged_shard_is_said_to_be_left_out(layout: Layout, made: MadeSet) -
     assert page.images()
 
 
+def test_an_unreadable_shard_is_said_to_be_left_out(layout: Layout) -> None:
+    """A shard that the system can't read is named, and the others are counted."""
+    name = "train-00000-of-00004"
+    layout.shard_path(name).unlink()
+    layout.shard_path(name).mkdir()
+    write_report(layout, ENGINE, VERDICT)
+    assert f"Not counted below: {name} could not be read to its end" in Page(page_of(layout)).text
+
+
 class _DeadlyCensus(TakeCensus):
     """Kills its worker over one shard, as a read error on a mapped file does."""
 

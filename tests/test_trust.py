@@ -191,6 +191,19 @@ def test_an_index_is_believed_only_as_it_was_written(layout: Layout, suffix: str
     assert contents(layout) == before
 
 
+def test_an_index_that_cannot_be_read_is_made_again(layout: Layout) -> None:
+    """A folder in its place is told; once it is gone, the shard is made again."""
+    before = contents(layout)
+    path = layout.index_path(VICTIM)
+    path.unlink()
+    path.mkdir()
+    with pytest.raises(PrepError):
+        convert(layout, ENGINE, PART)
+    path.rmdir()
+    assert made(layout) == 1
+    assert contents(layout) == before
+
+
 # the sync ------------------------------------------------------------------------------------------------------
 
 

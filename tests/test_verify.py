@@ -330,7 +330,7 @@ def test_stale_index(layout: Layout) -> None:
 
 
 @pytest.mark.parametrize("which", [0, 1])
-@pytest.mark.parametrize("content", [b"", b"1 2 3\n", b"-" * (1 << 20)])
+@pytest.mark.parametrize("content", [b"", b"\xff\x00 garbage", b"1 2 3\n", b"-" * (1 << 20)])
 def test_garbage_index(layout: Layout, content: bytes, which: int) -> None:
     """An index that is none is found, whatever it holds."""
     layout.index_paths(SHARD)[which].write_bytes(content)
@@ -474,6 +474,7 @@ FOUR = {f"{BOX}{edge}": FloatList((0.5,)) for edge in ("xmin", "ymin", "xmax", "
             "an image of n01440764: expected 1, got",
         ),
         (put("image/class/label", Int64List((0,))), K.WRONG_LABEL, "got 0"),
+        (put("image/class/synset", BytesList((b"n1",))), K.WRONG_LABEL, "image/class/synset: expected"),
         (put("image/class/text", BytesList((b"a cat",))), K.WRONG_LABEL, "image/class/text: expected"),
         (put("image/height", Int64List((17,))), K.SIZE_MISMATCH, "image/height of a JPEG: expected 16, got 17"),
         (put("image/encoded", BytesList((b"\x89PNG\r\n\x1a\n",))), K.BAD_IMAGE, "not a JPEG"),
@@ -682,3 +683,11 @@ def test_many_missing_shards_are_one_line(
     page = pipeline.report(layout, ENGINE, samples=0).path.read_text()
     assert str(raw) not in page  # the place of raw data is private
     assert f"<td>{', '.join(gone[:3])}, ...</td>" in page
+
+
+def test_the_rest_of_many_missing_shards_is_not_told_twice(tmp_path: Path) -> None:
+    """Of a thousand only some are spelled out in the verdict; a person is told their number, once."""
+    (tmp_path / "train-00000-of-01024").touch()
+    first, *others = verify(Layout(tmp_path), ENGINE, depth="quick").shown_problems
+    assert (first.subject, first.count) == ("1,023 shards", 1023)
+    assert [problem.kind for problem in others] == [K.WRONG_SIZE]

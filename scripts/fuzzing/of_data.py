@@ -213,7 +213,6 @@ def file_pattern(data: bytes) -> None:
     """A pattern, and in its second line a path to match."""
     pattern, _, path = data.decode("utf-8", "surrogateescape").partition("\n")
     patterns.split_pattern(pattern)
-    patterns.depth_of(pattern)
     with suppress(ValueError):
         patterns.compile_pattern(pattern).fullmatch(path)
 
@@ -260,9 +259,7 @@ def recipe(data: bytes) -> None:
         file = read_recipe(path)
         rules.check_rules(file)
         if isinstance(file.recipe.record, dict):
-            columns.check_wishes(
-                file, columns.wishes(file), file.recipe.content or "image", columns.OF_CLASS, ("extra",)
-            )
+            columns.wishes(file)
 
 
 @target()
