@@ -234,16 +234,6 @@ class Portable(Generic[T]):
         return task
 
 
-class Stepwise(Portable[T], Generic[T, R]):
-    """A function that reports its progress while it works on a task."""
-
-    __slots__ = ()
-
-    def telling(self, tell: Callable[[T, int], None]) -> Callable[[T], R]:
-        """This function, wrapped to call ``tell`` with the task and its progress a few times per second."""
-        raise NotImplementedError
-
-
 class Engine(Protocol):
     """An engine runs tasks. Every task yields exactly one outcome, in any order; tasks are consumed lazily."""
 
@@ -252,12 +242,6 @@ class Engine(Protocol):
         """The number of tasks that run at once."""
         ...
 
-    def map(
-        self, function: Callable[[T], R], tasks: Iterable[T], moved: Callable[[T, int], None] | None = None
-    ) -> Outcomes[T, R]:
-        """Run ``function`` on every task; closing the generator stops the workers.
-
-        If ``function`` is Stepwise, ``moved`` is called with a task and its progress, in the thread that consumes
-        outcomes. Progress falls if a task is repeated. An engine of several machines never calls ``moved``.
-        """
+    def map(self, function: Callable[[T], R], tasks: Iterable[T]) -> Outcomes[T, R]:
+        """Run ``function`` on every task; closing the generator stops the workers."""
         ...

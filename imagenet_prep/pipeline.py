@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,15 +13,15 @@ from imagenet_prep.escaping import command
 from imagenet_prep.fetch.providers import HuggingFaceSite, KaggleSite, Site
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.boxes import BOX_ARCHIVES, find_annotations, find_boxes_csv
-from imagenet_prep.ilsvrc2012.estimates import Coming, needs_behind
-from imagenet_prep.ilsvrc2012.part import WHOLE, Part
 from imagenet_prep.ilsvrc2012.raw_data import (
+    Coming,
     find_source,
     has_images,
+    needs_behind,
     own_images,
     refuse_astray,
 )
-from imagenet_prep.ilsvrc2012.settings import ConvertOptions, check_options
+from imagenet_prep.ilsvrc2012.settings import WHOLE, ConvertOptions, Part, check_options
 from imagenet_prep.model import Engine, Progress, Silent
 from imagenet_prep.recipes.recipe_set import refuse_made
 from imagenet_prep.registry import known_set
@@ -59,7 +58,7 @@ def missing_archives(layout: Layout, *, validation_boxes: bool = False, part: Pa
 
     Raises:
         UsageError: the folder holds a set made from a recipe, not ILSVRC2012.
-        InputError: a missing archive is in DATA_DIR itself, or has another name.
+        InputError: a missing archive is in DATA_DIR itself.
     """
     refuse_made(layout)
     missing = [split for split in facts.SPLITS if not has_images(layout, split, part)]
@@ -262,14 +261,11 @@ class _Wanted:
         behind = needs_behind(layout, coming, self.options, extract=self.extract)
         return [*(each.need(layout) for each in incoming), *behind]
 
-    def consuming_needs(self, layout: Layout, incoming: Sequence[Incoming]) -> list[Need] | None:
-        """The needs if the shards took the space of the raw data; None if they can't, or already do."""
+    def may_consume(self, layout: Layout) -> bool:
+        """Whether the shards could take the space of the raw data, as far as known before it is fetched."""
         has_fitting_site = self.site is None or isinstance(self.site, HuggingFaceSite)
         is_plain = layout.raw is None and layout.output is None and self.options.part.is_whole and not self.extract
-        if self.options.consume or not (has_fitting_site and is_plain and set(facts.SPLITS) <= set(self.keys)):
-            return None
-        consuming = self.options.replace(consume=True)
-        return dataclasses.replace(self, options=consuming).needs(layout, incoming)
+        return not self.options.consume and has_fitting_site and is_plain and set(facts.SPLITS) <= set(self.keys)
 
 
 def _fetch(layout: Layout, wanted: _Wanted, progress: Progress) -> DownloadSummary | None:
@@ -277,7 +273,7 @@ def _fetch(layout: Layout, wanted: _Wanted, progress: Progress) -> DownloadSumma
 
     def before(incoming: Sequence[Incoming]) -> None:
         needs = wanted.needs(layout, incoming)
-        refuse_lack(needs, wanted.consuming_needs(layout, incoming))
+        refuse_lack(needs, may_consume=wanted.may_consume(layout))
         if wanted.site is None and incoming:
             names, to_come = listed(each.name for each in incoming), sum(each.to_come for each in incoming)
             progress.note(f"image-net.org: {names}: {size_text(to_come)} to download")

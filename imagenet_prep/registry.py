@@ -12,8 +12,7 @@ from imagenet_prep.checks.dataset import Dataset
 from imagenet_prep.datasets.declarations import Shards, recipe_keys
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.imagenet import ImageNet
-from imagenet_prep.ilsvrc2012.part import LISTS
-from imagenet_prep.ilsvrc2012.settings import SHARD_COUNTS, ConvertOptions
+from imagenet_prep.ilsvrc2012.settings import LISTS, SHARD_COUNTS, ConvertOptions
 from imagenet_prep.recipes.recipe_set import RecipeSet, refuse_made
 from imagenet_prep.state.manifest import Manifest
 from imagenet_prep.storage.layout import Layout

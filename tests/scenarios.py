@@ -16,7 +16,7 @@ from power_cut import Commands, Run, flat, read
 from syscalls import record
 
 from imagenet_prep.demo.archives import MadeSet
-from imagenet_prep.fetch.target import Target
+from imagenet_prep.fetch.transfer import Target
 from imagenet_prep.model import Silent
 from imagenet_prep.storage.layout import Layout
 
@@ -126,13 +126,12 @@ def _finished(convert: tuple[str, ...]) -> Callable[[Path, MadeSet, Commands], N
 
 
 def _made_by_ranks(convert: tuple[str, ...]) -> Callable[[Path, MadeSet, Commands], None]:
-    """All shards made by two ranks, of which the last was killed before it wrote the manifest."""
+    """All shards made by two ranks."""
 
     def prepare(folder: Path, made: MadeSet, commands: Commands) -> None:
         _archives(folder, made, commands)
         for rank in ("0/2", "1/2"):
             _must(commands, (*convert, "--rank", rank), folder)
-        (folder / "imagenet-prep/manifest.json").unlink()
 
     return prepare
 

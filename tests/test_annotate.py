@@ -12,10 +12,9 @@ from imagenet_prep.demo.archives import MadeSet, Quirk, boxes_csv
 from imagenet_prep.engines import ThreadEngine
 from imagenet_prep.engines.processes import ProcessEngine
 from imagenet_prep.errors import InputError, PrepError, UsageError
-from imagenet_prep.ilsvrc2012.boxes import BoxFolder, find_annotations, parse_boxes
+from imagenet_prep.ilsvrc2012.boxes import LARGEST, BoxFolder, find_annotations, parse_boxes
 from imagenet_prep.ilsvrc2012.facts import ARCHIVES
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions
-from imagenet_prep.ilsvrc2012.voc import LARGEST
 from imagenet_prep.model import Silent
 from imagenet_prep.sources import tar_members
 from imagenet_prep.stages import annotate as stage

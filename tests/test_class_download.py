@@ -24,8 +24,7 @@ from imagenet_prep.errors import InputError, NetworkError, SpaceError
 from imagenet_prep.fetch.patience import Pace
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.facts import ARCHIVES
-from imagenet_prep.ilsvrc2012.part import Part, find_part
-from imagenet_prep.ilsvrc2012.settings import ConvertOptions
+from imagenet_prep.ilsvrc2012.settings import ConvertOptions, Part, find_part
 from imagenet_prep.model import Silent
 from imagenet_prep.pipeline import missing_archives, run
 from imagenet_prep.stages.download import DownloadOptions, DownloadSummary, Incoming, download, foresee

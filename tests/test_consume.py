@@ -24,7 +24,7 @@ from imagenet_prep.datasets.plan import load_plan
 from imagenet_prep.demo.archives import MadeSet, make
 from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import InputError, PrepError, SpaceError, UsageError, WriteError
-from imagenet_prep.fetch.target import Target
+from imagenet_prep.fetch.transfer import Target
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.model import Silent
 from imagenet_prep.pipeline import missing_archives, verify_and_repair

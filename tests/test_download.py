@@ -114,7 +114,7 @@ def test_space_is_asked_for_what_is_missing(server, layout):
     """What is there of an archive, durable, takes no more space; an archive named twice is one."""
     archive, half = ARCHIVES["boxes"], len(CONTENTS["boxes"]) // 2
     session = open_session(server.url, ADA, None, probe=archive.filename, pace=PACE)
-    with PartialFile(layout.part_path(archive), inspect(session, server.url + archive.filename, PACE)) as part:
+    with PartialFile(layout.part_path(archive.filename), inspect(session, server.url + archive.filename, PACE)) as part:
         part.write(0, CONTENTS["boxes"][:half])
         part.save()
     asked = []
@@ -274,7 +274,7 @@ def test_a_crash_while_state_is_saved_leaves_nothing(server, layout):
     """What a killed run has begun to write of its state is gone after the next one, though nothing is to be fetched."""
     run(server, layout)
     before = {path for path in existing(layout.own_raw_dir, "**/*") if path.is_file()}
-    states = [layout.checked_path, *(state_path(layout.part_path(ARCHIVES[key])) for key in CONTENTS)]
+    states = [layout.checked_path, *(state_path(layout.part_path(ARCHIVES[key].filename)) for key in CONTENTS)]
     for state in states:
         state.with_name(f".{state.name}.1-ab-{zlib.crc32(os.uname().nodename.encode()):08x}.partial").touch()
     run(server, layout)
@@ -332,7 +332,7 @@ def test_status_names_the_server_that_the_download_came_from(server, layout):
     layout.checked_path.unlink()
     assert "--base-url" not in status(layout).following
     remote = Remote(server.url + ARCHIVES["train"].filename, 9, None, None)
-    with PartialFile(layout.part_path(ARCHIVES["train"]), remote, has_digest=True) as part:
+    with PartialFile(layout.part_path(ARCHIVES["train"].filename), remote, has_digest=True) as part:
         part.write(0, b"123")
         part.save()
     assert status(layout).following.endswith(f"--base-url {server.url}")

@@ -11,7 +11,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -20,11 +19,10 @@ from bounded import bounded
 from existing import existing
 
 from imagenet_prep import errors
-from imagenet_prep.engines import ThreadEngine, available_cpus, make_engine, processes
-from imagenet_prep.engines.faults import TRIES
+from imagenet_prep.engines import TRIES, ThreadEngine, available_cpus, make_engine
 from imagenet_prep.engines.processes import ProcessEngine
 from imagenet_prep.errors import DataProblemsError, InputError, PrepError, UsageError, WorkerError
-from imagenet_prep.model import Done, Engine, Failed, Stepwise
+from imagenet_prep.model import Done, Engine, Failed
 
 both = pytest.mark.parametrize("make", [ProcessEngine, ThreadEngine])
 Make = Callable[[int], Engine]
@@ -355,48 +353,6 @@ def test_closing_the_iterator_stops_the_workers(tmp_path: Path) -> None:
     outcomes.close()  # type: ignore[attr-defined]
     assert time.monotonic() - begin < 2
     assert not any(map(_alive, pids))
-
-
-@dataclass(frozen=True)
-class _Counting(Stepwise[int, int]):
-    """Counts to its task; a worker that has come to 2 dies the first time, if there is a ``folder`` to say so in."""
-
-    folder: Path | None = None
-    tell: Callable[[int, int], None] | None = None
-
-    def telling(self, tell: Callable[[int, int], None]) -> _Counting:
-        return replace(self, tell=tell)
-
-    def __call__(self, task: int) -> int:
-        assert self.tell is not None
-        for done in range(1, task + 1):
-            self.tell(task, done)
-            if self.folder and done == 2 and not (self.folder / str(task)).exists():
-                (self.folder / str(task)).touch()
-                os.kill(os.getpid(), signal.SIGKILL)
-        return -task
-
-
-def _steps(engine: Engine, function: _Counting, tasks: list[int]) -> dict[int, list[int]]:
-    """What each task told, and at its end its result."""
-    heard: dict[int, list[int]] = {task: [] for task in tasks}
-    for outcome in engine.map(function, tasks, lambda task, done: heard[task].append(done)):
-        assert isinstance(outcome, Done), outcome
-        heard[outcome.task].append(outcome.value)
-    return heard
-
-
-@pytest.mark.parametrize(("make", "is_forked"), [(ProcessEngine, True), (ProcessEngine, False), (ThreadEngine, True)])
-def test_a_task_tells_how_far_it_is(make: Make, is_forked: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each step is heard with its task, in order, before the outcome; also of a worker that is started anew."""
-    monkeypatch.setattr(processes, "are_used", lambda: not is_forked)
-    assert _steps(make(2), _Counting(), [3, 1, 4]) == {3: [1, 2, 3, -3], 1: [1, -1], 4: [1, 2, 3, 4, -4]}
-    assert [each.value for each in make(1).map(_Counting(), [2]) if isinstance(each, Done)] == [-2]  # nobody listens
-
-
-def test_a_task_that_is_done_again_tells_it_again(tmp_path: Path) -> None:
-    """After the death of a worker the steps begin at the first one, with the same task."""
-    assert _steps(ProcessEngine(2), _Counting(tmp_path), [3, 1]) == {3: [1, 2, 1, 2, 3, -3], 1: [1, -1]}
 
 
 def test_no_descriptor_is_left_open() -> None:

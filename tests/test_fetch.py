@@ -17,8 +17,7 @@ from fault_server import CANARY, COOKIE, PASSWORD, USERNAME, Faults, fault_serve
 
 from imagenet_prep.errors import AccessError, NetworkError, UsageError
 from imagenet_prep.fetch import SIGN_UP_URL
-from imagenet_prep.fetch.access import Credentials, find_credentials, open_session
-from imagenet_prep.fetch.login import find_login_form
+from imagenet_prep.fetch.access import Credentials, find_credentials, find_login_form, open_session
 from imagenet_prep.fetch.partial import PartialFile, kept_bytes, state_path
 from imagenet_prep.fetch.patience import Pace
 from imagenet_prep.fetch.reply import inspect

@@ -13,7 +13,7 @@ import requests
 from fault_server import PASSWORD, Faults, FaultServer, fault_server
 
 from imagenet_prep.errors import NetworkError
-from imagenet_prep.fetch.login import find_login_form
+from imagenet_prep.fetch.access import find_login_form
 from imagenet_prep.fetch.patience import CutError, Pace, Patience
 from imagenet_prep.fetch.reply import Remote, content_range, inspect, retry_after
 from imagenet_prep.fetch.session import Session

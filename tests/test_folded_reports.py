@@ -27,7 +27,7 @@ class Backwards:
 
     workers = 1
 
-    def map(self, function: Callable[[T], R], tasks: Iterable[T], moved: object = None) -> Outcomes[T, R]:
+    def map(self, function: Callable[[T], R], tasks: Iterable[T]) -> Outcomes[T, R]:
         """The outcomes, from the last to the first."""
         yield from reversed(list(ENGINE.map(function, tasks)))
 

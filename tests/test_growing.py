@@ -18,7 +18,7 @@ from imagenet_prep.errors import InputError, PrepError, UsageError
 from imagenet_prep.pipeline import verify_and_repair
 from imagenet_prep.recipes.recipe_set import RecipeSet
 from imagenet_prep.shards.share import Share
-from imagenet_prep.stages.convert import convert
+from imagenet_prep.stages.convert import convert, merge
 from imagenet_prep.stages.export import export
 from imagenet_prep.stages.verify import verify
 from imagenet_prep.storage.layout import Layout
@@ -152,11 +152,12 @@ def test_growth_may_be_stopped_and_taken_up(folder: Path) -> None:
 
 
 def test_ranks_grow_a_set_together(folder: Path) -> None:
-    """Both ranks plan the same growth; the last one finishes the set."""
+    """Both ranks plan the same growth; merge finishes the set."""
     first = shards(Layout(folder / "out"))
     add(folder, 60, 90, "a", "b", "c")
     for rank in range(2):
         layout = make(folder, share=Share(rank, 2))
+    merge(layout)
     second = shards(layout)
     assert {name: second[name] for name in first} == first
     assert len(second) == len(first) + 3

@@ -20,10 +20,9 @@ from imagenet_prep.errors import InputError, SpaceError, UsageError
 from imagenet_prep.ilsvrc2012 import facts, portals
 from imagenet_prep.ilsvrc2012.boxes import find_annotations
 from imagenet_prep.ilsvrc2012.facts import ARCHIVES
-from imagenet_prep.ilsvrc2012.official import ClassTars, ImageFolders
+from imagenet_prep.ilsvrc2012.official import ClassTars, ImageFolders, ImageSource
 from imagenet_prep.ilsvrc2012.raw_data import find_source
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions
-from imagenet_prep.ilsvrc2012.source import ImageSource
 from imagenet_prep.model import Silent, StageStatus
 from imagenet_prep.pipeline import missing_archives, verify_and_repair
 from imagenet_prep.sources.catalog import Catalog

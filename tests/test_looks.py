@@ -23,8 +23,8 @@ from imagenet_prep.errors import InputError
 from imagenet_prep.fetch.patience import Pace
 from imagenet_prep.fetch.reply import RemoteFile, inspect
 from imagenet_prep.fetch.session import Session
+from imagenet_prep.ilsvrc2012.arrivals import fault_of, look_at
 from imagenet_prep.ilsvrc2012.facts import ARCHIVES
-from imagenet_prep.ilsvrc2012.looks import fault_of, look_at
 from imagenet_prep.stages.download import DownloadOptions, download
 from imagenet_prep.storage.layout import Layout
 

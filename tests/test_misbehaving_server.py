@@ -80,13 +80,13 @@ def _run(url: str, layout: Layout, has_digest: bool, connections: int, stall: fl
         assert 2 <= len(str(error).splitlines()) <= 3
         assert CANARY not in str(error)
         return error.exit_code, str(error)
-    assert not layout.part_path(TRAIN).exists()
+    assert not layout.part_path(TRAIN.filename).exists()
     content = layout.download_path(TRAIN).read_bytes()
     return RIGHT if content == CONTENT else NEW if content in VERSIONS else "wrong", "\n".join(notes)
 
 
 def _kept(layout: Layout) -> int:
-    left = find_leftover(layout.part_path(TRAIN))
+    left = find_leftover(layout.part_path(TRAIN.filename))
     return left[1].size if left else 0
 
 

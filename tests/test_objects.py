@@ -14,7 +14,6 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 import running
@@ -28,13 +27,11 @@ from imagenet_prep.demo.archives import make
 from imagenet_prep.demo.photographs import tiny
 from imagenet_prep.engines import ThreadEngine
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions
-from imagenet_prep.shards.run import unfinished
 from imagenet_prep.state.manifest import load_manifest
 from imagenet_prep.storage.files import save_bytes
 from imagenet_prep.storage.layout import Layout
-from imagenet_prep.storage.location import AnyPath, Location, locate
+from imagenet_prep.storage.location import AnyPath, locate
 from imagenet_prep.storage.object_store import PART as PART_BYTES
-from imagenet_prep.storage.object_store import ObjectStore, Upload
 
 PART = ("--allow-incomplete", "--train-shards", "3", "--validation-shards", "2", "--workers", "2", "--quiet")
 OPTIONS = ConvertOptions(allow_incomplete=True, train_shards=3, validation_shards=2)
@@ -82,26 +79,8 @@ def contents(folder: AnyPath) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in found}
 
 
-def uploads_to(path: AnyPath) -> list[Upload]:
-    """The unfinished uploads to an object, or to those in a folder."""
-    assert isinstance(path, Location)
-    assert isinstance(path.store, ObjectStore)
-    return list(path.store.below(path.key).find_uploads())
-
-
-def start_upload(path: AnyPath) -> Any:
-    """An upload of more than a part that stays unfinished."""
-    assert isinstance(path, Location)
-    assert isinstance(path.store, ObjectStore)
-    writer = path.store.start_upload(path.key)
-    writer.write(bytes(PART_BYTES + 1))
-    return writer
-
-
 def refuse_leftovers(url: str) -> None:
-    """Nothing in the bucket but finished objects of ours: no upload, and no secret in any of them."""
-    bucket = locate(url).parent
-    assert uploads_to(bucket) == []
+    """No secret is in any object of ours."""
     state = Layout(locate(url)).state_dir
     for path in [*state.glob("*.json"), *state.glob("*.jsonl")]:
         content = path.read_bytes()
@@ -245,7 +224,7 @@ def test_records_are_shown_and_a_page_is_made(objects: ObjectServer, local: Path
 
 
 def test_a_kill_in_mid_upload(objects: ObjectServer, local: Path) -> None:
-    """Killed once two parts were sent: the next run aborts what was left, and ends with the same bytes."""
+    """Killed once two parts were sent: what is left is no object, and the next run ends with the same bytes."""
     url = objects.new_bucket()
     command = [sys.executable, "-m", "imagenet_prep", "convert", str(local), "--output", url, *PART]
     with run_proxy(objects) as proxy:
@@ -257,8 +236,6 @@ def test_a_kill_in_mid_upload(objects: ObjectServer, local: Path) -> None:
         finally:
             kill_group(process)
         assert process.returncode == -signal.SIGKILL
-    bucket = locate(url).parent
-    assert uploads_to(bucket), "the kill left no upload: it came too late, or uploads are not what it met"
     right("convert", local, "--output", url, *PART)
     assert contents(locate(url)) == contents(local)
     refuse_leftovers(url)
@@ -273,31 +250,12 @@ def until(condition: object) -> None:
         time.sleep(0.005)
 
 
-def test_an_upload_that_is_left_is_aborted_and_no_others(objects: ObjectServer, local: Path) -> None:
-    """Uploads to shards of this folder are ours; one to anything else in the bucket goes on."""
-    url = objects.new_bucket()
-    ours, others = locate(url) / "train-00000-of-00003", locate(url) / "film.mp4"
-    below = locate(url) / "else" / "train-00000-of-00003"
-    writers = []
-    for path in (ours, others, below):
-        writers.append(start_upload(path))
-    right("convert", local, "--output", url, *PART)
-    bucket = locate(url).parent
-    left = {each.key for each in uploads_to(bucket)}
-    assert left == {"folder/film.mp4", "folder/else/train-00000-of-00003"}
-
-
 def test_ranks_make_a_set_in_a_store(objects: ObjectServer, local: Path) -> None:
-    """Two ranks end with the bytes of one run; a run beside them aborts none of their uploads, merge does."""
+    """Two ranks and merge end with the bytes of one run."""
     url = objects.new_bucket()
     rank = ("convert", local, "--output", url, *PART, "--rank")
     right(*rank, "0/2")
-    under_way = locate(url) / "train-00001-of-00003"
-    _kept = start_upload(under_way)
-    with unfinished(Layout(locate(url)), "the key of a set"):
-        assert len(uploads_to(under_way)) == 1
     right(*rank, "1/2")
-    assert contents(locate(url)) == contents(local)
     right("merge", local, "--output", url, "--quiet")
     assert contents(locate(url)) == contents(local)
     refuse_leftovers(url)
@@ -451,8 +409,6 @@ HEALED: list[tuple[int, Fault, str, str]] = [
     (4, "reset", "GET", "img_train.tar"),
     (4, "truncate", "GET", "img_train.tar"),
     (2, "truncate", "GET", "list-type=2"),
-    (2, "truncate", "GET", r"uploads[=&]"),
-    (2, "reset", "GET", r"uploads[=&]"),
     (1, "truncate", "GET", "plan.json"),
     (2, 1.5, "PUT", "partNumber="),
 ]

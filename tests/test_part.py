@@ -10,7 +10,7 @@ import pytest
 
 from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.ilsvrc2012 import facts
-from imagenet_prep.ilsvrc2012.part import LISTS, WHOLE, find_part, recorded_part
+from imagenet_prep.ilsvrc2012.settings import LISTS, WHOLE, find_part, recorded_part
 
 TENCH, DOG, CHURCH = "n01440764", "n02102040", "n03028079"
 

@@ -16,8 +16,7 @@ from imagenet_prep.checks.verdict import Verdict
 from imagenet_prep.demo.archives import MadeSet, make
 from imagenet_prep.errors import IncompleteError, UsageError
 from imagenet_prep.ilsvrc2012 import facts
-from imagenet_prep.ilsvrc2012.part import Part, find_part
-from imagenet_prep.ilsvrc2012.settings import ConvertOptions, options_from
+from imagenet_prep.ilsvrc2012.settings import ConvertOptions, Part, find_part, options_from
 from imagenet_prep.model import ProblemKind
 from imagenet_prep.pipeline import verify_and_repair
 from imagenet_prep.recipes.loading import read

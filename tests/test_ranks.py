@@ -28,8 +28,7 @@ from imagenet_prep.pipeline import verify_and_repair
 from imagenet_prep.shards.maker import ShardTask
 from imagenet_prep.shards.run import Made, make_shards
 from imagenet_prep.shards.share import Share
-from imagenet_prep.stages.convert import convert
-from imagenet_prep.stages.merge import merge
+from imagenet_prep.stages.convert import convert, merge
 from imagenet_prep.stages.verify import verify
 from imagenet_prep.storage.layout import Layout
 
@@ -172,14 +171,15 @@ def test_what_is_missing_is_named_by_rank(layout: Layout) -> None:
     assert verify(layout, ENGINE).problems == ()
 
 
-def test_the_last_rank_finishes_the_set(layout: Layout) -> None:
-    """Whichever it is; merge then only tidies up, and once more does nothing."""
-    assert not any("was the last" in note for note in make_ranks(layout, 3, 1, 0))
+def test_merge_finishes_the_set(layout: Layout) -> None:
+    """Each rank says so; merge writes the manifest and tidies up, and once more does nothing."""
+    notes = make_ranks(layout, 3, 1, 0, 2)
+    assert f"rank 2 of 4 is done; when all ranks are, run: imagenet-prep merge {layout.data_dir}" in notes
     assert not layout.manifest_path.exists()
-    assert "rank 2 of 4 was the last: all 16 shards are done, and the manifest is written" in make_ranks(layout, 2)
-    written = layout.manifest_path.read_bytes()
     first = merge(layout)
-    assert (first.shards, first.images) == ({"train": 8, "validation": 8}, {"train": 300, "validation": 80})
+    written = layout.manifest_path.read_bytes()
+    totals = [(each.split, each.shards, each.images) for each in first.splits]
+    assert totals == [("train", 8, 300), ("validation", 8, 80)]
     assert merge(layout) == first
     assert layout.manifest_path.read_bytes() == written
     left = {path.name for path in existing(layout.state_dir, "*")}
@@ -457,7 +457,6 @@ def test_nothing_to_merge(tmp_path: Path) -> None:
 def test_verify_of_an_unfinished_set_says_to_merge(layout: Layout) -> None:
     """Without a manifest, where ranks are at work: what finishes the set."""
     make_ranks(layout, 0, 1, 2, 3)
-    layout.manifest_path.unlink()
     assert any("ranks make these shards" in note and "merge" in note for note in verify(layout, ENGINE).notes)
     merge(layout)
     assert not any("ranks make" in note for note in verify(layout, ENGINE).notes)

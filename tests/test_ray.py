@@ -28,9 +28,8 @@ from existing import existing
 from slow_shards import OPTIONS
 
 from imagenet_prep.demo.archives import MadeSet
-from imagenet_prep.engines import make_engine
+from imagenet_prep.engines import TRIES, make_engine
 from imagenet_prep.engines import ray_cluster as engine_module
-from imagenet_prep.engines.faults import TRIES
 from imagenet_prep.engines.ray_cluster import RayEngine
 from imagenet_prep.errors import DataProblemsError, InputError, NetworkError, UsageError, WorkerError
 from imagenet_prep.model import Done, Failed, Portable

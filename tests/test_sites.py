@@ -342,7 +342,7 @@ def test_hugging_face(hub: StandIn, layout: Layout) -> None:
     }
     size = sum(map(len, PARQUET.values()))
     assert progress.notes == [f"Hugging Face: 5 files, {size_text(size)} to fetch"]
-    assert progress.labels[0] == "1 of 5: train-00000-of-00003.parquet"
+    assert progress.labels[0] == "train-00000-of-00003.parquet"
     hub.storage.asked.clear()
     assert _fetch(layout, HuggingFaceSite(hub.url, WHO)).labels == []
     assert hub.storage.asked == []
@@ -365,7 +365,7 @@ def test_hugging_face_goes_on_where_it_was(hub: StandIn, layout: Layout) -> None
     hub.home.asked.clear()
     progress = _fetch(layout, HuggingFaceSite(hub.url, WHO))
     assert _raw(layout) == PARQUET
-    assert progress.labels[0] == "4 of 5: validation-00000-of-00002.parquet"
+    assert progress.labels[0] == "validation-00000-of-00002.parquet"
     assert all("validation" in asked.path for asked in hub.storage.asked)
     assert not any("revision" in asked.path or COMMITS[1] in asked.path for asked in hub.home.asked)
 
@@ -487,7 +487,7 @@ def test_a_file_put_there_by_hand_is_checked(hub: StandIn, layout: Layout) -> No
     names = sorted(PARQUET)
     (layout.own_raw_dir / names[0]).write_bytes(PARQUET[names[0]])
     progress = _fetch(layout, HuggingFaceSite(hub.url, WHO))
-    assert progress.labels[0] == f"1 of 5: checking {names[0]}"
+    assert progress.labels[0] == f"checking {names[0]}"
     assert not any(names[0] in asked.path for asked in hub.storage.asked)
     path = layout.own_raw_dir / names[1]
     path.write_bytes(PARQUET[names[1]][:-9] + b"x" + PARQUET[names[1]][-8:])

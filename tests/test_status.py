@@ -143,7 +143,7 @@ def test_conversion_under_way(converted: Layout) -> None:
     for damage in (b"[]", b'{"shards": 1, "options": []}', b"\xff"):
         converted.plan_path.write_bytes(damage)
         # Then the names of the shards tell: 8 of train; of validation none was made yet.
-        assert stage(converted, "convert").detail == "5 of 136 shards"
+        assert stage(converted, "convert").detail == "5 of 8 shards"
         assert status(converted).following == f"imagenet-prep convert {converted.data_dir}"
 
 

@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from imagenet_prep.ilsvrc2012 import voc
-from imagenet_prep.ilsvrc2012.boxes import encode_boxes
-from imagenet_prep.ilsvrc2012.voc import LARGEST, Annotation, AnnotationFault, parse_annotation
+from imagenet_prep.ilsvrc2012 import boxes as voc
+from imagenet_prep.ilsvrc2012.boxes import LARGEST, Annotation, AnnotationFault, encode_boxes, parse_annotation
 from imagenet_prep.model import Box
 
 Corners = tuple[object, object, object, object]

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-import time
 from array import array
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TypeVar
@@ -16,7 +15,7 @@ from imagenet_prep.checks.examiner import Examiner, Finding, Findings, Place
 from imagenet_prep.datasets.plan import recorded_raw
 from imagenet_prep.errors import InputError
 from imagenet_prep.escaping import command
-from imagenet_prep.model import Problem, ProblemKind, ShardInfo, Stepwise
+from imagenet_prep.model import Portable, Problem, ProblemKind, ShardInfo
 from imagenet_prep.reading.shard import Shard
 from imagenet_prep.state.indexes import read_index, read_written
 from imagenet_prep.storage.layout import Layout, split_of
@@ -28,7 +27,6 @@ REMEDY_FOREIGN = "get a sound copy of this shard"
 
 _HASHED = 1 << 20
 
-_STEP = 0.2  # seconds between progress messages on the reading of a shard
 
 _KINDS = {CompressionError: ProblemKind.BAD_COMPRESSION, LengthError: ProblemKind.BAD_LENGTH}
 
@@ -99,7 +97,7 @@ class ShardReport:
 
 
 @dataclass(frozen=True)
-class ShardCheck(Stepwise[str, ShardReport]):
+class ShardCheck(Portable[str]):
     """Checks shards by name; picklable.
 
     Args:
@@ -108,7 +106,6 @@ class ShardCheck(Stepwise[str, ShardReport]):
         infos: the entries recorded when the shards were made; empty for shards that another tool made.
         compression: of the shards; None: detected from their first bytes.
         lists_records: reports list the records one by one.
-        tell: called with the bytes read of a shard so far, if set.
     """
 
     layout: Layout
@@ -116,7 +113,6 @@ class ShardCheck(Stepwise[str, ShardReport]):
     infos: Mapping[str, ShardInfo] = field(default_factory=dict)
     compression: Compression | None = None
     lists_records: bool = True
-    tell: Callable[[str, int], None] | None = None
 
     @cached_property
     def _owners(self) -> Mapping[str, str]:
@@ -131,10 +127,6 @@ class ShardCheck(Stepwise[str, ShardReport]):
     def meeting_point(self, task: str, token: str) -> Path | None:
         """A file next to the shards."""
         return self.layout.meeting_point(token)
-
-    def telling(self, tell: Callable[[str, int], None]) -> ShardCheck:
-        """A copy that reports how many bytes of a shard it has read."""
-        return replace(self, tell=tell)
 
     def __call__(self, name: str) -> ShardReport:
         """Read every byte of a shard. All faults of the file are reported as Problems."""
@@ -232,7 +224,7 @@ class _Reading:
     def __init__(self, name: str, findings: Findings, check: ShardCheck) -> None:
         self.name, self.findings = name, findings
         self._split, self._examine = split_of(name), check.examiner.examine
-        self._lists_records, self._tell = check.lists_records, check.tell
+        self._lists_records = check.lists_records
         self.index = Index()
         self.labels: set[int] = set()
         self.boxes = 0
@@ -240,14 +232,10 @@ class _Reading:
 
     def read(self, shard: Shard) -> None:
         """Read every record; a framing fault ends the pass, since no record can be found after it."""
-        told = time.monotonic()
         try:
             for record in shard.framed():
                 self.index.add(len(record.data) + OVERHEAD, record.crc, "")
                 self._take(record)
-                if self._tell is not None and time.monotonic() - told > _STEP:
-                    told = time.monotonic()
-                    self._tell(self.name, min(self.index.end, len(shard.view)))
             self.is_whole = True
         except FramingError as error:
             is_plain = shard.compression == "none"

@@ -33,10 +33,10 @@ if TYPE_CHECKING:
     from imagenet_prep.ilsvrc2012.settings import ConvertOptions
     from imagenet_prep.model import Engine, Progress
     from imagenet_prep.pipeline import RepairRun
+    from imagenet_prep.shards.run import ConvertSummary
     from imagenet_prep.shards.share import Share
     from imagenet_prep.stages.download import DownloadOptions
     from imagenet_prep.stages.export import ExportSummary
-    from imagenet_prep.stages.merge import MergeSummary
     from imagenet_prep.stages.report import ReportSummary
     from imagenet_prep.stages.status import Status
     from imagenet_prep.storage.space import Need
@@ -106,8 +106,8 @@ def download(data_dir: Path, only: str, quiet: bool, **given: Any) -> int:
     imagenet-prep download /data/imagenet --classes imagenette
     imagenet-prep download /data/imagenet --source huggingface
     """
-    from imagenet_prep.ilsvrc2012.part import find_part
     from imagenet_prep.ilsvrc2012.raw_data import refuse_astray
+    from imagenet_prep.ilsvrc2012.settings import find_part
     from imagenet_prep.stages.download import all_come, download, download_copy, foresee, foresee_copy
 
     layout, progress = Layout(data_dir), make_progress(quiet)
@@ -259,12 +259,12 @@ def merge(data_dir: Path, output: Path | None, quiet: bool) -> int:
     \b
     imagenet-prep merge /data/imagenet
     """
-    from imagenet_prep.stages.merge import merge
+    from imagenet_prep.stages.convert import merge
 
     _must_be_there(output or data_dir)
 
-    def status_of(summary: MergeSummary) -> int:
-        return PROBLEMS_FOUND if any(summary.set_aside.values()) else 0
+    def status_of(summary: ConvertSummary) -> int:
+        return PROBLEMS_FOUND if summary.set_aside else 0
 
     join = functools.partial(merge, progress=make_progress(quiet))
     return _each_set(Layout(data_dir, output=output), join, lambda found: printing.print_merge(found, quiet), status_of)

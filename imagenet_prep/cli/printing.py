@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from imagenet_prep.stages.download import DownloadSummary
     from imagenet_prep.stages.export import ExportSummary
     from imagenet_prep.stages.init import InitSummary
-    from imagenet_prep.stages.merge import MergeSummary
     from imagenet_prep.stages.report import ReportSummary
     from imagenet_prep.stages.show import ShownRecord
     from imagenet_prep.stages.status import Status
@@ -141,12 +140,11 @@ def print_convert(summary: ConvertSummary, quiet: bool, expected: Sequence[str])
     _print_findings(summary.problems)  # set aside: they require no action
 
 
-def print_merge(summary: MergeSummary, quiet: bool) -> None:
+def print_merge(summary: ConvertSummary, quiet: bool) -> None:
     """Print shards and images of each split, and how many images were set aside."""
-    for split in () if quiet else summary.shards:
-        images, shards = number_of(summary.images[split], "image"), number_of(summary.shards[split], "shard")
-        tell(f"merge: {split}: {images} in {shards}")
-        _print_set_aside(summary.set_aside[split])
+    for split in () if quiet else summary.splits:
+        tell(f"merge: {split.split}: {number_of(split.images, 'image')} in {number_of(split.shards, 'shard')}")
+        _print_set_aside(split.set_aside)
 
 
 def _print_set_aside(count: int) -> None:

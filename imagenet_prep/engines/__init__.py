@@ -6,14 +6,11 @@ import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from queue import SimpleQueue
-from typing import TYPE_CHECKING
 
-from imagenet_prep.engines.faults import fault, no_worker
-from imagenet_prep.errors import UsageError
-from imagenet_prep.model import Done, Engine, Failed, Outcomes, R, Stepwise, T
-
-if TYPE_CHECKING:
-    from concurrent.futures import ThreadPoolExecutor
+from imagenet_prep.errors import DataProblemsError, PrepError, UsageError, WorkerError
+from imagenet_prep.escaping import traced
+from imagenet_prep.model import Done, Engine, Failed, Outcomes, R, T
+from imagenet_prep.storage.refusals import as_error
 
 ENGINES = ("processes", "threads", "ray")
 
@@ -56,52 +53,60 @@ class ThreadEngine:
 
     workers: int
 
-    def map(
-        self, function: Callable[[T], R], tasks: Iterable[T], moved: Callable[[T, int], None] | None = None
-    ) -> Outcomes[T, R]:
+    def map(self, function: Callable[[T], R], tasks: Iterable[T]) -> Outcomes[T, R]:
         """Run ``function`` on every task; closing the iterator drops the tasks that have not started."""
         from concurrent.futures import ThreadPoolExecutor  # not above: most conversions don't need it
 
-        pool = ThreadPoolExecutor(self.workers)
-        heard: SimpleQueue[Done[T, R] | Failed[T] | tuple[T, int]] = SimpleQueue()
-        if isinstance(function, Stepwise):
-            function = function.telling(lambda task, done: heard.put((task, done)))
-        running = 0
+        pool, running = ThreadPoolExecutor(self.workers), 0
+        outcomes: SimpleQueue[Done[T, R] | Failed[T]] = SimpleQueue()
+
+        def attempt(task: T) -> None:
+            try:
+                outcomes.put(Done(task, function(task)))
+            except Exception as error:  # noqa: BLE001 - every task yields exactly one outcome; a bug is reported
+                outcomes.put(Failed(task, fault(error)))
+
         try:
             for task in tasks:
                 if running == self.workers:
-                    yield _outcome(heard, moved)
+                    yield outcomes.get()
                     running -= 1
-                _submit(pool, function, task, heard.put)
+                try:
+                    pool.submit(attempt, task)
+                except RuntimeError as error:  # a new thread can't be started
+                    raise no_worker(str(error)) from error
                 running += 1
-            while running:
-                yield _outcome(heard, moved)
-                running -= 1
+            for _ in range(running):
+                yield outcomes.get()
         finally:
             pool.shutdown(cancel_futures=True)
 
 
-def _outcome(
-    heard: SimpleQueue[Done[T, R] | Failed[T] | tuple[T, int]], moved: Callable[[T, int], None] | None
-) -> Done[T, R] | Failed[T]:
-    """The next outcome; messages that tasks send earlier are passed on."""
-    while isinstance(told := heard.get(), tuple):
-        if moved is not None:
-            moved(*told)
-    return told
+# faults ---------------------------------------------------------------------------------------------------------
+
+TRIES = 3
+"""How often a task may lose its worker before it counts as failed."""
 
 
-def _submit(
-    pool: ThreadPoolExecutor, function: Callable[[T], R], task: T, put: Callable[[Done[T, R] | Failed[T]], None]
-) -> None:
-    try:
-        pool.submit(lambda: put(_attempt(function, task)))
-    except RuntimeError as error:  # a new thread can't be started
-        raise no_worker(str(error)) from error
+def fault(error: Exception) -> PrepError:
+    """An exception as a PrepError: unchanged, as a system error, or as a bug with its traceback."""
+    if isinstance(error, PrepError):
+        return error
+    refused = as_error(error) if isinstance(error, OSError) else None
+    if refused is not None:
+        return refused
+    return WorkerError(f"a bug in a worker: {error!r}", traced(error))
 
 
-def _attempt(function: Callable[[T], R], task: T) -> Done[T, R] | Failed[T]:
-    try:
-        return Done(task, function(task))
-    except Exception as error:  # noqa: BLE001 - every task yields exactly one outcome; a bug is reported, not lost
-        return Failed(task, fault(error))
+def no_worker(reason: str) -> PrepError:
+    """The error for a system that can't start another process or thread."""
+    return PrepError(
+        "no worker can be started",
+        f"the system says: {reason}",
+        "raise the limit of processes (ulimit -u), or try fewer --workers, and run the same command again",
+    )
+
+
+def died(cause: str) -> PrepError:
+    """The error of a task that lost its worker too often."""
+    return DataProblemsError(f"a worker died {TRIES} times on the same work", cause, "try fewer --workers")

@@ -23,8 +23,8 @@ from multiprocessing.process import BaseProcess
 from multiprocessing.reduction import ForkingPickler
 from typing import Any, Generic
 
-from imagenet_prep.engines.faults import TRIES, died, fault, no_worker
-from imagenet_prep.model import Done, Failed, Outcomes, R, Stepwise, T
+from imagenet_prep.engines import TRIES, died, fault, no_worker
+from imagenet_prep.model import Done, Failed, Outcomes, R, T
 from imagenet_prep.storage.object_store import are_used, prepare_before_use
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
@@ -51,11 +51,9 @@ class ProcessEngine:
         """Fork the workers that later calls of ``map`` will need, before this process can no longer be forked."""
         self._kept += [_start(None, can_fork=True) for _ in range(self.workers)]
 
-    def map(
-        self, function: Callable[[T], R], tasks: Iterable[T], moved: Callable[[T, int], None] | None = None
-    ) -> Outcomes[T, R]:
+    def map(self, function: Callable[[T], R], tasks: Iterable[T]) -> Outcomes[T, R]:
         """Run ``function`` on every task; closing the iterator stops busy workers at once."""
-        with contextlib.closing(_Pool(function, self.workers, moved, self._kept)) as pool:
+        with contextlib.closing(_Pool(function, self.workers, self._kept)) as pool:
             yield from pool.run(tasks)
 
 
@@ -69,16 +67,9 @@ class _Worker(Generic[T]):
 
 
 class _Pool(Generic[T, R]):
-    def __init__(
-        self,
-        function: Callable[[T], R],
-        size: int,
-        moved: Callable[[T, int], None] | None,
-        kept: list[_Worker[Any]],
-    ) -> None:
+    def __init__(self, function: Callable[[T], R], size: int, kept: list[_Worker[Any]]) -> None:
         self._function = function
         self._size = size
-        self._moved = moved
         self._workers: list[_Worker[T]] = []
         self._kept = kept
         _return_memory()
@@ -130,10 +121,6 @@ class _Pool(Generic[T, R]):
                 continue
             task: T = worker.task  # type: ignore[assignment]
             succeeded, value = _read(answer)
-            if succeeded is None:
-                if self._moved is not None:
-                    self._moved(task, value)
-                continue
             worker.task, worker.tries = None, 0
             yield Done(task, value) if succeeded else Failed(task, value)
 
@@ -243,8 +230,6 @@ def _work(
     with contextlib.suppress(EOFError, OSError):  # the parent has gone
         while True:
             function = function or ForkingPickler.loads(connection.recv_bytes())
-            if isinstance(function, Stepwise):
-                function = function.telling(lambda _, done: connection.send_bytes(_step(done)))
             while (task := connection.recv_bytes()) != _OVER:
                 connection.send_bytes(_attempt(function, task))
             function = None
@@ -266,13 +251,8 @@ def _attempt(function: Callable[[T], R], task: bytes) -> memoryview:
         return ForkingPickler.dumps((False, fault(error)))
 
 
-def _step(done: int) -> memoryview:
-    """A progress message of a worker before its answer: how much of its task is done."""
-    return ForkingPickler.dumps((None, done))
-
-
-def _read(answer: bytes) -> tuple[bool | None, Any]:
-    """The answer of a worker, or a step (None); an unreadable one becomes the failure of its task."""
+def _read(answer: bytes) -> tuple[bool, Any]:
+    """The answer of a worker; an unreadable one becomes the failure of its task."""
     try:
         succeeded, value = ForkingPickler.loads(answer)
     except Exception as error:  # noqa: BLE001 - any failure to read it

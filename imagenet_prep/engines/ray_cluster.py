@@ -21,8 +21,7 @@ from pathlib import Path
 from typing import Any, Generic, NamedTuple
 
 import imagenet_prep
-from imagenet_prep.engines import ThreadEngine, available_cpus
-from imagenet_prep.engines.faults import TRIES, died, fault
+from imagenet_prep.engines import TRIES, ThreadEngine, available_cpus, died, fault
 from imagenet_prep.engines.processes import ProcessEngine
 from imagenet_prep.errors import NetworkError, PrepError, UsageError, WriteError
 from imagenet_prep.model import Done, Failed, Outcomes, Portable, R, T
@@ -67,10 +66,8 @@ class RayEngine:
         self.connect()
         return self._workers or _slots(_nodes())
 
-    def map(
-        self, function: Callable[[T], R], tasks: Iterable[T], moved: Callable[[T, int], None] | None = None
-    ) -> Outcomes[T, R]:
-        """Run ``function`` on every task; closing the iterator starts no other. Cluster tasks report no progress.
+    def map(self, function: Callable[[T], R], tasks: Iterable[T]) -> Outcomes[T, R]:
+        """Run ``function`` on every task; closing the iterator starts no other.
 
         Raises:
             UsageError: Ray is not installed, or no machine of the cluster can do this work.
@@ -79,7 +76,7 @@ class RayEngine:
         if not isinstance(function, Portable):
             # A process with foreign threads should not fork.
             here = ThreadEngine if self._is_connected else ProcessEngine
-            yield from here(self._workers or available_cpus()).map(function, tasks, moved)
+            yield from here(self._workers or available_cpus()).map(function, tasks)
             return
         self.connect()
         most = self._workers if self._address else None  # a shared cluster gets exactly that many

@@ -1,16 +1,23 @@
-"""Patience: decides how often and how long to retry, waits between attempts, and gives up."""
+"""Patience: how often and how long to retry; and raise_for, the error about a network, a certificate or a proxy."""
 
 from __future__ import annotations
 
+import os
+import random
+import re
+import ssl
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import KW_ONLY, dataclass, field
-from typing import Literal, TypeVar
+from pathlib import Path
+from typing import Literal, NamedTuple, NoReturn, TypeVar
+from urllib.parse import urlsplit
 
-from urllib3 import Retry
-from urllib3.exceptions import MaxRetryError
+import requests
+from requests.exceptions import InvalidProxyURL, InvalidSchema, InvalidURL, ProxyError
+from urllib3 import exceptions
 
-from imagenet_prep.errors import NetworkError
+from imagenet_prep.errors import AccessError, NetworkError, UsageError
 
 _TRIES_OF_LASTING = 3
 
@@ -63,15 +70,6 @@ class Pace:
     save_every: float = 5
     segment: int = 16 << 20
 
-    def retry(self) -> Retry:
-        """The whole budget of attempts."""
-        return Retry(
-            self.tries - 1,
-            backoff_factor=self.first_wait / 2,
-            backoff_max=self.longest_wait,
-            backoff_jitter=self.first_wait / 2,  # many clients must not return at once
-        )
-
 
 @dataclass(slots=True)
 class Patience:
@@ -90,16 +88,10 @@ class Patience:
     pause: Callable[[float], object] = time.sleep
     note: Callable[[str], object] = lambda text: None
     kept: Callable[[], int] = lambda: 0
-    _retry: Retry = field(init=False)
-    _since: float = field(init=False)  # time of the last byte, or of the first attempt
-    _lasting: int = 0  # the number of latest failures in a row that had a lasting error
+    _failures: int = 0  # in a row
+    _lasting: int = 0  # those of the latest in a row that had a lasting error
     _mark: int = 0
-
-    def __post_init__(self) -> None:
-        self._refill()
-
-    def _refill(self) -> None:
-        self._retry, self._since, self._lasting = self.pace.retry(), time.monotonic(), 0
+    _since: float = field(default_factory=time.monotonic)  # time of the last byte, or of the first attempt
 
     def until(self, attempt: Callable[[], T]) -> T:
         """Call ``attempt`` until it raises no CutError, and return its result. Raises as ``wait``."""
@@ -117,27 +109,169 @@ class Patience:
             Exception: ``cut.lasting``, if the failure persists.
         """
         if mark != self._mark and cut.kind != "slow":
-            self._refill()
-        self._mark = mark
+            self._failures, self._lasting, self._since = 0, 0, time.monotonic()
+        self._mark, self._failures = mark, self._failures + 1
         self._lasting = self._lasting + 1 if cut.lasting else 0
         tries = min(self.pace.tries, _TRIES_OF_LASTING) if cut.lasting else self.pace.tries
         if cut.lasting and self._lasting >= tries:
             raise cut.lasting
-        try:
-            self._retry = self._retry.increment(error=cut)
-        except MaxRetryError:
-            raise self._given_up(cut, self.pace.tries) from None
-        failures, asked = len(self._retry.history), min(self.pace.longest_retry_after, cut.retry_after)
-        seconds = max(asked, self._retry.get_backoff_time())
-        if time.monotonic() + seconds > self._since + self.pace.budget:
-            raise self._given_up(cut, failures)
-        self.note(f"{self.what}: {cut.reason}; try {failures + 1} of {max(tries, failures + 1)} in {seconds:.0f} s")
+        seconds = max(min(self.pace.longest_retry_after, cut.retry_after), self._backoff())
+        if self._failures >= self.pace.tries or time.monotonic() + seconds > self._since + self.pace.budget:
+            again = "run the same command again"
+            raise NetworkError(
+                f"{self.what}: gave up after {self._failures} attempts without progress",
+                f"the last one failed with: {cut.reason}",
+                f"received data is kept: {again} to resume" if self.kept() else f"{again} later",
+            )
+        number = self._failures + 1
+        self.note(f"{self.what}: {cut.reason}; try {number} of {max(tries, number)} in {seconds:.0f} s")
         self.pause(seconds)
 
-    def _given_up(self, cut: CutError, failures: int) -> NetworkError:
-        again = "run the same command again"
-        return NetworkError(
-            f"{self.what}: gave up after {failures} attempts without progress",
-            f"the last one failed with: {cut.reason}",
-            f"received data is kept: {again} to resume" if self.kept() else f"{again} later",
+    def _backoff(self) -> float:
+        """Seconds before the next attempt: none before the second, then twice as long each time, and a little more."""
+        if self._failures < 2:
+            return 0
+        more = random.random() * self.pace.first_wait / 2  # many clients must not return at once
+        return min(self.pace.first_wait * 2.0 ** (self._failures - 2) + more, self.pace.longest_wait)
+
+
+# failed requests -----------------------------------------------------------------------------------------------
+
+_UNCONNECTED = (exceptions.NewConnectionError, exceptions.ConnectTimeoutError, ProxyError)
+_REASONS: tuple[tuple[tuple[type[Exception], ...], str], ...] = (
+    ((requests.Timeout, exceptions.TimeoutError, TimeoutError), "the server stopped answering, or took too long"),
+    ((requests.exceptions.SSLError, exceptions.SSLError, ssl.SSLError), "the secure connection failed"),
+)
+_WORDS = {
+    "got more than": "the server sent too many or too long headers",
+    "multiple unmatching values": "the server sent two different lengths of one answer",
+}
+_UNUSABLE = (InvalidProxyURL, InvalidURL, InvalidSchema, exceptions.ProxySchemeUnknown)
+_TUNNEL = re.compile(r"Tunnel connection failed: (\d{3})", re.ASCII)
+
+
+def reason_of(error: Exception) -> str:
+    """The cause of a network failure, as text without any URL."""
+    nested = list(_nested(error))
+    for each in nested:
+        for words, reason in _WORDS.items():
+            if words in str(each):
+                return reason
+    return next((reason for kinds, reason in _REASONS if _find(nested, kinds)), "the connection broke")
+
+
+def raise_for(error: Exception, host: str, proxy: Proxy | None, *, was_answered: bool) -> NoReturn:
+    """Raise the error for a failed request to ``host`` through ``proxy``.
+
+    If no request ``was_answered`` yet, the address may be wrong: an unknown host is final, and a missing connection is
+    final after 3 attempts.
+
+    Raises:
+        AccessError: the proxy requires a password.
+        CutError: no connection; a later attempt may succeed.
+        NetworkError: the certificate can't be trusted, the proxy refuses the connection, or the host is unknown.
+        UsageError: the environment names a certificate file that doesn't exist.
+    """
+    nested = list(_nested(error))
+    if _find(nested, ssl.SSLCertVerificationError):
+        raise NetworkError(
+            f"{host} can't prove its identity",
+            "its TLS certificate could not be verified",
+            "check the address and this machine's clock; set REQUESTS_CA_BUNDLE for your own certificate authority",
+        ) from None
+    if type(error) is OSError:
+        _refuse_missing_authorities()
+    if proxy is not None:
+        proxy.blame(error, host)
+    # the original message holds the URL, including its query
+    name = f"the proxy {proxy.name} (from {proxy.variable})" if proxy else host
+    if _find(nested, exceptions.NameResolutionError):
+        unknown = f"can't reach {name}: unknown host name"
+        if was_answered:
+            raise CutError(unknown) from None
+        raise _unreached(unknown) from None
+    if _find(nested, _UNCONNECTED):
+        timed_out = ": it timed out" if _find(nested, exceptions.ConnectTimeoutError) else ""
+        what = f"no connection to {name}{timed_out}"
+        raise CutError(what, kind="refused", lasting=None if was_answered else _unreached(what)) from None
+    raise CutError(reason_of(error)) from None
+
+
+def _unreached(what: str) -> NetworkError:
+    return NetworkError(
+        what,
+        "nothing was fetched",
+        "check --base-url, the proxy and this machine's network, or run the same command again later",
+    )
+
+
+def _nested(error: BaseException) -> Iterator[BaseException]:
+    """An error and the errors it wraps: requests wraps those of urllib3, which wrap those of the system."""
+    yield error
+    for inner in (*error.args, getattr(error, "reason", None)):
+        if isinstance(inner, BaseException):
+            yield from _nested(inner)
+
+
+def _find(nested: list[BaseException], kinds: type[BaseException] | tuple[type[BaseException], ...]) -> bool:
+    return any(isinstance(each, kinds) for each in nested)
+
+
+def _refuse_missing_authorities() -> None:
+    """Raise UsageError if the environment names a certificate file that doesn't exist."""
+    for variable in ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"):
+        path = Path(os.environ.get(variable, ""))
+        if not path.exists():
+            raise UsageError(
+                f"{variable} names {path}, which does not exist",
+                "expected a file of CA certificates",
+                f"correct {variable}, or unset it",
+            ) from None
+
+
+class Proxy(NamedTuple):
+    """A proxy: its host and port, without the secrets its address may hold, and the environment variable it is from."""
+
+    name: str
+    variable: str
+
+    def refuse_password(self) -> NoReturn:
+        """Raise the AccessError for status 407."""
+        raise AccessError(
+            f"the proxy {self.name} requires a user name and a password",
+            f"found none that it accepts in {self.variable}: it answers HTTP status 407",
+            f"set {self.variable}=http://USER:PASSWORD@{self.name} (special characters as %40), or NO_PROXY",
         )
+
+    def blame(self, error: Exception, host: str) -> None:
+        """Raise the error if the proxy's address or its answer made a request to ``host`` fail; as ``raise_for``."""
+        if isinstance(error, _UNUSABLE):
+            raise NetworkError(
+                f"the proxy in {self.variable} can't be used",
+                "expected http://HOST:PORT or http://USER:PASSWORD@HOST:PORT (special characters as %40)",
+                f"correct {self.variable}, or set NO_PROXY={host}",
+            ) from None
+        status = int(found[1]) if (found := _TUNNEL.search(str(error))) else 0
+        if status == 407:
+            self.refuse_password()
+        if status == 429 or status >= 500:
+            raise CutError(f"the proxy {self.name} answers HTTP status {status}")
+        if status:
+            raise NetworkError(
+                f"the proxy {self.name} refuses a connection to {host}",
+                f"it answers HTTP status {status}",
+                f"ask its administrator, or set NO_PROXY={host} to connect directly",
+            )
+
+
+def proxy_of(url: str, no_proxy: str | None) -> Proxy | None:
+    """The proxy for a request to ``url``, None without one; ``no_proxy`` lists the hosts to reach directly."""
+    proxies = requests.utils.get_environ_proxies(url, no_proxy=no_proxy)
+    address = requests.utils.select_proxy(url, proxies)
+    if not address:
+        return None
+    scheme = urlsplit(url).scheme
+    variable = f"{scheme.upper()}_PROXY" if scheme in proxies else "ALL_PROXY"
+    # the part after the last "@": a password may hold any character
+    name = re.split(r"[/?#]", address.partition("://")[2].rpartition("@")[2] or address.rpartition("@")[2])[0]
+    return Proxy(name, variable)

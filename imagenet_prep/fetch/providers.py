@@ -63,11 +63,6 @@ class Site:
     is_in_order: ClassVar[bool]
     replies: ClassVar[Mapping[int, tuple[str, str]]]
 
-    @property
-    def about(self) -> int:
-        """The approximate size of all its files, in bytes."""
-        raise NotImplementedError
-
     def for_splits(self, splits: tuple[str, ...]) -> Site:
         """The site limited to these splits, if it offers them separately."""
         return dataclasses.replace(self, splits=splits)
@@ -166,11 +161,6 @@ class KaggleSite(Site):
         0: ("", f"create a new token at {_KAGGLE_TOKEN_URL}, and set KAGGLE_API_TOKEN"),  # 401: an unknown user
     }
 
-    @property
-    def about(self) -> int:
-        """The approximate size of the zip, in bytes."""
-        return 167_000_000_000
-
     def files(self, session: Session, state: Path, pace: Pace, *, is_kept: bool = True) -> tuple[Offer, ...]:
         """The one zip, with its digests if the storage behind it gives them."""
         url = file_url(self.base_url, f"api/v1/competitions/data/download-all/{COMPETITION}")
@@ -198,7 +188,6 @@ def digests_of(header: str) -> dict[str, str]:
 DATASET = "ILSVRC/imagenet-1k"
 ACCESS_URL = f"https://huggingface.co/datasets/{DATASET}"
 _HUB_TOKEN_URL = "https://huggingface.co/settings/tokens"  # noqa: S105 -- an address
-_ABOUT = {"train": 148_000_000_000, "validation": 7_000_000_000}
 _MOST_PAGES = 100
 _COMMIT = re.compile(r"[0-9a-f]{40}").fullmatch
 _FILE = re.compile(r"data/((train|validation)-([0-9]{5})-of-([0-9]{5})\.parquet)").fullmatch
@@ -243,11 +232,6 @@ class HuggingFaceSite(Site):
             f"or create a new token at {_HUB_TOKEN_URL}",
         ),
     }
-
-    @property
-    def about(self) -> int:
-        """The approximate size of the files of its splits, in bytes."""
-        return sum(_ABOUT[split] for split in self.splits)
 
     def files(self, session: Session, state: Path, pace: Pace, *, is_kept: bool = True) -> tuple[Offer, ...]:
         """The parquet files of one commit; if ``is_kept``, ``state`` keeps the commit of the first run."""

@@ -14,8 +14,7 @@ import urllib3
 
 from imagenet_prep.errors import AccessError, InputError, NetworkError
 from imagenet_prep.fetch import SIGN_UP_URL
-from imagenet_prep.fetch.network import reason_of
-from imagenet_prep.fetch.patience import CutError, Pace, Patience
+from imagenet_prep.fetch.patience import CutError, Pace, Patience, reason_of
 from imagenet_prep.fetch.session import Session, bare_url, host_of, is_page_type, origin
 from imagenet_prep.text import is_web_page
 
@@ -32,8 +31,6 @@ _SIGN_UP = (
     "(or imagenet-prep download --cookies FILE)"
 )
 _LENGTH = re.compile(r"\d{1,18}", re.ASCII)
-_QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"?')
-_SCHEME = re.compile(r'\s*([^\s="]+)(?:\s+[^\s=]|\s*$)')
 _CONTENT_RANGE = re.compile(r"bytes (\d{1,18})-(\d{1,18})/(\d{1,18})", re.ASCII)
 
 
@@ -109,7 +106,7 @@ def inspect(
         pace: timing and budget of retries.
         was_seen: whether the server had the file a moment ago.
         size: the known size in bytes, for a server that sends none.
-        has_digest: whether a digest will check the file. Then the size may also be counted.
+        has_digest: whether a digest will check the file.
 
     Raises:
         AccessError: the server requires credentials, or sends a web page instead.
@@ -121,8 +118,6 @@ def inspect(
         for span in (FIRST, None):
             if remote := ask(session, url, span, was_seen=was_seen, size=known):
                 return remote
-        if has_digest:
-            return _measure(session, url, pace)
         raise NetworkError(
             f"{host_of(url)} doesn't report the size of {name_of(url)}",
             "expected a Content-Range or a Content-Length",
@@ -149,16 +144,6 @@ def ask(
         elif length is not None:
             return remote_of(response, url, length, ranges=False)
     return None
-
-
-def _measure(session: Session, url: str, pace: Pace) -> Remote:
-    """Count the bytes of a file whose server doesn't report its size."""
-    with session.get(url) as response:
-        check_status(response, url, was_seen=True)
-        body, total = Body(response, pace), 0
-        while data := body.read(1 << 20):
-            total += len(data)
-        return remote_of(response, url, total, ranges=False)
 
 
 def remote_of(response: requests.Response, url: str, total: int, ranges: bool) -> Remote:
@@ -191,8 +176,6 @@ class RemoteFile:
         remote: its version; bytes of another one are refused.
         pace: timing and budget of retries.
         has_digest: whether a digest will check the file.
-        is_trusted: accept a part that the server does not describe, or describes as one of a file of another size.
-            Only a digest can check it.
     """
 
     session: Session
@@ -200,7 +183,6 @@ class RemoteFile:
     remote: Remote
     pace: Pace
     has_digest: bool = False
-    is_trusted: bool = False
 
     @property
     def path(self) -> Path:
@@ -287,8 +269,6 @@ class RemoteFile:
             length = content_length(response) if "Content-Length" in response.headers else self.remote.total
             return -1 if length is None else length
         found = content_range(response)
-        if self.is_trusted and (found is None or found[:2] == (start, stop)):
-            return self.remote.total
         is_beginning = found and found[0] == start and found[1] < stop and content_length(response) == found[1] - start
         if found is None or (found[:2] != (start, stop) and not is_beginning):
             raise _no_parts("the server sent a different part than requested")
@@ -448,12 +428,6 @@ def _refusal(status: int, url: str, name: str) -> AccessError | NetworkError:
         f"expected the archive, got HTTP status {status}",
         "check the address given with --base-url, or try later",
     )
-
-
-def schemes(header: str) -> list[str]:
-    """The authentication schemes, in lower case, in a WWW-Authenticate header (RFC 9110, section 11.6.1)."""
-    elements = _QUOTED.sub('""', header).split(",")
-    return [found[1].lower() for element in elements if (found := _SCHEME.match(element))]
 
 
 class RefusedError(AccessError):

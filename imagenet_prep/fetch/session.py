@@ -18,7 +18,7 @@ import urllib3
 from requests.adapters import HTTPAdapter
 
 from imagenet_prep.errors import NetworkError, UsageError
-from imagenet_prep.fetch.network import proxy_of, raise_for
+from imagenet_prep.fetch.patience import proxy_of, raise_for
 
 http.client._MAXHEADERS = 1000  # type: ignore[attr-defined]  # 100 by default: servers behind others send more
 
@@ -295,9 +295,7 @@ def redirect_target(first: str, current: str, location: str) -> str:
 
 def _refused(url: str, why: str) -> NetworkError:
     return NetworkError(
-        f"a redirect from {host_of(url)} was refused",
-        why,
-        "check the address given with --base-url, or try later",
+        f"a redirect from {host_of(url)} was refused", why, "check the address given with --base-url, or try later"
     )
 
 

@@ -1,4 +1,4 @@
-"""fetch: one file over HTTP, each byte once, over any number of runs and connections."""
+"""fetch: one file over HTTP, each byte once, over any number of runs and connections; Target: a file for raw-data."""
 
 from __future__ import annotations
 
@@ -11,13 +11,29 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
-from imagenet_prep.errors import NetworkError, PrepError
-from imagenet_prep.fetch.digests import FrontHasher
-from imagenet_prep.fetch.partial import PartialFile, Span, Spans, find_leftover
+from imagenet_prep.errors import InputError, NetworkError, PrepError
+from imagenet_prep.escaping import quoted
+from imagenet_prep.fetch.partial import (
+    FrontHasher,
+    PartialFile,
+    Span,
+    Spans,
+    fastest,
+    find_leftover,
+    finish,
+    forget,
+    hasher,
+    kept_bytes,
+)
 from imagenet_prep.fetch.patience import CutError, Pace, Patience
 from imagenet_prep.fetch.reply import Remote, RemoteFile, RestartError, inspect, name_of
 from imagenet_prep.fetch.session import Session, host_of
 from imagenet_prep.model import Progress, Silent
+from imagenet_prep.state.manifest import seen_digests
+from imagenet_prep.storage.files import load_json, save_json
+from imagenet_prep.storage.layout import Layout
+from imagenet_prep.storage.local import remove_abandoned
+from imagenet_prep.storage.location import local_path
 from imagenet_prep.text import number_of
 
 _CHUNK = 1 << 20  # a quarter of it takes a tenth more processor time; a larger one exceeds the caches
@@ -68,42 +84,34 @@ def fetch(
 ) -> Fetched:
     """Fetch ``url`` into the partial file ``path``, and resume from the bytes of earlier runs.
 
-    If the server contradicts itself, it starts over with one connection. If that fails too and a digest is known, it
-    starts over once more and takes each part as the server sends it: the digest decides.
-
-    Args:
-        session: sends the requests.
-        url: the file; its redirect target may expire, and is then requested again.
-        path: the partial file; a map file next to it lists the bytes present.
-        manner: the connections, the pace and the progress.
-        remote: the result of ``inspect``, if already known.
-        digests: the digests that the file must have (hex), by algorithm; the fastest one is computed.
+    If the server contradicts itself, it starts over once, with one connection. ``remote`` is the result of ``inspect``,
+    if already known; ``digests`` are those that the file must have (hex), by algorithm: the fastest one is computed. A
+    map file next to ``path`` lists the bytes present.
 
     Raises:
-        AccessError: the server refused, or sent a web page; bytes on disk stay as they were.
+        AccessError, SpaceError: the server refused, or sent a web page; or the disk is full.
         NetworkError: it can't be reached, or its answers can't be put together.
-        SpaceError: the disk is full.
     """
-    digests, last = digests or {}, 2 if digests else 1
+    digests = digests or {}
     find = partial(inspect, session, url, manner.pace, has_digest=bool(digests))
     remote = remote or find()
-    for attempt in range(3):
-        source = RemoteFile(session, url, remote, manner.pace, bool(digests), is_trusted=attempt == 2)
+    for attempt in range(2):
+        source = RemoteFile(session, url, remote, manner.pace, bool(digests))
         with _open(path, remote, manner.progress, has_digest=bool(digests)) as part:
             try:
                 return _fetch_and_hash(Connections(source, part), part, digests, manner)
             except RestartError as caught:
                 restart = caught
-                if attempt == last:
+                if attempt:
                     break
                 _note_restart(manner.progress, remote, str(restart), part.size)
                 part.reset()
         remote = find(was_seen=True, size=remote.total)
-        if attempt or restart.is_about_ranges or find(was_seen=True, size=remote.total) != remote:
+        if restart.is_about_ranges or find(was_seen=True, size=remote.total) != remote:
             manner = replace(manner, connections=1)  # one answer must bring the whole file
     raise NetworkError(
         f"{name_of(url)}: the server can't resume the transfer",
-        f"started over {'once' if last == 1 else 'twice'}, then failed again: {restart}",
+        f"started over once, then failed again: {restart}",
         "run the same command again later, or name another server with --base-url",
     )
 
@@ -315,3 +323,130 @@ class Connections:
                     body.release()
                     return
         raise CutError("the answer was too short")
+
+
+# files of raw-data ---------------------------------------------------------------------------------------------
+
+_NAMES = {"md5": "MD5", "sha256": "SHA-256", "crc32c": "CRC32C"}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Target:
+    """A file of the raw folder.
+
+    Args:
+        layout: the paths; its ``raw`` is None, since that folder is read-only.
+        filename: the file's name.
+        size: bytes, None if unknown.
+        digests: the expected ones (hex), by algorithm; all describe the same bytes, so any one suffices.
+    """
+
+    layout: Layout
+    filename: str
+    size: int | None
+    digests: Mapping[str, str]
+
+    @property
+    def path(self) -> Path:
+        """The path of the complete, checked file."""
+        return self.layout.download_path(self)
+
+    @property
+    def partial(self) -> Path:
+        """The path of the file while it arrives."""
+        return self.layout.part_path(self.filename)
+
+    def is_there(self) -> bool:
+        """Whether a file of this name exists and is not known to be a different one.
+
+        Raises:
+            InputError: its size, or the digest recorded at its last check, is wrong.
+        """
+        if not self.path.exists():
+            return False
+        size = self.path.stat().st_size
+        if self.size not in (None, size):
+            raise self._stranger(f"expected {self.size:,} bytes, it has {size:,}")
+        for algorithm, digest in self._remembered().items():
+            self._compare(algorithm, digest)
+        return True
+
+    def to_come(self, remote: Remote) -> int:
+        """The number of bytes still to fetch."""
+        return remote.total - kept_bytes(self.partial, remote, has_digest=bool(self.digests))
+
+    def check_present(self, progress: Progress) -> None:
+        """Hash the existing file, unless it was checked before and is unchanged since.
+
+        Raises:
+            InputError: it is a different file.
+        """
+        if self.digests and not self._remembered().keys() & self.digests.keys():
+            algorithm = fastest(tuple(self.digests))
+            self._compare(algorithm, self._digest(algorithm, progress))
+            self._remember()
+        forget(self.partial)  # a crash right after the rename leaves the maps
+        remove_abandoned(local_path(self.layout.checked_path))
+
+    def place(self, fetched: Fetched, fault: str = "") -> None:
+        """Give the fetched file its final name, and record its digest; ``fault`` is the one that was found in it.
+
+        Raises:
+            InputError: it is not the expected file; it is kept under a name that no command reads.
+            WriteError: the disk failed.
+        """
+        if not fetched.is_right:
+            expected = f"{_NAMES[fetched.algorithm]} {self.digests[fetched.algorithm]}"
+            fault = f"expected {expected}, got {fetched.digest}"
+        if fault:
+            raise set_aside(self.layout, self.filename, fault, fetched.digest)
+        finish(self.partial, self.path)
+        self._remember(fetched.remote.url)
+
+    def _remembered(self) -> dict[str, str]:
+        """The digests recorded at the file's last check; none if it has changed since."""
+        return seen_digests(self.layout, self.filename, self.path)
+
+    def _remember(self, url: str = "") -> None:
+        checked = load_json(self.layout.checked_path)
+        stat = self.path.stat()
+        entry = {"size": stat.st_size, "mtime_ns": stat.st_mtime_ns, "md5": None, **self.digests}
+        entry |= {"url": url} if url else {}
+        entries = {**checked, self.filename: entry} if isinstance(checked, dict) else {self.filename: entry}
+        save_json(self.layout.checked_path, entries)
+
+    def _compare(self, algorithm: str, digest: str) -> None:
+        expected = self.digests.get(algorithm, digest)
+        if digest != expected:
+            raise self._stranger(f"expected {_NAMES[algorithm]} {expected}, it has {digest}")
+
+    def _digest(self, algorithm: str, progress: Progress) -> str:
+        digest = hasher(algorithm)
+        progress.begin(f"checking {self.filename}", self.path.stat().st_size, "B")
+        try:
+            with self.path.open("rb", buffering=0) as file:
+                while chunk := file.read(_CHUNK):
+                    digest.update(chunk)
+                    progress.advance(len(chunk))
+        finally:
+            progress.end()
+        return digest.hexdigest()
+
+    def _stranger(self, detail: str) -> InputError:
+        return InputError(
+            f"{self.path} exists, but is not the expected archive",
+            detail,
+            f"run mv {quoted(str(self.path))} ELSEWHERE, then the same command again",
+        )
+
+
+def set_aside(layout: Layout, filename: str, fault: str, digest: str = "") -> InputError:
+    """Keep a wrong file that has arrived under a name that no command reads; returns the error that says so."""
+    partial, aside = layout.part_path(filename), layout.corrupt_path(filename, digest or "content")
+    partial.replace(aside)
+    forget(partial)
+    return InputError(
+        f"{filename} arrived corrupt and is kept as {aside}",
+        fault,
+        f"run rm {quoted(str(aside))}, then the same command again",
+    )

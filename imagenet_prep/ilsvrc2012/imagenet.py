@@ -13,8 +13,7 @@ from imagenet_prep.datasets.plan import load_plan
 from imagenet_prep.errors import InputError
 from imagenet_prep.escaping import Settings, command
 from imagenet_prep.ilsvrc2012 import facts
-from imagenet_prep.ilsvrc2012.part import WHOLE, Part, recorded_part
-from imagenet_prep.ilsvrc2012.settings import ConvertOptions, options_from
+from imagenet_prep.ilsvrc2012.settings import WHOLE, ConvertOptions, Part, options_from, recorded_part
 from imagenet_prep.model import Engine, Progress, StageStatus, State
 from imagenet_prep.state.manifest import ILSVRC2012, DatasetEntry, Manifest
 from imagenet_prep.storage.layout import Layout
@@ -92,12 +91,7 @@ class ImageNet(Dataset):
         return ask(layout, options, sources) if len(sources) == len(facts.SPLITS) else None
 
     def plan(
-        self,
-        layout: Layout,
-        engine: Engine,
-        options: ConvertOptions,
-        progress: Progress,
-        splits: Collection[str] = (),
+        self, layout: Layout, engine: Engine, options: ConvertOptions, progress: Progress, splits: Collection[str] = ()
     ) -> PlannedSet:
         """Index every split that is present, or ``splits``, and cut it into plans; raises as Dataset."""
         from imagenet_prep.ilsvrc2012.planning import plan
@@ -115,13 +109,7 @@ class ImageNet(Dataset):
     def following(self, layout: Layout, states: Mapping[str, State]) -> str:
         """The first of download, annotate and convert that is needed; see Dataset."""
         from imagenet_prep.ilsvrc2012.boxes import find_annotations
-        from imagenet_prep.ilsvrc2012.raw_data import (
-            fetched_from,
-            find_astray,
-            find_source,
-            move_command,
-            own_images,
-        )
+        from imagenet_prep.ilsvrc2012.raw_data import fetched_from, find_astray, find_source, move_command, own_images
 
         sources = {split: find_source(layout, split) for split in facts.SPLITS}
         astray = (find_astray(layout, split) for split, source in sources.items() if source is None)

@@ -8,20 +8,13 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from imagenet_prep.datasets import order
-from imagenet_prep.datasets.plan import (
-    Asked,
-    InceptionRecorder,
-    PlannedSet,
-    PlannedSplit,
-    cut,
-    load_plan,
-)
+from imagenet_prep.datasets.plan import Asked, InceptionRecorder, PlannedSet, PlannedSplit, cut, load_plan
 from imagenet_prep.errors import IncompleteError, InputError, UsageError
 from imagenet_prep.escaping import command
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.boxes import BoxesFault, BoxTable, find_annotations, find_boxes_csv, parse_boxes
 from imagenet_prep.ilsvrc2012.imagenet import ENTRY
-from imagenet_prep.ilsvrc2012.part import Part
+from imagenet_prep.ilsvrc2012.official import ImageSource, expected_images, missing_text
 from imagenet_prep.ilsvrc2012.raw_data import (
     ConsumedImages,
     checked_md5,
@@ -32,8 +25,7 @@ from imagenet_prep.ilsvrc2012.raw_data import (
     refuse_empty,
     refuse_encoded_again,
 )
-from imagenet_prep.ilsvrc2012.settings import ConvertOptions, check_options
-from imagenet_prep.ilsvrc2012.source import ImageSource, expected_images, missing_text
+from imagenet_prep.ilsvrc2012.settings import ConvertOptions, Part, check_options
 from imagenet_prep.images.prepare import Check
 from imagenet_prep.model import Engine, Progress
 from imagenet_prep.sources.catalog import Catalog
@@ -55,7 +47,8 @@ def plan(
         options = options.replace(check="header")
         if kept := _kept(layout, options, found):
             return kept
-    notes = [] if splits else _check_files(found, options)
+    lacking = [f"{split} lacks {source.missing}" for split, source in found.items() if source.missing and not splits]
+    notes = _told(lacking, "files", options)
     catalogs = {split: _read(source, engine, progress, options.part) for split, source in found.items()}
     if not splits:
         notes += _check_complete(layout, found, catalogs, options)
@@ -64,9 +57,10 @@ def plan(
         if not catalog:
             refuse_empty(found[split], options.part)
         notes += _check_count(split, len(catalog), options.shards(split))
-        _refuse_missing_boxes(split, layout, options)
         notes += _attach_boxes(catalog, layout, options)
-        planned.append(_plan_split(catalog, found[split], layout, options))
+        source, seed = found[split], options.seed if options.shuffle else None
+        recorder = _recorder(source, layout, options)
+        planned.append(cut(catalog, source.path, recorder, options.shards(split), seed, options.fingerprinted()))
     part = options.part
     return PlannedSet(
         entry=dataclasses.replace(ENTRY, name=part.name, classes=part.recorded),
@@ -163,12 +157,6 @@ def _read(source: ImageSource, engine: Engine, progress: Progress, part: Part) -
     return catalog.whole([row for row, label in enumerate(catalog.labels.tolist()) if label in labels])
 
 
-def _check_files(sources: Mapping[str, ImageSource], options: ConvertOptions) -> list[str]:
-    """Check that all files of a copy are present, before any is read."""
-    lacking = [f"{split} lacks {source.missing}" for split, source in sources.items() if source.missing]
-    return _told(lacking, "files", options)
-
-
 def _check_complete(
     layout: Layout, sources: Mapping[str, ImageSource], catalogs: Mapping[str, Catalog], options: ConvertOptions
 ) -> list[str]:
@@ -206,10 +194,16 @@ def _told(lacking: Sequence[str], what: str, options: ConvertOptions) -> list[st
 
 
 def _attach_boxes(catalog: Catalog, layout: Layout, options: ConvertOptions) -> list[str]:
-    """Give the images their boxes; return a note if there are none."""
+    """Give the images their boxes; return a note if there are none. InputError: validation images require boxes."""
     if catalog.split == facts.VALIDATION and not options.validation_boxes:
         return []
     path = find_boxes_csv(layout, catalog.split)
+    if path is None and catalog.split == facts.VALIDATION:
+        raise InputError(
+            f"no boxes for {catalog.split}: {layout.validation_boxes_csv} does not exist",
+            "expected it, since validation_boxes is set",
+            f"make it: {command('annotate', layout.data_dir, (('validation_boxes', True),))}",
+        )
     if path is None:
         unread = find_annotations(layout, catalog.split)
         if unread is None:
@@ -221,19 +215,6 @@ def _attach_boxes(catalog: Catalog, layout: Layout, options: ConvertOptions) -> 
     return []
 
 
-def _refuse_missing_boxes(split: str, layout: Layout, options: ConvertOptions) -> None:
-    """Raise InputError if validation images require boxes, and there are none."""
-    if split == facts.TRAIN or not options.validation_boxes or find_boxes_csv(layout, split) is not None:
-        return
-    hint = f"make it: {command('annotate', layout.data_dir, (('validation_boxes', True),))}"
-    raise InputError(_no_boxes(split, layout), "expected it, since validation_boxes is set", hint)
-
-
-def _no_boxes(split: str, layout: Layout) -> str:
-    path = layout.boxes_csv if split == facts.TRAIN else layout.validation_boxes_csv
-    return f"no boxes for {split}: {path} does not exist"
-
-
 def _read_boxes(path: AnyPath, layout: Layout) -> BoxTable:
     try:
         return parse_boxes(path.read_bytes())
@@ -243,12 +224,6 @@ def _read_boxes(path: AnyPath, layout: Layout) -> BoxTable:
             fault.reason,
             f"remove it and make it again: {command('annotate', layout.data_dir)}",
         ) from fault
-
-
-def _plan_split(catalog: Catalog, source: ImageSource, layout: Layout, options: ConvertOptions) -> PlannedSplit:
-    recorder = _recorder(source, layout, options)
-    seed = options.seed if options.shuffle else None
-    return cut(catalog, source.path, recorder, options.shards(catalog.split), seed, options.fingerprinted())
 
 
 def _recorder(source: ImageSource, layout: Layout, options: ConvertOptions) -> InceptionRecorder:

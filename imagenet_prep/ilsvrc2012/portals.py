@@ -13,9 +13,8 @@ from typing import ClassVar, NamedTuple
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.ilsvrc2012 import facts
-from imagenet_prep.ilsvrc2012.boxes import BoxFiles, File
-from imagenet_prep.ilsvrc2012.source import ImageSource, finished, label_of, refuse_misplaced, refuse_twice_in
-from imagenet_prep.ilsvrc2012.voc import LARGEST
+from imagenet_prep.ilsvrc2012.boxes import LARGEST, BoxFiles, File
+from imagenet_prep.ilsvrc2012.official import ImageSource, finished, label_of, refuse_misplaced
 from imagenet_prep.model import Engine, Progress
 from imagenet_prep.sources.catalog import Catalog, CatalogBuilder
 from imagenet_prep.sources.parquets import ParquetImages, check_pyarrow, iter_rows
@@ -96,7 +95,7 @@ class KaggleZip(ImageSource):
         path = local_path(self.path)
         with FileSlices(path) as view:
             stamp = view.stamp
-        return refuse_twice_in(path, finished([_images_of(path, stamp)[self.split]], self.split))
+        return finished([_images_of(path, stamp)[self.split]], self.split, path)
 
 
 @functools.lru_cache(maxsize=1)  # both splits, annotate and convert need it; it can take minutes
@@ -148,10 +147,7 @@ _CACHED = "datasets--ILSVRC--imagenet-1k"
 _NAME = re.compile(r"(.+?)_(n[0-9]{8})\.JPEG").fullmatch
 _FILE = re.compile(r"(train|validation)-([0-9]{5})-of-([0-9]{5})\.parquet").fullmatch
 _SHOWN = 5
-_EXAMPLES = {
-    facts.TRAIN: "n01440764_10026_n01440764.JPEG",
-    facts.VALIDATION: "ILSVRC2012_val_00000293_n01440764.JPEG",
-}
+_EXAMPLES = {facts.TRAIN: "n01440764_10026_n01440764.JPEG", facts.VALIDATION: "ILSVRC2012_val_00000293_n01440764.JPEG"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +197,7 @@ class HubFiles(ImageSource):
             parts.append(part)
             progress.advance()
         progress.end()
-        return refuse_twice_in(self.path.parent, finished(parts, self.split))
+        return finished(parts, self.split, self.path.parent)
 
 
 def hub_folders(layout: Layout) -> Iterator[AnyPath]:

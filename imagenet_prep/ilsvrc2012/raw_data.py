@@ -1,10 +1,10 @@
-"""find_source: the copy in the raw folder that holds a split, its boxes, and the state of the stages before convert."""
+"""find_source: the copy in the raw folder that holds a split; the state and the space of the stages around it."""
 
 from __future__ import annotations
 
 import itertools
-import re
-from collections.abc import Iterator, Mapping
+import os
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -13,17 +13,18 @@ from imagenet_prep.errors import InputError
 from imagenet_prep.escaping import Settings, command, command_line
 from imagenet_prep.fetch import BASE_URL
 from imagenet_prep.ilsvrc2012 import facts
-from imagenet_prep.ilsvrc2012.boxes import find_annotations
-from imagenet_prep.ilsvrc2012.official import ClassTars, ImageFolders, OfficialTar
-from imagenet_prep.ilsvrc2012.part import Part
-from imagenet_prep.ilsvrc2012.source import ImageSource, finished
+from imagenet_prep.ilsvrc2012.boxes import find_annotations, find_boxes_csv
+from imagenet_prep.ilsvrc2012.official import ClassTars, ImageFolders, ImageSource, OfficialTar, finished
+from imagenet_prep.ilsvrc2012.settings import WHOLE, ConvertOptions, Part
 from imagenet_prep.model import Engine, Progress, StageStatus, State
-from imagenet_prep.shards.consumption import Consumption
+from imagenet_prep.shards.consumption import Consumption, consumed_needs
+from imagenet_prep.shards.room import PendingShards, is_pass_better, shard_needs
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.state.manifest import seen_digests
 from imagenet_prep.storage.files import load_json, names_in, open_file, scan
-from imagenet_prep.storage.layout import STATE_NAME, Layout
+from imagenet_prep.storage.layout import STATE_NAME, Layout, parse_shard_name
 from imagenet_prep.storage.location import AnyPath
+from imagenet_prep.storage.space import Need
 from imagenet_prep.text import listed, number_of
 
 
@@ -134,43 +135,18 @@ def checked_md5(layout: Layout, archive: AnyPath) -> str:
 
 _IMAGES = (".jpeg", ".jpg", ".png", ".tif", ".tiff")
 _LOOKED_AT = 50  # names of a folder to look at
-_UNFINISHED = (".part", ".partial", ".crdownload", ".download", ".aria2", ".tmp")
-
-_BEGINNINGS = {
-    facts.TRAIN: re.compile(rb"n[0-9]{8}\.tar\0"),
-    facts.VALIDATION: re.compile(rb"ILSVRC2012_val_[0-9]{8}\.JPEG\0"),
-}
-_ZIP_BEGINNING = re.compile(rb"PK\x03\x04.{26}ILSVRC/", re.DOTALL)
-"""The first bytes of the official archives and Kaggle's zip, whatever their names."""
 
 
 def find_astray(layout: Layout, key: str) -> tuple[AnyPath, AnyPath] | None:
-    """Find an archive in DATA_DIR itself, or under another name, and its correct path; None if there is none.
+    """Find an archive in DATA_DIR itself, and its correct path; None if there is none.
 
     Call it for a split or boxes that no copy has.
     """
-    archive = facts.ARCHIVES[key]
-    for folder in dict.fromkeys((layout.raw_dir, layout.own_raw_dir, layout.data_dir)):
-        target = layout.own_raw_dir if folder == layout.data_dir else folder
-        names = [name for name in _names(folder) if ".tar" in name or ".zip" in name]
-        for name in [name for name in names if not name.endswith(_UNFINISHED)][:_LOOKED_AT]:
-            if key in _BEGINNINGS:
-                head = _head(folder / name)
-                if _BEGINNINGS[key].match(head):
-                    return folder / name, target / archive.filename
-                if _ZIP_BEGINNING.match(head):
-                    from imagenet_prep.ilsvrc2012.portals import ZIP
+    from imagenet_prep.ilsvrc2012.portals import ZIP  # late: few need it
 
-                    return folder / name, target / ZIP.filename
-            elif name == archive.filename:
-                return folder / name, target / name
-    return None
-
-
-def _head(path: AnyPath) -> bytes:
-    with suppress(OSError), open_file(path) as file:
-        return file.read(512)
-    return b""
+    names = [facts.ARCHIVES[key].filename, *([ZIP.filename] if key in facts.SPLITS else [])]
+    found = ((layout.data_dir / name, layout.own_raw_dir / name) for name in names)
+    return next((each for each in found if each[0].is_file()), None)
 
 
 def move_command(source: AnyPath, target: AnyPath) -> str:
@@ -180,12 +156,12 @@ def move_command(source: AnyPath, target: AnyPath) -> str:
 
 
 def refuse_astray(layout: Layout, key: str) -> None:
-    """Raise InputError if a missing archive is in DATA_DIR itself or has another name."""
+    """Raise InputError if a missing archive is in DATA_DIR itself."""
     found = find_astray(layout, key)
     if found is not None:
         source, target = found
         raise InputError(
-            f"{source} looks like {target.name}; rename it",
+            f"{source} is in the wrong folder; move it",
             f"expected it as {target}",
             f"{move_command(source, target)}    (then run the same command again)",
         )
@@ -328,3 +304,126 @@ def _state(done: int, expected: int, begun: bool = False) -> State:
 
 def _count(folder: AnyPath, suffix: str) -> int:
     return sum(name.endswith(suffix) for name in names_in(folder)) if folder.is_dir() else 0
+
+
+# the space of the steps after a download -----------------------------------------------------------------------
+
+_BOXES = 50_000_000
+"""Approximate bytes of the boxes of train images as a CSV; those of validation images are a sixth of it."""
+
+_BLOCK = 4096
+"""Bytes of a disk block: a file wastes half of its last one on average."""
+
+
+_LEAST_FILES = 14
+"""The minimum number of parquet files of a split."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Coming:
+    """Images that a download is about to fetch.
+
+    Args:
+        splits: their splits.
+        size: bytes of all files, including those already received.
+        by_class: splits of which only the wanted classes are fetched.
+        in_order: whether they can only be read in file order.
+        has_boxes: whether annotations are fetched, with them or separately.
+    """
+
+    splits: Sequence[str] = ()
+    size: int = 0
+    by_class: Sequence[str] = ()
+    in_order: bool = False
+    has_boxes: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class _Amount:
+    """The approximate images of a split: their bytes, and how to read them; ``source`` if they are present."""
+
+    split: str
+    size: int
+    in_order: bool
+    source: ImageSource | None
+
+    @property
+    def images(self) -> int:
+        """The number of images."""
+        return about_images(self.split, self.size)
+
+
+def needs_behind(layout: Layout, coming: Coming, options: ConvertOptions, *, extract: bool) -> Iterator[Need]:
+    """Estimate the needs of the steps after a download, for present and incoming images, less finished shards.
+
+    With ``extract``, untar makes image folders of everything not unpacked, for all present classes.
+    """
+    amounts = [amount for split in facts.SPLITS if (amount := _amount(layout, split, coming, options, options.part))]
+    for split in facts.SPLITS if extract else ():
+        part = options.part if split in coming.by_class or isinstance(find_source(layout, split), ClassTars) else WHOLE
+        packed = _amount(layout, split, coming, options, part)
+        if packed and not (packed.source and packed.source.is_unpacked):
+            yield _folders(layout, packed, part)
+    for amount in amounts:
+        is_annotated = amount.split == facts.TRAIN or options.validation_boxes
+        has_boxes = coming.has_boxes or find_annotations(layout, amount.split)
+        if is_annotated and has_boxes and not find_boxes_csv(layout, amount.split):
+            size = _BOXES * amount.images // facts.IMAGES[facts.TRAIN]
+            yield Need("annotate", f"boxes of {amount.split}", layout.own_raw_dir, size, is_about=True)
+    for amount in amounts:
+        yield from _shards(layout, amount, options)
+
+
+def about_images(split: str, size: int) -> int:
+    """The number of images in so many bytes of a split, in proportion to the official archive."""
+    return facts.IMAGES[split] * size // facts.ARCHIVES[split].about
+
+
+def folders_need(layout: Layout, split: str, *, classes: int, size: int) -> Need:
+    """The disk space of class folders with images of ``size`` bytes in all."""
+    images = about_images(split, size)
+    needed = size + images * _BLOCK // 2
+    return Need("untar", f"image folders of {split}", layout.images_dir(split), needed, images + classes, is_about=True)
+
+
+def _amount(layout: Layout, split: str, coming: Coming, options: ConvertOptions, part: Part) -> _Amount | None:
+    """The approximate amount of a split, None if nothing: ``part`` of the facts, but no more than present."""
+    source = None if split in coming.splits else find_source(layout, split)
+    if (source is None and split not in coming.splits) or isinstance(source, ConsumedImages):
+        return None  # a resumed conversion requires no more than its first run checked
+    whole = facts.ARCHIVES[split].about * len(part.labels) // facts.CLASSES
+    size = min(whole, source.size if source else coming.size)
+    return _Amount(split, size, source.is_in_order if source else coming.in_order, source)
+
+
+def _folders(layout: Layout, amount: _Amount, part: Part) -> Need:
+    """The space for missing class folders; an existing folder counts as complete."""
+    folder, classes = layout.images_dir(amount.split), len(part.labels)
+    there = sum((folder / wnid).is_dir() for wnid in part.labels) if folder.is_dir() else 0
+    left = classes - there
+    return folders_need(layout, amount.split, classes=left, size=amount.size * left // classes)
+
+
+def _shards(layout: Layout, amount: _Amount, options: ConvertOptions) -> list[Need]:
+    """The space for missing shards; a shard with its final name counts as finished."""
+    count = options.shards(amount.split)
+    names = ((parse_shard_name(name), size) for name, size in layout.find_shards((amount.split,)).items())
+    there = [size for parsed, size in names if parsed and parsed[2] == count]
+    left = max(count - len(there), 0)
+    size = amount.size * left // count
+    pending = PendingShards(amount.split, left, about_images(amount.split, size), size, is_about=True)
+    if options.consume:
+        return consumed_needs(
+            layout,
+            pending,
+            under_way=(os.cpu_count() or 1) * size // max(left, 1),
+            whole=amount.size // _LEAST_FILES if amount.in_order else 0,
+        )
+    place = amount.source.path if amount.source else layout.own_raw_dir
+    may_choose = not (amount.in_order or (amount.source and amount.source.is_unpacked))
+    return shard_needs(
+        layout,
+        pending,
+        in_order=amount.in_order or (may_choose and is_pass_better(place, size, options)),
+        keeps_size=options.reencode is None or not options.reencode.may_shrink,
+    )

@@ -20,20 +20,13 @@ from typing import TypeVar
 from imagenet_prep.checks.examiner import Finding, Seen, check_jpeg, printable
 from imagenet_prep.errors import InputError
 from imagenet_prep.ilsvrc2012 import facts
-from imagenet_prep.ilsvrc2012.part import WHOLE, Part
+from imagenet_prep.ilsvrc2012.settings import WHOLE, Part
 from imagenet_prep.model import Box, ProblemKind
 from imagenet_prep.reading.shard import Shard
 from imagenet_prep.storage.location import AnyPath
 from imagenet_prep.tfrecord.example import ExampleError
 from imagenet_prep.tfrecord.framing import FramingError
-from imagenet_prep.tfrecord.inception_reader import (
-    CANONICAL,
-    BoxesError,
-    ImageRecord,
-    RecordError,
-    Traits,
-    read_record,
-)
+from imagenet_prep.tfrecord.inception_reader import CANONICAL, BoxesError, ImageRecord, RecordError, Traits, read_record
 
 V = TypeVar("V")
 
@@ -129,11 +122,7 @@ def _differences(nearest: Flavour, traits: Traits, *, own_words: bool, own_names
 
 # records ------------------------------------------------------------------------------------------------------
 
-_KINDS = {
-    BoxesError: ProblemKind.BAD_BOX,
-    RecordError: ProblemKind.BAD_FIELD,
-    ExampleError: ProblemKind.BAD_EXAMPLE,
-}
+_KINDS = {BoxesError: ProblemKind.BAD_BOX, RecordError: ProblemKind.BAD_FIELD, ExampleError: ProblemKind.BAD_EXAMPLE}
 
 
 @dataclass(frozen=True, slots=True)

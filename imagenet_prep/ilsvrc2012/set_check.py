@@ -1,21 +1,26 @@
-"""check_set: finds the faults that only all shards of ILSVRC2012 show: lost or repeated images, order, classes."""
+"""check_set: finds the faults that only all shards of ILSVRC2012 show: lost or repeated images, order, classes.
+
+The canonical order of images is computed from their names alone. If nearly all shards follow it, a deviating shard
+shows its fault: it was exchanged, or a record was lost, repeated or swapped. This works on shards from anywhere,
+without a manifest.
+"""
 
 from __future__ import annotations
 
 import dataclasses
+from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import pairwise
 
 from imagenet_prep.checks.dataset import SetFindings
-from imagenet_prep.checks.examiner import Examiner, Finding, Findings
+from imagenet_prep.checks.examiner import Examiner, Finding, Findings, problem
 from imagenet_prep.checks.inventory import Checked, Inventory, check_totals
-from imagenet_prep.checks.shard_check import REMEDY_FOREIGN, ShardReport
+from imagenet_prep.checks.shard_check import REMEDY_FOREIGN, ShardReport, departure
 from imagenet_prep.datasets import order
 from imagenet_prep.ilsvrc2012 import facts
-from imagenet_prep.ilsvrc2012.ordering import Ordering, check_order, examine_order, find_copies
-from imagenet_prep.ilsvrc2012.part import WHOLE, Part
 from imagenet_prep.ilsvrc2012.record_check import ImageNetExaminer
+from imagenet_prep.ilsvrc2012.settings import WHOLE, Part
 from imagenet_prep.model import Problem, ProblemKind
 from imagenet_prep.text import listed, number_of
 
@@ -30,6 +35,8 @@ LABEL_PATTERNS = {
     ),
 }
 """The message and the remedy for labels that are wrong in a well-known way."""
+
+_REMEDY_PART = "for a part of the set, run verify with --allow-incomplete"
 
 EXPLAINED = {ProblemKind.EXTRA_RECORD, ProblemKind.EXCHANGED_SHARD, ProblemKind.OTHER_CONVERSION}
 """Findings in a shard that explain repeated images."""
@@ -84,8 +91,10 @@ def check_set(inventory: Inventory, checked: Checked, examiner: Examiner, *, is_
     notes: list[str] = []
     for split in splits:
         problems += _check_split(split, is_part=is_part)
-        if not is_part and split.reports:
-            problems += _check_classes(split)
+        manifest = split.inventory.manifest
+        is_counted = manifest is not None and not manifest.has_set_aside  # no image may be set aside
+        if not is_part and split.reports and split.has_labels and is_counted and split.is_all_read:
+            problems += _classes_problem(split, split.missing_classes)
         notes += _class_notes(split, is_part=is_part)
     has_records = any(report.records for report in checked.reports.values())
     return SetFindings(
@@ -141,13 +150,6 @@ def _check_split(split: _Split, *, is_part: bool) -> list[Problem]:
     return own + list(_check_facts(split, is_part=is_part))
 
 
-def _check_classes(split: _Split) -> Iterator[Problem]:
-    """Check that each class of a part has an image, if all shards could be read and no image may be set aside."""
-    manifest = split.inventory.manifest
-    if split.has_labels and manifest is not None and not manifest.has_set_aside and split.is_all_read:
-        yield from _classes_problem(split, split.missing_classes)
-
-
 def _class_notes(split: _Split, *, is_part: bool) -> Iterator[str]:
     """Describe the few classes that a part lacks, and how another tool's shards are cut."""
     lacking, reports = split.missing_classes, split.reports
@@ -164,20 +166,19 @@ def _class_notes(split: _Split, *, is_part: bool) -> Iterator[str]:
 
 def _check_facts(split: _Split, *, is_part: bool) -> Iterator[Problem]:
     """Compare it with ILSVRC2012: every image once, every class, the order."""
-    copies = find_copies(split.name, split.shards, split.reports)
-    yield from copies.problems
+    problems, copies = find_copies(split.name, split.reports)
+    yield from problems
     found = check_order(split.ordering, split.reports) if split.ordering else ()
-    departures = [(problem, lost) for problem, lost in found if problem.subject not in copies.shards]
+    departures = [(problem, lost) for problem, lost in found if problem.subject not in copies]
     strays = {problem.subject for problem, _ in departures if problem.kind in TWICE}
-    yield from _check_unique(split.reports, copies.shards | strays)
+    yield from _check_unique(split.reports, copies | strays)
     whole = dataclasses.replace(split, part=WHOLE)
     gone = whole.missing_classes if split.is_all_read and split.has_labels and not is_part else []
-    for problem, lost in departures:
+    for each, lost in departures:
         if not lost or not gone or not all(facts.class_of(name, split.name) in gone for name in lost):
-            yield problem
+            yield each
     if not is_part:
-        doubtful = copies.overwritten | strays
-        own = dataclasses.replace(split, reports=[each for each in split.reports if each.name not in doubtful])
+        own = dataclasses.replace(split, reports=[each for each in split.reports if each.name not in strays])
         yield from _check_complete(own, {name for _, lost in departures for name in lost})
     yield from _classes_problem(whole, gone)
 
@@ -223,46 +224,21 @@ def _check_complete(split: _Split, named: set[str]) -> Iterator[Problem]:
     widths = {shard: stop - start for shard, (start, stop) in zip(split.shards, pairwise(edges), strict=True)}
     records = sum(report.records for report in whole.values())
     missing = facts.IMAGES[split.name] - records - sum(widths[shard] for shard in broken) - len(named)
+    expected, got = f"{facts.IMAGES[split.name]:,}", f"{records:,}"
     if missing > 0:
-        names = sorted(_lost(split, whole, broken) - named)
-        yield _missing_images(split.name, missing, names, records)
-    elif missing < 0:
-        expected = f"{facts.IMAGES[split.name]:,}"
-        detail = f"{-missing:,} records too many: expected {expected}, got {records:,}"
+        found = {name for report in whole.values() for name in report.filenames}
+        official = split.part.validation_filenames() if split.name == facts.VALIDATION and not broken else ()
+        names = [name for name in official if name.encode() not in found and name not in named]
+        what = f"{missing:,} of {expected} images {'is' if missing == 1 else 'are'} missing"
+        what += ": " + listed(names, 5) if names else ""
+        image = names[0] if len(names) == 1 else ""
+        remedy = f"get the missing shards, or make the set again; {_REMEDY_PART}"
         yield Problem(
-            ProblemKind.WRONG_COUNT, split.name, detail, REMEDY_FOREIGN, expected=expected, got=f"{records:,}"
+            ProblemKind.MISSING_IMAGE, split.name, what, remedy, image=image, expected=expected, got=got, count=missing
         )
-
-
-def _lost(split: _Split, whole: Mapping[str, ShardReport], broken: Sequence[str]) -> set[str]:
-    """The names of lost images, if known: those of validation, unless they may be in unread shards."""
-    ordering = split.ordering
-    if split.name != facts.VALIDATION or (broken and not (ordering and ordering.is_mostly)):
-        return set()
-    found = {name for report in whole.values() for name in report.filenames}
-    if ordering is not None:
-        found.update(name for shard in broken for name in ordering.planned[shard].split(b"\0"))
-    names = (facts.validation_filename(number) for number in range(1, facts.IMAGES[split.name] + 1))
-    return {name for name in names if name.encode() not in found}
-
-
-def _missing_images(split: str, missing: int, names: Sequence[str], records: int) -> Problem:
-    expected = f"{facts.IMAGES[split]:,}"
-    what = f"{missing:,} of {expected} images {'is' if missing == 1 else 'are'} missing"
-    if names:
-        what += ": " + listed(names, 5)
-    image = names[0] if len(names) == 1 else ""
-    remedy = "get the missing shards, or make the set again; for a part of the set, run verify with --allow-incomplete"
-    return Problem(
-        ProblemKind.MISSING_IMAGE,
-        split,
-        what,
-        remedy,
-        image=image,
-        expected=expected,
-        got=f"{records:,}",
-        count=missing,
-    )
+    elif missing < 0:
+        detail = f"{-missing:,} records too many: expected {expected}, got {got}"
+        yield Problem(ProblemKind.WRONG_COUNT, split.name, detail, REMEDY_FOREIGN, expected=expected, got=got)
 
 
 def _classes_problem(split: _Split, wnids: Sequence[str]) -> Iterator[Problem]:
@@ -274,7 +250,7 @@ def _classes_problem(split: _Split, wnids: Sequence[str]) -> Iterator[Problem]:
             ProblemKind.MISSING_CLASS,
             split.name,
             f"{what} no image: {shown}",
-            "make the set again from all classes; for a part of the set, run verify with --allow-incomplete",
+            f"make the set again from all classes; {_REMEDY_PART}",
             expected=str(len(split.part.labels)),
             got=str(len(split.part.labels) - len(wnids)),
             count=len(wnids),
@@ -293,14 +269,122 @@ def _name_label_patterns(split: _Split, problems: Sequence[Problem]) -> list[Pro
     wrong = {kind: sum(report.counts.get(kind, 0) for report in split.reports) for kind in LABEL_PATTERNS}
     named = [kind for kind, count in wrong.items() if 2 * count > records]
     kept = []
-    for problem in problems:
-        if named and problem.kind in (*LABEL_PATTERNS, ProblemKind.WRONG_LABEL):
+    for each in problems:
+        if named and each.kind in (*LABEL_PATTERNS, ProblemKind.WRONG_LABEL):
             continue
-        is_chance = problem.kind in LABEL_PATTERNS
-        kept.append(dataclasses.replace(problem, kind=ProblemKind.WRONG_LABEL) if is_chance else problem)
+        is_chance = each.kind in LABEL_PATTERNS
+        kept.append(dataclasses.replace(each, kind=ProblemKind.WRONG_LABEL) if is_chance else each)
     count = sum(wrong.values())  # a label of one or two classes is wrong in both ways
     said = [(kind, *LABEL_PATTERNS[kind]) for kind in named]
     return [
         Problem(kind, split.name, what.format(f"{count:,}", f"{records:,}"), remedy, count=count)
         for kind, what, remedy in said
     ] + kept
+
+
+# the canonical order -------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Ordering:
+    """The order of a split's shards.
+
+    ``planned`` holds the names of each shard in canonical order, joined by NUL. ``is_canonical`` tells whether all
+    shards have theirs, ``is_mostly`` whether half of them do.
+    """
+
+    planned: Mapping[str, bytes]
+    is_canonical: bool
+    is_mostly: bool
+
+
+def examine_order(split: str, shards: Sequence[str], reports: Sequence[ShardReport], part: Part) -> Ordering | None:
+    """Compare the fully read shards of a split with the canonical order; None if that is unknown.
+
+    The order covers the official validation images of a part, or the train images present: if one of them is missing,
+    all others move.
+    """
+    names = _listing(split, reports, part, is_complete=len(reports) == len(shards))  # a repeated record counts once
+    if not names or not shards:
+        return None
+    picked = order.shuffled(len(names), order.SEED)
+    edges = pairwise(order.bounds(len(names), len(shards)))
+    planned = {
+        shard: b"\0".join(names[i] for i in picked[start:stop])
+        for shard, (start, stop) in zip(shards, edges, strict=True)
+    }
+    equal = sum(planned[report.name] == report.names for report in reports)
+    return Ordering(planned, equal == len(shards), 2 * equal >= len(shards) > 1)
+
+
+def _listing(split: str, reports: Sequence[ShardReport], part: Part, *, is_complete: bool) -> list[bytes]:
+    """Every name of the split in the order of the original's listing; empty if not all are known."""
+    found = list({name for report in reports for name in report.filenames})
+    if split == facts.TRAIN:
+        return sorted(found) if is_complete and all(found) else []
+    if not all(facts.validation_number(name.decode()) for name in found):
+        return []
+    if not is_complete or 2 * len(found) > part.images(split, 0):
+        found = [name.encode() for name in part.validation_filenames()]
+    return sorted(found, key=lambda name: (facts.validation_wnids()[int(name[15:23]) - 1], name))
+
+
+def check_order(ordering: Ordering, reports: Sequence[ShardReport]) -> Iterator[tuple[Problem, tuple[str, ...]]]:
+    """Find the fault of each of the few deviating shards, and the images it lost."""
+    if not ordering.is_mostly:
+        return
+    owners = {names: shard for shard, names in ordering.planned.items() if names}
+    for report in reports:
+        planned = ordering.planned[report.name]
+        if planned == report.names:
+            continue
+        owner = owners.get(report.names)
+        if owner is not None:
+            found = Finding(ProblemKind.EXCHANGED_SHARD, f"this is {owner} under a wrong name", report.name, owner)
+            yield problem(found, report.name, f"rename it to {owner}"), ()
+        elif report.is_whole:
+            yield from _check_records(planned.split(b"\0"), report, ordering)
+
+
+def _check_records(
+    planned: list[bytes], report: ShardReport, ordering: Ordering
+) -> Iterator[tuple[Problem, tuple[str, ...]]]:
+    found = departure(planned, report.filenames)
+    if found is None or found.kind is ProblemKind.OTHER_CONVERSION:
+        return
+    lost = tuple(planned[number].decode() for number in found.lost)
+    name = lost[0] if found.kind is ProblemKind.MISSING_RECORD else ""
+    finding = Finding(found.kind, f"{found.way}, by the order of all other shards", name)
+    if found.kind is ProblemKind.EXTRA_RECORD and report.records == len(planned) + 1:
+        finding = _stray(report.filenames[found.record], report.name, ordering) or finding
+    yield problem(finding, report.name, REMEDY_FOREIGN, report.place(found.record, name)), lost
+
+
+def _stray(name: bytes, shard: str, ordering: Ordering) -> Finding | None:
+    """The finding about a record that belongs to another shard."""
+    for home, names in ordering.planned.items():
+        if home != shard and name in names.split(b"\0"):
+            where = f"record {names.split(bytes(1)).index(name)} of {home}"
+            detail = f"this image is also {where}, where it belongs by the order of all other shards"
+            return Finding(ProblemKind.DUPLICATE, detail, got=where)
+    return None
+
+
+# shards that hold the same records -----------------------------------------------------------------------------
+
+REMEDY_COPIES = "get intact copies of these shards, or a second set to compare them with"
+
+
+def find_copies(split: str, reports: Sequence[ShardReport]) -> tuple[list[Problem], set[str]]:
+    """A problem for each group of shards with the same records, and the names of all these shards."""
+    same: defaultdict[str, list[str]] = defaultdict(list)
+    for report in reports:
+        if report.is_whole and report.records:
+            same[report.digest].append(report.name)
+    groups = [names for names in same.values() if len(names) > 1]
+    problems = []
+    for names in groups:
+        said = " and ".join((", ".join(names[:-1]), names[-1]))
+        detail = f"{said} hold the same records: all except one are copies, but the original is unknown"
+        problems.append(Problem(ProblemKind.DUPLICATE, split, detail, REMEDY_COPIES))
+    return problems, {name for names in groups for name in names}

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from imagenet_prep.datasets.plan import Recorded, Recorder, takes
-from imagenet_prep.errors import BusyError, InputError, WriteError
+from imagenet_prep.errors import BusyError, InputError
 from imagenet_prep.images import jpeg
 from imagenet_prep.model import Item, Portable, Problem, ProblemKind, ShardInfo
 from imagenet_prep.sources.catalog import Catalog
@@ -17,7 +16,7 @@ from imagenet_prep.sources.slices import Reader
 from imagenet_prep.state.indexes import read_written
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import Sink
-from imagenet_prep.storage.refusals import USED_UP, no_space, space_errors
+from imagenet_prep.storage.refusals import space_errors
 from imagenet_prep.storage.store import GoneError
 from imagenet_prep.tfrecord.compression import Compression, RecordWriter
 from imagenet_prep.tfrecord.framing import Index
@@ -51,7 +50,6 @@ class ShardTask:
         expected: the entry that the shard must match when it is made again; any other shard is refused before it
             replaces anything. Exactly the same images are left out, and the outcome is this entry, fingerprint
             included.
-        doubt: a possible cause of an unexpected shard, other than changed raw data.
         bundle: the file that holds just its images, unused once the shard is durable.
         syncs: whether the maker also makes index and names durable, because the journal may be on another machine.
     """
@@ -64,7 +62,6 @@ class ShardTask:
     compression: Compression = "none"
     skip_bad: bool = False
     expected: ShardInfo | None = None
-    doubt: str = ""
     bundle: Path | None = None
     syncs: bool = False
 
@@ -92,13 +89,10 @@ class ShardMaker(Portable[ShardTask]):
 
         Raises:
             InputError: the raw data changed or can't be read, or doesn't give the expected shard.
-            SpaceError: no space is left.
-            WriteError: the storage failed twice.
+            SpaceError, WriteError: no space is left, or the storage failed: no part of the shard can be trusted.
             BusyError: another run has started there since, so this one must not finish anything.
         """
         try:
-            with contextlib.suppress(_StorageFailedError):
-                return _Making(task, self.reader).make()
             return _Making(task, self.reader).make()
         except GoneError as error:
             raise BusyError(
@@ -106,16 +100,10 @@ class ShardMaker(Portable[ShardTask]):
                 f"another run has started in {task.layout.output_dir} since, or has finished the set",
                 "let that run finish",
             ) from error
-        except _StorageFailedError as error:
-            raise WriteError(
-                f"{task.name} can't be written safely",
-                f"the storage failed twice: {error}",
-                "check the disk, then run the same command again",
-            ) from error
 
 
 class _Making:
-    """One try at a task."""
+    """A task, and what was made of it so far."""
 
     def __init__(self, task: ShardTask, reader: Reader) -> None:
         self._task = task
@@ -168,24 +156,19 @@ class _Making:
 
     def _other(self, expected: ShardInfo, made: ShardInfo) -> InputError:
         """The error for a shard that differs from the one made first."""
-        problems, altered, doubt = self._problems, self._altered(expected), self._task.doubt
-        what = f"{made.name} can't be made again: the raw data has changed since"
+        problems, altered = self._problems, self._altered(expected)
         detail = expected_and_got(expected, made)
-        hint = "restore the recorded images and boxes, or make the set again with imagenet-prep convert --overwrite"
         if problems:
             detail = f"{problems[0].subject}: {problems[0].detail}"
-        elif made.digest == expected.digest and self._task.compression != "none":
-            what = f"{made.name} can't be made again: another version of zlib compresses the same records differently"
-            hint = "remove this shard and run the same imagenet-prep convert again: it accepts the new size"
-        elif doubt:
-            what, detail = f"{what}, or the codec has", doubt
-            hint = "install those versions and repair again, or make the set again: imagenet-prep convert --overwrite"
         elif altered:
             others = f", and of {len(altered) - 1} more" if len(altered) > 1 else ""
             detail = f"by its index, the image or the boxes of {altered[0]}{others} changed"
-        if expected.repairs and not doubt:
-            detail += "; another version of Pillow repairs odd images differently"
-        return InputError(what, detail, hint)
+        return InputError(
+            f"{made.name} can't be made again: the raw data has changed since, or another library makes other bytes",
+            detail,
+            "restore the recorded images and boxes, or the versions of Pillow, the codec (reencode in manifest.json) "
+            "and zlib; or make the set again with imagenet-prep convert --overwrite",
+        )
 
     def _finish(self, sink: Sink) -> None:
         """The steps after the last byte that make a shard durable: seal, index, commit.
@@ -195,19 +178,12 @@ class _Making:
         can, or if the name was taken. The old content of a taken name would return under the new journal line.
         """
         name, shards = self._task.name, self._task.layout.shards
-        try:
-            sink.seal()
-            self._write_index()
-            is_taken = shards.size(name) is not None
-            sink.commit()
-            if is_taken or self._task.syncs:
-                shards.sync_names()
-        except GoneError:
-            raise
-        except OSError as error:
-            if error.errno in USED_UP:  # a full disk may be reported this late
-                raise no_space(self._task.layout.shard_path(name)) from error
-            raise _StorageFailedError(error) from error
+        sink.seal()
+        self._write_index()
+        is_taken = shards.size(name) is not None
+        sink.commit()
+        if is_taken or self._task.syncs:
+            shards.sync_names()
 
     def _write_index(self) -> None:
         paths = self._task.layout.index_paths(self._task.name)
@@ -230,7 +206,3 @@ def expected_and_got(expected: ShardInfo, made: ShardInfo) -> str:
     """Two entries of one shard as text: the recorded one, and the new one."""
     told = (f"{info.records} records in {info.size} bytes, digest {info.digest[:12]}" for info in (expected, made))
     return "expected {}; got {}".format(*told)
-
-
-class _StorageFailedError(Exception):
-    """An fsync or a rename failed: no part of the shard can be trusted."""

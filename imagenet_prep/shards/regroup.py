@@ -71,21 +71,9 @@ def regroup(
 ) -> Catalog:
     """Copy the images of ``shards`` (name, rows) from their archives to ``folder``/name, and return their new places.
 
-    Args:
-        catalog: a split whose images are in archives.
-        shards: the rows that each shard requires.
-        folder: the folder for the bundles.
-        memory: bytes to hold before writing them out.
-        progress: gets the bytes read.
-        keeper: makes copied images durable, and resumes an earlier pass with the same ``shards``. After a finished
-            pass, ``shards`` may be some of them.
-
-    Returns:
-        A catalog of the same rows, with ``shards`` at their new place.
-
-    Raises:
-        InputError: an archive is shorter than before, or a bundle than expected.
-        SpaceError: no space is left for the bundles.
+    ``memory`` bytes are held before they are written out. The ``keeper`` makes copied images durable, and resumes an
+    earlier pass with the same ``shards``; after a finished pass, ``shards`` may be some of them. Returns the catalog,
+    with ``shards`` at their new place. Raises InputError if an archive is shorter than before, or a bundle too short.
     """
     bundle_of = np.full(len(catalog), -1, np.int32)
     for number, (_, rows) in enumerate(shards):

@@ -23,11 +23,10 @@ from imagenet_prep.shards.regroup import regroup
 from imagenet_prep.shards.room import HELD, PendingShards, available_memory, is_pass_better, shard_needs
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.state.journal import Journal
-from imagenet_prep.storage.layout import Layout, split_of
+from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import local_or_none, local_path
 from imagenet_prep.storage.refusals import writing
 from imagenet_prep.storage.space import Need
-from imagenet_prep.storage.store import RemoteStore
 from imagenet_prep.text import number_of
 
 
@@ -182,8 +181,7 @@ def unfinished(layout: Layout, spared: str = "") -> Iterator[Layout]:
 
     Leftovers of other runs are removed first: this process holds the layout's locks, so their drivers are dead. A
     worker that outlives its driver, here or on another machine, can't name files any more. Ranks hold no locks: those
-    with the key ``spared`` make the same shards, and may be running. In an object store only uploads can be left. Their
-    owners are unknown, so uploads of ranks stay until the set is finished.
+    with the key ``spared`` make the same shards, and may be running. In an object store nothing is left.
     """
     remove_unfinished(layout, spared)
     with unfinished_of(layout, run_name()) as own:
@@ -230,12 +228,8 @@ def run_name() -> str:
 
 def remove_unfinished(layout: Layout, spared: str = "") -> None:
     """Rename each run's unfinished files out of reach in one step, then remove them; ranks with a key are spared."""
-    store = layout.shards
-    if isinstance(store, RemoteStore):
-        if not (spared and layout.rank_parts()):
-            store.abandon(lambda name: bool(split_of(name)) and layout.may_have(split_of(name)))
-        return
-    for path in local_path(layout.partials_dir).glob("*"):
+    partials = local_or_none(layout.partials_dir)
+    for path in partials.glob("*") if partials else ():
         if spared and path.name.startswith(f"rank-{spared}-"):
             continue
         gone = path.with_name(f"gone-{os.urandom(8).hex()}")
@@ -244,29 +238,18 @@ def remove_unfinished(layout: Layout, spared: str = "") -> None:
         shutil.rmtree(gone, ignore_errors=True)
 
 
-@dataclass(frozen=True, slots=True)
-class Expected:
-    """The entries that shards must match when they are made again: ``shards`` by name.
-
-    ``doubt`` is a possible cause of a different shard, other than changed raw data.
-    """
-
-    shards: Mapping[str, ShardInfo]
-    doubt: str
-
-
 def prepare_tasks(
     works: Sequence[Work],
     layout: Layout,
     options: MakingOptions,
     progress: Progress,
     *,
-    expected: Expected | None = None,
+    expected: Mapping[str, ShardInfo] | None = None,
     syncs: bool = False,
 ) -> Iterator[ShardTask]:
     """The task of each shard, one at a time, after the archives that are read in one pass.
 
-    ``syncs`` is as in ShardTask.
+    ``expected`` are the entries that shards must match when they are made again. ``syncs`` is as in ShardTask.
     """
     catalogs = [_prepared(each, layout, options, progress) for each in works]
     return (
@@ -278,8 +261,7 @@ def prepare_tasks(
             work.split.recorder,
             compression=options.compression,
             skip_bad=options.skip_bad,
-            expected=expected.shards[plan_name(plan)] if expected else None,
-            doubt=expected.doubt if expected else "",
+            expected=expected[plan_name(plan)] if expected else None,
             bundle=_bundles_of(work, layout) / plan_name(plan) if work.in_order else None,
             syncs=syncs,
         )

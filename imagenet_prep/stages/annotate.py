@@ -5,11 +5,10 @@ The archive is streamed, never unpacked; workers parse a few hundred files at a 
 
 from __future__ import annotations
 
-import functools
 import hashlib
-import operator
 import os
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -21,13 +20,15 @@ from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.boxes import (
     BOX_ARCHIVES,
     BOX_FOLDERS,
+    LARGEST,
+    AnnotationFault,
     BoxFiles,
     File,
     box_files_at,
     encode_boxes,
     find_annotations,
+    parse_annotation,
 )
-from imagenet_prep.ilsvrc2012.voc import LARGEST, AnnotationFault, parse_annotation
 from imagenet_prep.model import Box, Done, Engine, Problem, ProblemKind, Progress, Silent
 from imagenet_prep.sources.tar_members import REMEDY, WHOLE_COPY
 from imagenet_prep.storage.files import load_json, save_bytes, save_json
@@ -67,14 +68,6 @@ class BoxTotals:
     def without(self) -> int:
         """Files of the 1000 classes without a box, including bad files."""
         return self.files - self.images - self.other_files
-
-
-_counts = operator.attrgetter("files", "images", "boxes", "other_class", "no_area", "ended_early", "other_files")
-
-
-def add_up(parts: Iterable[BoxTotals]) -> BoxTotals:
-    """The sum of all counts."""
-    return BoxTotals(*map(sum, zip(*map(_counts, parts), strict=True)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,12 +131,12 @@ def _annotate_split(split: str, layout: Layout, engine: Engine, given: Path | No
     csv_path = local_path(layout.boxes_csv if split == facts.TRAIN else layout.validation_boxes_csv)
     known = _recall(layout, split, fingerprint, csv_path)
     if known is not None:
-        return BoxesSummary(split, source.path, csv_path, known.totals, known.problems, up_to_date=True)
+        return BoxesSummary(split, source.path, csv_path, BoxTotals(**known.totals), known.problems, up_to_date=True)
     result = _read_all(source, split, engine, progress)
     content = b"".join(sorted(result.lines.splitlines(keepends=True)))
     save_bytes(csv_path, content)
     _save_state(layout, split, fingerprint, content, result)
-    return BoxesSummary(split, source.path, csv_path, result.totals, result.problems, up_to_date=False)
+    return BoxesSummary(split, source.path, csv_path, BoxTotals(**result.totals), result.problems, up_to_date=False)
 
 
 # input ---------------------------------------------------------------------------------------------------------
@@ -171,7 +164,7 @@ class _Result:
     """Unordered CSV lines, counts, and unreadable files."""
 
     lines: bytes
-    totals: BoxTotals
+    totals: Counter[str]
     problems: tuple[Problem, ...]
 
 
@@ -191,7 +184,7 @@ def _read_all(source: BoxFiles, split: str, engine: Engine, progress: Progress) 
         hint = REMEDY if source.path.name == facts.ARCHIVES[BOX_ARCHIVES[split]].filename else WHOLE_COPY
         raise InputError(f"{source.path} holds no annotations", "expected files <wnid>/<image>.xml", hint)
     problems = sorted((problem for result in results for problem in result.problems), key=str)
-    totals = add_up(result.totals for result in results)
+    totals: Counter[str] = sum((result.totals for result in results), Counter())
     return _Result(b"".join(result.lines for result in results), totals, tuple(problems))
 
 
@@ -218,22 +211,22 @@ class _Parser:
         """The boxes of a batch; an unreadable file is a Problem."""
         rows: list[tuple[str, Box]] = []
         problems: list[Problem] = []
-        totals: list[BoxTotals] = []
+        totals: Counter[str] = Counter()
         for folder, name, content in batch:
             try:
                 boxes, counts = read_file(self.split, folder, name, content)
             except AnnotationFault as fault:
                 subject = os.fsencode(f"{folder}/{name}.xml").decode("utf-8", "backslashreplace")
                 problems.append(_problem(subject, str(fault)))
-                totals.append(BoxTotals(files=1))
+                totals["files"] += 1
             else:
                 rows += [(f"{name}.JPEG", box) for box in boxes]
-                totals.append(counts)
-        return _Result(encode_boxes(rows), add_up(totals), tuple(problems))
+                totals.update(counts)
+        return _Result(encode_boxes(rows), totals, tuple(problems))
 
 
-def read_file(split: str, folder: str, name: str, content: bytes) -> tuple[tuple[Box, ...], BoxTotals]:
-    """The boxes to keep of one annotation, and its counts.
+def read_file(split: str, folder: str, name: str, content: bytes) -> tuple[tuple[Box, ...], dict[str, int]]:
+    """The boxes to keep of one annotation, and its counts, named as in BoxTotals.
 
     A file's boxes are skipped if its first name is another of the 1000 classes. Any other name counts, because the
     annotations of dogs have names such as "Scottish_deerhound". The folder gives the class. The file name gives the
@@ -244,19 +237,14 @@ def read_file(split: str, folder: str, name: str, content: bytes) -> tuple[tuple
     """
     wnid = _wnid_of(split, folder, name)
     if wnid not in facts.labels():
-        return (), BoxTotals(files=1, other_files=1)
+        return (), {"files": 1, "other_files": 1}
     annotation = parse_annotation(content)
     early = int(annotation.ended_early)
     if annotation.label != wnid and annotation.label in facts.labels():
         skipped = len(annotation.boxes) + annotation.no_area
-        return (), BoxTotals(files=1, other_class=skipped, ended_early=early)
-    return annotation.boxes, _totals_of(len(annotation.boxes), annotation.no_area, early)
-
-
-@functools.lru_cache(maxsize=256)
-def _totals_of(boxes: int, no_area: int, early: int) -> BoxTotals:
-    """The counts of nearly every file: a few distinct values, each made once."""
-    return BoxTotals(files=1, images=int(boxes > 0), boxes=boxes, no_area=no_area, ended_early=early)
+        return (), {"files": 1, "other_class": skipped, "ended_early": early}
+    boxes, counts = annotation.boxes, {"files": 1, "images": int(bool(annotation.boxes)), "ended_early": early}
+    return boxes, {**counts, "boxes": len(boxes), "no_area": annotation.no_area}
 
 
 _usable = re.compile(r"[^.,\x00-\x1f\x7f\ud800-\udfff][^,\x00-\x1f\x7f\ud800-\udfff]*").fullmatch
@@ -280,12 +268,7 @@ def _wnid_of(split: str, folder: str, name: str) -> str:
 
 
 def _problem(subject: str, detail: str) -> Problem:
-    return Problem(
-        ProblemKind.BAD_ANNOTATION,
-        subject,
-        detail,
-        "no action needed; its image has no boxes, as in 2016",
-    )
+    return Problem(ProblemKind.BAD_ANNOTATION, subject, detail, "no action needed; its image has no boxes, as in 2016")
 
 
 # the state of an earlier run ------------------------------------------------------------------------------------
@@ -303,7 +286,7 @@ def _recall(layout: Layout, split: str, fingerprint: dict[str, Any], csv_path: P
         if known["made_from"] != fingerprint or known["csv_sha256"] != _digest(csv_path):
             return None
         problems = tuple(_problem(subject, detail) for subject, detail in known["problems"])
-        return _Result(b"", BoxTotals(**known["totals"]), problems)
+        return _Result(b"", Counter(asdict(BoxTotals(**known["totals"]))), problems)
     except (KeyError, TypeError, ValueError):  # not written by this program: ignored
         return None
 
@@ -312,7 +295,7 @@ def _save_state(layout: Layout, split: str, fingerprint: dict[str, Any], content
     record = {
         "made_from": fingerprint,
         "csv_sha256": hashlib.sha256(content).hexdigest(),
-        "totals": asdict(result.totals),
+        "totals": asdict(BoxTotals(**result.totals)),
         "problems": [[problem.subject, problem.detail] for problem in result.problems],
     }
     save_json(layout.annotate_path, {**_load_state(layout), split: record})

@@ -63,7 +63,6 @@ class SplitDifference:
         moved: the number of equal records with another shard or number in the other set.
         only: names of records in only one set, for the first and the second set; a record without a name is listed by
             its place.
-        only_places: their places, shard and number, in the same order.
         differing: records that both sets hold with different bytes.
         other_shards: shards whose records differ, if one side is only a manifest, which can't show which records.
     """
@@ -73,7 +72,6 @@ class SplitDifference:
     records: tuple[int, int]
     moved: int = 0
     only: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
-    only_places: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
     differing: tuple[DifferingRecord, ...] = ()
     other_shards: tuple[str, ...] = ()
 
@@ -116,11 +114,9 @@ def diff(first: Path, second: Path, *, look_into: int = LOOKED_INTO, progress: P
     both = ComparedSet.of(first), ComparedSet.of(second)
     splits = sorted({*both[0].splits, *both[1].splits})
     progress.begin("diff", len(both[0].shards) + len(both[1].shards), "shards")
-    found = []
-    for split in splits:
-        found.append(_compare(split, both, look_into, progress))
+    found = tuple(_compare(split, both, look_into, progress) for split in splits)
     progress.end()
-    return Difference((first, second), tuple(found))
+    return Difference((first, second), found)
 
 
 def _compare(split: str, both: tuple[ComparedSet, ComparedSet], look_into: int, progress: Progress) -> SplitDifference:
@@ -137,14 +133,12 @@ def _compare(split: str, both: tuple[ComparedSet, ComparedSet], look_into: int, 
     rows = [dict(_rows(side, own, progress)) for side, own in zip(both, left, strict=True)]
     ours, theirs = rows
     in_both = [key for key in ours if key in theirs]
-    ours_only = [each for each in ours.items() if each[0] not in theirs]
-    theirs_only = [each for each in theirs.items() if each[0] not in ours]
+    alone = [[_name(row) for row in mine.items() if row[0] not in other] for mine, other in (rows, rows[::-1])]
     differing = (key for key in in_both if ours[key][3:] != theirs[key][3:])
     return replace(
         found,
         moved=sum(ours[key][:2] != theirs[key][:2] and ours[key][3:] == theirs[key][3:] for key in in_both),
-        only=(tuple(map(_name, ours_only)), tuple(map(_name, theirs_only))),
-        only_places=(tuple(place.words for _, place in ours_only), tuple(place.words for _, place in theirs_only)),
+        only=(tuple(alone[0]), tuple(alone[1])),
         differing=tuple(
             _differing(key[0], (ours[key], theirs[key]), both if number < look_into else None)
             for number, key in enumerate(differing)

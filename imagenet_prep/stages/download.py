@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from imagenet_prep.errors import InputError, NetworkError, UsageError
+from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.fetch import BASE_URL
 from imagenet_prep.fetch.access import SignIn, open_session
 from imagenet_prep.fetch.patience import Pace
 from imagenet_prep.fetch.providers import Offer, Site
 from imagenet_prep.fetch.reply import Remote, RemoteFile, inspect
 from imagenet_prep.fetch.session import Session, bare_url, file_url, host_of
-from imagenet_prep.fetch.target import Target
-from imagenet_prep.fetch.transfer import Manner, fetch
+from imagenet_prep.fetch.transfer import Manner, Target, fetch
 from imagenet_prep.ilsvrc2012 import facts
+from imagenet_prep.ilsvrc2012.arrivals import RemoteClasses, fault_of, look_at
 from imagenet_prep.ilsvrc2012.facts import ARCHIVES, OfficialArchive
-from imagenet_prep.ilsvrc2012.looks import fault_of, look_at
 from imagenet_prep.ilsvrc2012.official import class_tars_in
-from imagenet_prep.ilsvrc2012.part import WHOLE, Part
-from imagenet_prep.ilsvrc2012.remote_classes import RemoteClasses
+from imagenet_prep.ilsvrc2012.settings import WHOLE, Part
 from imagenet_prep.model import Progress, Silent
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.lock import hold
@@ -108,63 +106,52 @@ def download(
     """Fetch the archives named in ``only`` into raw-data, each complete and checked; existing ones are kept.
 
     If the train archive is missing, only the class tars of a ``part`` are fetched in its place.
-
-    Args:
-        layout: the paths.
-        options: where to fetch from, and how.
-        only: keys of facts.ARCHIVES.
-        part: the classes to fetch train images of, if not all.
-        before: checks that the incoming files fit on the disk; None: compare their size with the free space.
-        progress: gets a bar per transfer and per hashing, in bytes.
+    ``before`` checks that the incoming files fit on the disk; None: compare their size with the free space.
 
     Raises:
-        AccessError: credentials are missing or refused.
-        BusyError: another run is working in DATA_DIR.
-        InputError: a file has the wrong size or digest.
-        NetworkError: the server can't be reached, or keeps failing.
-        SpaceError: the disk is full, or would be.
+        AccessError, NetworkError, InputError: the server refuses, keeps failing, or sends a wrong file.
         UsageError: an archive, the URL or the cookie file can't be used.
     """
     layout.refuse_urls()
-    manner, base_url = options.manner(progress), options.base_url
-    targets = _targets(layout, only, options.check_digest, options.digests or {})
-    train = _pick_train(targets, part)
+    manner = options.manner(progress)
+    targets, train = _targets(layout, only, part, options.check_digest, options.digests or {})
     with hold(layout.lock_paths):
         missing = [target for target in targets.values() if not target.is_there()]
         wnids = _missing_classes(layout, part) if train else []
-        asked_for = [train, *missing] if train and wnids else missing
+        remotes: dict[Target, Remote] = {}
         classes = None
+        asked_for = [train, *missing] if train and wnids else missing
         if asked_for:
-            session = _open_session(options, asked_for[0].filename, manner)
-            remotes = {
-                each: _inspect(session, file_url(base_url, each.filename), each, manner.pace, was_seen=not number)
-                for number, each in enumerate(asked_for)
-            }
-            if train and wnids:
-                url = file_url(base_url, train.filename)
-                classes = RemoteClasses.find(session, url, remotes[train], wnids, manner)
+            session, remotes = _ask(options, asked_for, manner)
             incoming = [_incoming(target, remotes[target]) for target in missing]
-            _announce([*incoming, *_incoming_classes(classes, layout)], layout, before, manner.progress)
+            if train and wnids:
+                classes = RemoteClasses.find(session, _url(options, train), remotes[train], wnids, manner)
+                incoming.append(Incoming(_tars(wnids)[0], classes.size, classes.bytes_to_come(layout), len(wnids)))
+            _announce(incoming, layout, before, manner.progress)
         for target in targets.values():
             if target in missing:
-                _fetch(session, file_url(base_url, target.filename), target, manner, remotes[target])
+                _fetch(session, _url(options, target), target, manner, remotes[target])
             else:
                 target.check_present(manner.progress)
         if classes:
             classes.fetch(layout, class_tars_in(layout))
-    done = _summary(targets.values(), missing, sum(remotes[target].total for target in missing))
-    return _with_classes(done, part, wnids, classes) if train else done
+    size = sum(remotes[target].total for target in missing) + (classes.size if classes else 0)
+    there = [*part.labels.keys() - {*wnids}] if train else []
+    return _summary(targets.values(), missing, size, _tars(wnids), _tars(there))
 
 
-def _open_session(options: DownloadOptions, probe: str, manner: Manner) -> Session:
-    who, note = (options.credentials, options.cookies), manner.progress.note
-    return open_session(options.base_url, *who, probe=probe, pace=manner.pace, note=note)
+def _ask(options: DownloadOptions, targets: Sequence[Target], manner: Manner) -> tuple[Session, dict[Target, Remote]]:
+    """A session that the server accepts, and its versions of these files; it has just sent bytes of the first one."""
+    first, who, note = targets[0], (options.credentials, options.cookies), manner.progress.note
+    session = open_session(options.base_url, *who, probe=first.filename, pace=manner.pace, note=note)
+    pace = manner.pace
+    return session, {
+        each: _inspect(session, _url(options, each), each, pace, was_seen=each is first) for each in targets
+    }
 
 
-def _pick_train(targets: dict[str, Target], part: Part) -> Target | None:
-    """Remove the train archive from the targets, if its class tars are to be fetched in its place."""
-    is_meant = not part.is_whole and facts.TRAIN in targets and not targets[facts.TRAIN].path.exists()
-    return targets.pop(facts.TRAIN) if is_meant else None
+def _url(options: DownloadOptions, target: Target) -> str:
+    return file_url(options.base_url, target.filename)
 
 
 def _missing_classes(layout: Layout, part: Part) -> list[str]:
@@ -173,26 +160,9 @@ def _missing_classes(layout: Layout, part: Part) -> list[str]:
     return [wnid for wnid in part.labels if wnid not in there]
 
 
-def _with_classes(
-    done: DownloadSummary, part: Part, wnids: Sequence[str], classes: RemoteClasses | None
-) -> DownloadSummary:
-    """The summary, with the tars of classes added."""
-    there = [wnid for wnid in part.labels if wnid not in wnids]
-    fetched, present = ((_tars(each),) if each else () for each in (wnids, there))
-    size = done.size + (classes.size if classes else 0)
-    return DownloadSummary((*done.fetched, *fetched), (*done.present, *present), size)
-
-
-def _incoming_classes(classes: RemoteClasses | None, layout: Layout) -> list[Incoming]:
-    """The missing class tars, as one entry, if there are any."""
-    if classes is None:
-        return []
-    name = _tars(tuple(classes.spans))
-    return [Incoming(name, classes.size, classes.bytes_to_come(layout), len(classes.spans))]
-
-
-def _tars(wnids: Sequence[str]) -> str:
-    return f"{number_of(len(wnids), 'class', 'classes')} of {ARCHIVES[facts.TRAIN].filename}"
+def _tars(wnids: Sequence[str]) -> tuple[str, ...]:
+    """The name of some classes of the train archive, if there are any."""
+    return (f"{number_of(len(wnids), 'class', 'classes')} of {ARCHIVES[facts.TRAIN].filename}",) if wnids else ()
 
 
 def download_copy(
@@ -206,15 +176,8 @@ def download_copy(
 ) -> DownloadSummary:
     """Fetch the copy that ``site`` offers into raw-data, each file complete and checked; existing ones are kept.
 
-    If the site gives no digest of a file, only its format is checked.
-
-    Args:
-        layout: the paths.
-        site: the site, with its login.
-        options: the connections and the pace.
-        part: the wanted classes: a note explains that all are fetched.
-        before: as in ``download``.
-        progress: gets a bar per file, numbered if there are several.
+    If the site gives no digest of a file, only its format is checked. If a ``part`` is wanted, a note explains that all
+    is fetched. ``before`` is as in ``download``.
 
     Raises:
         AccessError: credentials are missing or insufficient; its hint names the remedy.
@@ -233,12 +196,11 @@ def download_copy(
             manner.progress.note(f"{site.name}: {files}, {size_text(incoming.to_come)} to fetch")
             if not part.is_whole:
                 manner.progress.note(all_come(site, part))
-        for number, (target, offer) in enumerate(targets.items(), 1):
-            each = dataclasses.replace(manner, progress=_NumberedBars(manner.progress, number, len(targets)))
+        for target, offer in targets.items():
             if target in missing:
-                _fetch(session, offer.url, target, each)
+                _fetch(session, offer.url, target, manner)
             else:
-                target.check_present(each.progress)
+                target.check_present(manner.progress)
     return _summary(targets, missing, sum(offer.size for offer in missing.values()))
 
 
@@ -262,8 +224,7 @@ def foresee(
         UsageError: ``only`` names an unknown archive.
     """
     layout.refuse_urls()
-    targets = _targets(layout, only, check_digest, digests or {})
-    train = _pick_train(targets, part)
+    targets, train = _targets(layout, only, part, check_digest, digests or {})
     incoming = []
     for key, target in targets.items():
         if not target.is_there():
@@ -272,29 +233,21 @@ def foresee(
     wnids = _missing_classes(layout, part) if train else []
     if wnids:
         size = ARCHIVES[facts.TRAIN].about * len(wnids) // facts.CLASSES
-        incoming.append(Incoming(_tars(wnids), size, size, len(wnids), is_about=True))
+        incoming.append(Incoming(_tars(wnids)[0], size, size, len(wnids), is_about=True))
     return tuple(incoming)
 
 
-def foresee_copy(
-    layout: Layout, site: Site, *, progress: Progress | None = None, pace: Pace | None = None
-) -> tuple[Incoming, ...]:
+def foresee_copy(layout: Layout, site: Site, *, progress: Progress | None = None) -> tuple[Incoming, ...]:
     """The files that ``download_copy`` would fetch: the site is asked for their names and sizes only.
 
-    If it can't be reached, a note says so, and the sizes are estimates.
-
     Raises:
-        AccessError, InputError, UsageError: as ``download_copy``.
+        AccessError, InputError, NetworkError, UsageError: as ``download_copy``.
     """
     layout.refuse_urls()
-    layout, pace, progress = dataclasses.replace(layout, raw=None), pace or Pace(tries=2), progress or Silent()
-    try:
-        with site.explained():
-            session = site.enter(pace.stall, progress.note)
-            _, missing = _offered(layout, site, session, pace, is_kept=False)
-    except NetworkError as error:
-        progress.note(f"{site.name} did not report its sizes, so they are estimates: {error.what}")
-        return (Incoming(f"the files of {site.name}", site.about, site.about, is_about=True),)
+    layout, pace = dataclasses.replace(layout, raw=None), Pace(tries=2)
+    with site.explained():
+        session = site.enter(pace.stall, (progress or Silent()).note)
+        _, missing = _offered(layout, site, session, pace, is_kept=False)
     return (_all_of(site, missing),) if missing else ()
 
 
@@ -310,12 +263,16 @@ def _offered(
     return targets, {target: offer for target, offer in targets.items() if not target.is_there()}
 
 
-def _targets(layout: Layout, only: Sequence[str], check_digest: bool, digests: Mapping[str, str]) -> dict[str, Target]:
-    unknown = [key for key in only if key not in ARCHIVES]
-    if unknown:
+def _targets(
+    layout: Layout, only: Sequence[str], part: Part, check_digest: bool, digests: Mapping[str, str]
+) -> tuple[dict[str, Target], Target | None]:
+    """The archives by key; and the train archive, if only its class tars are to be fetched."""
+    if unknown := [key for key in only if key not in ARCHIVES]:
         raise UsageError(f"unknown archive {unknown[0]!r}", f"expected some of {', '.join(ARCHIVES)}")
     layout = dataclasses.replace(layout, raw=None)  # that folder is read-only
-    return {key: _target(layout, ARCHIVES[key], check_digest, digests.get(key)) for key in only}
+    targets = {key: _target(layout, ARCHIVES[key], check_digest, digests.get(key)) for key in only}
+    is_meant = not part.is_whole and facts.TRAIN in targets and not targets[facts.TRAIN].path.exists()
+    return targets, targets.pop(facts.TRAIN) if is_meant else None
 
 
 def _target(layout: Layout, archive: OfficialArchive, check_digest: bool, digest: str | None) -> Target:
@@ -324,12 +281,17 @@ def _target(layout: Layout, archive: OfficialArchive, check_digest: bool, digest
     return Target(layout, archive.filename, archive.size if digest is None and check_digest else None, expected)
 
 
-def _summary(targets: Iterable[Target], missing: Collection[Target], size: int) -> DownloadSummary:
-    return DownloadSummary(
-        fetched=tuple(target.filename for target in targets if target in missing),
-        present=tuple(target.filename for target in targets if target not in missing),
-        size=size,
-    )
+def _summary(
+    targets: Collection[Target],
+    missing: Collection[Target],
+    size: int,
+    fetched: tuple[str, ...] = (),
+    present: tuple[str, ...] = (),
+) -> DownloadSummary:
+    """The summary of these files, and of other names that were ``fetched`` or are ``present``."""
+    new = tuple(each.filename for each in targets if each in missing)
+    old = tuple(each.filename for each in targets if each not in missing)
+    return DownloadSummary((*new, *fetched), (*old, *present), size)
 
 
 def _fetch(session: Session, url: str, target: Target, manner: Manner, remote: Remote | None = None) -> None:
@@ -351,28 +313,6 @@ def _inspect(session: Session, url: str, target: Target, pace: Pace, *, was_seen
     if not target.digests:
         look_at(RemoteFile(session, url, remote, pace), target.filename)
     return remote
-
-
-@dataclass(frozen=True, slots=True)
-class _NumberedBars:
-    """A Progress whose bars number the files: 3 of 308."""
-
-    progress: Progress
-    number: int
-    count: int
-
-    def begin(self, label: str, total: int | None, unit: str, done: int = 0) -> None:
-        which = f"{self.number:,} of {self.count:,}: " if self.count > 1 else ""
-        self.progress.begin(f"{which}{label}", total, unit, done)
-
-    def advance(self, amount: int = 1) -> None:
-        self.progress.advance(amount)
-
-    def end(self) -> None:
-        self.progress.end()
-
-    def note(self, text: str) -> None:
-        self.progress.note(text)
 
 
 def all_come(site: Site, part: Part) -> str:

@@ -10,11 +10,10 @@ from imagenet_prep.checks.inventory import REMEDY_RERUN, plan_fault
 from imagenet_prep.datasets.declarations import MakingOptions
 from imagenet_prep.datasets.plan import PlannedSplit, plan_name, recorded_raw, refuse_other_images
 from imagenet_prep.errors import InputError
-from imagenet_prep.images import pixels
 from imagenet_prep.model import Done, Engine, ProblemKind, Progress, ShardInfo, ShardPlan, Silent
 from imagenet_prep.reading.shard import Shard
 from imagenet_prep.registry import known_set
-from imagenet_prep.shards.run import Expected, Work, count_images, lay_out, make_shards, prepare_tasks, unfinished
+from imagenet_prep.shards.run import Work, count_images, lay_out, make_shards, prepare_tasks, unfinished
 from imagenet_prep.state.indexes import agrees
 from imagenet_prep.state.journal import Journal
 from imagenet_prep.state.manifest import Manifest, changed, load_manifest
@@ -51,11 +50,7 @@ class RepairSummary:
 
 
 def repair(
-    layout: Layout,
-    engine: Engine,
-    faulty: Mapping[str, Collection[ProblemKind]],
-    *,
-    progress: Progress | None = None,
+    layout: Layout, engine: Engine, faulty: Mapping[str, Collection[ProblemKind]], *, progress: Progress | None = None
 ) -> RepairSummary:
     """Make the ``faulty`` shards of a verdict again, with the bytes that the manifest records.
 
@@ -176,8 +171,7 @@ class _Repair:
         works = lay_out(planned, todo, self.layout, options)
         with unfinished(self.layout) as own:
             self._check_room(todo, works)
-            expected = Expected(self.manifest.shards, _other_codec(self.manifest))
-            tasks = prepare_tasks(works, own, options, progress, expected=expected)
+            tasks = prepare_tasks(works, own, options, progress, expected=self.manifest.shards)
             progress.begin("repair", sum(map(count_images, todo)), "images")
             made = make_shards(tasks, own, self.engine, self.journal, progress)
             progress.end()
@@ -197,11 +191,3 @@ class _Repair:
         needed = growth + min(self.engine.workers, len(todo)) * max(sizes.values()) + bundles
         what = f"{number_of(len(todo), 'shard')} made again"
         refuse_lack([Need("repair", what, self.layout.output_dir, needed, self.engine.workers)])
-
-
-def _other_codec(manifest: Manifest) -> str:
-    """A note of the set's image codec if another is installed; "" otherwise."""
-    how = manifest.settings.get("reencode")
-    if not how or how.get("codec") == pixels.codec():
-        return ""
-    return f"re-encoded with {how.get('codec')}; installed now: {pixels.codec()}"

@@ -66,14 +66,10 @@ def write_report(
     page: AnyPath | None = None,
     progress: Progress | None = None,
 ) -> ReportSummary:
-    """Write the page about the shards of ``layout``: the same shards make the same page.
+    """Write the page about the shards of ``layout``, by default to ``layout.report_path``.
 
-    ``page`` is its path, by default ``layout.report_path``.
-
-    Shards that are damaged, or that another tool made, are counted as far as they are readable.
-
-    Raises:
-        UsageError: a required library is not installed.
+    The same shards make the same page. Shards that are damaged, or that another tool made, are counted as far as they
+    are readable. Raises UsageError if a required library is not installed.
     """
     if contents.near_duplicates:
         require_imagehash()

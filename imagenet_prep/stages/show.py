@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import itertools
 import math
-import struct
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from imagenet_prep.checks.examiner import printable
 from imagenet_prep.errors import InputError, UsageError
@@ -41,7 +42,6 @@ NOT_SET = "(not set)"
 """Shown for a name without a feature: protobuf allows that, and empty lists."""
 
 _BOX_COLOUR = (255, 64, 0)
-_FLOAT = struct.Struct("<f")
 
 
 Steps = tuple[Feature | None, ...]
@@ -80,15 +80,6 @@ class ShownRecord:
             return {**record, "features": features}
         lists = {name: [_json_values(step) for step in steps] for name, steps in self.feature_lists.items()}
         return {**record, "context": features, "feature_lists": lists}
-
-
-@dataclass(frozen=True, slots=True)
-class _Picture:
-    """An image as its first bytes describe it; ``width`` and ``height`` in pixels, None if unreadable."""
-
-    kind: str
-    width: int | None
-    height: int | None
 
 
 def show(path: AnyPath, *, limit: int | None = None, record: int | None = None) -> Iterator[ShownRecord]:
@@ -175,10 +166,10 @@ def _value(value: Buffer | float) -> str:
         return str(value)
     if isinstance(value, float):
         return f"{value:.7g}"
-    picture = _picture(value)
-    if picture is not None:
-        size = f"{picture.width} x {picture.height} pixels" if picture.width else "its size can't be read"
-        return f"{picture.kind}, {len(value):,} bytes, {size}"
+    if picture := _picture(value):
+        kind, width, height = picture
+        size = f"{width} x {height} pixels" if width else "its size can't be read"
+        return f"{kind}, {len(value):,} bytes, {size}"
     text = _text(value)
     if text is None:
         more = " ..." if len(value) > SHOWN_BYTES else ""
@@ -201,29 +192,24 @@ def _json_value(value: Buffer | float) -> object:
     if isinstance(value, int):
         return value
     if isinstance(value, float):
-        return _shortest(value) if math.isfinite(value) else str(value)  # JSON has no infinity
-    picture = _picture(value)
-    if picture is not None:
-        return {"image": picture.kind, "bytes": len(value), "width": picture.width, "height": picture.height}
+        # JSON has no infinity; the shortest decimal number that equals the 32-bit float
+        return float(str(np.float32(value))) if math.isfinite(value) else str(value)
+    if picture := _picture(value):
+        kind, width, height = picture
+        return {"image": kind, "bytes": len(value), "width": width, "height": height}
     text = _text(value)
     return text if text is not None else {"bytes": len(value), "hex": bytes(value[:SHOWN_BYTES]).hex()}
 
 
-def _shortest(value: float) -> float:
-    """The shortest decimal number that equals the 32-bit float."""
-    shorter = (float(f"{value:.{digits}g}") for digits in (6, 7, 8))
-    return next((number for number in shorter if _FLOAT.pack(number) == _FLOAT.pack(value)), float(f"{value:.9g}"))
-
-
-def _picture(value: Buffer) -> _Picture | None:
-    kind = format_of(value)
-    if not kind:
+def _picture(value: Buffer) -> tuple[str, int | None, int | None] | None:
+    """The kind of an image, and its width and height in pixels, None if unreadable; None for any other bytes."""
+    if not (kind := format_of(value)):
         return None
     try:
         _, width, height, _ = pixels.read_facts(value)
     except jpeg.ImageError:
-        return _Picture(kind, None, None)
-    return _Picture(kind, width, height)
+        return kind, None, None
+    return kind, width, height
 
 
 # a record's image ----------------------------------------------------------------------------------------------

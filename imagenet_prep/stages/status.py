@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from imagenet_prep.checks.dataset import Dataset
 from imagenet_prep.checks.verdict import load_verdict
 from imagenet_prep.datasets.plan import load_plan, recorded_raw
 from imagenet_prep.errors import PrepError
@@ -46,7 +44,7 @@ def status(layout: Layout) -> Status:
     manifest = usable_manifest(layout.manifest_path)
     dataset = known_set(layout, manifest)
     sizes = layout.find_shards(dataset.splits)
-    convert, verify = _convert(layout, dataset, manifest, sizes), _verify(layout, manifest, sizes)
+    convert, verify = _convert(layout, manifest, sizes), _verify(layout, manifest, sizes)
     stages = (*dataset.stages_before(layout), convert, verify)
     if verify.state == "done":
         following = command("report", layout.output_dir)
@@ -62,18 +60,20 @@ def status(layout: Layout) -> Status:
 # the stages ----------------------------------------------------------------------------------------------------
 
 
-def _convert(layout: Layout, dataset: Dataset, manifest: Manifest | None, sizes: Mapping[str, int]) -> StageStatus:
-    recorded = _recorded(layout, manifest)
-    if not recorded and load_plan(layout) is None:
+def _convert(layout: Layout, manifest: Manifest | None, sizes: Mapping[str, int]) -> StageStatus:
+    recorded, plan = _recorded(layout, manifest), load_plan(layout)
+    if not recorded and plan is None:
         words = f"{number_of(len(sizes), 'shard')} not made here" if sizes else "no shards"
         return StageStatus("convert", "unknown" if sizes else "not started", words)
     done = [name for name, size in recorded.items() if sizes.get(name) == size]
-    planned = len(recorded) if manifest else _planned(layout, recorded, dataset)
+    names = {parsed[0]: parsed[2] for parsed in map(parse_shard_name, recorded) if parsed}
+    counts = {split: totals.shards for split, totals in plan.totals.items()} if plan else names
+    planned = len(recorded) if manifest else sum(counts.values())
     detail = f"{len(done):,} of {number_of(planned, 'shard')}"
     lost = len(layout.without_index(done))
     if lost:
         detail += f", {lost:,} of them without an index"
-    is_done = planned and len(done) - lost >= planned and (manifest or load_plan(layout) is None)
+    is_done = manifest and len(done) - lost >= planned
     return StageStatus("convert", "done" if is_done else "partly", detail)
 
 
@@ -83,18 +83,6 @@ def _recorded(layout: Layout, manifest: Manifest | None) -> dict[str, int]:
         return {name: info.size for name, info in manifest.shards.items()}
     journal = Journal(layout.journal_path)
     return {name: info.size for name in journal.names() if (info := journal.get(name))}
-
-
-def _planned(layout: Layout, names: Iterable[str], dataset: Dataset) -> int:
-    """The number of shards that an unfinished conversion makes: as planned, otherwise by the names of its shards."""
-    if (plan := load_plan(layout)) is not None:
-        return sum(totals.shards for totals in plan.totals.values())
-    counts: dict[str, Counter[int]] = {split: Counter() for split in dataset.splits}
-    for parsed in map(parse_shard_name, names):
-        if parsed is not None and parsed[0] in counts:
-            counts[parsed[0]][parsed[2]] += 1
-    usual = {split: known.shards for split, known in (dataset.published or {}).items()}
-    return sum(found.most_common(1)[0][0] if found else usual.get(split, 0) for split, found in counts.items())
 
 
 def _verify(layout: Layout, manifest: Manifest | None, sizes: Mapping[str, int]) -> StageStatus:

@@ -9,6 +9,7 @@ nothing is written through a link.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import shutil
 import time
@@ -19,10 +20,8 @@ from pathlib import Path
 from imagenet_prep.errors import InputError, PrepError, SpaceError, UsageError, WriteError, named
 from imagenet_prep.escaping import command
 from imagenet_prep.ilsvrc2012 import facts
-from imagenet_prep.ilsvrc2012.estimates import folders_need
-from imagenet_prep.ilsvrc2012.official import ArchiveIndex, OfficialTar, TarTask, class_tars
-from imagenet_prep.ilsvrc2012.raw_data import find_packed
-from imagenet_prep.ilsvrc2012.source import ImageSource, finished
+from imagenet_prep.ilsvrc2012.official import ArchiveIndex, ImageSource, OfficialTar, TarTask, class_tars, finished
+from imagenet_prep.ilsvrc2012.raw_data import find_packed, folders_need
 from imagenet_prep.model import Done, Engine, Failed, Outcomes, Progress, Silent
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.reading import refuse_changed, write_rows
@@ -99,9 +98,11 @@ def untar(layout: Layout, engine: Engine, *, progress: Progress | None = None) -
     with hold(layout.lock_paths):
         sources = _find_sources(layout, progress)
         stamps, catalogs, classes = _list(layout, sources, engine, progress)
+        partial = local_path(layout.raw_partial_dir)
+        for folder in (each for split in sources for each in _subfolders(partial / split)):
+            shutil.rmtree(folder, ignore_errors=True)  # from an earlier run; its content may not be durable
         refuse_lack(_needs(layout, classes))
         found = _untar_classes(classes, catalogs, _Unpacker(layout, stamps), engine, progress)
-        partial = local_path(layout.raw_partial_dir)
         for folder in (*(partial / split for split in sources), partial):
             with contextlib.suppress(OSError):  # the folder is not empty
                 folder.rmdir()
@@ -204,21 +205,14 @@ def _needs(layout: Layout, classes: _Classes) -> Iterator[Need]:
         folder = local_path(layout.images_dir(split))
         present = {each.name for each in _subfolders(folder)}
         todo = [task for task in tasks if task.wnid not in present]
-        begun = _subfolders(local_path(layout.raw_partial_dir) / split)
-        aside = [_sizes_in(each) for each in begun if each.is_dir() and each.name not in present]
-        size = sum(task.size for task in todo) - sum(sum(sizes.values()) for sizes in aside)
-        yield folders_need(layout, split, classes=len(todo), size=size)
+        yield folders_need(layout, split, classes=len(todo), size=sum(task.size for task in todo))
 
 
 # the work ------------------------------------------------------------------------------------------------------
 
 
 def _untar_classes(
-    classes: _Classes,
-    catalogs: Mapping[str, Catalog],
-    unpacker: _Unpacker,
-    engine: Engine,
-    progress: Progress,
+    classes: _Classes, catalogs: Mapping[str, Catalog], unpacker: _Unpacker, engine: Engine, progress: Progress
 ) -> dict[str, UntarSplit]:
     """Extract the classes of all splits in one pass, without waiting between splits; a failed class stops no other.
 
@@ -313,31 +307,23 @@ def _list_class(task: ClassTask) -> Catalog:
 def _write_in_order(
     tasks: Sequence[ClassTask], catalog: Catalog, layout: Layout
 ) -> Outcomes[ClassTask, tuple[int, int]]:
-    """Extract all classes of a split in one pass; a class is finished after its last image."""
-    left: dict[int, int] = {}
-    by_label = {catalog.labels[task.rows.start]: task for task in tasks}
-    wanted: list[int] = []
-    for label, task in by_label.items():
+    """Extract all classes of a split in one pass: its images are in no order of classes."""
+    missing: dict[str, list[int]] = {}
+    for task in tasks:
         try:
-            missing = _begin(layout, task, catalog, task.rows)
+            missing[task.wnid] = _begin(layout, task, catalog, task.rows)
         except PrepError as error:
             yield Failed(task, error)
-            continue
-        wanted += missing
-        left[label] = len(missing)
-        if not missing:
-            yield Done(task, (len(task.rows), 0))
-    written = dict(left)
-    partial = {label: _folders_of(layout, task)[1] for label, task in by_label.items()}
+    partial = {catalog.labels[task.rows.start]: _folders_of(layout, task)[1] for task in tasks}
     try:
         with writing(layout.raw_partial_dir):
-            for row in write_rows(catalog, wanted, lambda row: partial[catalog.labels[row]]):
-                label = catalog.labels[row]
-                left[label] -= 1
-                if not left[label]:
-                    yield Done(by_label[label], (len(by_label[label].rows), written[label]))
+            rows = itertools.chain.from_iterable(missing.values())
+            for _ in write_rows(catalog, [*rows], lambda row: partial[catalog.labels[row]]):
+                pass
     except PrepError as error:
-        yield Failed(next(by_label[label] for label, rows in left.items() if rows), error)
+        yield Failed(tasks[0], error)
+        return
+    yield from (Done(each, (len(each.rows), len(missing[each.wnid]))) for each in tasks if each.wnid in missing)
 
 
 def _begin(layout: Layout, task: ClassTask, catalog: Catalog, rows: range) -> list[int]:
@@ -347,8 +333,6 @@ def _begin(layout: Layout, task: ClassTask, catalog: Catalog, rows: range) -> li
         present = _sizes_in(final)
     missing = [row for row in rows if present.get(catalog.names[row]) != catalog.lengths[row]]
     with writing(partial):
-        if partial.exists():  # from an earlier run; its content may not be durable
-            shutil.rmtree(partial)
         if missing:
             partial.mkdir(parents=True)
     return missing

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import cast
@@ -182,14 +182,8 @@ def _check_shards(
     """The findings of every shard; a shard whose check failed is a Problem."""
     checked = Checked()
     failures: list[Problem] = []
-    told: Counter[str] = Counter()
-
-    def moved(name: str, done: int) -> None:
-        progress.advance(done - told[name])
-        told[name] = done
-
     progress.begin("verify", sum(inventory.sizes[name] for name in inventory.present), "B")
-    for outcome in engine.map(check, inventory.present, moved):
+    for outcome in engine.map(check, inventory.present):
         if isinstance(outcome, Failed):
             if isinstance(outcome.error, WorkerError):
                 raise outcome.error
@@ -197,7 +191,7 @@ def _check_shards(
             failures.append(Problem(ProblemKind.UNREADABLE, outcome.task, detail, "check the disk, then verify again"))
         else:
             checked.add(outcome.task, outcome.value)
-        moved(outcome.task, inventory.sizes[outcome.task])
+        progress.advance(inventory.sizes[outcome.task])
     progress.end()
     return checked, failures
 

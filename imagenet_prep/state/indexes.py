@@ -81,14 +81,7 @@ def settle(layout: Layout, journal: Journal, wanted: Collection[str] = ()) -> No
 
 
 def not_done(layout: Layout, planned: Manifest, journal: Journal) -> list[str]:
-    """The shards of a planned set that are not done; indexes are read only if the journal has all shards."""
-    infos = {name: journal.get(name) for name in planned.shards}
-    found = [name for name, info in infos.items() if not _is_of(planned, info)]
-    return found or [name for name, info in infos.items() if info is not None and not _stands(layout, info)]
-
-
-def all_not_done(layout: Layout, planned: Manifest, journal: Journal) -> list[str]:
-    """As ``not_done``, but complete."""
+    """The shards of a planned set that are not done."""
     infos = ((name, journal.get(name)) for name in planned.shards)
     return [name for name, info in infos if info is None or not _is_of(planned, info) or not _stands(layout, info)]
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import json
-from collections.abc import Iterable, Iterator, Mapping
-from io import BytesIO
+from collections.abc import Iterable, Mapping
 from typing import Any, TypedDict
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.model import ShardInfo
-from imagenet_prep.state.journal import canonical, decode_entry, info_dict, many_objects, shard_info
+from imagenet_prep.state.journal import canonical, info_dict, many_objects, shard_info
 from imagenet_prep.storage.files import find_plain, load_json, save_bytes
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import AnyPath
@@ -158,8 +157,6 @@ def load_manifest(path: AnyPath) -> Manifest | None:
     value: Any = None
     try:
         with many_objects():
-            if manifest := _read_as_written(content):
-                return manifest
             value = json.loads(content)
             manifest = _manifest(value, {name: shard_info(info) for name, info in value["shards"].items()})
     except (TypeError, KeyError, ValueError, AttributeError, RecursionError) as error:
@@ -222,37 +219,6 @@ def _manifest(value: dict[str, Any], shards: dict[str, ShardInfo]) -> Manifest:
     if entry.kind not in (ILSVRC2012, RECIPE) or not all(0 <= count < 1 << 63 for count in counts):
         raise ValueError("kind, or a number")
     return dataclasses.replace(found, shards=shards)
-
-
-def _read_as_written(content: bytes) -> Manifest | None:
-    """The manifest, if its text has the layout of ``save`` and gives its crc; None if that is not yet known."""
-    start = content.find(_OPEN)
-    if start < 0:
-        return None
-    value: dict[str, Any] = json.loads(content[:start] + _END.encode())
-    shards: dict[str, ShardInfo] = {}
-    file = BytesIO(content)
-    file.seek(start + len(_OPEN))
-    try:
-        crc = _seal(value, _take_lines(file, shards))
-    except ValueError:
-        return None
-    is_as_written = file.read() == b"".join((_CLOSE[1:], crc.encode(), _LAST))
-    return _manifest({**value, "crc": crc, "shards": {}}, shards) if is_as_written else None
-
-
-def _take_lines(file: BytesIO, shards: dict[str, ShardInfo]) -> Iterator[bytes]:
-    """The canonical lines of all shards, each also put into ``shards``; ValueError if one can't be understood."""
-    has_more = file.read(1) == b"\n"
-    while has_more:
-        line = file.readline()
-        has_more = line.endswith(b",\n")
-        line = line[4 : -2 if has_more else -1]
-        info = decode_entry(line.partition(b": ")[2])
-        if info is None or not line.startswith(b'"%b": ' % info.name.encode()):
-            raise ValueError("another layout")
-        shards[info.name] = info
-        yield line
 
 
 def features_by_column(settings: Mapping[str, Any]) -> dict[str, tuple[str, ...]] | None:

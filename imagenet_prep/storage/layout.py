@@ -187,17 +187,17 @@ class Layout:
     raw_partial_dir = _Below("own_raw_dir", ".partial")
     """Unfinished downloads and class folders, on the file system of raw-data, so that a rename finishes them."""
 
-    def part_path(self, archive: ArchiveFile) -> Path:
-        """The received part of an archive whose download is unfinished; its state is in a file next to it."""
-        return local_path(self.raw_partial_dir) / f"{archive.filename}.part"
+    def part_path(self, filename: str) -> Path:
+        """The received part of a file whose download is unfinished; its state is in a file next to it."""
+        return local_path(self.raw_partial_dir) / f"{filename}.part"
 
     def copy_path(self, key: str) -> Path:
         """The version of a site's copy that is being downloaded (JSON)."""
         return local_path(self.raw_partial_dir) / f"{key}.json"
 
-    def corrupt_path(self, archive: ArchiveFile, digest: str) -> Path:
+    def corrupt_path(self, filename: str, digest: str) -> Path:
         """The path that keeps a download with a wrong digest: no stage reads it."""
-        return local_path(self.raw_partial_dir) / f"{archive.filename}.corrupt-{digest[:8]}"
+        return local_path(self.raw_partial_dir) / f"{filename}.corrupt-{digest[:8]}"
 
     checked_path = _Below("raw_dir", "checked.json")
     """The archives that were verified: size, mtime_ns and MD5 by file name (JSON)."""

@@ -116,25 +116,17 @@ def _hold(path: Path) -> Iterator[None]:
 
 
 def find_holder(paths: Iterable[Path]) -> str:
-    """The other process that holds one of these lock files, and since when; "" if none does, or it is unknown.
+    """The living process of this machine that holds one of these lock files, and since when; "" if there is none.
 
-    Linux lists all locks. Trying a lock instead would block a command that starts at that moment.
+    The file tells: trying its lock would block a command that starts at that moment.
     """
-    with contextlib.suppress(OSError, LookupError, ValueError):
-        lines = [line.split() for line in Path("/proc/locks").read_text().splitlines()]
-        locks = [words for words in lines if words[1] != "->"]  # these only wait for a lock
-        held = {
-            tuple(int(part, base) for part, base in zip(words[5].split(":"), (16, 16, 10), strict=True))
-            for words in locks
-        }
-        for path in paths:
-            if Path(os.path.realpath(path)) in _held:
-                continue
-            with contextlib.suppress(OSError):
-                found = path.stat()
-                if (os.major(found.st_dev), os.minor(found.st_dev), found.st_ino) in held:
-                    since = time.strftime("%Y-%m-%d %H:%M", time.localtime(found.st_mtime))
-                    return f"{path.read_bytes()[:200].decode(errors='replace').strip()} since {since}"
+    for path in paths:
+        with contextlib.suppress(OSError, ValueError):  # there is no such file, or it names nobody
+            said = path.read_bytes()[:200].decode().strip()
+            _, process, _, host = said.split(maxsplit=3)
+            is_there = host == os.uname().nodename and Path("/proc", process).exists()
+            if is_there and Path(os.path.realpath(path)) not in _held:
+                return f"{said} since {time.strftime('%Y-%m-%d %H:%M', time.localtime(path.stat().st_mtime))}"
     return ""
 
 

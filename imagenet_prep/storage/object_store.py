@@ -1,8 +1,6 @@
 """ObjectStore: objects of s3://, gs:// and az:// through obstore; a Sink is a multipart upload from memory.
 
-S3 keeps the parts of an upload until a request aborts it. obstore can neither list nor abort uploads, but it signs
-URLs with its credentials: the request is the endpoint of a separate client, and the signature covers it. Uploads to
-gs:// and az:// are not aborted; rules of the bucket remove them.
+The parts of a killed upload are no object. A rule of the bucket removes them: obstore can't abort uploads.
 
 Each process makes its own clients from its environment: a pickle holds only the URL. A used client does not survive a
 fork: the child's requests would hang, so they are refused.
@@ -20,8 +18,7 @@ import time
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeVar
-from urllib.parse import quote
+from typing import Any, TypeVar
 
 from imagenet_prep.errors import AccessError, InputError, NetworkError, PrepError, UsageError
 from imagenet_prep.storage.store import Buffer, Found, RemoteSink, RemoteStore
@@ -35,7 +32,6 @@ AT_ONCE = 4
 """Parts of an upload that are sent at once."""
 
 _BETWEEN = 16 << 10  # fetching this many unused bytes is cheaper than another request
-_SECONDS = 30
 
 RETRY_SECONDS = 120
 """Seconds during which a request is retried, unless ``IMAGENET_PREP_RETRY_SECONDS`` is set."""
@@ -49,13 +45,6 @@ _PREFIX = {"s3": "AWS", "gs": "GOOGLE", "az": "AZURE"}
 
 _SIGN_UP = "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
 _SIGN_UP_ELSEWHERE = "set GOOGLE_SERVICE_ACCOUNT, or AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY"
-
-
-class Upload(NamedTuple):
-    """An unfinished upload: the key of its object, and its ID."""
-
-    key: str
-    id: str
 
 
 @dataclass(frozen=True)
@@ -163,68 +152,6 @@ class ObjectStore(RemoteStore):
         changed = int(meta["last_modified"].timestamp() * 1_000_000) * 1000
         return Found(name.rpartition("/")[2], self.url(name), meta["size"], changed)
 
-    # unfinished uploads ------------------------------------------------------------------------------------------
-
-    def abandon(self, is_meant: Callable[[str], bool]) -> int:
-        """Abort uploads to objects in the folder whose name ``is_meant``, so that nobody pays for their parts."""
-        base, count = self._prefix("") or "", 0
-        for each in list(self.find_uploads()):
-            name = each.key.removeprefix(base)
-            if each.key.startswith(base) and "/" not in name and is_meant(name):
-                self._request("DELETE", each.key, f"uploadId={quote(each.id, safe='')}")
-                count += 1
-        return count
-
-    def find_uploads(self) -> Iterator[Upload]:
-        """Uploads to objects whose keys start with the folder; none if the store is not S3."""
-        if self.scheme != "s3":
-            return
-        from xml.etree import ElementTree
-
-        marks = ""
-        while True:
-            query = f"uploads=&prefix={quote(self.folder, safe='')}{marks}"
-            page = ElementTree.fromstring(self._request("GET", "", query))  # noqa: S314 - the store holds the data
-            space = page.tag.partition("}")[0] + "}" if page.tag.startswith("{") else ""
-            for each in page.iter(f"{space}Upload"):
-                yield Upload(each.findtext(f"{space}Key") or "", each.findtext(f"{space}UploadId") or "")
-            if page.findtext(f"{space}IsTruncated") != "true":
-                return
-            key, upload = (page.findtext(f"{space}Next{name}Marker") or "" for name in ("Key", "UploadId"))
-            marks = f"&key-marker={quote(key, safe='')}&upload-id-marker={quote(upload, safe='')}"
-
-    def _request(self, method: str, key: str, query: str) -> bytes:
-        """Send a request that obstore signed; stores ignore the parameter that obstore appends to it."""
-        import http.client  # these import a hundred modules, which commands on local folders do not need
-        import urllib.error
-        import urllib.request
-        from datetime import timedelta
-
-        region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION") or "us-east-1"
-        server = os.environ.get("AWS_ENDPOINT_URL") or os.environ.get("AWS_ENDPOINT")
-        server = server or f"https://s3.{region}.amazonaws.com"
-        place = f"{server.rstrip('/')}/{self.bucket}" + (f"/{quote(key)}" if key else "")
-        options = (("endpoint", f"{place}?{query}&x-of="), ("virtual_hosted_style_request", True))
-        what = f"uploads to {self.url('')} can't be listed or aborted"
-
-        def send() -> bytes:
-            signed = load_library().sign(
-                client(self.scheme, self.bucket, options), method, "request", timedelta(minutes=5)
-            )
-            request = urllib.request.Request(signed, method=method)  # noqa: S310 - see server
-            try:
-                with urllib.request.urlopen(request, timeout=_SECONDS) as answer:  # noqa: S310 - see server
-                    found: bytes = answer.read()
-                    return found
-            except urllib.error.HTTPError as error:
-                if error.code == 404:
-                    return b"<none/>"
-                raise NetworkError(what, f"status {error.code}") from None
-            except (OSError, http.client.HTTPException):  # their messages contain the signed address
-                raise IncompleteAnswerError(what, "the connection failed") from None
-
-        return persist(self.url(""), send)
-
 
 class ObjectSink(RemoteSink):
     """An unfinished object: recent parts in memory, earlier parts uploaded; it does not exist before ``commit``.
@@ -237,7 +164,6 @@ class ObjectSink(RemoteSink):
         self._objects = store
         self._count = 0  # bytes held
         self._upload: Any = None
-        self._is_committed = False
 
     def write(self, parts: Sequence[Buffer]) -> None:
         """Append all of ``parts``; they are held until they fill a part of the upload."""
@@ -256,15 +182,11 @@ class ObjectSink(RemoteSink):
             self._send()
             with asking(self._objects.url(self._name)):
                 self._upload.close()
-        self._is_committed = True
 
     def discard(self) -> None:
-        """Abort the upload; if the request fails, the next run aborts it."""
-        is_started, self._upload = self._upload is not None, None
+        """Send no more: an upload that was not closed is no object."""
+        self._upload = None
         super().discard()
-        if is_started and not self._is_committed:
-            with contextlib.suppress(Exception):
-                self._objects.abandon(self._name.__eq__)
 
     def _send(self) -> None:
         held, self._held, self._count = b"".join(self._held), [], 0
@@ -341,8 +263,8 @@ def _patience() -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 @functools.lru_cache(maxsize=64)
-def client(scheme: str, bucket: str, options: tuple[tuple[str, Any], ...] = ()) -> Any:
-    """The client of a bucket, from the environment of this process and these options.
+def client(scheme: str, bucket: str) -> Any:
+    """The client of a bucket, from the environment of this process.
 
     Raises:
         UsageError: obstore is not installed.
@@ -369,7 +291,7 @@ def client(scheme: str, bucket: str, options: tuple[tuple[str, Any], ...] = ()) 
                 engine.prepare()
         _state.used = True
         try:
-            return make(**{name: bucket}, client_options=http, retry_config=retry, **dict(options))
+            return make(**{name: bucket}, client_options=http, retry_config=retry)
         except (obstore.exceptions.BaseError, ValueError) as error:
             raise AccessError(
                 f"{scheme}://{bucket} can't be reached with the environment variables as they are",

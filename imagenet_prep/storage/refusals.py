@@ -69,11 +69,7 @@ def space_errors(path: object) -> Iterator[None]:
 
 def no_space(path: object) -> SpaceError:
     """The SpaceError for a full disk that holds ``path``."""
-    return SpaceError(
-        f"no space left while writing {path}",
-        "everything finished so far is kept",
-        free_space(),
-    )
+    return SpaceError(f"no space left while writing {path}", "everything finished so far is kept", free_space())
 
 
 @contextlib.contextmanager

@@ -78,19 +78,19 @@ def rooms_for(needs: Iterable[Need]) -> list[Room]:
     return [_room(folder, tuple(each)) for folder, each in by_device.values()]
 
 
-def refuse_lack(needs: Iterable[Need], consuming: Iterable[Need] | None = None) -> None:
+def refuse_lack(needs: Iterable[Need], *, may_consume: bool = False) -> None:
     """Raise SpaceError for the first file system that lacks space or inodes for these needs.
 
-    ``consuming`` is what is needed if the raw data gave its space to the shards; None if it can't. If those needs fit,
-    the error says so.
+    ``may_consume``: the error proposes that the raw data gives its space to the shards.
     """
+    less = f"; or let the shards take the space of the archives: {rerun((('consume', True),))}"
     for room in rooms_for(needs):
         names = listed(need.what for need in room.needs if need.size > 0)
         if room.lacks_space:
             raise SpaceError(
                 f"not enough space in {room.folder} for {names}",
                 f"needed {size_text(room.size)}, free {size_text(room.free)}",
-                _less(consuming),
+                f"free some space or choose another folder, then run: {rerun()}" + (less if may_consume else ""),
             )
         if room.lacks_files:
             raise SpaceError(
@@ -98,14 +98,6 @@ def refuse_lack(needs: Iterable[Need], consuming: Iterable[Need] | None = None) 
                 f"needed {room.files:,} files and folders, free {room.free_files:,}",
                 f"choose a folder on a file system with more inodes, then run: {rerun()}",
             )
-
-
-def _less(consuming: Iterable[Need] | None) -> str:
-    """The hint for missing space."""
-    freed = f"free some space or choose another folder, then run: {rerun()}"
-    if consuming is None or any(room.lacks_space for room in rooms_for(consuming)):
-        return freed
-    return f"{freed}; or let the shards take the space of the archives: {rerun((('consume', True),))}"
 
 
 def _room(folder: Path, needs: tuple[Need, ...]) -> Room:

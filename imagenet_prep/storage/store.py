@@ -10,7 +10,7 @@ import io
 import os
 import stat
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, TypeAlias
 
@@ -116,10 +116,6 @@ class RemoteStore(abc.ABC):
     def has_below(self, name: str) -> bool:
         """Whether a folder of this name holds an object."""
         return bool(self.list_folder(name))
-
-    def abandon(self, is_meant: Callable[[str], bool]) -> int:
-        """Nothing to do: unfinished objects are in their writers' memory."""
-        return 0
 
     # derived methods -------------------------------------------------------------------------------------------------
 

@@ -19,7 +19,7 @@ from imagenet_prep.checks.shard_check import ShardCheck
 from imagenet_prep.checks.verdict import load_verdict
 from imagenet_prep.datasets.plan import load_plan
 from imagenet_prep.errors import AccessError, InputError, NetworkError, PrepError, UsageError
-from imagenet_prep.fetch import access, login, partial, reply, session
+from imagenet_prep.fetch import access, partial, reply, session
 from imagenet_prep.fetch.patience import CutError, Pace
 from imagenet_prep.fetch.reply import Remote
 from imagenet_prep.ilsvrc2012 import facts
@@ -243,7 +243,7 @@ def partial_state(data: bytes) -> None:
 )
 def sign_in_page(data: bytes) -> None:
     """A page that may hold a form to sign in: an answer for anything."""
-    form = login.find_login_form(data, _URL)
+    form = access.find_login_form(data, _URL)
     if form is not None:
         assert form.filled("user", "password")[form.password] == "password" or form.username == form.password
 

@@ -77,7 +77,7 @@ class Here:
 
     workers = 1
 
-    def map(self, function: Callable[[Any], Any], tasks: Any, moved: Any = None) -> Any:
+    def map(self, function: Callable[[Any], Any], tasks: Any) -> Any:
         """Run ``function`` on every task."""
         for task in tasks:
             yield Done(task, function(task))

@@ -1,18 +1,26 @@
-"""look_at, fault_of: whether a file has the structure that its name promises; for files without a known digest."""
+"""Files without a known digest: look_at and fault_of check their structure; RemoteClasses fetches single classes."""
 
 from __future__ import annotations
 
 import gzip
 import struct
 import zlib
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from imagenet_prep.errors import InputError
-from imagenet_prep.fetch.reply import PROBE, RemoteFile, is_text
-from imagenet_prep.fetch.session import host_of
+from imagenet_prep.fetch.partial import Span, finish, kept_bytes
+from imagenet_prep.fetch.reply import PROBE, Remote, RemoteFile, is_text
+from imagenet_prep.fetch.session import Session, host_of
+from imagenet_prep.fetch.transfer import Manner, fetch_span, set_aside
+from imagenet_prep.ilsvrc2012.official import ArchiveIndex, ClassTars, class_tars
 from imagenet_prep.sources.slices import FileSlices
 from imagenet_prep.sources.tar_members import ArchiveFault, Sliceable, iter_members
 from imagenet_prep.sources.zips import check_end, iter_entries
+from imagenet_prep.storage.durable import make_folder
+from imagenet_prep.storage.layout import Layout
+from imagenet_prep.storage.location import local_path
 from imagenet_prep.text import is_web_page
 
 _END_BLOCKS = 1024  # bytes of zeros at the end of a tar (POSIX.1-2017, ustar Interchange Format)
@@ -118,3 +126,79 @@ def _fault_of_tar(view: FileSlices) -> str:
             if length < _END_BLOCKS or any(view[start + length - _END_BLOCKS : start + length]):
                 return f"it is damaged before byte {start + length:,}: {name.decode('utf-8', 'replace')} has no end"
     return ""
+
+
+# single classes ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteClasses:
+    """The classes in the train archive on a server: offset and end of each one's tar, by wnid.
+
+    No digest of a class is known. Instead, the headers before it are checked, and its own headers after it arrives;
+    convert decodes each image.
+    """
+
+    source: RemoteFile
+    spans: Mapping[str, Span]
+    manner: Manner
+
+    @classmethod
+    def find(cls, session: Session, url: str, remote: Remote, wanted: Collection[str], manner: Manner) -> RemoteClasses:
+        """Walk the headers of the archive, one request each, until every wanted class is found.
+
+        Raises:
+            InputError: the archive is damaged, or lacks a class.
+            NetworkError: the server can't be reached, or sends no parts of a file.
+        """
+        manner.progress.note(f"looking for {len(wanted):,} classes in {remote.url.rpartition('/')[2]}")
+        source = RemoteFile(session, url, remote, manner.pace)
+        found = class_tars(source, wanted)
+        lacking = [wnid for wnid in wanted if wnid not in found]
+        if lacking:
+            raise InputError(
+                f"{source.path} has no {lacking[0]}.tar",
+                f"expected {len(wanted):,} classes, {len(lacking):,} are missing",
+                "check the address given with --base-url",
+            )
+        spans = {wnid: (offset, offset + length) for wnid, (offset, length) in found.items() if wnid in wanted}
+        return cls(source, spans, manner)
+
+    @property
+    def size(self) -> int:
+        """Bytes of all class tars."""
+        return sum(stop - start for start, stop in self.spans.values())
+
+    def bytes_to_come(self, layout: Layout) -> int:
+        """Bytes still to fetch."""
+        kept = (kept_bytes(layout.part_path(f"{wnid}.tar"), self._remote_of(wnid)) for wnid in self.spans)
+        return self.size - sum(kept)
+
+    def fetch(self, layout: Layout, places: ClassTars) -> None:
+        """Fetch each class tar, check it, and give it its final name.
+
+        Raises:
+            InputError: a class arrived damaged; it is set aside.
+            AccessError, NetworkError, SpaceError: the download failed; received bytes are kept.
+        """
+        make_folder(local_path(places.path))
+        for wnid in self.spans:
+            partial = layout.part_path(f"{wnid}.tar")
+            fetch_span(self.source, self.spans[wnid], partial, self._remote_of(wnid), self.manner)
+            self._check(layout, wnid)
+            finish(partial, local_path(places.tar(wnid)))
+
+    def _remote_of(self, wnid: str) -> Remote:
+        start, stop = self.spans[wnid]
+        whole = self.source.remote
+        return replace(whole, url=f"{whole.url}/{wnid}.tar", total=stop - start)
+
+    def _check(self, layout: Layout, wnid: str) -> None:
+        """Check a received class tar by its headers."""
+        try:
+            found = len(ArchiveIndex("train")((layout.part_path(f"{wnid}.tar"), wnid, 0, None)))
+            fault = "" if found else "it holds no image"
+        except InputError as error:
+            fault = f"{error.what}: {error.detail}"
+        if fault:
+            raise set_aside(layout, f"{wnid}.tar", fault)
