@@ -174,13 +174,14 @@ def check_sources(manifest: Manifest, published: Mapping[str, Published] | None)
     for split, totals in manifest.totals.items():
         source = manifest.sources.get(split)
         found = source.get("images") if isinstance(source, dict) else None
+        found = found if isinstance(found, int) else 0
         expected = published[split].images if published else made_from[split]
         for said, number, right in (
             ("sources have", found, made_from[split]),
             ("totals expect", totals.expected, expected),
         ):
             if number != right:
-                detail = f"its {said} {number or 0:,} {split} images, and not {right:,}"
+                detail = f"its {said} {number:,} {split} images, and not {right:,}"
                 yield Problem(ProblemKind.BAD_MANIFEST, "manifest.json", detail, REMEDY_SETTINGS)
 
 
