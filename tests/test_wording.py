@@ -26,7 +26,7 @@ OPTIONS = {
     for parameter in command.params
     for option in parameter.opts
     if option.startswith("--")
-} | {"--help", "--version"}
+} | {"--help", "--help-all", "--version"}
 COMMANDS = {*cli.commands, "can", "listing"}  # the last two are words of a sentence, not commands
 SPOKEN = re.compile(r"imagenet-prep ([a-z]+)\b|(?<![\w(-])(--[a-z][a-z-]*)")
 """What reads as a command of ours, or as an option."""
