@@ -37,6 +37,7 @@ SHELL, RECIPES = HERE.format("a_block_of_the_shell_runs"), HERE.format("recipes_
 PAGE = "test_recipe_pages.py::test_a_page_does_what_it_says"
 SUBSET = HERE.format("a_subset_of_a_zip_is_read")
 MACHINES, OFFICIAL, SUITE = "not: takes several machines", "not: takes image-net.org", "not: is this suite"
+FRAMEWORKS = "not: their packages are too large for the tests; scripts/check_frameworks.py"
 
 LEDGER: dict[str, list[str]] = {
     "README.md": ["not: is make demo", SUITE, OFFICIAL, "test_docs.py::test_the_loop_of_the_readme_runs"],
@@ -45,6 +46,7 @@ LEDGER: dict[str, list[str]] = {
     "docs/cluster.md": [MACHINES] * 3,
     "docs/export.md": [
         SHELL,
+        "not: webdataset is not installed; scripts/check_exports.py runs it",
         SHELL,
         "test_export_tfds.py::test_the_example_of_the_page_runs",
         "test_other_readers.py::test_the_example_of_the_page_runs",
@@ -76,6 +78,7 @@ LEDGER: dict[str, list[str]] = {
     "docs/recipes/tars.md": [PAGE, PAGE],
     "docs/records.md": ["test_records.py::test_the_page_is_right"] * 10,
     "docs/report.md": [SHELL, SHELL],
+    "docs/train/frameworks.md": [FRAMEWORKS] * 2,
     "docs/train/jax.md": [
         "test_train_pages.py::test_a_network_learns",
         "test_train_pages.py::test_two_hosts_share_a_global_batch_of_jax",

@@ -213,6 +213,9 @@ def test_an_epoch_ends_with_its_last_batch(torch: Any, numbered: Path) -> None:
     assert [batch[1].tolist() for _, batch in zip(range(len(train)), train, strict=False)] == counted
     train.set_epoch(1)
     assert labels(train) == counted
+    batches = iter(train)
+    train.sampler.set_epoch(1)  # after iter(), before the first batch: Lightning does so
+    assert labels(batches) == counted
 
 
 def test_persistent_workers_serve_one_iterator(torch: Any, numbered: Path) -> None:

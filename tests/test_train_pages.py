@@ -107,7 +107,7 @@ def test_a_pipeline_of_ones_own(classes: Path, tmp_path: Path) -> None:
 
 def test_every_page_has_a_test() -> None:
     """No program stands there that nobody runs."""
-    assert [path.stem for path in existing(PAGES, "*.md")] == ["jax", "pytorch", "tensorflow"]
+    assert [path.stem for path in existing(PAGES, "*.md")] == ["frameworks", "jax", "pytorch", "tensorflow"]
 
 
 def test_the_tutorial_runs(tmp_path: Path) -> None:

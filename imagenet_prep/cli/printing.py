@@ -209,7 +209,8 @@ def print_verdict(verdict: Verdict) -> None:
         if verdict.flavour != "recipe":
             differences = "; ".join(verdict.differences)
             tell(f"records: {verdict.flavour}" + (f", but {differences}" if differences else ""))
-            tell(f"order: {verdict.order}")
+            why = ": not all shards and file names can be read" if verdict.order == "unknown" else ""
+            tell(f"order: {verdict.order}{why}")
         tell(f"fingerprint: {verdict.fingerprint or 'none: not every shard can be read'}")
     for note in verdict.notes:
         tell(f"note: {note}")

@@ -330,14 +330,17 @@ class Loader:
         """The number of batches in the epoch, including those given before it was resumed."""
         return self._count_batches(self._before, self.world, self._settings["batch_size"])
 
+    @property
+    def sampler(self) -> Loader:
+        """The object whose ``set_epoch`` Lightning calls before each epoch."""
+        return self
+
     def __iter__(self) -> Iterator[Any]:
+        # runs when the first batch is asked for: Lightning calls set_epoch between iter() and then
         if not self._is_loaded and self.given and self.given >= len(self):
             self.set_epoch(self.epoch + 1)  # every batch was given, though nobody asked for one more
-        place = (self.epoch, self.given, self._before) if self._is_loaded else (self.epoch, 0, [])
+        epoch, given, before = (self.epoch, self.given, self._before) if self._is_loaded else (self.epoch, 0, [])
         self._is_loaded = False
-        return self._iterate(*place)
-
-    def _iterate(self, epoch: int, given: int, before: _Before) -> Iterator[Any]:
         self._place = epoch, given, before
         self._latest = mine = object()
         for batch in self._loader:
