@@ -325,32 +325,42 @@ def test_compressed_shards_hold_the_same_records(tiny_data_dir: Path, tmp_path: 
         assert inflated == shard.read_bytes()
 
 
-@pytest.mark.parametrize(("failing", "number"), [("fsync", errno.EIO), ("replace", errno.EIO), ("fsync", errno.ENOSPC)])
-def test_a_failing_fsync_or_rename_ends_the_run(
-    tiny_data_dir: Path, monkeypatch: pytest.MonkeyPatch, failing: str, number: int
+@pytest.mark.parametrize(
+    ("failing", "times", "number"),
+    [("fsync", 1, errno.EIO), ("replace", 1, errno.EIO), ("fsync", 100, errno.EIO), ("fsync", 1, errno.ENOSPC)],
+)
+def test_a_failing_fsync_or_rename_is_tried_once_more(
+    tiny_data_dir: Path, monkeypatch: pytest.MonkeyPatch, failing: str, times: int, number: int
 ) -> None:
-    """The other shards are made, and no shard counts as done that isn't."""
+    """One failure costs a second try; two, or a full disk, end the run, and no shard counts as done that isn't."""
     true_fsync, true_replace = os.fsync, Path.replace
+    left = [times]
+
+    def fail(kind: str, path: str) -> None:
+        if kind == failing and "/partial/" in path and "/train-00002" in path and left[0]:
+            left[0] -= 1
+            raise OSError(number, os.strerror(number))
 
     def fsync(descriptor: int) -> None:
-        name = str(Path(f"/proc/self/fd/{descriptor}").readlink())
-        if failing == "fsync" and "/partial/" in name and "/train-00002" in name:
-            raise OSError(number, os.strerror(number))
+        fail("fsync", str(Path(f"/proc/self/fd/{descriptor}").readlink()))
         true_fsync(descriptor)
 
     def rename(self: Path, target: Path) -> Path:
-        if failing == "replace" and "/partial/" in str(self) and "train-00002" in self.name:
-            raise OSError(number, os.strerror(number))
+        fail("replace", str(self))
         return true_replace(self, target)
 
     monkeypatch.setattr(os, "fsync", fsync)
     monkeypatch.setattr(Path, "replace", rename)
     layout = Layout(tiny_data_dir)
-    with pytest.raises(WriteError if number == errno.EIO else SpaceError, match="train-00002-of-00016") as caught:
+    if (times, number) == (1, errno.EIO):
         convert(layout, make_engine("threads", 2), PART)
-    assert number == errno.ENOSPC or os.strerror(number) in caught.value.detail
-    assert not layout.shard_path("train-00002-of-00016").exists()
-    assert len(list(tiny_data_dir.glob("train-*"))) == 15
+        assert len(list(tiny_data_dir.glob("*-of-*"))) == 24
+    else:
+        with pytest.raises(WriteError if number == errno.EIO else SpaceError, match="train-00002-of-00016") as caught:
+            convert(layout, make_engine("threads", 2), PART)
+        assert number == errno.ENOSPC or os.strerror(number) in caught.value.detail
+        assert not layout.shard_path("train-00002-of-00016").exists()
+        assert len(list(tiny_data_dir.glob("train-*"))) == 15
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small file system needs root")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from imagenet_prep.datasets.plan import Recorded, Recorder, takes
-from imagenet_prep.errors import BusyError, InputError
+from imagenet_prep.errors import BusyError, InputError, WriteError
 from imagenet_prep.images import jpeg
 from imagenet_prep.model import Item, Portable, Problem, ProblemKind, ShardInfo
 from imagenet_prep.sources.catalog import Catalog
@@ -89,10 +90,12 @@ class ShardMaker(Portable[ShardTask]):
 
         Raises:
             InputError: the raw data changed or can't be read, or doesn't give the expected shard.
-            SpaceError, WriteError: no space is left, or the storage failed: no part of the shard can be trusted.
+            SpaceError, WriteError: no space is left, or the storage failed twice.
             BusyError: another run has started there since, so this one must not finish anything.
         """
         try:
+            with contextlib.suppress(WriteError):  # no part of the shard can be trusted: once more from its source
+                return _Making(task, self.reader).make()
             return _Making(task, self.reader).make()
         except GoneError as error:
             raise BusyError(
@@ -103,7 +106,7 @@ class ShardMaker(Portable[ShardTask]):
 
 
 class _Making:
-    """A task, and what was made of it so far."""
+    """One try at a task."""
 
     def __init__(self, task: ShardTask, reader: Reader) -> None:
         self._task = task
