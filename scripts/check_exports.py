@@ -94,7 +94,8 @@ def check_timm(data: Path, out: Path) -> None:
     places = {"wds/": (out / "webdataset", 0), "tfds/imagenet2012:5.1.0": (data / "tfds", 1)}
     for name, (folder, first) in places.items():
         for split in ("train", "validation"):
-            options = {"is_training": False, "batch_size": 1}
+            keys = {"input_key": "image/encoded", "target_key": "image/class/label"} if first else {}
+            options = {"is_training": False, "batch_size": 1, **keys}
             found = create_dataset(name, root=str(folder), split=split, **options)
             labels = sorted(int(label) - first for _, label in found)
             assert labels == labels_of(data, split), (name, split, len(labels))
