@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from hypothesis import settings
 
 from imagenet_prep.demo.archives import MadeSet, make
 from imagenet_prep.storage.layout import Layout
@@ -23,14 +24,17 @@ NOWHERE = "http://127.0.0.1:9"
 """Where nobody answers: no test asks an object store but its own."""
 
 SAME_EVERYWHERE = """
-access annotate_faults census class_tars copies demo_images demo_server diff earlier_sets export_arrays export_tfds
-fetch_keeps fetch_parts first_hour folded_reports fuzz guards guides huggingface imports init large_sets layouts looks
-many_classes odd_json part_sets raw_set recipe_pages recipe_places recorders refusals regroup remedies shard_writer show
-sites status terminal trust twice upright voc wording wrapping
+access annotate_faults census class_tars copies demo_images diff export_arrays export_tfds fetch_parts first_hour
+folded_reports fuzz guards guides huggingface imports init large_sets layouts looks many_classes odd_json part_sets
+raw_set recipe_pages recipe_places recorders refusals regroup remedies shard_writer show sites status terminal trust
+twice upright voc wording wrapping
 """
 """Tests of what no Python changes, by the names of their modules: a second Python is spared them."""
 
 LONG = 3600  # seconds that one of the exhaustive tests may take
+
+settings.register_profile("any machine", deadline=None)
+settings.load_profile("any machine")
 
 _skipped: list[str] = []
 
