@@ -124,15 +124,6 @@ def test_links_lead_somewhere(document: Path) -> None:
     assert not dead_links(document)
 
 
-def test_dead_links_are_found(tmp_path: Path) -> None:
-    """A missing file and a missing heading are both found."""
-    page = tmp_path / "page.md"
-    page.write_text(
-        "# Here it is\n[a](page.md#here-it-is) [b](page.md#gone) [c](gone.md) [d](https://x.org/y) [e](#z)\n"
-    )
-    assert dead_links(page) == ["page.md#gone", "gone.md", "#z"]
-
-
 def misspelt(line: str) -> list[str]:
     """What a line of code says of our command that is not so: commands and options that don't exist."""
     wrong = []
@@ -151,13 +142,6 @@ def test_commands_and_options_exist(document: Path) -> None:
         assert not misspelt(line), line
         if line.startswith("--"):
             assert line.split()[0].rstrip(",") in EVERY_OPTION, line
-
-
-def test_misspelt_commands_are_found() -> None:
-    """A command and an option that don't exist are found; what is right passes."""
-    assert not misspelt("imagenet-prep convert /data/out --raw /data/kaggle")
-    assert misspelt("imagenet-prep convertt D") == ["convertt"]
-    assert misspelt("imagenet-prep status D --quick") == ["--quick"]
 
 
 def test_the_tables_of_options_are_those_of_the_code() -> None:
@@ -206,15 +190,6 @@ def test_exit_statuses_are_those_of_the_code() -> None:
     assert documented == exit_statuses()
     stopped = {command_line.INTERRUPTED, command_line.PIPE_CLOSED, 128 + signal.SIGKILL}
     assert {int(row[0]) for row in table} == {0, *exit_statuses().values(), *stopped}
-
-
-def test_the_architecture_has_the_same_exit_statuses() -> None:
-    """So has the table of errors in architecture.md."""
-    text = (ROOT / "docs" / "architecture.md").read_text()
-    statuses = exit_statuses()
-    for names, status in rows(section(text, "## Faults")):
-        for name in re.findall(r"`(\w+)`", names):
-            assert str(statuses[name]) == status.split(",")[0]
 
 
 def text_of(node: ast.AST) -> str:
@@ -306,15 +281,6 @@ def snippet(word: str) -> str:
     """The one block of the page on Python that has a word in it."""
     (found,) = (block for block in blocks(PYTHON, "python") if word in block)
     return found
-
-
-SNIPPETS = [(path, block) for path in DOCUMENTS for block in blocks(path.read_text(), "python")]
-
-
-@pytest.mark.parametrize(("path", "block"), SNIPPETS, ids=[path.name for path, _ in SNIPPETS])
-def test_snippets_compile(path: Path, block: str) -> None:
-    """Each Python block of each page is valid Python."""
-    compile(block, path.name, "exec")
 
 
 def test_every_public_name_is_in_the_page_on_python() -> None:

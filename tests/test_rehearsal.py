@@ -40,12 +40,6 @@ def test_the_counts_are_the_official_ones(rehearsal: ModuleType) -> None:
     assert counts.shards == facts.SHARDS
 
 
-def test_what_is_spread_evenly_adds_up(rehearsal: ModuleType) -> None:
-    """A total is cut in parts that differ by one at most."""
-    parts = list(rehearsal._evenly(615, 544))
-    assert (len(parts), sum(parts), set(parts)) == (544, 615, {1, 2})
-
-
 def test_a_small_rehearsal_ends_well(rehearsal: ModuleType, tmp_path: Path) -> None:
     """Archives are built, converted and verified, with the totals that were built; a table says what it took."""
     command = [sys.executable, str(SCRIPT), str(tmp_path), "--scale", str(SCALE)]
@@ -60,16 +54,3 @@ def test_a_small_rehearsal_ends_well(rehearsal: ModuleType, tmp_path: Path) -> N
     counts = dataclasses.replace(rehearsal.official(SCALE), boxes=616)
     differences = list(rehearsal.Rehearsal(tmp_path, counts, SCALE).differences())
     assert [each.partition(":")[0] for each in differences] == ["boxes", "train"]
-
-
-def test_archives_that_are_there_are_kept(rehearsal: ModuleType, tmp_path: Path) -> None:
-    """A second build of the same scale writes nothing but what is missing; another scale builds anew."""
-    rehearsal.build(tmp_path, SCALE)
-    train, validation = (tmp_path / facts.ARCHIVES[key].filename for key in ("train", "validation"))
-    before, content = train.stat().st_mtime_ns, validation.read_bytes()
-    validation.unlink()
-    rehearsal.build(tmp_path, SCALE)
-    assert train.stat().st_mtime_ns == before
-    assert validation.read_bytes() == content
-    rehearsal.build(tmp_path, 2 * SCALE)
-    assert train.stat().st_mtime_ns != before

@@ -15,7 +15,6 @@ from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import PrepError, UsageError
 from imagenet_prep.recipes.recipe_set import RecipeSet
 from imagenet_prep.stages.convert import convert
-from imagenet_prep.stages.diff import diff
 from imagenet_prep.stages.status import status
 from imagenet_prep.stages.verify import verify
 from imagenet_prep.storage.layout import Layout
@@ -163,17 +162,6 @@ def test_names_that_begin_alike(sound: Path, folder: Path) -> None:
     assert len(imagenet_prep.open(folder, "small")) + len(imagenet_prep.open(folder, "rest")) == 6
     shutil.copy(folder / "train-00000-of-00002", folder / "train-copy-00000-of-00002")
     assert "stray-file" in command("verify", folder, status=3).stdout
-
-
-def test_export_and_diff_find_each_set(folder: Path, tmp_path: Path) -> None:
-    """export puts each set in a folder of its own; diff compares the shards of all sets by their indexes."""
-    command("export", "webdataset", folder, tmp_path / "tars")
-    for name in SETS:
-        assert len(list((tmp_path / "tars" / name).glob(f"{name}-*.tar"))) == 2
-    copy = Path(shutil.copytree(folder, tmp_path / "copy"))
-    assert diff(folder, copy).is_same
-    shutil.copy(copy / "test-00000-of-00002", copy / "test-00001-of-00002")
-    assert not diff(folder, copy).is_same
 
 
 def test_python_names_the_set(folder: Path) -> None:
