@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import logging
 import os
 import re
@@ -93,7 +92,7 @@ def _assert_no_secret(folder: Path, *texts: str) -> None:
             assert PASSWORD_CANARY.encode() not in content, path
 
 
-@pytest.mark.parametrize(("who", "more"), [("kaggle token", ()), ("kaggle key", ("--quiet",)), ("huggingface", ())])
+@pytest.mark.parametrize(("who", "more"), [("kaggle key", ()), ("huggingface", ())])
 def test_run_from_another_source(tmp_path: Path, made_tiny: MadeSet, who: str, more: tuple[str, ...]) -> None:
     """All stages from one command; neither token, key nor signed address is in what is said, or in any file."""
     kind = who.split()[0]
@@ -144,25 +143,6 @@ def test_the_commands_of_the_page(tmp_path: Path, made_tiny: MadeSet, kind: str)
 _IN_SCRIPT = {"imagenet": "IMAGENET_USERNAME", "kaggle": "--source kaggle", "huggingface": "--source huggingface"}
 
 
-def test_the_shards_are_those_of_the_archives(tmp_path: Path, made_tiny: MadeSet) -> None:
-    """Fetched from Kaggle, the copy gives the very bytes that the official archives give."""
-    raw = made_tiny.archives["train"].parent
-    official, fetched = tmp_path / "official", tmp_path / "fetched"
-    official.mkdir()
-    assert _command(tmp_path, {}, "annotate", official, "--raw", raw).returncode == 0
-    assert _command(tmp_path, {}, "convert", official, "--raw", raw, *SMALL).returncode == 0
-    with _stand_in("kaggle", tmp_path, made_tiny) as site:
-        secrets = SECRETS["kaggle token"]
-        assert (
-            _command(tmp_path, secrets, "download", fetched, "--source", "kaggle", "--base-url", site.url).returncode
-            == 0
-        )
-    assert _command(tmp_path, {}, "annotate", fetched).returncode == 0
-    assert _command(tmp_path, {}, "convert", fetched, *SMALL).returncode == 0
-    contents = [{path.name: path.read_bytes() for path in existing(folder, "*-of-*")} for folder in (official, fetched)]
-    assert contents[0] == contents[1]
-
-
 @pytest.mark.parametrize("kind", ["kaggle", "huggingface"])
 def test_a_refusal_tells_no_secret(tmp_path: Path, made_tiny: MadeSet, kind: str) -> None:
     """A token that the site does not take: status 6, three lines, and not the token."""
@@ -204,10 +184,7 @@ def test_no_log_tells_a_secret(tmp_path: Path, made_tiny: MadeSet, caplog: pytes
     ("words", "said"),
     [
         (("--source", "kaggle", "--cookies", "README.md"), "--cookies with --source kaggle"),
-        (("--source", "huggingface", "--no-digest"), "--no-digest with --source huggingface"),
         (("--source", "kaggle", "--only", "train"), "one zip"),
-        (("--source", "huggingface", "--only", "boxes"), "--only boxes"),
-        (("--source", "elsewhere"), "elsewhere"),
     ],
 )
 def test_options_that_a_source_lacks(tmp_path: Path, words: tuple[str, ...], said: str) -> None:
@@ -217,14 +194,3 @@ def test_options_that_a_source_lacks(tmp_path: Path, words: tuple[str, ...], sai
     assert done.returncode == UsageError.exit_code
     assert said in done.stderr
     assert not (tmp_path / "data" / "raw-data").exists()
-
-
-def test_only_a_split_of_hugging_face(tmp_path: Path, made_tiny: MadeSet) -> None:
-    """--only chooses among the splits."""
-    with _stand_in("huggingface", tmp_path, made_tiny) as site:
-        words = ("--source", "huggingface", "--only", "validation,boxes", "--base-url", site.url)
-        done = _command(tmp_path, SECRETS["huggingface"], "download", tmp_path / "data", *words)
-    assert done.returncode == 0, done.stderr
-    checked = json.loads((tmp_path / "data" / "raw-data" / "checked.json").read_text())
-    assert checked
-    assert all(name.startswith("validation-") for name in checked)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import io
-import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -160,20 +158,3 @@ def test_a_set_with_features_of_its_own_says_so(tf: Any, tmp_path: Path) -> None
     command("convert", "out", "--config", "recipe.yaml", cwd=tmp_path)
     with pytest.raises(InputError, match=r"names its own features \(image, label\)"):
         next(iter(dataset(tmp_path / "out", "train", batch_size=1)))
-
-
-def test_the_spec_of_a_recipes_set(tf: Any, tmp_path: Path) -> None:
-    """Features are those that the recipe gives its records."""
-    from imagenet_prep.tensorflow import feature_spec
-
-    (tmp_path / "flowers" / "rose").mkdir(parents=True)
-    Image.new("RGB", (8, 8)).save(tmp_path / "flowers" / "rose" / "1.jpg")
-    (tmp_path / "recipe.yaml").write_text("source: {folders: flowers}\nshards: 1\n")
-    words = ["convert", str(tmp_path / "out"), "--config", str(tmp_path / "recipe.yaml")]
-    subprocess.run([sys.executable, "-m", "imagenet_prep", *words], check=True, capture_output=True, timeout=120)
-    (record,) = imagenet_prep.open(tmp_path / "out", "train")
-    spec = feature_spec(tmp_path / "out")
-    assert set(spec) == set(record.features)
-    parsed = tf.io.parse_single_example(bytes(record.data), spec)
-    assert parsed["image/encoded"].numpy() == record.features["image/encoded"]
-    assert isinstance(spec["image/encoded"], tf.io.FixedLenFeature)

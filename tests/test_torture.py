@@ -58,10 +58,3 @@ def test_other_bytes_are_faults(torture: ModuleType, tmp_path: Path) -> None:
         tally.add("replay", "annotate", "")
     assert tally.line("replay") == "replay: 3 rounds, 2 faults"
     assert "annotate    3/2" in tally.table(["replay"], ["annotate"])
-
-
-def test_a_name_that_is_none_is_refused(torture: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is neither a kind of rounds nor a command ends the script before anything is made."""
-    monkeypatch.setattr(sys, "argv", ["torture.py", "--only", "convrt"])
-    with pytest.raises(SystemExit, match="convrt is neither a kind"):
-        torture.main()
