@@ -129,11 +129,19 @@ ONE_OF_ALL = "--allow-incomplete --train-shards 8 --validation-shards 8"
 IMAGENET = (ROOT / "docs/recipes/imagenet.md").read_text()
 
 
+@pytest.fixture(scope="module")
+def converted(tmp_path_factory: pytest.TempPathFactory, made_tiny: MadeSet) -> Path:
+    """The shards of the tiny ImageNet. Read only."""
+    folder = tmp_path_factory.mktemp("converted")
+    imagenet_prep.convert(Layout(folder, raw=made_tiny.archives["train"].parent), ENGINE, PART)
+    return folder
+
+
 @pytest.fixture
-def folder(tmp_path: Path, tiny_data_dir: Path, made_tiny: MadeSet) -> Path:
+def folder(tmp_path: Path, converted: Path) -> Path:
     """A folder with all that the blocks speak of; /data/imagenet stands for the tiny ImageNet there."""
     for name in ("demo-data", "other-data"):
-        imagenet_prep.convert(Layout(tmp_path / name, raw=Layout(tiny_data_dir).raw_dir), ENGINE, PART)
+        shutil.copytree(converted, tmp_path / name)
     flowers(tmp_path)
     for split in ("train", "val", "test"):
         shutil.copytree(tmp_path / "flowers", tmp_path / "photos" / split)
