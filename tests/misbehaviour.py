@@ -197,14 +197,14 @@ def no_length_and_cut(answer: Answer) -> None:
     answer.close_connection = True
 
 
-@must(5)
+@must(RIGHT, plain=5)
 def no_length_at_all(answer: Answer) -> None:
     """Neither for a part nor for the whole: with a digest, the end of the connection is the end of the file."""
     answer.reply("HTTP/1.1 200 OK", {"Content-Type": "application/octet-stream"}, CONTENT)
     answer.close_connection = True
 
 
-@must(5)
+@must(4, plain=5)
 def no_length_at_all_and_cut(answer: Answer) -> None:
     """Nothing tells the end of the file but its digest."""
     answer.reply("HTTP/1.1 200 OK", {"Content-Type": "application/octet-stream"}, _half(CONTENT))
@@ -284,7 +284,7 @@ def another_start(answer: Answer) -> None:
 
 
 @must(RIGHT, at="later", times=2)
-@must(5, at="rest", loses=True)
+@must(4, at="rest", loses=True, plain=5)
 def another_total(answer: Answer) -> None:
     """That of another file."""
     start, stop = _span(answer)
@@ -292,7 +292,7 @@ def another_total(answer: Answer) -> None:
 
 
 @must(RIGHT, at="later", times=2)
-@must(5, at="rest", loses=True)
+@must(4, at="rest", loses=True, plain=5)
 @must(RIGHT, at="all")
 def no_content_range(answer: Answer) -> None:
     """206, and no word about of what."""

@@ -44,14 +44,15 @@ SHARD = "train-00003-of-00008"
 # raw data in another place -------------------------------------------------------------------------------------
 
 
-def test_an_archive_that_is_astray(tiny_data_dir: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """An archive in DATA_DIR is named, not fetched again; the command that is printed helps."""
+@pytest.mark.parametrize("place", ["raw-data/ILSVRC2012_img_train (1).tar", "x.tar.1"])
+def test_an_archive_that_is_astray(place: str, tiny_data_dir: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """An archive under another name or in DATA_DIR is named, not fetched again; the command that is printed helps."""
     layout = Layout(tiny_data_dir)
     right = layout.raw_dir / "ILSVRC2012_img_train.tar"
-    right.rename(tiny_data_dir / right.name)
+    right.rename(tiny_data_dir / place)
     convert_words = ["convert", str(tiny_data_dir), "--allow-incomplete", "--train-shards", "2"]
     for words in (convert_words, ["run", str(tiny_data_dir)], ["download", str(tiny_data_dir)]):
-        with pytest.raises(InputError, match=r"ILSVRC2012_img_train\.tar is in the wrong folder"):
+        with pytest.raises(InputError, match=r"looks like ILSVRC2012_img_train\.tar; rename it"):
             cli.main(words, standalone_mode=False)
     assert cli.main(["status", str(tiny_data_dir)], standalone_mode=False) == 0
     move = capfd.readouterr().out.rpartition("next: ")[2]

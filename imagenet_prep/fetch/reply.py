@@ -106,7 +106,7 @@ def inspect(
         pace: timing and budget of retries.
         was_seen: whether the server had the file a moment ago.
         size: the known size in bytes, for a server that sends none.
-        has_digest: whether a digest will check the file.
+        has_digest: whether a digest will check the file. Then the size may also be counted.
 
     Raises:
         AccessError: the server requires credentials, or sends a web page instead.
@@ -118,6 +118,8 @@ def inspect(
         for span in (FIRST, None):
             if remote := ask(session, url, span, was_seen=was_seen, size=known):
                 return remote
+        if has_digest:
+            return _measure(session, url, pace)
         raise NetworkError(
             f"{host_of(url)} doesn't report the size of {name_of(url)}",
             "expected a Content-Range or a Content-Length",
@@ -144,6 +146,16 @@ def ask(
         elif length is not None:
             return remote_of(response, url, length, ranges=False)
     return None
+
+
+def _measure(session: Session, url: str, pace: Pace) -> Remote:
+    """Count the bytes of a file whose server doesn't report its size."""
+    with session.get(url) as response:
+        check_status(response, url, was_seen=True)
+        body, total = Body(response, pace), 0
+        while data := body.read(1 << 20):
+            total += len(data)
+        return remote_of(response, url, total, ranges=False)
 
 
 def remote_of(response: requests.Response, url: str, total: int, ranges: bool) -> Remote:
@@ -176,6 +188,8 @@ class RemoteFile:
         remote: its version; bytes of another one are refused.
         pace: timing and budget of retries.
         has_digest: whether a digest will check the file.
+        is_trusted: accept a part that the server does not describe, or describes as one of a file of another size.
+            Only a digest can check it.
     """
 
     session: Session
@@ -183,6 +197,7 @@ class RemoteFile:
     remote: Remote
     pace: Pace
     has_digest: bool = False
+    is_trusted: bool = False
 
     @property
     def path(self) -> Path:
@@ -269,6 +284,8 @@ class RemoteFile:
             length = content_length(response) if "Content-Length" in response.headers else self.remote.total
             return -1 if length is None else length
         found = content_range(response)
+        if self.is_trusted and (found is None or found[:2] == (start, stop)):
+            return self.remote.total
         is_beginning = found and found[0] == start and found[1] < stop and content_length(response) == found[1] - start
         if found is None or (found[:2] != (start, stop) and not is_beginning):
             raise _no_parts("the server sent a different part than requested")

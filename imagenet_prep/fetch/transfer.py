@@ -84,34 +84,36 @@ def fetch(
 ) -> Fetched:
     """Fetch ``url`` into the partial file ``path``, and resume from the bytes of earlier runs.
 
-    If the server contradicts itself, it starts over once, with one connection. ``remote`` is the result of ``inspect``,
-    if already known; ``digests`` are those that the file must have (hex), by algorithm: the fastest one is computed. A
-    map file next to ``path`` lists the bytes present.
+    If the server contradicts itself, it starts over with one connection. If that fails too and a digest is known, it
+    starts over once more and takes each part as the server sends it: the digest decides.
+
+    ``remote`` is the result of ``inspect``, if already known; ``digests`` are those that the file must have (hex), by
+    algorithm: the fastest one is computed. A map file next to ``path`` lists the bytes present.
 
     Raises:
         AccessError, SpaceError: the server refused, or sent a web page; or the disk is full.
         NetworkError: it can't be reached, or its answers can't be put together.
     """
-    digests = digests or {}
+    digests, last = digests or {}, 2 if digests else 1
     find = partial(inspect, session, url, manner.pace, has_digest=bool(digests))
     remote = remote or find()
-    for attempt in range(2):
-        source = RemoteFile(session, url, remote, manner.pace, bool(digests))
+    for attempt in range(3):
+        source = RemoteFile(session, url, remote, manner.pace, bool(digests), is_trusted=attempt == 2)
         with _open(path, remote, manner.progress, has_digest=bool(digests)) as part:
             try:
                 return _fetch_and_hash(Connections(source, part), part, digests, manner)
             except RestartError as caught:
                 restart = caught
-                if attempt:
+                if attempt == last:
                     break
                 _note_restart(manner.progress, remote, str(restart), part.size)
                 part.reset()
         remote = find(was_seen=True, size=remote.total)
-        if restart.is_about_ranges or find(was_seen=True, size=remote.total) != remote:
+        if attempt or restart.is_about_ranges or find(was_seen=True, size=remote.total) != remote:
             manner = replace(manner, connections=1)  # one answer must bring the whole file
     raise NetworkError(
         f"{name_of(url)}: the server can't resume the transfer",
-        f"started over once, then failed again: {restart}",
+        f"started over {'once' if last == 1 else 'twice'}, then failed again: {restart}",
         "run the same command again later, or name another server with --base-url",
     )
 

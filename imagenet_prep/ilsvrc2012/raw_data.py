@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -136,17 +137,43 @@ def checked_md5(layout: Layout, archive: AnyPath) -> str:
 _IMAGES = (".jpeg", ".jpg", ".png", ".tif", ".tiff")
 _LOOKED_AT = 50  # names of a folder to look at
 
+_UNFINISHED = (".part", ".partial", ".crdownload", ".download", ".aria2", ".tmp")
+
+_BEGINNINGS = {
+    facts.TRAIN: re.compile(rb"n[0-9]{8}\.tar\0"),
+    facts.VALIDATION: re.compile(rb"ILSVRC2012_val_[0-9]{8}\.JPEG\0"),
+}
+_ZIP_BEGINNING = re.compile(rb"PK\x03\x04.{26}ILSVRC/", re.DOTALL)
+"""The first bytes of the official archives and Kaggle's zip, whatever their names."""
+
 
 def find_astray(layout: Layout, key: str) -> tuple[AnyPath, AnyPath] | None:
-    """Find an archive in DATA_DIR itself, and its correct path; None if there is none.
+    """Find an archive in DATA_DIR itself, or under another name, and its correct path; None if there is none.
 
     Call it for a split or boxes that no copy has.
     """
-    from imagenet_prep.ilsvrc2012.portals import ZIP  # late: few need it
+    archive = facts.ARCHIVES[key]
+    for folder in dict.fromkeys((layout.raw_dir, layout.own_raw_dir, layout.data_dir)):
+        target = layout.own_raw_dir if folder == layout.data_dir else folder
+        names = [name for name in _names(folder) if ".tar" in name or ".zip" in name]
+        for name in [name for name in names if not name.endswith(_UNFINISHED)][:_LOOKED_AT]:
+            if key in _BEGINNINGS:
+                head = _head(folder / name)
+                if _BEGINNINGS[key].match(head):
+                    return folder / name, target / archive.filename
+                if _ZIP_BEGINNING.match(head):
+                    from imagenet_prep.ilsvrc2012.portals import ZIP
 
-    names = [facts.ARCHIVES[key].filename, *([ZIP.filename] if key in facts.SPLITS else [])]
-    found = ((layout.data_dir / name, layout.own_raw_dir / name) for name in names)
-    return next((each for each in found if each[0].is_file()), None)
+                    return folder / name, target / ZIP.filename
+            elif name == archive.filename:
+                return folder / name, target / name
+    return None
+
+
+def _head(path: AnyPath) -> bytes:
+    with suppress(OSError), open_file(path) as file:
+        return file.read(512)
+    return b""
 
 
 def move_command(source: AnyPath, target: AnyPath) -> str:
@@ -156,12 +183,12 @@ def move_command(source: AnyPath, target: AnyPath) -> str:
 
 
 def refuse_astray(layout: Layout, key: str) -> None:
-    """Raise InputError if a missing archive is in DATA_DIR itself."""
+    """Raise InputError if a missing archive is in DATA_DIR itself or has another name."""
     found = find_astray(layout, key)
     if found is not None:
         source, target = found
         raise InputError(
-            f"{source} is in the wrong folder; move it",
+            f"{source} looks like {target.name}; rename it",
             f"expected it as {target}",
             f"{move_command(source, target)}    (then run the same command again)",
         )
