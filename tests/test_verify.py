@@ -428,6 +428,17 @@ def test_shards_without_a_record(tmp_path: Path) -> None:
     assert verdict.flavour == "none"
 
 
+def test_manifest_of_another_partition(layout: Layout) -> None:
+    """Shards whose record counts are not those of the partition can't be what convert made."""
+
+    def move_one(manifest: dict[str, Any]) -> None:
+        one_more(manifest["shards"][SHARD], "records")
+        one_more(manifest["shards"]["train-00004-of-00008"], "records", -1)
+
+    edit_manifest(layout, move_one)
+    assert "partition" in problems_of(layout)[0].detail
+
+
 def test_totals_of_the_manifest(layout: Layout) -> None:
     """Sound shards that don't add up to the recorded totals are found, without a plan too."""
     layout.plan_path.unlink()

@@ -8,11 +8,13 @@ import itertools
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 
 from imagenet_prep.checks.dataset import Dataset, Published
 from imagenet_prep.checks.examiner import LIMIT
 from imagenet_prep.checks.shard_check import REMEDY_FOREIGN, ShardReport, remedy_own
+from imagenet_prep.datasets import order
 from imagenet_prep.datasets.plan import load_plan, splits_of_others
 from imagenet_prep.errors import InputError
 from imagenet_prep.model import Problem, ProblemKind, ShardInfo
@@ -166,23 +168,23 @@ def plan_fault(layout: Layout, manifest: Manifest) -> str:
     return f"the set has other settings or images than {layout.plan_path}: these differ: {', '.join(differences)}"
 
 
-def check_sources(manifest: Manifest, published: Mapping[str, Published] | None) -> Iterator[Problem]:
-    """A problem for each split whose sources, or expected images, are not those of its shards or the published ones."""
-    made_from: Counter[str] = Counter()
-    for name, info in manifest.shards.items():
-        made_from[split_of(name)] += info.records + len(info.set_aside)
+def check_counts(manifest: Manifest, published: Mapping[str, Published] | None) -> Iterator[Problem]:
+    """A problem for each split whose recorded numbers of images contradict each other, or the published ones."""
     for split, totals in manifest.totals.items():
+        infos = [manifest.shards[shard_name(split, i, totals.shards)] for i in range(totals.shards)]
+        widths = [info.records + len(info.set_aside) for info in infos]
         source = manifest.sources.get(split)
         found = source.get("images") if isinstance(source, dict) else None
-        found = found if isinstance(found, int) else 0
-        expected = published[split].images if published else made_from[split]
-        for said, number, right in (
-            ("sources have", found, made_from[split]),
-            ("totals expect", totals.expected, expected),
-        ):
-            if number != right:
-                detail = f"its {said} {number:,} {split} images, and not {right:,}"
-                yield Problem(ProblemKind.BAD_MANIFEST, "manifest.json", detail, REMEDY_SETTINGS)
+        expected = published[split].images if published else sum(widths)
+        fault = ""
+        if [stop - start for start, stop in pairwise(order.bounds(sum(widths), totals.shards))] != widths:
+            fault = f"its records per {split} shard are not those of the partition"
+        elif found != sum(widths):
+            fault = f"its sources do not give the {sum(widths):,} {split} images that its shards were made from"
+        elif totals.expected != expected:
+            fault = f"it expects {totals.expected:,} {split} images, and not {expected:,}"
+        if fault:
+            yield Problem(ProblemKind.BAD_MANIFEST, "manifest.json", fault, REMEDY_SETTINGS)
 
 
 # names and sizes -----------------------------------------------------------------------------------------------

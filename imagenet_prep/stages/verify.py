@@ -14,9 +14,9 @@ from imagenet_prep.checks.examiner import Examiner, PromiseExaminer
 from imagenet_prep.checks.inventory import (
     Checked,
     Inventory,
+    check_counts,
     check_names,
     check_sizes,
-    check_sources,
     fingerprint,
     group,
     sound_manifest,
@@ -64,7 +64,7 @@ def verify(
     dataset = known_set(layout, manifest)
     inventory = take_inventory(layout, dataset, manifest)
     inventory = _restricted(inventory, share) if share else inventory
-    problems += check_sources(manifest, dataset.published) if manifest else ()
+    problems += check_counts(manifest, dataset.published) if manifest else ()
     problems += check_names(inventory, layout)
     is_part = dataset.is_part or (manifest is None and allow_incomplete)
     check = _SetCheck(layout, dataset, inventory, depth, share, is_part)
