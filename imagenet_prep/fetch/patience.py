@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import random
 import re
 import ssl
 import time
@@ -15,7 +14,7 @@ from urllib.parse import urlsplit
 
 import requests
 from requests.exceptions import InvalidProxyURL, InvalidSchema, InvalidURL, ProxyError
-from urllib3 import exceptions
+from urllib3 import Retry, exceptions
 
 from imagenet_prep.errors import AccessError, NetworkError, UsageError
 
@@ -70,6 +69,15 @@ class Pace:
     save_every: float = 5
     segment: int = 16 << 20
 
+    def retry(self) -> Retry:
+        """The whole budget of attempts."""
+        return Retry(
+            self.tries - 1,
+            backoff_factor=self.first_wait / 2,
+            backoff_max=self.longest_wait,
+            backoff_jitter=self.first_wait / 2,  # many clients must not return at once
+        )
+
 
 @dataclass(slots=True)
 class Patience:
@@ -88,10 +96,16 @@ class Patience:
     pause: Callable[[float], object] = time.sleep
     note: Callable[[str], object] = lambda text: None
     kept: Callable[[], int] = lambda: 0
-    _failures: int = 0  # in a row
-    _lasting: int = 0  # those of the latest in a row that had a lasting error
+    _retry: Retry = field(init=False)
+    _since: float = field(init=False)  # time of the last byte, or of the first attempt
+    _lasting: int = 0  # the number of latest failures in a row that had a lasting error
     _mark: int = 0
-    _since: float = field(default_factory=time.monotonic)  # time of the last byte, or of the first attempt
+
+    def __post_init__(self) -> None:
+        self._refill()
+
+    def _refill(self) -> None:
+        self._retry, self._since, self._lasting = self.pace.retry(), time.monotonic(), 0
 
     def until(self, attempt: Callable[[], T]) -> T:
         """Call ``attempt`` until it raises no CutError, and return its result. Raises as ``wait``."""
@@ -109,30 +123,30 @@ class Patience:
             Exception: ``cut.lasting``, if the failure persists.
         """
         if mark != self._mark and cut.kind != "slow":
-            self._failures, self._lasting, self._since = 0, 0, time.monotonic()
-        self._mark, self._failures = mark, self._failures + 1
+            self._refill()
+        self._mark = mark
         self._lasting = self._lasting + 1 if cut.lasting else 0
         tries = min(self.pace.tries, _TRIES_OF_LASTING) if cut.lasting else self.pace.tries
         if cut.lasting and self._lasting >= tries:
             raise cut.lasting
-        seconds = max(min(self.pace.longest_retry_after, cut.retry_after), self._backoff())
-        if self._failures >= self.pace.tries or time.monotonic() + seconds > self._since + self.pace.budget:
-            again = "run the same command again"
-            raise NetworkError(
-                f"{self.what}: gave up after {self._failures} attempts without progress",
-                f"the last one failed with: {cut.reason}",
-                f"received data is kept: {again} to resume" if self.kept() else f"{again} later",
-            )
-        number = self._failures + 1
-        self.note(f"{self.what}: {cut.reason}; try {number} of {max(tries, number)} in {seconds:.0f} s")
+        try:
+            self._retry = self._retry.increment(error=cut)
+        except exceptions.MaxRetryError:
+            raise self._given_up(cut, self.pace.tries) from None
+        failures, asked = len(self._retry.history), min(self.pace.longest_retry_after, cut.retry_after)
+        seconds = max(asked, self._retry.get_backoff_time())
+        if time.monotonic() + seconds > self._since + self.pace.budget:
+            raise self._given_up(cut, failures)
+        self.note(f"{self.what}: {cut.reason}; try {failures + 1} of {max(tries, failures + 1)} in {seconds:.0f} s")
         self.pause(seconds)
 
-    def _backoff(self) -> float:
-        """Seconds before the next attempt: none before the second, then twice as long each time, and a little more."""
-        if self._failures < 2:
-            return 0
-        more = random.random() * self.pace.first_wait / 2  # many clients must not return at once
-        return min(self.pace.first_wait * 2.0 ** (self._failures - 2) + more, self.pace.longest_wait)
+    def _given_up(self, cut: CutError, failures: int) -> NetworkError:
+        again = "run the same command again"
+        return NetworkError(
+            f"{self.what}: gave up after {failures} attempts without progress",
+            f"the last one failed with: {cut.reason}",
+            f"received data is kept: {again} to resume" if self.kept() else f"{again} later",
+        )
 
 
 # failed requests -----------------------------------------------------------------------------------------------
