@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -134,6 +135,31 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> MadeSet:
 def made_tiny(tmp_path_factory: pytest.TempPathFactory) -> MadeSet:
     """380 images of 16x16 pixels in 10 classes. Read only: work in ``tiny_data_dir``."""
     return make(tmp_path_factory.mktemp("made-tiny"), classes=10, per_class=30, validation=80, tiny=True)
+
+
+@pytest.fixture(scope="session")
+def sound(tmp_path_factory: pytest.TempPathFactory, made_tiny: MadeSet) -> Layout:
+    """8 shards of train and 8 of validation of ``made_tiny``, boxes and all; raw data lies elsewhere. Read only."""
+    from made_sets import annotated
+
+    return annotated(tmp_path_factory.mktemp("sound") / "data", made_tiny)
+
+
+@pytest.fixture
+def layout(tmp_path: Path, sound: Layout) -> Layout:
+    """The test's own copy of ``sound``."""
+    return Layout(Path(shutil.copytree(sound.data_dir, tmp_path / "data")))
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 1 MB, where this machine lets a test mount one."""
+    disk = tmp_path / "my disk"
+    disk.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", disk], capture_output=True).returncode:
+        pytest.skip("mounting a tmpfs takes root")
+    yield disk
+    subprocess.run(["umount", "--lazy", disk], check=True)
 
 
 @pytest.fixture(scope="session")

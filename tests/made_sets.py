@@ -89,6 +89,13 @@ def write(path: Path, records: Iterable[bytes]) -> None:
     path.write_bytes(b"".join(part for record in framed for part in record))
 
 
+def flip(path: Path, position: int) -> None:
+    """Flip a bit of a file; of its last byte if ``position`` is -1."""
+    content = bytearray(path.read_bytes())
+    content[position] ^= 1
+    path.write_bytes(content)
+
+
 def edit_manifest(layout: Layout, change: Callable[[dict[str, Any]], object]) -> None:
     """Change what a manifest says, and seal it again."""
     value = json.loads(layout.manifest_path.read_bytes())

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 from copies_of_imagenet import write_hugging_face
 from kaggle_copies import tree, write_zip
-from made_sets import ENGINE, PART
+from made_sets import ENGINE, PART, annotated
 from many_readers import DIGESTS
 from PIL import Image
 from test_consume import CONSUME, see
@@ -53,27 +53,10 @@ def own(found: RawSet | ShardSet) -> list[bytes]:
     return [bytes(found[number].data) for number in range(len(found))]
 
 
-def annotated(folder: Path, raw: Path) -> Layout:
-    """A DATA_DIR with boxes, whose images lie elsewhere."""
-    layout = Layout(folder, raw=raw)
-    annotate(layout, ENGINE)
-    return layout
-
-
 @pytest.fixture(scope="module")
 def photographs(tmp_path_factory: pytest.TempPathFactory, made: MadeSet) -> Layout:
     """48 photographs of train in 8 shards, odd ones and boxes among them, and 24 of validation. Read only."""
-    layout = annotated(tmp_path_factory.mktemp("photographs") / "data", made.archives["train"].parent)
-    convert(layout, ENGINE, PART)
-    return layout
-
-
-@pytest.fixture(scope="module")
-def tiny(tmp_path_factory: pytest.TempPathFactory, made_tiny: MadeSet) -> Layout:
-    """300 images in 8 shards, some of them with boxes. Read only."""
-    layout = annotated(tmp_path_factory.mktemp("tiny") / "data", made_tiny.archives["train"].parent)
-    convert(layout, ENGINE, PART)
-    return layout
+    return annotated(tmp_path_factory.mktemp("photographs") / "data", made)
 
 
 # the same records ----------------------------------------------------------------------------------------------
@@ -120,15 +103,15 @@ OPTIONS = {
 
 @pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
 def test_options_are_those_of_convert(
-    options: ConvertOptions | None, tiny: Layout, made_tiny: MadeSet, tmp_path: Path
+    options: ConvertOptions | None, sound: Layout, made_tiny: MadeSet, tmp_path: Path
 ) -> None:
     """Order, labels, images encoded again: as convert would have them."""
     if options is None:
         (tmp_path / "classes.txt").write_text("\n".join(made_tiny.wnids[3:5]))
         options = ConvertOptions(classes=str(tmp_path / "classes.txt"), relabel=0)
     options = options.replace(train_shards=2, validation_shards=1, allow_incomplete=True)
-    convert(dataclasses.replace(tiny, output=tmp_path / "out"), ENGINE, options)
-    shards, found = imagenet_prep.open(tmp_path / "out", "train"), opened(tiny, options=options)
+    convert(dataclasses.replace(sound, output=tmp_path / "out"), ENGINE, options)
+    shards, found = imagenet_prep.open(tmp_path / "out", "train"), opened(sound, options=options)
     assert [bytes(record.data) for record in found] == [bytes(record.data) for record in shards]
     assert [VALUES(record) for record in found] == [VALUES(record) for record in shards]
     assert found.first_label == shards.first_label
@@ -158,9 +141,9 @@ def test_sets_of_recipes(record: str, tmp_path: Path) -> None:
 # a sequence ----------------------------------------------------------------------------------------------------
 
 
-def test_it_is_a_sequence(tiny: Layout) -> None:
+def test_it_is_a_sequence(sound: Layout) -> None:
     """Numbers from both ends, slices, several at once, in reverse; beyond either end there is nothing."""
-    found, expected = opened(tiny), own(imagenet_prep.open(tiny.data_dir, "train"))
+    found, expected = opened(sound), own(imagenet_prep.open(sound.data_dir, "train"))
     assert [bytes(record.data) for record in found[250:20:-7]] == expected[250:20:-7]
     assert [bytes(record.data) for record in found.__getitems__([7, -1, 7])] == [expected[k] for k in (7, -1, 7)]
     assert [bytes(record.data) for record in reversed(found)] == expected[::-1]
@@ -170,9 +153,9 @@ def test_it_is_a_sequence(tiny: Layout) -> None:
 
 
 @pytest.mark.parametrize("world", [7, 301])
-def test_parts_of_a_set(world: int, tiny: Layout) -> None:
+def test_parts_of_a_set(world: int, sound: Layout) -> None:
     """The parts of all ranks are the set, one after the other, as those of the shards are."""
-    shards, whole = imagenet_prep.open(tiny.data_dir, "train"), opened(tiny, options=PART)
+    shards, whole = imagenet_prep.open(sound.data_dir, "train"), opened(sound, options=PART)
     parts = [whole.shard(rank, world) for rank in range(world)]
     assert [bytes(record.data) for part in parts for record in part] == own(shards)
     assert [part.starts for part in parts] == [shards.shard(rank, world).starts for rank in range(world)]
@@ -188,11 +171,11 @@ print(json.dumps([sorted(set(digests)), len(os.listdir("/proc/self/fd"))]))
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="there is no /proc to count descriptors")
-def test_in_another_process_and_by_threads(tiny: Layout) -> None:
+def test_in_another_process_and_by_threads(sound: Layout) -> None:
     """Pickled to a new process, by 8 threads of it, after a fork: the same records, and no file stays open."""
     import random
 
-    found, expected = opened(tiny), own(imagenet_prep.open(tiny.data_dir, "train"))
+    found, expected = opened(sound), own(imagenet_prep.open(sound.data_dir, "train"))
     assert bytes(found[0].data) == expected[0]  # what is mapped by now stays here
     sent = pickle.dumps(found)
     assert len(sent) < 80 * 300 + 50_000  # the words of 1,000 classes are among it
@@ -313,13 +296,13 @@ def test_raw_data_that_was_consumed_is_gone(tiny_data_dir: Path) -> None:
         opened(layout)
 
 
-def test_bad_images_can_not_be_left_out(tiny: Layout, tmp_path: Path) -> None:
+def test_bad_images_can_not_be_left_out(sound: Layout, tmp_path: Path) -> None:
     """Which they are shows when all have been read; by an option or by a recipe."""
     with pytest.raises(UsageError, match="skip_bad of raw data"):
-        opened(tiny, options=WHOLE.replace(skip_bad=True))
+        opened(sound, options=WHOLE.replace(skip_bad=True))
     (tmp_path / "recipe.yaml").write_text("source: {imagenet: true}\nskip_bad: true\nallow_incomplete: true\n")
     with pytest.raises(UsageError, match="skip_bad of raw data"):
-        imagenet_prep.open(tiny.data_dir, "train", source="raw", raw=tiny.raw, config=tmp_path / "recipe.yaml")
+        imagenet_prep.open(sound.data_dir, "train", source="raw", raw=sound.raw, config=tmp_path / "recipe.yaml")
 
 
 def test_nothing_is_written(data_dir: Path) -> None:
@@ -329,9 +312,9 @@ def test_nothing_is_written(data_dir: Path) -> None:
     assert sorted(data_dir.rglob("*")) == before
 
 
-def test_words_that_do_not_fit(tiny: Layout) -> None:
+def test_words_that_do_not_fit(sound: Layout) -> None:
     """Settings of raw data for shards, and a source that is none."""
     with pytest.raises(UsageError, match="expected source='raw'"):
-        imagenet_prep.open(tiny.data_dir, "train", options=PART)  # type: ignore[call-overload]
+        imagenet_prep.open(sound.data_dir, "train", options=PART)  # type: ignore[call-overload]
     with pytest.raises(UsageError, match="expected 'shards' or 'raw'"):
-        imagenet_prep.open(tiny.data_dir, "train", source="tar")  # type: ignore[call-overload]
+        imagenet_prep.open(sound.data_dir, "train", source="tar")  # type: ignore[call-overload]

@@ -208,13 +208,6 @@ def test_a_value_without_a_kind_is_refused(tmp_path: Path, value: Any, said: str
     assert os.listdir(tmp_path) == []
 
 
-def test_none_is_left_out(tmp_path: Path) -> None:
-    """A feature whose value is None is not in the record; one whose list is empty is, without values."""
-    path = tmp_path / "file"
-    records.write(path, [{"a": None, "b": 1, "c": []}])
-    assert list(records.read(path)) == [{"b": 1, "c": []}]
-
-
 @pytest.mark.parametrize(
     ("found", "options", "said"),
     [
@@ -366,13 +359,6 @@ def test_lists_are_lists_where_the_caller_says_so(tmp_path: Path) -> None:
     assert [record["b"] for record in records.read(path, lists=True)] == [[1], [2], [3]]
 
 
-def test_shards_of_a_pattern_are_in_the_order_of_their_numbers(tmp_path: Path) -> None:
-    """Number 100,000 comes after 99,999, though its name does not."""
-    for number in (100_000, 99_999):
-        records.write(tmp_path / f"a-{number}-of-100001", [{"i": number}])
-    assert [record["i"] for record in records.read(tmp_path / "a-*")] == [99_999, 100_000]
-
-
 def test_several_files_are_read_in_order(tmp_path: Path) -> None:
     """A list in its own order, a pattern in the order of names; both may be mixed."""
     for number in (2, 0, 1):
@@ -432,16 +418,6 @@ def compressed_as(compression: str | None) -> Any:
     import zlib
 
     return {None: bytes, "gzip": gzip.compress, "zlib": zlib.compress}[compression]
-
-
-def test_a_record_that_is_no_example_is_said_to_be_none(tmp_path: Path, tf: Any) -> None:
-    """Other bytes in sound framing are named by record."""
-    path = tmp_path / "file"
-    with tf.io.TFRecordWriter(str(path)) as writer:
-        writer.write(b"\xff\xff")
-    with pytest.raises(InputError, match="record 0 at byte 0 is damaged") as caught:
-        next(records.read(path))
-    assert "it is not a tf.train.Example" in caught.value.detail
 
 
 def test_reading_holds_one_record_at_a_time(tmp_path: Path) -> None:

@@ -7,14 +7,13 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from existing import existing
 from file_server import serve
 from kaggle_copies import tree, write_zip
-from made_sets import ENGINE, PART, converted
+from made_sets import ENGINE, PART, converted, flip
 from running import prep
 
 import imagenet_prep
@@ -168,18 +167,10 @@ def hint(path: Path) -> str:
     return caught.value.hint
 
 
-def damage(path: Path, position: int) -> None:
-    """Flip a bit."""
-    content = bytearray(path.read_bytes())
-    content[position] ^= 1
-    path.write_bytes(content)
-
-
-@pytest.mark.parametrize("position", [100])
-def test_show_of_a_shard_of_a_set(tmp_path: Path, made_tiny: MadeSet, position: int) -> None:
+def test_show_of_a_shard_of_a_set(tmp_path: Path, made_tiny: MadeSet) -> None:
     """show proposes verify of the folder that holds the set, in a form that can be pasted, and that works."""
     layout = converted(tmp_path / "my data", made_tiny)
-    damage(layout.shard_path(SHARD), position)
+    flip(layout.shard_path(SHARD), 100)
     words = shlex.split(hint(layout.shard_path(SHARD)).partition("    (")[0])
     assert words == ["imagenet-prep", "verify", str(layout.data_dir)]
     assert cli.main(words[1:], standalone_mode=False) == 3
@@ -197,7 +188,7 @@ def test_repair_finds_the_raw_data_of_the_conversion(is_output: bool, tmp_path: 
     convert(
         Layout(data, output=layout.data_dir) if is_output else Layout(layout.data_dir, data / "raw-data"), ENGINE, PART
     )
-    damage(layout.shard_path(SHARD), 100)
+    flip(layout.shard_path(SHARD), 100)
     layout.shard_path("train-00002-of-00008").unlink()
     said = f"imagenet-prep repair {layout.data_dir} --raw {data / 'raw-data'}"
     assert {problem.remedy for problem in verify(layout, ENGINE).problems} == {f"make it again: {said}"}
@@ -205,7 +196,7 @@ def test_repair_finds_the_raw_data_of_the_conversion(is_output: bool, tmp_path: 
     assert not pipeline.verify_and_repair(layout, ENGINE).verdict.problems
 
     data.rename(tmp_path / "gone")
-    damage(layout.shard_path(SHARD), 100)
+    flip(layout.shard_path(SHARD), 100)
     (problem,) = verify(layout, ENGINE).problems
     assert problem.remedy == f"make it again: imagenet-prep repair {layout.data_dir}"
     with pytest.raises(InputError) as caught:
@@ -285,17 +276,6 @@ def test_boxes_that_are_there_and_unread_are_a_warning(tmp_path: Path, made_tiny
 # no space --------------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system that holds a small ImageNet's archives, and not its shards too."""
-    disk = tmp_path / "my disk"
-    disk.mkdir()
-    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=60m", "tmpfs", disk], capture_output=True).returncode:
-        pytest.skip("mounting a tmpfs takes root")
-    yield disk
-    subprocess.run(["umount", "--lazy", disk], check=True)
-
-
 def told(words: list[str], monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The lines of the SpaceError that a command ends with."""
     monkeypatch.setattr(sys, "argv", ["imagenet-prep", *words])
@@ -308,6 +288,7 @@ def test_a_full_disk_names_the_command(small_disk: Path, made: MadeSet, monkeypa
     """What did not fit is named as it was called, and with --consume where the archives may give their space."""
     monkeypatch.setattr(consumption, "HELD", 0)
     monkeypatch.setattr(consumption, "_LEAST_STEP", 1 << 16)
+    subprocess.run(["mount", "-o", "remount,size=60m", small_disk], check=True)
     layout = Layout(small_disk / "d")
     layout.raw_dir.mkdir(parents=True)
     for split in ("train", "validation"):

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 from bounded import kill_group
 from existing import existing
-from made_sets import edit_manifest, one_more, read_catalog
+from made_sets import ENGINE, data_of, edit_manifest, one_more, read_catalog, write
 from running import prep
 
 from imagenet_prep.cli.printing import print_repair
@@ -33,15 +33,12 @@ from imagenet_prep.stages.convert import convert
 from imagenet_prep.stages.repair import RepairSummary, repair
 from imagenet_prep.stages.status import status
 from imagenet_prep.stages.untar import untar
-from imagenet_prep.stages.verify import verify
 from imagenet_prep.state.manifest import load_manifest
 from imagenet_prep.storage.layout import Layout
-from imagenet_prep.tfrecord import framing as tfrecord
 from imagenet_prep.tfrecord.inception_reader import read_record
 
 pytestmark = pytest.mark.once
 
-ENGINE = make_engine("threads", 2)
 PART = ConvertOptions(train_shards=48, validation_shards=16, allow_incomplete=True)
 TRAIN, OTHER = "train-00007-of-00048", "train-00031-of-00048"
 VALIDATION = "validation-00003-of-00016"
@@ -97,17 +94,6 @@ def mend(layout: Layout, **options: object) -> RepairRun:
 # damage --------------------------------------------------------------------------------------------------------
 
 
-def records_of(path: Path) -> list[bytes]:
-    """The data of each record of an undamaged shard."""
-    return [bytes(record.data) for record in tfrecord.iter_records(memoryview(path.read_bytes()))]
-
-
-def write_records(path: Path, records: list[bytes]) -> None:
-    """Frame records, with the right CRCs."""
-    framed = ((*tfrecord.frame(data)[:2], data) for data in records)
-    path.write_bytes(b"".join(header + data + footer for header, footer, data in framed))
-
-
 def flip(layout: Layout, name: str, draw: random.Random) -> None:
     """One bit, anywhere."""
     content = bytearray(layout.shard_path(name).read_bytes())
@@ -123,30 +109,30 @@ def cut(layout: Layout, name: str, draw: random.Random) -> None:
 
 def cut_between(layout: Layout, name: str, draw: random.Random) -> None:
     """A file whose last records are missing, each of the others whole."""
-    records = records_of(layout.shard_path(name))
-    write_records(layout.shard_path(name), records[: draw.randrange(1, len(records))])
+    records = data_of(layout.shard_path(name))
+    write(layout.shard_path(name), records[: draw.randrange(1, len(records))])
 
 
 def drop(layout: Layout, name: str, draw: random.Random) -> None:
     """One record gone, the others soundly framed."""
-    records = records_of(layout.shard_path(name))
+    records = data_of(layout.shard_path(name))
     del records[draw.randrange(len(records))]
-    write_records(layout.shard_path(name), records)
+    write(layout.shard_path(name), records)
 
 
 def double(layout: Layout, name: str, draw: random.Random) -> None:
     """One record twice."""
-    records = records_of(layout.shard_path(name))
+    records = data_of(layout.shard_path(name))
     records.insert(draw.randrange(len(records)), draw.choice(records))
-    write_records(layout.shard_path(name), records)
+    write(layout.shard_path(name), records)
 
 
 def swap(layout: Layout, name: str, draw: random.Random) -> None:
     """Two records in each other's place."""
-    records = records_of(layout.shard_path(name))
+    records = data_of(layout.shard_path(name))
     i, j = draw.sample(range(len(records)), 2)
     records[i], records[j] = records[j], records[i]
-    write_records(layout.shard_path(name), records)
+    write(layout.shard_path(name), records)
 
 
 def delete(layout: Layout, name: str, draw: random.Random) -> None:
@@ -220,14 +206,6 @@ def test_ten_of_64_damaged_shards(layout: Layout, harms: Sequence[Harm]) -> None
     assert contents(layout) == before
 
 
-def test_the_index_of_another_shard(layout: Layout) -> None:
-    """It is made again with its shard, alone."""
-    before = contents(layout)
-    stale_index(layout, VALIDATION, random.Random(1))
-    assert mend(layout).repair.made == (VALIDATION,)
-    assert contents(layout) == before
-
-
 def test_more_missing_shards_than_are_listed(layout: Layout, capsys: pytest.CaptureFixture[str]) -> None:
     """Problems are grouped for people, not for repair: even all 64 missing shards are made again."""
     before = contents(layout)
@@ -240,16 +218,6 @@ def test_more_missing_shards_than_are_listed(layout: Layout, capsys: pytest.Capt
     assert contents(layout) == before
     print_repair(run, quiet=False)
     assert capsys.readouterr().out.splitlines() == [f"repair: {name} made again (missing-shard)" for name in names]
-
-
-def test_nothing_to_repair(layout: Layout) -> None:
-    """A sound set is left alone, and no raw data is needed to say so."""
-    shutil.rmtree(layout.raw_dir)
-    before, files = contents(layout), identities(layout)
-    run = mend(layout)
-    assert run.repair == RepairSummary()
-    assert run.verdict is run.found
-    assert (contents(layout), identities(layout)) == (before, files)
 
 
 def test_quick(layout: Layout) -> None:
@@ -267,8 +235,8 @@ def test_quick(layout: Layout) -> None:
 def test_innocent_shard_of_two_that_share_an_image(layout: Layout) -> None:
     """A record of one shard, copied into another, is found twice; only the shard that changed is made again."""
     before, files = contents(layout), identities(layout)
-    foreign = records_of(layout.shard_path(OTHER))[0]
-    write_records(layout.shard_path(TRAIN), [foreign, *records_of(layout.shard_path(TRAIN))[1:]])
+    foreign = data_of(layout.shard_path(OTHER))[0]
+    write(layout.shard_path(TRAIN), [foreign, *data_of(layout.shard_path(TRAIN))[1:]])
     run = mend(layout)
     assert run.repair.made == (TRAIN,)
     assert contents(layout) == before
@@ -422,7 +390,7 @@ def test_altered_image(layout: Layout) -> None:
 def shard_of(layout: Layout, filename: str) -> str:
     """The train shard that holds an image."""
     for path in existing(layout.output_dir, "train-*"):
-        if any(read_record(memoryview(data)).filename == filename for data in records_of(path)):
+        if any(read_record(memoryview(data)).filename == filename for data in data_of(path)):
             return path.name
     raise AssertionError(filename)
 
@@ -460,17 +428,26 @@ def test_other_raw_data_is_refused_at_once(layout: Layout, change: Callable[[Lay
     assert (contents(layout), identities(layout)) == (before, files)
 
 
-def test_moved_box(layout: Layout) -> None:
-    """As many boxes as before, but one elsewhere: the shard of its image is refused."""
+def _move_box(layout: Layout) -> str:
     lines = layout.boxes_csv.read_text().splitlines()
     filename = lines[0].split(",")[0]
     layout.boxes_csv.write_text("\n".join([f"{filename},0.1000,0.1000,0.2000,0.2000", *lines[1:]]) + "\n")
-    name = shard_of(layout, filename)
-    empty(layout, name, random.Random(1))
+    return filename
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [(_move_box, "the boxes of {} changed"), (lambda layout: behead(layout, row=17), "{}")],
+    ids=["a box elsewhere", "no image any more"],
+)
+def test_an_image_that_changed_is_named(layout: Layout, change: Callable[[Layout], str], said: str) -> None:
+    """As many boxes as before, but one elsewhere, or an image that can't be used now: its shard is refused."""
+    filename = change(layout)
+    empty(layout, shard_of(layout, filename), random.Random(1))
     before = contents(layout)
     with pytest.raises(InputError, match="raw data has changed since") as caught:
         mend(layout)
-    assert f"the boxes of {filename} changed" in caught.value.detail
+    assert said.format(filename) in caught.value.detail
     assert contents(layout) == before
 
 
@@ -639,18 +616,6 @@ def test_only_the_raw_data_of_damaged_shards_is_needed(layout: Layout) -> None:
         mend(layout)
 
 
-def test_image_that_is_none_any_more(layout: Layout) -> None:
-    """An image that can't be used now, but could then, is named."""
-    filename = behead(layout, row=17)
-    name = shard_of(layout, filename)
-    empty(layout, name, random.Random(1))
-    before = contents(layout)
-    with pytest.raises(InputError, match="raw data has changed since") as caught:
-        mend(layout)
-    assert filename in caught.value.detail
-    assert contents(layout) == before
-
-
 def test_another_zlib_is_named(tmp_path: Path, made_tiny: MadeSet) -> None:
     """The same records in a compressed file of another size are refused: the manifest would not fit."""
     layout = Layout(_converted(tmp_path / "data", made_tiny, PART.replace(compression="gzip")))
@@ -660,12 +625,3 @@ def test_another_zlib_is_named(tmp_path: Path, made_tiny: MadeSet) -> None:
     with pytest.raises(InputError, match="another library makes other bytes"):
         mend(layout)
     assert contents(layout) == before
-
-
-def test_status_says_repair(layout: Layout) -> None:
-    """After a verify that found problems, repair is what to run next; after it, what comes after verify."""
-    flip(layout, TRAIN, random.Random(1))
-    verify(layout, ENGINE)
-    assert status(layout).following == f"imagenet-prep repair {layout.data_dir}"
-    mend(layout)
-    assert not status(layout).following.startswith("imagenet-prep repair")

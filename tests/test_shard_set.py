@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 import pytest
 from existing import existing
-from made_sets import ENGINE, PART, annotated, converted, copied, data_of, write
+from made_sets import ENGINE, PART, converted, data_of, flip, write
 from many_readers import DIGESTS
 from PIL import Image
 
@@ -51,18 +51,6 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "data"
 
 
-@pytest.fixture(scope="module")
-def sound(tmp_path_factory: pytest.TempPathFactory, made_tiny: MadeSet) -> Layout:
-    """8 train shards of 300 images, some of them with boxes. Read only."""
-    return annotated(tmp_path_factory.mktemp("sound") / "data", made_tiny)
-
-
-@pytest.fixture
-def layout(tmp_path: Path, sound: Layout) -> Layout:
-    """The test's own copy of ``sound``."""
-    return copied(sound, tmp_path / "data")
-
-
 def all_data(folder: Path, split: str = "train") -> list[bytes]:
     """The data of every record of a split, by the framing alone."""
     return [data for path in existing(folder, f"{split}-*-of-*") for data in data_of(path)]
@@ -79,13 +67,6 @@ def bare(folder: Path, target: Path) -> Path:
 def own(found: ShardSet) -> list[bytes]:
     """The data of each record of a set, by number."""
     return [bytes(found[number].data) for number in range(len(found))]
-
-
-def flip(path: Path, position: int) -> None:
-    """Flip a bit."""
-    content = bytearray(path.read_bytes())
-    content[position] ^= 1
-    path.write_bytes(content)
 
 
 # many shards ---------------------------------------------------------------------------------------------------
@@ -189,28 +170,6 @@ def test_parts_of_a_set(world: int, sound: Layout) -> None:
     assert [bytes(record.data) for half in halves for record in half] == [bytes(record.data) for record in last]
 
 
-@pytest.mark.parametrize(("rank", "world"), [(1, 1), (-1, 3), (0, 0)])
-def test_no_such_rank(rank: int, world: int, sound: Layout) -> None:
-    """A rank is one of 0 to world - 1."""
-    with pytest.raises(ValueError, match=f"rank {rank} is not one of the {world}"):
-        imagenet_prep.open(sound.data_dir, "train").shard(rank, world)
-
-
-def test_pixels(made: MadeSet, tmp_path: Path) -> None:
-    """As a PIL image and as an array the same, in RGB: what Pillow makes of the record's bytes."""
-    layout = converted(tmp_path / "data", made, PART)
-    shapes = set()
-    for record in imagenet_prep.open(layout.data_dir, "train"):
-        expected = np.asarray(Image.open(io.BytesIO(record.encoded)).convert("RGB"))
-        image, array = record.image(), record.array()
-        assert (image.mode, image.size) == ("RGB", (record.width, record.height))
-        assert (array.dtype, array.shape) == (np.uint8, (record.height, record.width, 3))
-        assert np.array_equal(np.asarray(image), expected)
-        assert np.array_equal(array, expected)
-        shapes.add(array.shape)
-    assert len(shapes) > 3
-
-
 def test_pixels_of_other_kinds(tmp_path: Path) -> None:
     """CMYK, grey and PNG come in RGB too; what can't be decoded is an error that names the record."""
     grey = Image.effect_noise((40, 30), 80)
@@ -244,12 +203,20 @@ def test_crcs_are_compared_unless_told_not_to(layout: Layout) -> None:
 
 
 @pytest.mark.parametrize(
-    ("index", "error"), [(300, IndexError), (-301, IndexError), (1.0, TypeError), (None, TypeError)]
+    ("ask", "error"),
+    [
+        (lambda found: found[300], IndexError),
+        (lambda found: found[-301], IndexError),
+        (lambda found: found[1.0], TypeError),
+        (lambda found: found.shard(1, 1), ValueError),
+        (lambda found: found.shard(-1, 3), ValueError),
+        (lambda found: found.shard(0, 0), ValueError),
+    ],
 )
-def test_no_such_record(index: Any, error: type[Exception], sound: Layout) -> None:
-    """Beyond either end there is an IndexError, and only what is an index to a list is one here."""
+def test_no_such_record_and_no_such_rank(ask: Callable[[ShardSet], Any], error: type[Exception], sound: Layout) -> None:
+    """Beyond either end there is an IndexError, only what is an index to a list is one; a rank is of 0 to world - 1."""
     with pytest.raises(error):
-        imagenet_prep.open(sound.data_dir, "train")[index]
+        ask(imagenet_prep.open(sound.data_dir, "train"))
 
 
 def test_a_record_tells_what_it_holds(sound: Layout) -> None:
@@ -523,20 +490,6 @@ def test_compressed_shards(tmp_path: Path, made_tiny: MadeSet) -> None:
     assert again == []
 
 
-def test_shards_of_another_tool(tmp_path: Path, sound: Layout) -> None:
-    """Records without words and boxes, in shards of which nothing is recorded."""
-    expected = [{"image/encoded": b"x", "image/class/label": k, "image/filename": f"{k}.JPEG"} for k in range(10)]
-    with records.ShardWriter(tmp_path / "train", shards=3) as shards:
-        for record in expected:
-            shards.write(record)
-    found = imagenet_prep.open(tmp_path, "train")
-    order = [*range(0, 10, 3), *range(1, 10, 3), *range(2, 10, 3)]
-    assert [found[number].label for number in range(10)] == order
-    assert [record.filename for record in found] == [f"{k}.JPEG" for k in order]
-    record = found[-1]
-    assert (record.text, record.wnid, record.boxes, record.width, record.height) == (None, None, (), None, None)
-
-
 def test_an_index_is_kept_in_the_cache(tmp_path: Path, sound: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
     """Other makers' shards are followed once: then a record behind a broken length is found. Nothing is beside them."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
@@ -558,15 +511,6 @@ def test_an_index_is_kept_in_the_cache(tmp_path: Path, sound: Layout, monkeypatc
     for path in kept:  # an index of another file, and one that is none
         path.write_bytes(kept[0].read_bytes() if path != kept[0] else b"7 x")
     assert own(imagenet_prep.open(folder, "train")) == expected
-
-
-def test_an_index_of_another_state_is_not_taken(tmp_path: Path) -> None:
-    """A shard that has grown since is counted again."""
-    path = tmp_path / "train-00000-of-00001"
-    for count in (2, 5):
-        write(path, [b"data"] * count)
-        os.utime(path, ns=(7, 7))
-        assert len(imagenet_prep.open(tmp_path, "train")) == count
 
 
 def test_an_index_that_can_not_be_kept_is_made_again(

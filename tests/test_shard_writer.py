@@ -274,18 +274,6 @@ def test_a_set_that_failed_once_is_lost(tmp_path: Path, full_disk: Callable[[], 
     assert os.listdir(tmp_path) == []
 
 
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 1 MB."""
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", disk], capture_output=True, check=False)
-    if mounted.returncode:
-        pytest.skip(f"a small tmpfs can't be mounted here: {mounted.stderr.decode().strip()}")
-    yield disk
-    subprocess.run(["umount", disk], check=True)
-
-
 def test_space_comes_back_after_a_full_disk(small_disk: Path) -> None:
     """What did not fit is gone, what was there stays, and what fits is written then."""
     records.write(small_disk / "old", [{"n": 1}])

@@ -198,18 +198,6 @@ def test_inodes_without_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     refuse_lack([Need("untar", "folders", tmp_path, 1, 1 << 60)])
 
 
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 1 MB."""
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", disk], capture_output=True, check=False)
-    if mounted.returncode:
-        pytest.skip(f"a small tmpfs can't be mounted here: {mounted.stderr.decode().strip()}")
-    yield disk
-    subprocess.run(["umount", disk], check=True)
-
-
 def test_a_full_disk_is_a_space_error(small_disk: Path) -> None:
     """Running out of space while writing names the file, leaves no part of it, and keeps what was finished."""
     save_bytes(small_disk / "finished", b"done")
