@@ -212,8 +212,6 @@ def test_the_order_of_preference(copies: dict[str, Path], tmp_path: Path, all_cl
         for path in existing(copies[form], "*"):
             (layout.raw_dir / path.name).symlink_to(path)
         source, boxes = find_source(layout, "train"), find_annotations(layout, "train")
-        assert source is not None
-        assert boxes is not None
         words.append((source.words, type(boxes).__name__))
         if form == "zip, stored":
             assert find_source(Layout(tmp_path, raw=tmp_path), "validation") == find_source(layout, "validation")
@@ -246,7 +244,6 @@ def test_a_copy_of_few_classes_is_used_only_alone(form: str, copies: dict[str, P
     assert find_source(layout, "train") == found
     write_link(copies["zip, stored"], layout.raw_dir)
     source = find_source(layout, "train")
-    assert source is not None
     assert source.words == "Kaggle's zip"
 
 
@@ -328,7 +325,6 @@ def test_a_file_twice_is_refused(kind: str, files: Tree, tmp_path: Path) -> None
 def test_a_test_image_is_never_taken(copies: dict[str, Path], tmp_path: Path) -> None:
     """It has no label."""
     source = find_source(Layout(tmp_path, raw=copies["zip, deflated"]), "validation")
-    assert source is not None
     assert not [name for name in source.catalog(ENGINE, Silent()).names if "test" in name]
 
 
@@ -426,7 +422,6 @@ def test_an_untar_that_was_stopped_goes_on(
     monkeypatch.undo()
     assert 0 < len(list(layout.images_dir("train").glob("*"))) < 6
     source = find_source(layout, "train")
-    assert source is not None
     assert not source.is_unpacked
     done = {path: path.stat().st_mtime_ns for path in existing(layout.images_dir("train"), "*/*")}
     untar(layout, ENGINE)

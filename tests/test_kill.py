@@ -144,10 +144,7 @@ def test_a_signal_stops_soon_and_says_how_to_go_on(
     fresh(data_dir, [made.archives["train"], made.archives["validation"]])
     arguments = ["convert", str(data_dir), *CONVERT[:-1], "--check", "decode"]
     process = subprocess.Popen(
-        [sys.executable, "-m", "imagenet_prep", *arguments],
-        start_new_session=True,
-        stderr=subprocess.PIPE,
-        text=True,
+        [sys.executable, "-m", "imagenet_prep", *arguments], start_new_session=True, stderr=subprocess.PIPE, text=True
     )
     while not any(data_dir.glob("train-*")):
         time.sleep(0.005)

@@ -29,11 +29,7 @@ def png(number: int) -> bytes:
 
 @pytest.mark.parametrize(
     ("images", "classes", "shards"),
-    [
-        (60, 40, 30),
-        pytest.param(100_001, 10, 100_001, marks=LARGE),
-        pytest.param(70_001, 70_000, 16, marks=LARGE),
-    ],
+    [(60, 40, 30), pytest.param(100_001, 10, 100_001, marks=LARGE), pytest.param(70_001, 70_000, 16, marks=LARGE)],
 )
 def test_a_set_goes_through_all_commands(tmp_path: Path, images: int, classes: int, shards: int) -> None:
     """convert, verify, status, report; a lost shard is found and made again, and the page stays small."""

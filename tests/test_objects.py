@@ -277,7 +277,6 @@ def test_one_of_several_sets_claims_a_place(objects: ObjectServer, local: Path, 
     right("verify", url, "--quiet")
     first = Layout(locate(url))
     manifest = load_manifest(first.manifest_path)
-    assert manifest is not None
     dataclasses.replace(manifest, settings={**manifest.settings, "seed": other}).save(first.manifest_path)
     for verb, status in (("verify", 3), ("repair", 4)):
         found = prep(verb, url, "--quiet")

@@ -74,7 +74,6 @@ def test_validation_names_come_in_the_order_of_2016() -> None:
 def test_the_first_validation_record_has_label_550() -> None:
     """The first record of validation-00000-of-00128 is of the 550th class."""
     number = facts.validation_number(_validation_names()[0])
-    assert number is not None
     assert facts.labels()[facts.validation_wnids()[number - 1]] == 550
 
 

@@ -46,16 +46,7 @@ def _large() -> pa.Schema:
     return pa.schema([("label", pa.int16()), ("more", pa.string()), ("image", image)])
 
 
-@pytest.mark.parametrize(
-    "written",
-    [
-        {},
-        {"group": 7},
-        {"group": COUNT},
-        {"schema": _large()},
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize("written", [{}, {"group": 7}, {"group": COUNT}, {"schema": _large()}], ids=str)
 def test_rows_are_listed_and_read_as_they_are(tmp_path: Path, written: dict[str, Any]) -> None:
     """Every row has its path, label and length; its bytes come back in order, backwards, and in no order."""
     path = write_parquet(tmp_path / "a.parquet", _rows(), **written)

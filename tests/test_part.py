@@ -149,8 +149,7 @@ def test_what_a_manifest_records_gives_the_part_again(first: int | None, tmp_pat
 
 
 @pytest.mark.parametrize(
-    "labels",
-    [{"n99999999": 1}, {TENCH: 1, DOG: 3}, {TENCH: 2, DOG: 219}, {TENCH: 1, DOG: 0}, {"tench": 0}],
+    "labels", [{"n99999999": 1}, {TENCH: 1, DOG: 3}, {TENCH: 2, DOG: 219}, {TENCH: 1, DOG: 0}, {"tench": 0}]
 )
 def test_labels_that_no_part_has_are_not_understood(labels: dict[str, int]) -> None:
     """A manifest whose classes or labels can't be is told so, and not half believed."""

@@ -119,7 +119,6 @@ def test_the_manifest_describes_the_part(made_parts: dict[int | None, Layout], t
     """Name, wnids and labels stand in the entry of the data set; the options that made it come back from it."""
     for first, layout in made_parts.items():
         manifest = load_manifest(layout.manifest_path)
-        assert manifest is not None
         part = find_part(str(three), first)
         assert (manifest.dataset.name, manifest.dataset.classes) == ("three", part.labels)
         assert manifest.totals["train"].expected == manifest.totals["train"].images == 3 * 732
@@ -147,7 +146,6 @@ def test_a_class_that_is_not_there_is_missed(whole: MadeSet, tmp_path: Path) -> 
     assert (verdict.problems, verdict.is_part, verdict.is_whole) == ((), True, False)
     assert any("732 of 1,464 train images, 50 of 100 validation images" in note for note in verdict.notes)
     manifest = load_manifest(layout.manifest_path)
-    assert manifest is not None
     assert options_from(manifest).allow_incomplete
 
 

@@ -117,7 +117,6 @@ def test_resized_shards_verify_and_keep_their_boxes(data_dir: Path, made: MadeSe
     assert boxes == len(layout.boxes_csv.read_text().splitlines())
     assert not verify(layout, engine, depth="decode").problems
     manifest = load_manifest(layout.manifest_path)
-    assert manifest is not None
     assert manifest.settings["reencode"] == {"resize": 128, "max_side": None, "quality": 85, "codec": pixels.codec()}
     assert "libjpeg-turbo" in pixels.codec()
     with pytest.raises(UsageError, match="--overwrite"):

@@ -49,7 +49,6 @@ def loaded(path: Path) -> Manifest | str:
         found = load_manifest(path)
     except InputError as error:
         return error.what
-    assert found is not None
     return found
 
 

@@ -329,10 +329,7 @@ def test_every_task_has_one_outcome(engine: RayEngine, ray_cluster: RayCluster, 
     assert sorted(outcomes) == list(range(23))
     assert outcomes[7] == Done(7, 49)
     assert isinstance(outcomes[8], Failed)
-    assert (type(outcomes[8].error), str(outcomes[8].error)) == (
-        InputError,
-        "number 8\nexpected another\ntry again",
-    )
+    assert (type(outcomes[8].error), str(outcomes[8].error)) == (InputError, "number 8\nexpected another\ntry again")
     assert isinstance(outcomes[9], Failed)
     assert isinstance(outcomes[9].error, WorkerError)
     assert "KeyError(9)" in outcomes[9].error.what

@@ -90,11 +90,7 @@ def renamed(layout: Layout, old: str, new: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("record", "old", "new"),
-    [
-        (WHOLE, "csvset/images/b.jpg", "b.jpg"),
-        (BARE, "images/b.jpg", "images/d.jpg"),
-    ],
+    ("record", "old", "new"), [(WHOLE, "csvset/images/b.jpg", "b.jpg"), (BARE, "images/b.jpg", "images/d.jpg")]
 )
 def test_a_damaged_name_in_the_index(tmp_path: Path, record: str, old: str, new: str) -> None:
     """A name in the index is compared with what the record holds of it: all of it, or its last part."""

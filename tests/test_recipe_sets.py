@@ -300,7 +300,6 @@ def test_imagenet_is_a_recipe(tiny_data_dir: Path, tmp_path: Path) -> None:
     assert {path.name: path.read_bytes() for path in existing(by_recipe, "*-of-*")} == shards
     assert len(shards) == 10
     manifest = load_manifest(Layout(by_recipe).manifest_path)
-    assert manifest is not None
     assert manifest.dataset.kind == "ILSVRC2012"
 
 

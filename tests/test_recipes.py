@@ -283,13 +283,7 @@ def test_shards_follow_from_a_size_or_a_number(flowers: Path) -> None:
 
 @pytest.mark.parametrize(
     "more",
-    [
-        "first_label: 3",
-        "resize: 4",
-        "record: {label: label}",
-        "compression: gzip",
-        "classes: [tulip, rose, daisy]",
-    ],
+    ["first_label: 3", "resize: 4", "record: {label: label}", "compression: gzip", "classes: [tulip, rose, daisy]"],
 )
 def test_what_decides_bytes_decides_the_fingerprint(flowers: Path, more: str) -> None:
     """The same recipe has the same fingerprint; each setting that changes records changes it."""

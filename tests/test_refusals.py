@@ -61,7 +61,6 @@ def test_no_two_remedies_of_one_kind_are_mixed_up() -> None:
     words |= {"ENAMETOOLONG": "shorter path", "ENOTDIR": "expected a folder", "EISDIR": "expected a file"}
     for name, word in words.items():
         error = as_error(refusal(name, "/f"))
-        assert error is not None
         assert word in error.hint
 
 
@@ -70,7 +69,6 @@ def test_no_two_remedies_of_one_kind_are_mixed_up() -> None:
 def test_what_can_be_no_bug_needs_no_name(name: str, paths: tuple[int, ...]) -> None:
     """fstat, read and write of an open file name none, or its number: a failing disk is no bug all the same."""
     error = as_error(refusal(name, *paths))
-    assert error is not None
     assert type(error) is KINDS[name]
     assert "a file" in error.what
 
@@ -86,7 +84,6 @@ def test_the_outermost_closed_folder_is_named(tmp_path: Path, monkeypatch: pytes
     """Not the file below it, whose own rights nobody can see."""
     monkeypatch.setattr(os, "access", lambda path, mode: tmp_path not in (path, *path.parents))
     error = as_error(refusal("EACCES", str(tmp_path / "a" / "b")))
-    assert error is not None
     assert error.what == f"{tmp_path} can't be read"
 
 

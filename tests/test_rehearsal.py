@@ -23,8 +23,6 @@ SCALE = 0.001
 def rehearsal() -> ModuleType:
     """The script as a module."""
     spec = importlib.util.spec_from_file_location("rehearsal", SCRIPT)
-    assert spec is not None
-    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules["rehearsal"] = module
     spec.loader.exec_module(module)

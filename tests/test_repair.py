@@ -296,7 +296,6 @@ def test_settings_come_from_the_manifest(tmp_path: Path, made_tiny: MadeSet, cha
     options = PART.replace(**change)  # type: ignore[arg-type]
     layout = Layout(_converted(tmp_path / "data", made_tiny, options))
     manifest = load_manifest(layout.manifest_path)
-    assert manifest is not None
     assert options_from(manifest) == options
     before = contents(layout)
     names = random.Random(1).sample(sorted(manifest.shards), 4)
@@ -317,7 +316,6 @@ def test_images_set_aside_stay_aside(tmp_path: Path, made_tiny: MadeSet) -> None
     data_dir = _converted(tmp_path / "data", made_tiny, options, lambda layout: bad.append(behead(layout, row=9)))
     layout = Layout(data_dir)
     manifest = load_manifest(layout.manifest_path)
-    assert manifest is not None
     assert options_from(manifest) == options
     (name,) = (name for name, info in manifest.shards.items() if info.set_aside)
     assert manifest.shards[name].set_aside == (bad[0],)
@@ -586,11 +584,7 @@ def test_command_takes_other_places(layout: Layout, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("key", "value"),
-    [
-        ("format", 0),
-        ("reencode", {"resize": "8", "max_side": None, "quality": 90}),
-    ],
+    ("key", "value"), [("format", 0), ("reencode", {"resize": "8", "max_side": None, "quality": 90})]
 )
 def test_settings_that_cannot_be_understood(layout: Layout, key: str, value: object) -> None:
     """Settings that no conversion of ours wrote are refused; status then leaves the options out."""

@@ -58,7 +58,6 @@ def counted(tf: Any, folder: Path, split: str) -> dict[str, np.ndarray]:
 def bars_of(page: str, key: str) -> list[tuple[float, float, dict[str, int]]]:
     """The bars of a chart: both limits, and the count by split."""
     figure = re.search(rf'id="chart-{key}".*?</figure>', page, re.DOTALL)
-    assert figure is not None
     bars = []
     for button in re.findall(r"<button[^>]*>", figure[0]):
         low, high = (re.search(rf'data-{end}="([^"]*)"', button) for end in ("low", "high"))
@@ -85,7 +84,6 @@ def test_histograms_and_colours_are_those_of_tensorflow(tf: Any, layout: Layout)
             totals += sum(expected)
         if split == "train":
             line = re.search(r"Normalize\(mean=\[(.*?)\], std=\[(.*?)\]\)", page)
-            assert line is not None
             mean, deviation = (np.array([float(each) for each in part.split(", ")]) for part in line.groups())
             assert mean == pytest.approx(found["colours"].mean(axis=(0, 1, 2)), abs=0.003)
             assert deviation == pytest.approx(found["colours"].std(axis=(0, 1, 2)), abs=0.003)

@@ -148,7 +148,6 @@ def test_the_page_speaks_of_the_set_by_its_name(mapped: Layout) -> None:
 def test_totals_are_those_of_each_split(mapped: Layout) -> None:
     """Images, classes and shards of every split stand beside what the manifest records; nothing differs."""
     manifest = load_manifest(mapped.manifest_path)
-    assert manifest is not None
     tables = {name: rows for name, rows in Tables(mapped).rows.items() if name.startswith("totals")}
     assert list(tables) == [f"totals {split}" for split in manifest.dataset.splits]
     assert len(tables) == 3

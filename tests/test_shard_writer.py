@@ -326,7 +326,6 @@ def test_many_killed_writers_never_leave_a_part(tmp_path: Path) -> None:
     for round_ in range(6):
         call = [sys.executable, "-c", script, str(tmp_path / "movies"), str(round_)]
         process = subprocess.Popen(call, stdout=subprocess.PIPE)
-        assert process.stdout is not None
         process.stdout.readline()
         time.sleep(0.008 * round_)
         process.kill()

@@ -44,13 +44,7 @@ def framed(*records: bytes) -> bytes:
     )
 
 
-ITEM = Item(
-    "n01440764_10026.JPEG",
-    1,
-    "n01440764",
-    "tench, Tinca tinca",
-    (Box(0.1, 0.25, 0.5, 0.75),),
-)
+ITEM = Item("n01440764_10026.JPEG", 1, "n01440764", "tench, Tinca tinca", (Box(0.1, 0.25, 0.5, 0.75),))
 RECORD = encode_example(inception_features(ITEM, 40, 30, jpeg(40, 30)))
 
 

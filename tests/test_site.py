@@ -93,13 +93,7 @@ def test_no_page_keeps_anybody_out(address: str, browser: Any, name: str) -> Non
         page.close()
 
 
-@pytest.mark.parametrize(
-    ("words", "guide"),
-    [
-        ("killed", "resume"),
-        ("disk space", "time-and-space"),
-    ],
-)
+@pytest.mark.parametrize(("words", "guide"), [("killed", "resume"), ("disk space", "time-and-space")])
 def test_the_search_lists_the_guide_first(address: str, browser: Any, words: str, guide: str) -> None:
     """Reference pages and maintainers' pages come after the how-to guide of a task."""
     page = browser.new_page(viewport={"width": 1280, "height": 800})

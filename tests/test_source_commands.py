@@ -33,15 +33,7 @@ from imagenet_prep.storage.layout import Layout
 pytestmark = pytest.mark.once
 
 ROOT = Path(__file__).parent.parent
-SMALL = (
-    "--train-shards",
-    "2",
-    "--validation-shards",
-    "1",
-    "--allow-incomplete",
-    "--workers",
-    "1",
-)
+SMALL = ("--train-shards", "2", "--validation-shards", "1", "--allow-incomplete", "--workers", "1")
 SECRETS = {
     "kaggle token": {"KAGGLE_API_TOKEN": TOKEN},
     "kaggle key": {"KAGGLE_USERNAME": USERNAME, "KAGGLE_KEY": KEY},

@@ -44,7 +44,6 @@ def _members(archive: Path) -> Iterator[tuple[str, bytes]]:
     with tarfile.open(archive) as tar:
         for member in tar:
             content = tar.extractfile(member)
-            assert content is not None
             if member.name.endswith(".tar"):
                 with tarfile.open(fileobj=io.BytesIO(content.read())) as inner:
                     yield from ((each.name, inner.extractfile(each).read()) for each in inner)  # type: ignore[union-attr]
@@ -307,7 +306,6 @@ def test_what_is_missing_is_said_in_counts_and_classes(made_tiny: MadeSet) -> No
         "; 1 class with fewer than 732: n01491361 (731)"
     )
     text = missing_text(read_catalog(made_tiny.archives["validation"], "validation", ENGINE), "validation")
-    assert text is not None
     assert text.startswith("validation: 80 of 50,000 images, 49,920 missing; 990 classes without any: n01443537, ")
     assert "10 classes with fewer than 50: n01440764 (" in text
 

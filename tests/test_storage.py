@@ -233,7 +233,6 @@ def test_a_storage_that_takes_nothing_is_named(number: int, kind: type[PrepError
 def holder(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
     """Another process that holds ``tmp_path``."""
     process = subprocess.Popen([sys.executable, "-c", HOLDER, tmp_path], stdout=subprocess.PIPE, text=True)
-    assert process.stdout is not None
     assert process.stdout.readline() == "holding\n"
     yield process
     process.kill()
@@ -295,7 +294,6 @@ def test_a_file_system_without_locks_is_named(tmp_path: Path, monkeypatch: pytes
     with pytest.raises(OSError, match="lock") as caught, hold(Layout(tmp_path).lock_paths):
         pass
     refused = as_error(caught.value)
-    assert refused is not None
     assert str(Layout(tmp_path).lock_paths[0]) in refused.what
     assert "locks" in refused.hint
 
@@ -307,7 +305,6 @@ def test_workers_do_not_keep_the_lock(tmp_path: Path) -> None:
     with subprocess.Popen(
         [sys.executable, "-c", script, tmp_path], stdout=subprocess.PIPE, text=True, start_new_session=True
     ) as process:
-        assert process.stdout is not None
         assert {process.stdout.readline() for _ in range(2)} == {"holding\n", "forked\n"}  # both have come so far
         process.kill()
         process.wait()

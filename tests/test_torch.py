@@ -251,14 +251,7 @@ def test_fewer_records_than_a_batch_are_refused(torch: Any, numbered: Path) -> N
 
 @pytest.mark.parametrize(
     "change",
-    [
-        {"rank": 1},
-        {"window": 0},
-        {"batch_size": 2.5},
-        {"shuffle": 3},
-        {"batch_sampler": [[0]]},
-        {"sampler": iter([1])},
-    ],
+    [{"rank": 1}, {"window": 0}, {"batch_size": 2.5}, {"shuffle": 3}, {"batch_sampler": [[0]]}, {"sampler": iter([1])}],
     ids=lambda change: "-".join(f"{name}={type(value).__name__}" for name, value in change.items()),
 )
 def test_settings_that_can_not_be(torch: Any, numbered: Path, change: dict[str, Any]) -> None:

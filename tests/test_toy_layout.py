@@ -38,7 +38,6 @@ def describe(inspection: Inspection, reading: Reading) -> Description:
 
 def recipe(inspection: Inspection, reading: Reading) -> Proposal:
     """Patterns of files."""
-    assert inspection.content is not None
     return Proposal("files", inspection.content, inspection.items, inspection.lengths)
 '''
 

@@ -20,14 +20,7 @@ from hypothesis import strategies as st
 
 from imagenet_prep.errors import NetworkError, WriteError
 from imagenet_prep.fetch.access import open_session
-from imagenet_prep.fetch.partial import (
-    PartialFile,
-    Spans,
-    find_leftover,
-    forget,
-    kept_bytes,
-    state_path,
-)
+from imagenet_prep.fetch.partial import PartialFile, Spans, find_leftover, forget, kept_bytes, state_path
 from imagenet_prep.fetch.patience import Pace
 from imagenet_prep.fetch.reply import Remote, inspect
 from imagenet_prep.fetch.session import Session
@@ -114,15 +107,7 @@ def leave_half(server: FaultServer, part: Path, content: bytes = CONTENT) -> Non
 
 @pytest.mark.parametrize(
     "damage",
-    [
-        b"",
-        b"[]",
-        b'{"done": 3}',
-        b'"done": [[0, 20]]',
-        b'"done": [["a", 9], [1]]',
-        b'"total": 5',
-        None,
-    ],
+    [b"", b"[]", b'{"done": 3}', b'"done": [[0, 20]]', b'"done": [["a", 9], [1]]', b'"total": 5', None],
     ids=repr,
 )
 def test_a_map_that_makes_no_sense_is_not_believed(part: Path, damage: bytes | None) -> None:

@@ -62,7 +62,6 @@ class Writer:
         self._process = subprocess.Popen(
             [sys.executable, "-c", MAKE, path, str(part)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
-        assert self._process.stdout is not None
         assert self._process.stdout.readline() == "so far\n"
 
     def kill(self) -> None:

@@ -19,13 +19,7 @@ from made_tars import member, pack
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.engines import ThreadEngine
 from imagenet_prep.engines.processes import ProcessEngine
-from imagenet_prep.errors import (
-    InputError,
-    PrepError,
-    SpaceError,
-    UsageError,
-    WriteError,
-)
+from imagenet_prep.errors import InputError, PrepError, SpaceError, UsageError, WriteError
 from imagenet_prep.ilsvrc2012.facts import ARCHIVES, TRAIN, VALIDATION
 from imagenet_prep.model import Silent
 from imagenet_prep.sources.catalog import Catalog

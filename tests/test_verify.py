@@ -35,14 +35,7 @@ from imagenet_prep.state.manifest import load_manifest
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.tfrecord import compression as compressed
 from imagenet_prep.tfrecord import framing as tfrecord
-from imagenet_prep.tfrecord.example import (
-    BytesList,
-    Feature,
-    FloatList,
-    Int64List,
-    encode_example,
-    parse_example,
-)
+from imagenet_prep.tfrecord.example import BytesList, Feature, FloatList, Int64List, encode_example, parse_example
 from imagenet_prep.tfrecord.inception_reader import read_record
 
 tf = tf_fixture.tf
@@ -172,7 +165,6 @@ def test_every_flipped_bit_is_found(layout: Layout, place: str) -> None:
 def shard_check(layout: Layout) -> ShardCheck:
     """The check of single shards as verify sets it up."""
     manifest = load_manifest(layout.manifest_path)
-    assert manifest is not None
     return ShardCheck(layout, ImageNetExaminer(), manifest.shards, "none")
 
 

@@ -149,8 +149,7 @@ def test_the_label_is_the_first_name() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "label"),
-    [(" n2 ", " n2 "), ("<b>n2</b>", ""), ("n2<b>3</b>", "n2"), ("<!-- -->n2", "n2")],
+    ("name", "label"), [(" n2 ", " n2 "), ("<b>n2</b>", ""), ("n2<b>3</b>", "n2"), ("<!-- -->n2", "n2")]
 )
 def test_the_label_is_the_text_as_it_stands(name: str, label: str) -> None:
     """Blanks belong to a label, as in 2016, and what is within a further element doesn't."""
