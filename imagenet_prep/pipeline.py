@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from imagenet_prep.checks.verdict import Depth, Verdict, load_verdict
-from imagenet_prep.errors import AccessError, NetworkError, UsageError
+from imagenet_prep.errors import AccessError, InputError, NetworkError, UsageError
 from imagenet_prep.escaping import command
 from imagenet_prep.fetch.providers import HuggingFaceSite, KaggleSite, Site
 from imagenet_prep.ilsvrc2012 import facts
@@ -23,6 +23,7 @@ from imagenet_prep.ilsvrc2012.raw_data import (
 )
 from imagenet_prep.ilsvrc2012.settings import WHOLE, ConvertOptions, Part, check_options
 from imagenet_prep.model import Engine, Progress, Silent
+from imagenet_prep.reading.shard import Shard
 from imagenet_prep.recipes.recipe_set import refuse_made
 from imagenet_prep.registry import known_set
 from imagenet_prep.shards.consumption import refuse_another_output
@@ -35,8 +36,9 @@ from imagenet_prep.stages.download import DownloadOptions, DownloadSummary, Inco
 from imagenet_prep.stages.repair import RepairSummary, read_manifest, repair
 from imagenet_prep.stages.report import SAMPLES, Contents, ReportSummary, write_report
 from imagenet_prep.stages.untar import UntarSummary, untar
-from imagenet_prep.stages.verify import verify
+from imagenet_prep.stages.verify import verify, verify_file
 from imagenet_prep.storage.layout import Layout
+from imagenet_prep.storage.location import AnyPath
 from imagenet_prep.storage.lock import hold
 from imagenet_prep.storage.space import Need, refuse_lack, rooms_for
 from imagenet_prep.text import listed, size_text
@@ -165,7 +167,7 @@ def verify_and_repair(
 
 
 def report(
-    layout: Layout,
+    layout: Layout | AnyPath,
     engine: Engine,
     *,
     samples: int = SAMPLES,
@@ -176,14 +178,21 @@ def report(
     """Make the page about the shards with ``samples`` images; verify first, unless the last verdict is current.
 
     ``page`` is where it is written, by default ``layout.report_path``; another place allows shards on a read-only disk.
+    Instead of a layout, it also takes one TFRecord file, of any maker, which it always verifies.
     For ``near_duplicates`` every image is decoded, and ImageHash is required.
 
     Raises:
         UsageError: a required library is not installed.
-        InputError: there are no shards.
+        InputError: there are no shards, or the file has no record.
     """
-    progress, layout = progress or Silent(), layout.one_set()
-    verdict = _kept_verdict(layout) or verify(layout, engine, progress=progress)
+    progress = progress or Silent()
+    if isinstance(layout, Layout):
+        layout = layout.one_set()
+        verdict = _kept_verdict(layout) or verify(layout, engine, progress=progress)
+    elif next(iter(Shard.open(layout).followed()), None) is None:
+        raise InputError(f"{layout} holds no records", "expected a TFRecord file with at least one")
+    else:
+        verdict = verify_file(layout)
     return write_report(
         layout, engine, verdict, contents=Contents(samples, near_duplicates), page=page, progress=progress
     )

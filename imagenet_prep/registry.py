@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -9,13 +10,15 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 
 from imagenet_prep.checks.dataset import Dataset
+from imagenet_prep.checks.inventory import sound_manifest
 from imagenet_prep.datasets.declarations import Shards, recipe_keys
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.imagenet import ImageNet
 from imagenet_prep.ilsvrc2012.settings import LISTS, SHARD_COUNTS, ConvertOptions
 from imagenet_prep.recipes.recipe_set import RecipeSet, refuse_made
-from imagenet_prep.state.manifest import Manifest
-from imagenet_prep.storage.layout import Layout
+from imagenet_prep.state.manifest import RECIPE, DatasetEntry, Manifest, find_set
+from imagenet_prep.storage.layout import Layout, split_of
+from imagenet_prep.storage.location import AnyPath
 
 if TYPE_CHECKING:
     from imagenet_prep.recipes.recipe_file import RecipeFile
@@ -86,3 +89,21 @@ def labels_of_classes(layout: Layout, manifest: Manifest | None) -> Mapping[str,
 def known_set(layout: Layout, manifest: Manifest | None) -> Dataset:
     """The data set of the shards: from their manifest, then from the start of their conversion; default ILSVRC2012."""
     return RecipeSet.find(layout, manifest) or ImageNet.made(layout, manifest)
+
+
+def known_file(path: AnyPath) -> tuple[Layout, Dataset, Manifest]:
+    """The folder, the data set and the manifest of one shard; any other file is a data set of its own, without promise.
+
+    The manifest has no entry but that of the shard, and no version if the file is of another maker.
+
+    Raises:
+        InputError: the manifest of a set that may have it is damaged.
+    """
+    layout, name = find_set(Layout(path.parent), split_of(path.name)), path.name
+    manifest = sound_manifest(layout)[0]
+    if manifest and name in manifest.shards:
+        own = dataclasses.replace(manifest, totals={}, shards={name: manifest.shards[name]})
+        return layout, known_set(layout, manifest), own
+    entry = DatasetEntry(RECIPE, name, (split_of(name) or name,), {})
+    other = Manifest("", entry, {}, {}, {}, {})
+    return layout, RecipeSet(None, manifest=other), other

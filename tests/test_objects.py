@@ -217,7 +217,10 @@ def test_records_are_shown_and_a_page_is_made(objects: ObjectServer, local: Path
     name = "validation-00001-of-00002"
     assert right("show", f"{stored}/{name}", "--record", "2") == right("show", local / name, "--record", "2")
     right("report", stored, "--samples", "4", "--workers", "2", "--quiet")
-    assert b"</html>" in Layout(locate(stored)).report_path.read_bytes()
+    right("report", f"{stored}/{name}", "--samples", "4", "--quiet")
+    path = Layout(locate(stored)).report_path
+    for page in (path, path.with_stem(f"report-{name}")):
+        assert b"</html>" in page.read_bytes()
 
 
 # kills -----------------------------------------------------------------------------------------------------------

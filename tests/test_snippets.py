@@ -77,7 +77,7 @@ LEDGER: dict[str, list[str]] = {
     "docs/recipes/pixels.md": [PAGE, PAGE],
     "docs/recipes/tars.md": [PAGE, PAGE],
     "docs/records.md": ["test_records.py::test_the_page_is_right"] * 10,
-    "docs/report.md": [SHELL, SHELL],
+    "docs/report.md": [SHELL] * 3,
     "docs/train/frameworks.md": [FRAMEWORKS] * 2,
     "docs/train/jax.md": [
         "test_train_pages.py::test_a_network_learns",

@@ -1,4 +1,4 @@
-"""verify of one file: a shard of a set, a file of another maker, records of any kind; damage is named."""
+"""verify and report of one file: a shard of a set, a file of another maker, any records; damage is named."""
 
 from __future__ import annotations
 
@@ -9,11 +9,16 @@ import pytest
 from existing import existing
 from made_sets import annotated, data_of, write
 from running import command
+from test_report import Page, picture
 
 from imagenet_prep import records
 from imagenet_prep.demo.archives import MadeSet
+from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import UsageError
+from imagenet_prep.pipeline import report
 from imagenet_prep.stages.verify import verify_file
+
+ENGINE = make_engine("threads", 2)
 
 
 @pytest.fixture
@@ -49,3 +54,43 @@ def test_a_shard_is_compared_with_its_manifest(made_tiny: MadeSet, tmp_path: Pat
     write(shard, data_of(shard)[1:])
     assert [problem.kind.value for problem in verify_file(shard).problems] == ["missing-record"]
     assert not layout.verdict_path.exists()
+    page = report(shard, ENGINE).path.read_text()
+    assert all(text in page for text in ("train-00001-of-00008", "missing-record", "all of ILSVRC2012"))
+
+
+def test_a_page_is_about_one_file(tmp_path: Path) -> None:
+    """A file of another maker gets a page next to it: images, classes, features; damage is on it, with status 3."""
+    things = [{"image": picture(40 + k), "label": k % 2, "class": "ab"[k % 2], "n": k / 2} for k in range(9)]
+    with records.open_writer(tmp_path / "things.tfrecord") as file:
+        for each in (*things, {"label": 0}):
+            file.write(each)
+    shown = command("report", "things.tfrecord", cwd=tmp_path).stdout.strip()
+    assert shown == "imagenet-prep/report-things.tfrecord.html"
+    page = Page((tmp_path / shown).read_text())
+    assert len(page.images()) == 9
+    words = " ".join(page.text.split())
+    for text in (
+        "10 images in 1 shard",
+        "These records of things.tfrecord are right; completeness is unknown without a manifest.",
+        "every record and every image's header were checked",
+        "n float, optional 9 1 0 to 4",
+        "unknown: there is no manifest",
+        "imagenet-prep report things.tfrecord --near-duplicates",
+    ):
+        assert text in words
+    assert str(tmp_path) not in (tmp_path / shown).read_text()
+    sound = (tmp_path / "things.tfrecord").read_bytes()
+    (tmp_path / "things.tfrecord").write_bytes(sound[:-3])
+    command("report", "things.tfrecord", status=3, cwd=tmp_path)
+    assert "1 problem found" in (tmp_path / shown).read_text()
+
+
+@pytest.mark.parametrize("content", [None, b"", b"\xff\xd8\xff\xe0", b"hello\n" * 99, bytes(7)])
+def test_no_page_is_made_of_no_records(content: bytes | None, tmp_path: Path) -> None:
+    """A missing or an empty file, and a file of another kind, are refused in two lines, and nothing is written."""
+    if content is not None:
+        (tmp_path / "file").write_bytes(content)
+    ran = command("report", "file", status=2 if content is None else 4, cwd=tmp_path)
+    assert ran.stderr.startswith("error: file ")
+    assert ran.stdout == ""
+    assert [path.name for path in tmp_path.iterdir()] == ["file"] * (content is not None)

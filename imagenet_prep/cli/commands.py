@@ -288,13 +288,7 @@ def verify(data_dir: Path, quiet: bool, **given: Any) -> int:
     """
     from imagenet_prep.stages.verify import verify, verify_file
 
-    if data_dir.is_file():
-        verdict = verify_file(data_dir, depth=given["depth"])
-        if not printing.wrote_json(given["json_file"], verdict.as_dict()):
-            printing.print_verdict(verdict)
-        return _status_of(verdict)
-    _must_be_there(data_dir)
-    progress = make_progress(quiet)
+    where, progress = _set_or_file(data_dir), make_progress(quiet)
     check = functools.partial(
         verify,
         engine=_engine(given),
@@ -303,7 +297,9 @@ def verify(data_dir: Path, quiet: bool, **given: Any) -> int:
         share=_noted(given["share"], progress),
         progress=progress,
     )
-    return _each_set(Layout(data_dir), check, printing.print_verdict, _status_of, given["json_file"])
+    if not isinstance(where, Layout):
+        check = functools.partial(verify_file, depth=given["depth"])
+    return _each_set(where, check, printing.print_verdict, _status_of, given["json_file"])
 
 
 @cli.command()
@@ -387,7 +383,7 @@ def status(data_dir: Path, raw: Path | None, output: Path | None, json_file: Pat
 
 
 @cli.command()
-@o.data_dir
+@o.set_or_file
 @click.option("--open", "is_opened", is_flag=True, help="Open the page in a browser.")
 @click.option("--samples", type=o.Number(0, 1000), default=48, show_default=True, help="Images to show at first.")
 @click.option("--near-duplicates", is_flag=True, help="Decode all images to find those that look alike.")
@@ -398,25 +394,27 @@ def report(data_dir: Path, is_opened: bool, page: Path | None, quiet: bool, **gi
 
     \b
     imagenet-prep report /data/imagenet --open
+    imagenet-prep report movies.tfrecord
     """
     from imagenet_prep import pipeline
 
-    _must_be_there(data_dir)
-    engine, progress, whole = _engine(given), make_progress(quiet), Layout(data_dir)
+    engine, progress, where = _engine(given), make_progress(quiet), _set_or_file(data_dir)
     contents = {name: given[name] for name in ("samples", "near_duplicates")}
 
-    def make(layout: Layout) -> ReportSummary:
-        own = page.with_stem(f"{page.stem}-{layout.set_name}") if page and len(whole.sets()) > 1 else page
+    def make(each: Layout | AnyPath) -> ReportSummary:
+        layout, own = each if isinstance(each, Layout) else Layout(each.parent), page
+        if page and isinstance(where, Layout) and len(where.sets()) > 1:
+            own = page.with_stem(f"{page.stem}-{layout.set_name}")
         if own is None:
             _must_be_writable(layout.report_path)
-        return pipeline.report(layout, engine, **contents, page=own, progress=progress)
+        return pipeline.report(each, engine, **contents, page=own, progress=progress)
 
     def show(summary: ReportSummary) -> None:
         printing.print_report(summary, quiet)
         if is_opened:
             _open(summary.path)
 
-    return _each_set(whole, make, show, lambda summary: _status_of(summary.verdict))
+    return _each_set(where, make, show, lambda summary: _status_of(summary.verdict))
 
 
 @cli.command()
@@ -528,9 +526,17 @@ def completion(shell: str) -> None:
 # options -> arguments of stages -----------------------------------------------------------------------------------
 
 
+def _set_or_file(path: AnyPath) -> Layout | AnyPath:
+    """The sets of a folder, or a file itself."""
+    if path.is_file():
+        return path
+    _must_be_there(path, "expected a folder of shards, or a TFRecord file")
+    return Layout(path)
+
+
 def _each_set(
-    layout: Layout,
-    work: Callable[[Layout], Any],
+    where: Layout | AnyPath,
+    work: Callable[[Any], Any],
     show: Callable[[Any], None],
     status_of: Callable[[Any], int] = lambda _: 0,
     json_file: Path | None = None,
@@ -538,9 +544,11 @@ def _each_set(
     """Do the work for each set of the folder, headed by its name if there are several; the worst exit status."""
     from imagenet_prep.cli import show_error
 
-    layouts, statuses, values = [layout], [0], {}
-    with contextlib.suppress(OSError):  # the work meets the same error and reports it
-        layouts = layout.sets()
+    layouts: list[Any] = [where]
+    statuses, values = [0], {}
+    if isinstance(where, Layout):
+        with contextlib.suppress(OSError):  # the work meets the same error and reports it
+            layouts = where.sets()
     for each in layouts:
         if len(layouts) > 1 and json_file != printing.OUTPUT:
             say(f"{each.set_name or 'without a prefix'}:")
@@ -554,11 +562,11 @@ def _each_set(
             continue
         statuses.append(status_of(found))
         if json_file is not None:
-            values[each.set_name] = found.as_dict()
+            values[each.set_name if len(layouts) > 1 else ""] = found.as_dict()
         if json_file != printing.OUTPUT:
             show(found)
     if json_file is not None:
-        printing.wrote_json(json_file, values if len(layouts) > 1 else values[layouts[0].set_name])
+        printing.wrote_json(json_file, values if len(layouts) > 1 else values[""])
     return max(statuses)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -30,6 +31,9 @@ R = TypeVar("R")
 
 SMALL_SIDE, LARGE_SIDE, MOST_EXTREME = 32, 4000, 5
 """In pixels; the last is the longest allowed ratio of two sides."""
+
+SHOWN_FEATURES = 200
+"""Features of another maker's records that are counted, at most: each record may have names of its own."""
 
 _FRONT, _BACK = 512, 256  # bytes at the ends of an image, on pages that are read anyway
 
@@ -69,6 +73,7 @@ class FeatureCensus:
     lengths of byte strings; ``not_numbers`` counts records with a NaN.
     """
 
+    kind: str = ""
     values: Spread = Spread()
     bounds: Spread = Spread()
     not_numbers: int = 0
@@ -76,15 +81,16 @@ class FeatureCensus:
     def __add__(self, other: FeatureCensus) -> FeatureCensus:
         """Both together."""
         not_numbers = self.not_numbers + other.not_numbers
-        return FeatureCensus(self.values + other.values, self.bounds + other.bounds, not_numbers)
+        return FeatureCensus(other.kind, self.values + other.values, self.bounds + other.bounds, not_numbers)
 
     @classmethod
     def of(cls, feature: Feature) -> FeatureCensus:
         """The feature of one record."""
+        kind, values = KINDS[type(feature)], Spread.of(len(feature.values))
         if isinstance(feature, BytesList):
-            return cls(Spread.of(len(feature.values)), Spread.of(*map(len, feature.values)))
+            return cls(kind, values, Spread.of(*map(len, feature.values)))
         numbers = [value for value in feature.values if value == value]  # a NaN can't be ordered
-        return cls(Spread.of(len(feature.values)), Spread.of(*numbers), len(numbers) < len(feature.values))
+        return cls(kind, values, Spread.of(*numbers), len(numbers) < len(feature.values))
 
 
 @dataclass(slots=True)
@@ -133,7 +139,7 @@ class TakeCensus:
     """Counts the contents of single shards, by name; picklable.
 
     Args:
-        kinds: the kind of each feature that a recipe promises; None for records of ILSVRC2012.
+        kinds: the kind of each feature that a recipe promises, none if nobody does; None for records of ILSVRC2012.
         names: the feature names in a recipe's records.
         words_of: returns the words of a class that a record leaves out.
         changed: the names of changed images, by shard.
@@ -170,10 +176,11 @@ class TakeCensus:
             held = parse_example(data)
         except ExampleError:
             return None
-        for name, kind in self.kinds.items():
+        kinds = self.kinds or _first_kinds(held, census)
+        for name, kind in kinds.items():
             if name in held and KINDS[type(held[name])] == kind:
                 census.features[name] = census.features.get(name, FeatureCensus()) + FeatureCensus.of(held[name])
-        census.others += not held.keys() <= self.kinds.keys()
+        census.others += not held.keys() <= kinds.keys()
         return see(held, self.names)
 
     def _row(self, seen: Shown, place: str, census: Census) -> tuple[int, ...]:
@@ -194,6 +201,13 @@ class TakeCensus:
         ends = zlib.crc32(encoded[-_BACK:], zlib.crc32(encoded[:_FRONT])) if encoded else 0
         chance, boxes = zlib.crc32((seen.filename or place).encode()), len(seen.boxes)
         return marks, seen.label or 0, boxes, len(encoded or b""), width, height, ends, chance
+
+
+def _first_kinds(held: Mapping[str, Feature], census: Census) -> Mapping[str, str]:
+    """The kind of each feature that nobody promises, as the first record with that name has it."""
+    kinds: dict[str, str] = {name: KINDS[type(feature)] for name, feature in held.items()}
+    known = {name: found.kind for name, found in census.features.items()}
+    return dict(itertools.islice((known | kinds | known).items(), SHOWN_FEATURES))
 
 
 def _inspect(encoded: memoryview, *, is_own: bool) -> tuple[tuple[int, int], int]:
@@ -234,7 +248,7 @@ def join(parts: Sequence[tuple[str, Census | Exception]], splits: Sequence[str])
         rows = whole.rows[start : start + len(part.rows)]
         for column in _COLUMNS:
             rows[column] = part.rows[column]
-        rows["split"], rows["shard"], rows["number"] = splits.index(split_of(name)), shard, np.arange(len(rows))
+        rows["split"], rows["shard"], rows["number"] = splits.index(split_of(name) or name), shard, np.arange(len(rows))
         start += len(rows)
         for texts, own in ((whole.words, part.words), (whole.wnids, part.wnids)):
             texts.update((label, min(text, texts.get(label, text))) for label, text in own.items())

@@ -48,6 +48,7 @@ _BOXES = {
 def render(facts: Facts) -> bytes:
     """The page about one set, as UTF-8."""
     script, subject, rows = (_HERE / "page.js").read_text(encoding="utf-8"), facts.subject, class_rows(facts)
+    shard = "@SHARD@" if facts.is_file else f"{facts.name}/@SHARD@"
     text = _load_template("page.html").render(
         script=_markup(script),
         script_digest=hashlib.sha256(script.encode()).digest(),
@@ -70,7 +71,7 @@ def render(facts: Facts) -> bytes:
         has_images=facts.census.has_images or not subject.is_own,
         has_imagehash=importlib.util.find_spec("imagehash") is not None,
         splits=facts.splits,
-        show_command=command_line([NAME, "show", f"{facts.name}/@SHARD@", "--record", "@NUMBER@"]),
+        show_command=command_line([NAME, "show", shard, "--record", "@NUMBER@"]),
         classes=rows[:SHOWN_CLASSES],
         class_count=len(rows),
         most=max((sum(row["images"].values()) for row in rows), default=1),

@@ -78,9 +78,9 @@ class Subject:
             dataset.splits,
             thing="image" if census.has_images else "record",
             # records of Inception's layout hold labels; others do if the recipe says so
-            has_classes=held is None or "label" in held,
+            has_classes=bool(manifest.totals) and (held is None or "label" in held),
             has_boxes=bool(census.rows["boxes"].any()),
-            features=manifest.dataset.features,
+            features=manifest.dataset.features or _found_features(census),
         )
 
 
@@ -88,13 +88,14 @@ class Subject:
 class Facts:
     """Everything that the page is made from.
 
-    ``name`` is that of the folder, ``paths`` are private locations with their names on the page. ``samples`` are the
-    images to show first,
-    ``more`` those that a filter can show, ``pictures`` all images by row. ``copies`` and ``near`` are rows of images
-    that are equal or look alike; ``near`` is None if nobody asked. ``annotations`` are annotate's counts by split.
+    ``name`` is that of the folder, or of the only file; ``paths`` are private locations with their names on the page.
+    ``samples`` are the images to show first, ``more`` those that a filter can show, ``pictures`` all images by row.
+    ``copies`` and ``near`` are rows of images that are equal or look alike; ``near`` is None if nobody asked.
+    ``annotations`` are annotate's counts by split.
     """
 
     name: str
+    is_file: bool
     paths: Mapping[str, str]
     subject: Subject
     verdict: Verdict
@@ -111,13 +112,18 @@ class Facts:
 
     @property
     def title(self) -> str:
-        """The title of the page: the data set, or the folder for ILSVRC2012."""
-        return self.subject.name if self.subject.is_own else self.name
+        """The title of the page: the data set, or the folder for ILSVRC2012, or the file."""
+        return self.subject.name if self.subject.is_own and not self.is_file else self.name
+
+    @property
+    def is_foreign(self) -> bool:
+        """Whether it is one file, and of another maker."""
+        return self.is_file and not self.verdict.has_manifest
 
     @property
     def splits(self) -> dict[str, int]:
         """The splits with any findings, in order, each with its number."""
-        found = {split_of(name) for name in (*self.census.shards, *self.census.faults)}
+        found = {split_of(name) or name for name in (*self.census.shards, *self.census.faults)}
         return {split: number for split, number in self.subject.numbers.items() if split in found}
 
     def without_paths(self, text: str) -> str:
@@ -125,6 +131,13 @@ class Facts:
         for path, name in self.paths.items():
             text = text.replace(path, name)
         return text
+
+
+def _found_features(census: Census) -> dict[str, dict[str, object]]:
+    """The features of records that nothing promises."""
+    count = len(census.rows) - len(census.marked(UNREAD))
+    found = census.features.items()
+    return {name: {"kind": each.kind, "optional": each.values.count < count} for name, each in found}
 
 
 # the verdict ---------------------------------------------------------------------------------------------------
@@ -146,7 +159,7 @@ def banner(facts: Facts) -> dict[str, Any]:
         text = "These shards have problems, listed below with their remedies."
     else:
         kind, title, text = "part" if verdict.is_part else "good", "No problems found", verdict.sentence
-    depths = _DEPTHS_BY_RECIPE if facts.subject.is_own else _DEPTHS
+    depths = _DEPTHS_BY_RECIPE if facts.subject.is_own and not facts.is_foreign else _DEPTHS
     notes = [depths[verdict.depth], *map(facts.without_paths, verdict.notes), *_gaps(facts)]
     return {"kind": kind, "title": title, "text": text, "notes": notes}
 
@@ -185,7 +198,8 @@ def _lines(total: SplitReport, facts: Facts) -> list[Line]:
         right = counted.classes
     elif whole and not made and not facts.verdict.is_part:
         right = whole.classes
-    lines: list[Line] = [(f"{subject.thing}s", total.records, total.expected, whole and whole.images)]
+    expected = None if facts.is_foreign else total.expected
+    lines: list[Line] = [(f"{subject.thing}s", total.records, expected, whole and whole.images)]
     if classes or subject.has_classes:
         lines.append(("classes", classes, right, whole and whole.classes))
     if subject.has_boxes:
@@ -257,7 +271,7 @@ def origin(facts: Facts) -> Iterator[tuple[str, str, bool]]:
         yield "order", verdict.order, False
     if verdict.fingerprint:
         yield "fingerprint", verdict.fingerprint, True
-    if manifest is None:
+    if manifest is None or facts.is_foreign:
         yield "made by", "unknown: there is no manifest", False
     else:
         yield "made by", f"imagenet-prep {manifest.version}" + (" and a recipe" if is_own else ""), False

@@ -12,7 +12,7 @@ from imagenet_prep.checks.verdict import Verdict
 from imagenet_prep.datasets.plan import load_plan
 from imagenet_prep.errors import InputError
 from imagenet_prep.model import Engine, Progress, Silent
-from imagenet_prep.registry import known_set
+from imagenet_prep.registry import known_file, known_set
 from imagenet_prep.reporting.census import Census, TakeCensus, take_census
 from imagenet_prep.reporting.charts import draw_charts
 from imagenet_prep.reporting.lenient import names_of
@@ -58,7 +58,7 @@ class ReportSummary:
 
 
 def write_report(
-    layout: Layout,
+    layout: Layout | AnyPath,
     engine: Engine,
     verdict: Verdict,
     *,
@@ -66,30 +66,37 @@ def write_report(
     page: AnyPath | None = None,
     progress: Progress | None = None,
 ) -> ReportSummary:
-    """Write the page about the shards of ``layout``, by default to ``layout.report_path``.
+    """Write the page about the shards of ``layout``, or about one file; by default to ``layout.report_path``.
 
     The same shards make the same page. Shards that are damaged, or that another tool made, are counted as far as they
     are readable. Raises UsageError if a required library is not installed.
     """
     if contents.near_duplicates:
         require_imagehash()
-    progress, layout = progress or Silent(), layout.one_set()
-    manifest = usable_manifest(layout.manifest_path)
-    dataset = known_set(layout, manifest)
+    progress, manifest, file = progress or Silent(), None, ""
+    if isinstance(layout, Layout):
+        layout = layout.one_set()
+        manifest = usable_manifest(layout.manifest_path)
+        dataset = known_set(layout, manifest)
+    else:
+        file = layout.name
+        layout, dataset, manifest = known_file(layout)
     take = _prepare_census(layout, dataset, manifest)
-    census = take_census(list(layout.find_shards(dataset.splits)), take, dataset.splits, engine, progress)
+    names = [file] if file else list(layout.find_shards(dataset.splits))
+    census = take_census(names, take, dataset.splits, engine, progress)
     subject = Subject.describe(dataset, manifest, census)
     facts = Facts(
-        name=layout.output_dir.resolve().name,
+        name=file or layout.output_dir.resolve().name,
+        is_file=bool(file),
         paths=_private(layout),
         subject=subject,
         verdict=verdict,
         manifest=manifest,
         census=census,
-        annotations=_annotations(layout, dataset.splits) if dataset.published else {},
+        annotations=_annotations(layout, dataset.splits) if dataset.published and not file else {},
         **_look(Images(layout, census, take.names, engine, progress), subject, contents),
     )
-    path = page or layout.report_path
+    path = page or (layout.report_path.with_stem(f"report-{file}") if file else layout.report_path)
     save_bytes(path, render(facts))
     return ReportSummary(path, verdict)
 

@@ -7,10 +7,8 @@ import json
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import cast
 
 from imagenet_prep.checks.dataset import Dataset, SetFindings
-from imagenet_prep.checks.examiner import Examiner, PromiseExaminer
 from imagenet_prep.checks.inventory import (
     Checked,
     Inventory,
@@ -27,9 +25,8 @@ from imagenet_prep.checks.verdict import Depth, SplitReport, Verdict, save_verdi
 from imagenet_prep.errors import InputError, SpaceError, UsageError, WorkerError, WriteError, in_a_line
 from imagenet_prep.escaping import command
 from imagenet_prep.model import Engine, Failed, Problem, ProblemKind, Progress, Silent
-from imagenet_prep.registry import known_set
+from imagenet_prep.registry import known_file, known_set
 from imagenet_prep.shards.share import Share
-from imagenet_prep.state.manifest import find_set
 from imagenet_prep.storage.files import atomic_file
 from imagenet_prep.storage.layout import Layout, split_of
 from imagenet_prep.storage.location import AnyPath
@@ -150,15 +147,9 @@ def verify_file(path: AnyPath, *, depth: Depth = "full") -> Verdict:
     """
     if depth == "quick":
         raise UsageError(f"a quick check of {path}", "expected the folder of a set", "leave --depth out")
-    layout = find_set(Layout(path.parent), split_of(path.name))
-    manifest = sound_manifest(layout)[0]
-    info = manifest.shards.get(path.name) if manifest else None
-    dataset, examiner = path.name, cast(Examiner, PromiseExaminer({}, depth == "decode"))
-    if manifest is not None and info is not None:
-        known = known_set(layout, manifest)
-        dataset, examiner = known.name, known.examiner((), decode=depth == "decode")
-    infos = {info.name: info} if info else {}
-    report = ShardCheck(layout, examiner, infos, lists_records=False)(path.name)
+    layout, dataset, manifest = known_file(path)
+    info, examiner = manifest.shards.get(path.name), dataset.examiner((), decode=depth == "decode")
+    report = ShardCheck(layout, examiner, manifest.shards, lists_records=False)(path.name)
     expected = info.records if info else report.records
     counts = (report.records, expected, len(report.labels), report.boxes, path.stat().st_size)
     return Verdict(
@@ -169,7 +160,7 @@ def verify_file(path: AnyPath, *, depth: Depth = "full") -> Verdict:
         has_manifest=info is not None,
         flavour="recipe",
         fingerprint=fingerprint({path.name: report}, [path.name]),
-        dataset=dataset,
+        dataset=dataset.name,
     )
 
 
