@@ -735,6 +735,16 @@ def listed_voc(folder: Path) -> None:
         save(folder / f"ImageSets/Main/{split}.txt", "".join(f"2007_{number:06d}\n" for number in numbers))
 
 
+def listed_yolo(folder: Path, first: str = "./images/", second: str = "images/") -> None:
+    """YOLO whose data.yaml names a list of images for each split."""
+    for name in "123":
+        save(folder / f"images/{name}.jpg", photograph(80, 48))
+        save(folder / f"labels/{name}.txt", "1 0.5 0.5 0.1 0.1\n")
+    save(folder / "train.txt", f"{first}1.jpg\n{first}2.jpg\n")
+    save(folder / "val.txt", f"{second}3.jpg\n")
+    save(folder / "data.yaml", "train: train.txt\nval: val.txt\nnames: ['a', 'b']\n")
+
+
 SIX = {"train": 6, "validation": 6}
 PUBLISHED: Mapping[str, tuple[Callable[[Path], object], str, str, dict[str, int]]] = {
     "COCO": (two_splits, "coco", "annotates 12 of 12 images", {"train": 6, "validation": 6}),
@@ -760,6 +770,7 @@ PUBLISHED: Mapping[str, tuple[Callable[[Path], object], str, str, dict[str, int]
         "annotates 6 of 6 images: 6 boxes of 2 classes: a, b",
         {"train": 3, "validation": 3},
     ),
+    "YOLO with lists": (listed_yolo, "yolo", "2 in train.txt, 1 in val.txt", {"train": 2, "validation": 1}),
     "masks": (masked, "masks", "masks has masks of 3 of 3 images", {"train": 2, "validation": 1}),
 }
 
@@ -807,6 +818,16 @@ def test_images_in_no_list_are_named(tmp_path: Path) -> None:
     (tmp_path / "r.yaml").unlink()
     save(tmp_path / "in/ImageSets/Main/val.txt", "2007_000004\n2007_000005\n2007_000009\n")
     with pytest.raises(InputError, match=r"val\.txt, line 3: 2007_000009 is not among the files"):
+        init(tmp_path / "in", tmp_path / "r.yaml", ENGINE)
+
+
+def test_lists_of_yolo_that_are_not_there(tmp_path: Path) -> None:
+    """A list that is missing, or has no image of the folder, is refused; so is an image in no list."""
+    listed_yolo(tmp_path / "in", second="other/x")
+    with pytest.raises(InputError, match=r"val: val\.txt is no list of images"):
+        init(tmp_path / "in", tmp_path / "r.yaml", ENGINE)
+    save(tmp_path / "in/val.txt", "images/2.jpg\n")
+    with pytest.raises(InputError, match=r"1 image in no list of train\.txt, val\.txt: images/3\.jpg"):
         init(tmp_path / "in", tmp_path / "r.yaml", ENGINE)
 
 

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 from existing import existing
-from made_folders import FOLDERS, Labels, Made, colour
+from made_folders import FOLDERS, Labels, Made, colour, write
 from PIL import Image
 
 from imagenet_prep.engines import make_engine
-from imagenet_prep.errors import PrepError
+from imagenet_prep.errors import PrepError, UsageError
 from imagenet_prep.recipes.recipe_set import RecipeSet
 from imagenet_prep.stages.convert import convert
 from imagenet_prep.stages.init import init
@@ -45,6 +45,13 @@ def test_a_folder_is_right_or_refused(tmp_path: Path, name: str) -> None:
     convert(layout, ENGINE, dataset=RecipeSet.read(summary.recipe))
     assert verify(layout, ENGINE).problems == ()
     check(layout.output_dir, made)
+
+
+def test_a_layout_that_there_is_not_is_refused_at_once(tmp_path: Path) -> None:
+    """Before the folder is looked at: an archive in it that can't be read is not named."""
+    write(tmp_path, **{"a.tar": b"cut"})
+    with pytest.raises(UsageError, match="there is no layout imagefolder"):
+        init(tmp_path, tmp_path / "r.yaml", ENGINE, layout="imagefolder")
 
 
 def check(folder: Path, made: Made) -> None:

@@ -339,7 +339,7 @@ def test_the_names_in_a_large_npz_take_no_memory(tmp_path: Path) -> None:
     (tmp_path / "b.txt").write_text("0")
     tracemalloc.start()
     with pytest.raises(PrepError):
-        init(tmp_path, tmp_path / "r.yaml", ENGINE, layout="arrays")
+        init(tmp_path, tmp_path / "r.yaml", ENGINE, layout="masks")
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 1 << 25

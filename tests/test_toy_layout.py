@@ -22,23 +22,15 @@ TOY = '''
 """Mirrors: folders left and right of the same scene, whose images are no classes."""
 
 from imagenet_prep.recipes.inspection import Inspection
-from imagenet_prep.recipes.layouts import CERTAIN, Description, Proposal, Reading, describe_rest
+from imagenet_prep.recipes.layouts import CERTAIN, Proposal, Reading
 
 
 def recognise(inspection: Inspection) -> Reading | None:
     """Every image is in left or right."""
-    tops = {name.partition("/")[0] for name in inspection.items}
-    return Reading(CERTAIN, ("left and right",), "pairs of a scene") if tops == {"left", "right"} else None
-
-
-def describe(inspection: Inspection, reading: Reading) -> Description:
-    """All images."""
-    return describe_rest(inspection, is_labelled=False)
-
-
-def recipe(inspection: Inspection, reading: Reading) -> Proposal:
-    """Patterns of files."""
-    return Proposal("files", inspection.content, inspection.items, inspection.lengths)
+    if {name.partition("/")[0] for name in inspection.items} != {"left", "right"}:
+        return None
+    proposal = Proposal("files", inspection.content, inspection.items)
+    return Reading(CERTAIN, ("left and right",), "pairs of a scene", proposal, is_labelled=False)
 '''
 
 

@@ -363,20 +363,24 @@ def _decoded(path: Path) -> str:
         raise fault(str(path), f"not UTF-8, at byte {error.start:,}", "expected a text") from error
 
 
+def read_data_yaml(path: Path) -> Mapping[str, Any]:
+    """The keys of a data.yaml, whose values are texts; raises InputError if it can't be read."""
+    try:
+        value = read_texts(path, _decoded(path))
+    except UsageError as error:  # it is no recipe but data
+        raise InputError(error.what, error.detail, error.hint) from error
+    return value if isinstance(value, dict) else {}
+
+
 def read_names(path: Path) -> list[str]:
     """The names of classes in order: ``names`` of a data.yaml, or a line each; "" for a number without a name.
 
     Raises:
         InputError: it can't be read, or holds none.
     """
-    text = _decoded(path)
     if path.suffix.lower() not in (".yaml", ".yml"):
-        return [line.strip() for line in text.splitlines() if line.strip()]
-    try:
-        value = read_texts(path, text)
-    except UsageError as error:  # it is no recipe but data
-        raise InputError(error.what, error.detail, error.hint) from error
-    names = value.get("names") if isinstance(value, dict) else None
+        return [line.strip() for line in _decoded(path).splitlines() if line.strip()]
+    names = read_data_yaml(path).get("names")
     named = names if isinstance(names, dict) else dict(enumerate(names)) if isinstance(names, list) else {}
     are_numbers = all(re.fullmatch(r"0|[1-9]\d{0,4}", str(number)) for number in named)
     if not named or not are_numbers or not all(isinstance(name, str) and name for name in named.values()):

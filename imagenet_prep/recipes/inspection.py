@@ -62,7 +62,7 @@ class Inspection:
         folder: where it is.
         listing: its files.
         content: what most of them are; None if there are neither images nor arrays outside of tars.
-        items: the files of this content, and ``lengths`` their bytes.
+        items: the files of this content.
         archives: the tars, and what each holds.
         holders: the files that may hold many images, by the source that reads them: parquet, tfrecord or arrays.
         labels: the labels files that name every item, and ``refusals`` those that name half of them or some.
@@ -77,7 +77,6 @@ class Inspection:
     listing: Catalog
     content: Content | None
     items: Sequence[str]
-    lengths: Sequence[int]
     archives: Mapping[str, Catalog]
     holders: Mapping[str, Sequence[str]]
     labels: Sequence[LabelsFile]
@@ -87,6 +86,11 @@ class Inspection:
     remarks: Remarks
     faults: Sequence[InputError]
     engine: Engine
+
+    @property
+    def noun(self) -> str:
+        """The word for one of its items."""
+        return "array" if self.content == "array" else "image"
 
 
 def inspect_folder(folder: Path, engine: Engine) -> Inspection:
@@ -98,8 +102,7 @@ def inspect_folder(folder: Path, engine: Engine) -> Inspection:
     known = {name: kind for name, kind in kinds.items() if kind not in SAMPLES}
     content = main_content(names) or next((_content_of(kind) for kind in known.values()), None)
     fit = {name for name, kind in known.items() if fits(content, kind)}
-    rows = [row for row, name in enumerate(names) if content and (is_of(content, name) or name in fit)]
-    items = [names[row] for row in rows]
+    items = [name for name in names if content and (is_of(content, name) or name in fit)]
     taken = {*items, *tars, *known}
     rest = [name for name in names if name not in taken and not is_odd("image", name)]
     sizes = dict(zip(names, listing.lengths.tolist(), strict=True))
@@ -117,7 +120,6 @@ def inspect_folder(folder: Path, engine: Engine) -> Inspection:
         listing=listing,
         content=content,
         items=items,
-        lengths=listing.lengths[rows].tolist(),
         archives={name: list_tars([folder / name], engine, folder_each=False) for name in tars},
         holders={each: [name for name, kind in kinds.items() if kind == each] for each in {*kinds.values()}},
         labels=[found for found in judged.values() if isinstance(found, LabelsFile)],

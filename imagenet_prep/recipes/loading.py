@@ -29,6 +29,7 @@ from imagenet_prep.recipes.labels import (
     label_by_table,
     read_table,
 )
+from imagenet_prep.recipes.labels_file import LabelTable
 from imagenet_prep.recipes.recipe_dataset import RecipeDataset, SplitPlan, make_recorder, settings_of
 from imagenet_prep.recipes.recipe_file import RecipeFile, read_recipe
 from imagenet_prep.recipes.splits import ONLY, Division, counted, divide, missing_classes, stratify
@@ -41,14 +42,14 @@ from imagenet_prep.text import listed, number_of
 from imagenet_prep.tfrecord import inception
 
 
-def read(recipe: Path) -> RecipeFile:
-    """Read a recipe and check that its keys fit together, without reading any input.
+def read(recipe: Path, text: str | None = None) -> RecipeFile:
+    """Read a recipe, or its ``text``, and check that its keys fit together, without reading any input.
 
     Raises:
         UsageError: it is wrong; the error names file, line and key.
         InputError: it can't be read.
     """
-    file = read_recipe(recipe)
+    file = read_recipe(recipe, text)
     rules.check_rules(file)
     return file
 
@@ -266,13 +267,9 @@ def _sort(file: RecipeFile, inputs: Inputs, annotations: Annotations, root: Path
     if in_folders and not (file.recipe.source and file.recipe.source.folders):
         in_folders = all("/" in name for name in listing.names)
     has_labels = in_folders or (table is not None and table[0].labels is not None)
+    is_inception = file.recipe.record == "inception"
     if file.recipe.record is None:
-        is_plain = has_labels and not (table is not None and table[0].columns) and file.recipe.mask is None
-        is_plain = is_plain and file.recipe.boxes is None and not file.recipe.keep
-        is_plain = is_plain and not (table is not None and table[0].is_several)
-        is_inception = content == "image" and is_plain and not (file.recipe.source and file.recipe.source.arrays)
-    else:
-        is_inception = file.recipe.record == "inception"
+        is_inception = has_labels and content == "image" and _has_usual_record(file, table[0] if table else None)
     if is_inception and not has_labels:
         hint = "expected class folders, or a file that `labels` names"
         raise file.fault(("record",), "Inception's records need labels", hint)
@@ -289,12 +286,23 @@ def _sort(file: RecipeFile, inputs: Inputs, annotations: Annotations, root: Path
         labelled = label_by_folder(file, inputs, listing, divisions, given, first)
     else:
         labelled = Labelled(Classes(), np.zeros(len(listing), np.int8))
+    is_inception = (
+        is_inception and min(labelled.classes.numbers, default=0) >= 0
+    )  # its records have no place for others
     if file.recipe.stratified and has_labels:
         divisions = stratify(file, listing, divisions[0], labelled.labels)
     for key in ("classes", "first_label", "stratified"):
         if not has_labels and getattr(file.recipe, key) not in (None, False):
             raise file.fault((key,), "there are no labels", "expected class folders, or a file that `labels` names")
     return _Sorted(file, inputs, content, annotations, divisions, labelled, is_inception, notes)
+
+
+def _has_usual_record(file: RecipeFile, table: LabelTable | None) -> bool:
+    """Whether images have a label each, as in Inception's records, and nothing else."""
+    recipe = file.recipe
+    if recipe.mask or recipe.boxes or recipe.keep or (recipe.source and recipe.source.arrays):
+        return False
+    return table is None or not (table.columns or table.is_several)
 
 
 def _without_left_out(file: RecipeFile, division: Division, labelled: Labelled) -> Division:

@@ -77,8 +77,8 @@ class RecipeFile:
             raise self.fault(at, *_in_words(problem, _at(value, at[len(key) :]), kind, at)) from error
 
 
-def read_recipe(path: Path) -> RecipeFile:
-    """Read a recipe and check its keys and types; what they mean together is checked by ``rules``.
+def read_recipe(path: Path, text: str | None = None) -> RecipeFile:
+    """Read a recipe, or its ``text``, and check its keys and types; what they mean together is checked by ``rules``.
 
     Raises:
         UsageError: it is no YAML, or a key or a type is wrong; the error names file, line and key.
@@ -86,7 +86,7 @@ def read_recipe(path: Path) -> RecipeFile:
     """
     from imagenet_prep.recipes.schema import Recipe
 
-    value, lines = _Nodes(path).read(_read_text(path))
+    value, lines = _Nodes(path).read(_read_text(path) if text is None else text)
     if not isinstance(value, dict):
         raise UsageError(f"{path} is not a recipe", f"expected a mapping of keys, got {_named(value)}")
     value = {name: each for name, each in value.items() if each is not None}  # an empty key says nothing

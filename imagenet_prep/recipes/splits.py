@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import math
+import os
 import re
 from array import array
 from collections import Counter
@@ -16,6 +18,7 @@ import numpy as np
 from imagenet_prep.errors import InputError
 from imagenet_prep.recipes import rules
 from imagenet_prep.recipes.inputs import Inputs, need_file
+from imagenet_prep.recipes.labels_file import match
 from imagenet_prep.recipes.recipe_file import RecipeFile, shortened
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.folders import pick_listed, read_file_list
@@ -269,8 +272,11 @@ def _placed(
     sort, text = place
     key = ("splits", name, sort)
     if sort == "manifest":
-        listed = read_file_list(need_file(file, key, root / text), inputs.base)
-        return Division(name, pick_listed(listed, listing), is_ordered=True)
+        path = need_file(file, key, root / text)
+        found, known = read_file_list(path, inputs.base), {each: row for row, each in enumerate(listing.names)}
+        places = match(found.names, known, os.path.normpath(inputs.base), os.path.normpath(str(path.parent)))
+        names = [each if place < 0 else listing.names[place] for each, place in zip(found.names, places, strict=True)]
+        return Division(name, pick_listed(dataclasses.replace(found, names=names), listing), is_ordered=True)
     if sort == "folder":
         lead = text.removeprefix("./").rstrip("/") + "/"
         rows = array("I", (row for row, each in enumerate(listing.names) if each.startswith(lead)))

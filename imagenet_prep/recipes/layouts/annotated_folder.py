@@ -1,161 +1,133 @@
-"""AnnotatedFolder: images and their annotations: COCO, Pascal VOC, YOLO, or a folder of masks."""
+"""Images and their annotations: COCO, Pascal VOC, YOLO, or a folder of masks."""
 
 from __future__ import annotations
 
-import dataclasses
+import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.recipes.annotating import Annotations, annotate, find_rows
-from imagenet_prep.recipes.box_files import read_coco
+from imagenet_prep.recipes.box_files import read_coco, read_data_yaml
 from imagenet_prep.recipes.inspection import Inspection
-from imagenet_prep.recipes.layouts import (
-    CERTAIN,
-    LIKELY,
-    Description,
-    FolderLayout,
-    Proposal,
-    Reading,
-    describe_rest,
-)
+from imagenet_prep.recipes.labels_file import match
+from imagenet_prep.recipes.layouts import CERTAIN, LIKELY, Proposal, Reading
 from imagenet_prep.recipes.layouts.class_folders import Shape, shape_of
+from imagenet_prep.recipes.schema import Boxes, Mask
 from imagenet_prep.recipes.splits import is_image_folder, is_mask_folder, split_name, stem_of, unmasked
 from imagenet_prep.text import listed, number_of
 
 CHOICES = {"boxes": {"missing": "ignore", "unannotated": "skip"}, "mask": {"missing": "ignore", "unmasked": "skip"}}
 """The keys of a recipe that leave out annotations without an image, and images without an annotation."""
 
+Lists = Mapping[str, tuple[str, Sequence[str]]]
+"""By split the file that lists its images, and those images."""
 
-@dataclass(frozen=True, slots=True)
-class AnnotatedFolder:
-    """Images with their annotations.
+
+def _read(
+    inspection: Inspection,
+    key: str,
+    value: Mapping[str, Any],
+    used: Sequence[str],
+    *,
+    lists: Lists | None = None,
+    faults: Sequence[InputError] = (),
+) -> Reading | None:
+    """The folder with these annotations; None if they are of less than half of the images.
 
     Args:
-        names: the images.
-        key: the recipe's key, "boxes" or "mask", and ``value`` what it holds, except for CHOICES.
+        inspection: the folder.
+        key: the recipe's key, "boxes" or "mask".
+        value: what it holds, except for CHOICES.
         used: the files of annotations.
-        found: what they say.
-        others: the images that are masks, and not taken.
-        lists: the file that lists the images of each split, and those images; empty if no file does.
+        lists: of the splits.
+        faults: found before.
     """
-
-    names: Sequence[str]
-    key: str
-    value: Mapping[str, Any]
-    used: frozenset[str]
-    found: Annotations
-    others: Sequence[str]
-    lists: Mapping[str, tuple[str, Sequence[str]]] = field(default_factory=dict)
-
-
-def recognise_annotations(
-    inspection: Inspection, key: str, value: Mapping[str, Any], used: Sequence[str], where: str
-) -> Reading | None:
-    """The folder with these annotations; None if they are of less than half of the images."""
-    import msgspec
-
-    from imagenet_prep.recipes.schema import Boxes, Mask
-
-    items, masks = images_and_masks(inspection)
+    images, masks = _images_and_masks(inspection)
     rows = {name: row for row, name in enumerate(inspection.listing.names)}
-    listing = inspection.listing.picked([rows[name] for name in items])
-    has_classes = _has_classes(items)
-    certainty = LIKELY if has_classes else CERTAIN + (not any(each.has_labels for each in inspection.labels))
-    full = {**value, **CHOICES[key], **({"unannotated": "empty"} if "yolo" in value else {})}
+    listing = inspection.listing.picked([rows[name] for name in images])
+    is_yolo = "yolo" in value
+    full = {**value, **CHOICES[key], **({"unannotated": "empty"} if is_yolo else {})}
     boxes = msgspec.convert(full, Boxes) if key == "boxes" else None
     mask = msgspec.convert(full, Mask) if key == "mask" else None
-    faults = _mixed(inspection, items, masks)
     try:
         found = annotate(boxes, mask, listing, inspection.folder, inspection.folder)
     except InputError as error:
-        return refuse_annotations(inspection, key, error)
-    matched = len(items) - len(found.unmatched[0])
-    if 2 * matched < len(items):
+        return _refuse(inspection, key, error)
+    bare, missing = found.unmatched
+    matched = len(images) - len(bare)
+    if 2 * matched < len(images):
         return None
-    evidence = f"{where} {'annotates' if key == 'boxes' else 'has masks of'} {matched:,} of {len(items):,} images"
-    if key == "boxes":
-        boxes_said = number_of(len(found.listing.boxes) // 4, "box", "boxes")
-        classes = number_of(len(found.classes), "class", "classes")
-        evidence += f": {boxes_said} of {classes}: {listed(found.classes.values())}"
-    folder = AnnotatedFolder(items, key, value, frozenset(used), found, masks if key == "boxes" else ())
-    return Reading(certainty, (evidence,), f"images with {key}", faults, folder)
-
-
-def refuse_annotations(inspection: Inspection, key: str, error: InputError) -> Reading | None:
-    """A reading with the fault of annotations; None if the folders are classes: then they are somebody else's."""
-    items, masks = images_and_masks(inspection)
-    folder = AnnotatedFolder(items, key, {}, frozenset(), Annotations(inspection.listing), masks)
-    return None if _has_classes(items) else Reading(CERTAIN + 1, (), f"images with {key}", (error,), folder)
-
-
-def describe_annotations(inspection: Inspection, reading: Reading) -> Description:
-    """The images and annotations without a counterpart are lost; other masks and lists are passed."""
-    folder: AnnotatedFolder = reading.value
-    used = folder.used or [name for names in inspection.annotations.values() for name in names]
-    rest = describe_rest(inspection, used=[*used, *(path for path, _ in folder.lists.values())])
-    lost, passed = list(rest.lost), list(rest.passed)
-    bare, missing = folder.found.unmatched
-    if folder.lists and (others := sorted(set(folder.names).difference(*_in_lists(folder), bare))):
-        text = f"{number_of(len(others), 'image')} in no list of ImageSets/Main: {listed(others)}"
-        lost.append(InputError(f"{inspection.folder}: {text}", "expected each in a split"))
-    texts = [(bare, f"without {'an annotation' if folder.key == 'boxes' else 'a mask'}", "image")]
-    for names, words, noun in (*texts, (missing, "without an image", "annotation")):
-        text = f"{number_of(len(names), noun)} {words}: {listed(names)}"
-        if names and noun == "image" and "yolo" in folder.value:
-            passed.append(f"{text} (kept without boxes)")
-        elif names:
-            lost.append(InputError(f"{inspection.folder}: {text}", "expected one for each"))
-    if folder.others:
-        where = sorted({name.rpartition("/")[0] for name in folder.others})
+    said = dict(value)
+    if missing:
+        said["missing"] = "ignore"
+    if bare and not is_yolo:
+        said |= dict([[*CHOICES[key].items()][1]])
+    lead, left, lists = _lead(images), set(() if is_yolo else bare), lists or {}
+    ways = {split: path for split, (path, _) in lists.items()}
+    unlisted = set(images).difference(left, *(names for _, names in lists.values())) if lists else set()
+    names = [name.removeprefix(lead) for name in images if name not in left and name not in unlisted]
+    splits, texts = {} if lists else _splits(names), []
+    if unlisted:
+        places = listed(dict.fromkeys(path.rpartition("/")[0] or path for path in ways.values()))
+        texts.append(f"{number_of(len(unlisted), 'image')} in no list of {places}: {listed(sorted(unlisted))}")
+    if missing:
+        texts.append(f"{number_of(len(missing), 'annotation')} without an image: {listed(missing)}")
+    without = "an annotation" if key == "boxes" else "a mask"
+    text = f"{number_of(len(bare), 'image')} without {without}: {listed(bare)}"
+    if bare and not is_yolo:
+        texts.append(text)
+    passed = [f"{text} (kept without boxes)"] if bare and is_yolo else []
+    if key == "boxes" and masks:
+        where = sorted({name.rpartition("/")[0] for name in masks})
         hint = f"mask: {{folder: {inspection.folder.resolve().name}/{where[0]}, unmasked: skip}} in a recipe takes them"
-        passed.append(f"{number_of(len(folder.others), 'mask')} in {listed(where)}: {hint}")
-    return Description(tuple(lost), (*passed, *folder.found.unread))
-
-
-def propose_annotations(inspection: Inspection, reading: Reading) -> Proposal:
-    """Patterns of the images, and the recipe's key of their annotations."""
-    folder: AnnotatedFolder = reading.value
-    taken, lengths = list(folder.names), dict(zip(inspection.items, inspection.lengths, strict=True))
-    lead = _lead(taken)
-    value = dict(folder.value)
-    for names, choice in zip(folder.found.unmatched[::-1], CHOICES[folder.key].items(), strict=True):
-        if names and not (choice[0] == "unannotated" and "yolo" in value):
-            value |= dict([choice])
-    left = set(folder.found.unmatched[0]) if "yolo" not in value else set()
-    left |= set(taken).difference(*_in_lists(folder)) if folder.lists else set()
-    names = [name for name in taken if name not in left]
-    lists = {
-        split: (path, sum(lengths[name] for name in own if name not in left))
-        for split, (path, own) in folder.lists.items()
-    }
-    return Proposal(
-        "files",
-        "image",
-        [name.removeprefix(lead) for name in names],
-        [lengths[name] for name in names],
-        lead,
-        splits=None if lists else _splits([name.removeprefix(lead) for name in names]),
-        lists=lists,
-        annotations={folder.key: value},
+        passed.append(f"{number_of(len(masks), 'mask')} in {listed(where)}: {hint}")
+    certainty = CERTAIN + (not any(each.has_labels for each in inspection.labels))
+    return Reading(
+        LIKELY if _has_classes(images) else certainty,
+        tuple(_evidence(key, value, found, matched, len(images), lists)),
+        f"images with {key}",
+        Proposal("files", "image", names, lead, splits=splits, lists=ways, annotations={key: said}),
+        [*faults, *_mixed(inspection, images, masks)],
+        used=frozenset((*used, *ways.values())),
+        lost=[InputError(f"{inspection.folder}: {each}", "expected one for each") for each in texts],
+        passed=[*passed, *found.unread],
     )
 
 
-def _in_lists(folder: AnnotatedFolder) -> list[Sequence[str]]:
-    return [names for _, names in folder.lists.values()]
+def _evidence(
+    key: str, value: Mapping[str, Any], found: Annotations, matched: int, total: int, lists: Lists
+) -> list[str]:
+    where = listed(next(iter(value.values())))
+    evidence = [f"{where} {'annotates' if key == 'boxes' else 'has masks of'} {matched:,} of {total:,} images"]
+    if key == "boxes":
+        boxes, classes = len(found.listing.boxes) // 4, found.classes
+        said = f"{number_of(boxes, 'box', 'boxes')} of {number_of(len(classes), 'class', 'classes')}"
+        evidence[0] += f": {said}: {listed(classes.values())}"
+    if lists:
+        evidence.append(f"splits: {', '.join(f'{len(names):,} in {path}' for path, names in lists.values())}")
+    return evidence
 
 
-def images_and_masks(inspection: Inspection) -> tuple[list[str], list[str]]:
+def _refuse(inspection: Inspection, key: str, error: InputError) -> Reading | None:
+    """A reading with the fault of annotations; None if the folders are classes: then they are somebody else's."""
+    if _has_classes(_images_and_masks(inspection)[0]):
+        return None
+    used = [name for names in inspection.annotations.values() for name in names]
+    return Reading(CERTAIN + 1, (), f"images with {key}", faults=[error], used=used)
+
+
+def _images_and_masks(inspection: Inspection) -> tuple[list[str], list[str]]:
     """The images of a folder, and those that are in folders of masks."""
-    masks = [name for name in inspection.items if mask_folder(name)]
+    masks = [name for name in inspection.items if _mask_folder(name)]
     found = set(masks)
     return [name for name in inspection.items if name not in found], masks
 
 
-def mask_folder(name: str) -> str:
+def _mask_folder(name: str) -> str:
     """The folder of masks that a file is in, by its path; "" if it is in none."""
     folders = name.split("/")[:-1]
     place = next((place for place, each in enumerate(folders, 1) if is_mask_folder(each)), 0)
@@ -168,122 +140,136 @@ def _has_classes(names: Sequence[str]) -> bool:
     return Shape("", classes, {}).has_classes
 
 
-def _mixed(inspection: Inspection, names: Sequence[str], masks: Sequence[str]) -> tuple[InputError, ...]:
+def _mixed(inspection: Inspection, names: Sequence[str], masks: Sequence[str]) -> list[InputError]:
     """The fault of masks that patterns of the images would match."""
     lead = _lead(names)
     endings = {name.rpartition(".")[2] for name in names}
     is_deep = any("/" in name.removeprefix(lead) for name in names)
     found = [name for name in masks if is_deep and name.startswith(lead) and name.rpartition(".")[2] in endings]
-    if not found:
-        return ()
     what = f"{inspection.folder}: masks are among images of the same ending: {listed(found)}"
-    return (InputError(what, "expected the images in a folder of their own", "move them to images/"),)
+    return [InputError(what, "expected the images in a folder of their own", "move them to images/")] if found else []
 
 
 def _lead(names: Sequence[str]) -> str:
     """The folders that all images are in."""
-    first, last = min(names).split("/")[:-1], max(names).split("/")[:-1]
-    count = next((place for place, pair in enumerate(zip(first, last, strict=False)) if pair[0] != pair[1]), None)
-    kept = first[: min(len(first), len(last)) if count is None else count]
-    return "".join(f"{each}/" for each in kept)
+    common = os.path.commonpath([name.rpartition("/")[0] for name in (min(names), max(names))])
+    return f"{common}/" if common else ""
 
 
-def _splits(names: Sequence[str]) -> dict[str, str] | None:
-    """The folders of splits that all images are in, and the split that each is: train2017 is train."""
+def _splits(names: Sequence[str]) -> dict[str, str]:
+    """The folders of splits that all images are in, and the split that each is: train2017 is train; else none."""
     places: dict[str, str] = {}
     for name in names:
         folders = name.split("/")[:-1]
         place = next((place for place, each in enumerate(folders, 1) if split_name(each)), 0)
-        if not place:
-            return None
-        places["/".join(folders[:place])] = split_name(folders[place - 1])
-    if len(places) < 2:
-        return None
+        places["/".join(folders[:place])] = split_name(folders[place - 1]) if place else ""
+    if "" in places or len(places) < 2:
+        return {}
     return places if len(set(places.values())) == len(places) else {each: re.sub(r"\W", "-", each) for each in places}
 
 
 # each kind of annotation ---------------------------------------------------------------------------------------
 
 
+def _files_of(inspection: Inspection, tool: str) -> list[str]:
+    """The annotation files of a tool; none if the folder does not hold images."""
+    files = [name for each, names in inspection.annotations.items() if tool in each for name in names]
+    return files if inspection.content == "image" else []
+
+
 def _recognise_coco(inspection: Inspection) -> Reading | None:
     """A file of boxes that names the images; of several files for the same images, the one called instances."""
-    files = [name for tool, names in inspection.annotations.items() if "COCO" in tool for name in names]
-    if inspection.content != "image" or not files:
-        return None
+    files = [name for name in _files_of(inspection, "COCO") if name.endswith(".json")]
     sorts: dict[str, dict[int | str, str]] = {"boxes": {}, "captions": {}}
     rows = {name: row for row, name in enumerate(inspection.items)}
     for name in sorted(files, key=lambda name: ("instances" not in name, name)):
-        if not name.endswith(".json"):
-            continue
         try:
             coco = read_coco(inspection.folder / name)
         except InputError as error:
-            return refuse_annotations(inspection, "boxes", error)
+            return _refuse(inspection, "boxes", error)
         if coco.sort and coco.images:
             first = coco.images[0].file_name
             (row,) = find_rows([first], rows, inspection.folder, inspection.folder / name)
             sorts[coco.sort].setdefault(first if row < 0 else row, name)
     boxes, captions = (sorted(names.values()) for names in sorts.values())
-    if not boxes:
-        return None
     value = {"coco": boxes, **({"captions": captions} if captions else {})}
-    return recognise_annotations(inspection, "boxes", value, [*boxes, *captions], listed(boxes))
+    return _read(inspection, "boxes", value, [*boxes, *captions]) if boxes else None
 
 
 def _recognise_yolo(inspection: Inspection) -> Reading | None:
-    """Text files with the names of the images, and a file of the names of classes."""
-    files = [name for tool, names in inspection.annotations.items() if "YOLO" in tool for name in names]
+    """Text files with the names of the images, and a file of the names of classes, which may name lists of splits."""
+    files = _files_of(inspection, "YOLO")
     stems = set(map(stem_of, inspection.items))
     labels = [name for name in files if name.endswith(".txt") and stem_of(name) in stems]
-    if inspection.content != "image" or not labels:
+    if not labels:
         return None
-    folders = sorted({name.rpartition("/")[0] or "." for name in labels})
     every = [*files, *(name for names in inspection.others.values() for name in names)]
     names = [name for name in every if name.endswith((".yaml", ".yml", "classes.txt", "obj.names"))]
     names.sort(key=lambda name: (not name.endswith((".yaml", ".yml")), not name.endswith("data.yaml")))
     if not names:
         what = f"{inspection.folder} has YOLO annotations, and no file of the names of classes"
         hint = "add data.yaml with names: [...], or classes.txt with a class in each line"
-        return refuse_annotations(inspection, "boxes", InputError(what, "expected one", hint))
-    value = {"yolo": folders, "names": names[0]}
-    return recognise_annotations(inspection, "boxes", value, [*labels, names[0]], listed(folders))
+        return _refuse(inspection, "boxes", InputError(what, "expected one", hint))
+    try:
+        lists = _listed_splits(inspection, names[0])
+    except InputError as error:
+        return _refuse(inspection, "boxes", error)
+    value = {"yolo": sorted({name.rpartition("/")[0] or "." for name in labels}), "names": names[0]}
+    return _read(inspection, "boxes", value, [*labels, names[0]], lists=lists)
+
+
+def _listed_splits(inspection: Inspection, name: str) -> Lists:
+    """The lists of images that a data.yaml names for its splits; none if it names folders, or is a list of names.
+
+    Raises:
+        InputError: a split is a list, and another one is not, or a list is not there or has no image of the folder.
+    """
+    path = inspection.folder / name
+    said = read_data_yaml(path) if path.suffix.lower() in (".yaml", ".yml") else {}
+    given = {key: said[key] for key in ("train", "val", "test") if said.get(key)}
+    if not any(str(each).strip("[]'\" ").endswith(".txt") for each in given.values()):
+        return {}
+    lists: dict[str, tuple[str, Sequence[str]]] = {}
+    rows, known = {each: row for row, each in enumerate(inspection.items)}, set(inspection.listing.names)
+    for split, each in given.items():
+        places = [each, f"{said.get('path', '.')}/{each}"]
+        found = [os.path.normpath(f"{name.rpartition('/')[0]}/{place}").lstrip("/") for place in places]
+        where = next((place for place in found if place in known), "")
+        own = (inspection.folder / where).read_text(errors="replace").split("\n") if where else []
+        near = os.path.normpath((inspection.folder / where).parent)
+        hits = match(list(filter(None, map(str.strip, own))), rows, os.path.normpath(inspection.folder), near)
+        if max(hits, default=-1) < 0:
+            what = f"{path}: {split}: {each} is no list of images of {inspection.folder}"
+            hint = "correct it; or take train, val and test out: all images are divided by their names then"
+            raise InputError(what, "expected a text file for each split, with an image in each line", hint)
+        lists["validation" if split == "val" else split] = where, [inspection.items[row] for row in hits if row >= 0]
+    return lists
 
 
 def _recognise_voc(inspection: Inspection) -> Reading | None:
-    """XML files with the names of the images."""
-    files = [name for tool, names in inspection.annotations.items() if "Pascal VOC" in tool for name in names]
-    files = [name for name in files if name.lower().endswith(".xml")]
-    if inspection.content != "image" or not files:
+    """XML files with the names of the images, and perhaps lists of the splits, of names without endings."""
+    files = [name for name in _files_of(inspection, "Pascal VOC") if name.lower().endswith(".xml")]
+    if not files:
         return None
-    folders = sorted({name.rpartition("/")[0] or "." for name in files})
-    reading = recognise_annotations(inspection, "boxes", {"voc": folders}, files, listed(folders))
     found = list(filter(None, map(_IMAGE_SET.fullmatch, inspection.listing.names)))
-    if reading is None or not found:
-        return reading
-    if len({match[1] for match in found}) > 1:
-        what = f"{inspection.folder} has lists of splits in several folders: {listed(match[0] for match in found)}"
-        fault = InputError(what, "expected one folder ImageSets/Main", "make a recipe of each folder above them")
-        return dataclasses.replace(reading, faults=(*reading.faults, fault))
-    lists = _image_sets(inspection.folder, {match[2]: match[0] for match in found}, reading.value.names)
-    said = ", ".join(f"{len(names):,} in {path}" for path, names in lists.values())
-    value = dataclasses.replace(reading.value, lists=lists)
-    return dataclasses.replace(reading, evidence=(*reading.evidence, f"splits: {said}"), value=value)
+    faults = []
+    if len({each[1] for each in found}) > 1:
+        what = f"{inspection.folder} has lists of splits in several folders: {listed(each[0] for each in found)}"
+        hint = "make a recipe of each folder above them"
+        faults = [InputError(what, "expected one folder ImageSets/Main", hint)]
+    by_stem = {stem_of(name): name for name in _images_and_masks(inspection)[0]}
+    by_split = {each[2]: each[0] for each in found}
+    lists: dict[str, tuple[str, Sequence[str]]] = {}
+    for split in ("train", "val", "test") if {"train", "val"} & by_split.keys() else ("trainval", "test"):
+        if split in by_split:
+            lines = (inspection.folder / by_split[split]).read_text(errors="replace").split()
+            own = [by_stem[line] for line in lines if line in by_stem]
+            lists["validation" if split == "val" else split] = by_split[split], own
+    folders = sorted({name.rpartition("/")[0] or "." for name in files})
+    return _read(inspection, "boxes", {"voc": folders}, files, lists=lists, faults=faults)
 
 
 _IMAGE_SET = re.compile(r"(.*/)?ImageSets/Main/(train|val|test|trainval)\.txt")
-
-
-def _image_sets(folder: Path, found: Mapping[str, str], images: Sequence[str]) -> dict[str, tuple[str, Sequence[str]]]:
-    """The lists of VOC's splits, of names without endings; trainval if there is neither train nor val."""
-    names = ("train", "val", "test") if {"train", "val"} & found.keys() else ("trainval", "test")
-    by_stem = {stem_of(name): name for name in images}
-    lists: dict[str, tuple[str, Sequence[str]]] = {}
-    for split in (each for each in names if each in found):
-        lines = (folder / found[split]).read_text(errors="replace").split()
-        own = [by_stem[line] for line in lines if line in by_stem]
-        lists["validation" if split == "val" else split] = (found[split], own)
-    return lists
-
 
 _PAIRED = 0.9
 """The least share of masks that have the name of an image."""
@@ -291,21 +277,18 @@ _PAIRED = 0.9
 
 def _recognise_masks(inspection: Inspection) -> Reading | None:
     """A folder with a name of masks, whose PNGs have the names of the images outside of it."""
-    images, masks = images_and_masks(inspection)
+    images, masks = _images_and_masks(inspection)
     stems = {unmasked(stem_of(name)) for name in images}
     paired = [name for name in masks if name.lower().endswith(".png") and unmasked(stem_of(name)) in stems]
     if inspection.content != "image" or not paired or len(paired) < _PAIRED * len(masks):
         return None
-    folders = sorted({mask_folder(name) for name in masks})
-    return recognise_annotations(inspection, "mask", {"folder": folders, "match": "stem"}, (), listed(folders))
+    folders = sorted({_mask_folder(name) for name in masks})
+    return _read(inspection, "mask", {"folder": folders, "match": "stem"}, ())
 
 
 LAYOUTS = {
-    name: FolderLayout(recognise, describe_annotations, propose_annotations)
-    for name, recognise in {
-        "coco": _recognise_coco,
-        "masks": _recognise_masks,
-        "pascal-voc": _recognise_voc,
-        "yolo": _recognise_yolo,
-    }.items()
+    "coco": _recognise_coco,
+    "masks": _recognise_masks,
+    "pascal-voc": _recognise_voc,
+    "yolo": _recognise_yolo,
 }

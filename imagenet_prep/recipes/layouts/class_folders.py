@@ -2,24 +2,14 @@
 
 from __future__ import annotations
 
-import dataclasses
+import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.recipes.inspection import Inspection
 from imagenet_prep.recipes.labels import class_order
-from imagenet_prep.recipes.layouts import (
-    LIKELY,
-    ONLY_IF_ASKED,
-    POSSIBLE,
-    Description,
-    FolderLayout,
-    Proposal,
-    Reading,
-    as_command,
-    describe_rest,
-)
+from imagenet_prep.recipes.layouts import LIKELY, ONLY_IF_ASKED, POSSIBLE, Proposal, Reading, as_command
 from imagenet_prep.recipes.splits import Misread, is_image_folder, misread, mixed_masks, nested, split_folders
 from imagenet_prep.sources.names import Names
 from imagenet_prep.text import listed, number_of
@@ -40,9 +30,9 @@ class Shape:
     same: Sequence[str] = ()
 
     @property
-    def classes(self) -> dict[str, int]:
-        """How many files each class has, in the order of their labels."""
-        return {name: len(self.files[name]) for name in class_order(self.files)}
+    def classes(self) -> list[str]:
+        """The classes in the order of their labels."""
+        return class_order(self.files)
 
     @property
     def misread(self) -> Misread | None:
@@ -53,37 +43,6 @@ class Shape:
     def has_classes(self) -> bool:
         """Whether the folders may be classes."""
         return (len(self.files) > 1 or bool(self.splits)) and not self.misread
-
-
-def recognise(inspection: Inspection) -> Reading | None:
-    """Files in folders; one folder alone may be a class or not."""
-    shape = shape_of(inspection.items)
-    if not shape.files:
-        return None
-    classes = list(shape.classes)
-    meaning = f"the folders are the classes: {listed(classes)}"
-    where = f" in {' and '.join(shape.splits)}" if shape.splits else ""
-    evidence = f"{number_of(len(classes), 'folder')} of files{where}: {listed(classes)}"
-    wrong = faults_of(inspection.folder, shape, inspection.folder.name, _ways(inspection, shape))
-    alone = len(classes) == 1 and not shape.splits
-    if alone and is_image_folder(classes[0]):
-        return None
-    return Reading(POSSIBLE if alone else LIKELY, (evidence,), meaning, tuple(wrong), shape)
-
-
-def describe(inspection: Inspection, reading: Reading) -> Description:
-    """All files in class folders."""
-    return describe_rest(inspection)
-
-
-def recipe(inspection: Inspection, reading: Reading) -> Proposal:
-    """A source of folders."""
-    shape: Shape = reading.value
-    assert inspection.content is not None
-    names = [name.removeprefix(shape.lead) for name in inspection.items]
-    return Proposal(
-        "folders", inspection.content, names, inspection.lengths, shape.lead, splits=shape.splits, classes=shape.classes
-    )
 
 
 def shape_of(names: Sequence[str], kind: str = "first") -> Shape:
@@ -121,94 +80,80 @@ def _lead(names: Sequence[str]) -> str:
     return lead
 
 
-def faults_of(where: object, shape: Shape, name: str, ways: str) -> list[InputError]:
+def faults_of(where: object, shape: Shape, ways: str) -> list[InputError]:
     """The files that would be misread or lost if folders became classes; ``ways`` to take folders within classes."""
     found = []
     if (wrong := shape.misread) is not None:
         hint = f"a recipe can say: {wrong.choice}"
         found.append(InputError(f"{where}: {wrong.what}", "expected a folder a class", hint))
-    inner = nested(shape.files)
-    if inner:
+    if inner := nested(shape.files):
         what = f"{where}: folders within classes would lose their names: {listed(inner)}"
         hint = f"{ways}; a recipe with classes: [{', '.join(list(shape.files)[:20])}] takes the first"
         found.append(InputError(what, "expected one level of class folders", hint))
     if shape.loose:
         others = f" (and {len(shape.loose) - 1:,} others)" if len(shape.loose) > 1 else ""
-        what = f"{shape.lead}{shape.loose[0]} is in no class folder{others}"
-        found.append(
-            InputError(what, "expected all files in class folders, or none", "move it, or label all in a file")
-        )
+        what, hint = f"{shape.lead}{shape.loose[0]} is in no class folder{others}", "move it, or label all in a file"
+        found.append(InputError(what, "expected all files in class folders, or none", hint))
     return found
 
 
-def _ways(inspection: Inspection, shape: Shape) -> str:
-    """The commands that take folders within classes."""
-    return "; or ".join(
-        f"{as_command(inspection, name)} (classes: {listed(each.classes)})"
-        for name, (kind, _) in _KINDS.items()
-        if not (each := shape_of(inspection.items, kind)).same
-    )
-
-
-# folders within class folders ----------------------------------------------------------------------------------
-
-_KINDS = {"inner-folders": ("inner", "inner folders"), "folder-paths": ("path", "paths of the folders")}
+_KINDS = {
+    "class-folders": ("first", "folders"),
+    "inner-folders": ("inner", "inner folders"),
+    "folder-paths": ("path", "paths of the folders"),
+}
 """The value of `class_folder` in a recipe, and what the classes are then, by layout."""
 
 
-def _deep_folders(name: str) -> FolderLayout:
-    """The layout of inner folders, or of whole paths, as classes."""
-    kind, words = _KINDS[name]
+def _recognise(layout: str, inspection: Inspection) -> Reading | None:
+    """Files in folders; one folder alone may be a class or not. Folders within folders are classes only if asked."""
+    kind, words = _KINDS[layout]
+    shape, is_first = shape_of(inspection.items, kind), kind == "first"
+    first = shape if is_first else shape_of(inspection.items)
+    classes, alone = shape.classes, len(shape.files) == 1 and not shape.splits
+    has_deep = any("/" in each for files in first.files.values() for each in files)
+    if not classes or (alone and is_image_folder(classes[0]) if is_first else not has_deep):
+        return None
+    assert inspection.content is not None
+    wrong = faults_of(inspection.folder, shape, _ways(inspection) if is_first else "")
+    if shape.same:
+        what = f"{inspection.folder}: {' and '.join(shape.same)} end in the same folder"
+        hint = f"{as_command(inspection, 'folder-paths')} takes the paths for classes"
+        wrong.append(InputError(what, "expected one folder of each name", hint))
+    where = f" in {' and '.join(shape.splits)}" if shape.splits and is_first else ""
+    evidence = f"{number_of(len(classes), 'folder')} of files{where}: {listed(classes)}"
+    names = [name.removeprefix(shape.lead) for name in inspection.items]
+    options = {} if is_first else {"class_folder": kind}
+    return Reading(
+        (POSSIBLE if alone else LIKELY) if is_first else ONLY_IF_ASKED,
+        (evidence,),
+        f"the {words} are the classes: {listed(classes)}",
+        Proposal("folders", inspection.content, names, shape.lead, splits=shape.splits, options=options),
+        wrong,
+    )
 
-    def recognise_deep(inspection: Inspection) -> Reading | None:
-        if not any("/" in each for files in shape_of(inspection.items).files.values() for each in files):
-            return None
-        shape = shape_of(inspection.items, kind)
-        evidence = f"{number_of(len(shape.classes), 'folder')} of files: {listed(shape.classes)}"
-        wrong = faults_of(inspection.folder, shape, inspection.folder.name, "")
-        if shape.same:
-            what = f"{inspection.folder}: {' and '.join(shape.same)} end in the same folder"
-            hint = f"{as_command(inspection, 'folder-paths')} takes the paths for classes"
-            wrong.append(InputError(what, "expected one folder of each name", hint))
-        meaning = f"the {words} are the classes: {listed(shape.classes)}"
-        return Reading(ONLY_IF_ASKED, (evidence,), meaning, tuple(wrong), shape)
 
-    def propose_deep(inspection: Inspection, reading: Reading) -> Proposal:
-        return dataclasses.replace(recipe(inspection, reading), options={"class_folder": kind})
-
-    return FolderLayout(recognise_deep, describe, propose_deep)
-
-
-# files without classes -----------------------------------------------------------------------------------------
+def _ways(inspection: Inspection) -> str:
+    """The commands that take folders within classes."""
+    deep = {name: shape_of(inspection.items, kind) for name, (kind, _) in _KINDS.items() if kind != "first"}
+    fit = {name: listed(each.classes) for name, each in deep.items() if not each.same}
+    return "; or ".join(f"{as_command(inspection, name)} (classes: {classes})" for name, classes in fit.items())
 
 
 def _recognise_unlabelled(inspection: Inspection) -> Reading | None:
-    """All files in one folder, or in none."""
+    """Files without classes: all in one folder, or in none."""
     if not inspection.items:
         return None
+    assert inspection.content is not None
     shape = shape_of(inspection.items)
     certainty = ONLY_IF_ASKED if len(shape.files) > 1 or shape.splits else POSSIBLE
-    what = "array" if inspection.content == "array" else "image"
-    evidence = f"{number_of(len(inspection.items), what)} without a class"
-    wrong = mixed_masks(Names.take(inspection.items)) if len(shape.files) < 2 else None
-    hint = f"a recipe can say: {wrong.choice}" if wrong else ""
-    faults = (InputError(f"{inspection.folder}: {wrong.what}", "expected images alone", hint),) if wrong else ()
-    return Reading(certainty, (evidence,), "records without labels", faults)
+    evidence = f"{number_of(len(inspection.items), inspection.noun)} without a class"
+    faults = []
+    if len(shape.files) < 2 and (wrong := mixed_masks(Names.take(inspection.items))):
+        hint = f"a recipe can say: {wrong.choice}"
+        faults = [InputError(f"{inspection.folder}: {wrong.what}", "expected images alone", hint)]
+    proposal = Proposal("files", inspection.content, inspection.items)
+    return Reading(certainty, (evidence,), "records without labels", proposal, faults, is_labelled=False)
 
 
-def _describe_unlabelled(inspection: Inspection, reading: Reading) -> Description:
-    """All files."""
-    return describe_rest(inspection, is_labelled=False)
-
-
-def _propose_unlabelled(inspection: Inspection, reading: Reading) -> Proposal:
-    """Patterns of files."""
-    assert inspection.content is not None
-    return Proposal("files", inspection.content, inspection.items, inspection.lengths)
-
-
-LAYOUTS = {
-    "class-folders": FolderLayout(recognise, describe, recipe),
-    **{name: _deep_folders(name) for name in _KINDS},
-    "unlabelled": FolderLayout(_recognise_unlabelled, _describe_unlabelled, _propose_unlabelled),
-}
+LAYOUTS = {name: functools.partial(_recognise, name) for name in _KINDS} | {"unlabelled": _recognise_unlabelled}

@@ -2,53 +2,33 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 from imagenet_prep.errors import InputError
 from imagenet_prep.recipes.inspection import Inspection
 from imagenet_prep.recipes.labels_file import LABELS, LINES, flat_labels
-from imagenet_prep.recipes.labels_search import (
-    LabelsFile,
-    LabelsRefusal,
-    judge_labels,
-    last_names,
-    name_in_recipe,
-    separator_of,
-)
-from imagenet_prep.recipes.layouts import (
-    CERTAIN,
-    LIKELY,
-    ONLY_IF_ASKED,
-    POSSIBLE,
-    Description,
-    FolderLayout,
-    Proposal,
-    Reading,
-    as_command,
-    describe_rest,
-)
+from imagenet_prep.recipes.labels_search import LabelsFile, judge_labels, last_names, name_in_recipe, separator_of
+from imagenet_prep.recipes.layouts import CERTAIN, LIKELY, ONLY_IF_ASKED, POSSIBLE, Proposal, Reading, as_command
 from imagenet_prep.recipes.layouts.class_folders import shape_of
 from imagenet_prep.recipes.splits import top_splits
 from imagenet_prep.text import listed
 
 
-def recognise(inspection: Inspection) -> Reading | None:
+def _recognise(inspection: Inspection) -> Reading | None:
     """A file names every image; or half of them, and a line of it is at fault."""
     several = sorted(inspection.labels, key=lambda found: not found.has_labels)
     if not several:
-        half = [_with_choice(inspection, refusal) for refusal in inspection.refusals if refusal.is_most]
+        faults = []
+        for refusal in (each for each in inspection.refusals if each.is_most):
+            error, way = refusal.error, as_command(inspection, "unlabelled")
+            # a file next to the folder may be about other images, and can be left out
+            hint = f"{error.hint}; to leave the file out: {way}" if refusal.where.startswith("../") else error.hint
+            faults.append(InputError(error.what, error.detail, hint))
         certainty = ONLY_IF_ASKED if shape_of(inspection.items).has_classes else CERTAIN
-        return Reading(certainty, (), "a labels file", tuple(half)) if half else None
+        return Reading(certainty, (), "a labels file", faults=faults) if faults else None
     table = several[0]
-    evidence = (_evidence(inspection, table), *_classless(inspection, table))
     meaning = f"{table.where} has the labels" if table.has_labels else f"{table.where} has columns, and no labels"
-    return Reading(_certainty(inspection, table), evidence, meaning, _contradictions(inspection, several), table)
-
-
-def _evidence(inspection: Inspection, table: LabelsFile) -> str:
-    column = f" in its column `{table.column}`" if table.column else ""
-    total, what = len(inspection.items), "arrays" if inspection.content == "array" else "images"
-    return f"{table.where} names {total:,} of {total:,} {what}{column}"
+    evidence = (_evidence(inspection, table), *_classless(inspection, table))
+    faults = _contradictions(inspection, several)
+    return Reading(_certainty(inspection, table), evidence, meaning, _propose(inspection, table), faults)
 
 
 def _recognise_several(inspection: Inspection) -> Reading | None:
@@ -65,33 +45,19 @@ def _recognise_several(inspection: Inspection) -> Reading | None:
     every = sorted(map(str, set(flat_labels(table.labels or ()))))
     how = "a line for each" if sign == LINES else f"with {sign!r} between them"
     evidence = f"{_evidence(inspection, table)}, and several labels, {how}: {listed(every)}"
-    return Reading(certainty, (evidence,), f"an image can have several labels, {how}", (), table)
+    return Reading(certainty, (evidence,), f"an image can have several labels, {how}", _propose(inspection, table))
 
 
-def describe(inspection: Inspection, reading: Reading) -> Description:
-    """All files that it names."""
-    return describe_rest(inspection, table=reading.value)
-
-
-def recipe(inspection: Inspection, reading: Reading) -> Proposal:
+def _propose(inspection: Inspection, table: LabelsFile) -> Proposal:
     """Patterns of files, the labels file, and splits where the first folders have names of splits."""
-    table: LabelsFile = reading.value
-    counts: Counter[int | str] = Counter(flat_labels(table.labels or ()))
-    classes = {str(label): counts[label] for label in sorted(counts)}
     assert inspection.content is not None
-    splits = top_splits(inspection.items)
-    return Proposal(
-        "files", inspection.content, inspection.items, inspection.lengths, splits=splits, classes=classes, table=table
-    )
+    splits = top_splits(inspection.items) or {}
+    return Proposal("files", inspection.content, inspection.items, splits=splits, table=table)
 
 
-def _with_choice(inspection: Inspection, refusal: LabelsRefusal) -> InputError:
-    """The error; a file next to the folder may be about other images, and can be left out."""
-    error = refusal.error
-    if not refusal.where.startswith("../"):
-        return error
-    hint = f"{error.hint}; to leave the file out: {as_command(inspection, 'unlabelled')}"
-    return InputError(error.what, error.detail, hint)
+def _evidence(inspection: Inspection, table: LabelsFile) -> str:
+    column, total = f" in its column `{table.column}`" if table.column else "", len(inspection.items)
+    return f"{table.where} names {total:,} of {total:,} {inspection.noun}s{column}"
 
 
 def _classless(inspection: Inspection, table: LabelsFile) -> list[str]:
@@ -112,33 +78,27 @@ def _certainty(inspection: Inspection, table: LabelsFile) -> int:
         return CERTAIN
     if not table.has_labels:
         return POSSIBLE
-    folders = {}
-    for row, label in zip(table.rows, table.labels or (), strict=True):
-        name = inspection.items[row].removeprefix(shape.lead)
-        folders[row] = (name.split("/")[1 if shape.splits else 0], label)
-    pairs = set(folders.values())
+    tops = (inspection.items[row].removeprefix(shape.lead).split("/")[bool(shape.splits)] for row in table.rows)
+    pairs = set(zip(tops, table.labels or (), strict=True))
     agree = len({folder for folder, _ in pairs}) == len(pairs) == len({label for _, label in pairs})
     if agree and all(folder == str(label) for folder, label in pairs):
         return POSSIBLE if shape.splits else CERTAIN
     return CERTAIN if agree and not shape.splits else LIKELY
 
 
-def _contradictions(inspection: Inspection, several: list[LabelsFile]) -> tuple[InputError, ...]:
+def _contradictions(inspection: Inspection, several: list[LabelsFile]) -> list[InputError]:
     """Two files that label the images differently."""
-    labels = [
-        (found.where, dict(zip(found.rows, found.labels or (), strict=True))) for found in several if found.has_labels
-    ]
-    for where, others in labels[1:]:
-        row = next((row for row, label in labels[0][1].items() if str(others[row]) != str(label)), None)
+    first, *others = several
+    labels = dict(zip(first.rows, first.labels or first.rows, strict=True))
+    for found in (each for each in others if each.has_labels):
+        pairs = zip(found.rows, found.labels or (), strict=True)
+        row = next((row for row, label in pairs if str(labels[row]) != str(label)), None)
         if row is not None:
-            what = f"{labels[0][0]} and {where} give {inspection.items[row]} different labels"
-            name = name_in_recipe(inspection.folder, where)
+            what = f"{first.where} and {found.where} give {inspection.items[row]} different labels"
+            name = name_in_recipe(inspection.folder, found.where)
             hint = f"move one of them out of {inspection.folder}, or write labels: {name} in a recipe"
-            return (InputError(what, "expected one labels file", hint),)
-    return ()
+            return [InputError(what, "expected one labels file", hint)]
+    return []
 
 
-LAYOUTS = {
-    "several-labels": FolderLayout(_recognise_several, describe, recipe),
-    "with-labels": FolderLayout(recognise, describe, recipe),
-}
+LAYOUTS = {"several-labels": _recognise_several, "with-labels": _recognise}

@@ -1,115 +1,78 @@
-"""SampleLayout: images and labels in the same files: WebDataset tars, TFRecords, Parquet, arrays of a whole set."""
+"""Images and labels in the same files: WebDataset tars, TFRecords, Parquet, arrays of a whole set."""
 
 from __future__ import annotations
 
+import functools
 import re
-from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.images.arrays import names_in_npz
 from imagenet_prep.recipes.columns import is_of
 from imagenet_prep.recipes.inspection import Inspection
-from imagenet_prep.recipes.labels_file import flat_labels
 from imagenet_prep.recipes.labels_search import LabelsFile, class_values
-from imagenet_prep.recipes.layouts import (
-    CERTAIN,
-    ONLY_IF_ASKED,
-    Description,
-    FolderLayout,
-    Proposal,
-    Reading,
-    describe_rest,
-)
+from imagenet_prep.recipes.layouts import CERTAIN, ONLY_IF_ASKED, Layout, Proposal, Reading
 from imagenet_prep.recipes.sample_sources import Samples, list_samples, split_of
 from imagenet_prep.recipes.splits import stem_of
 from imagenet_prep.text import listed, number_of
 
 
-@dataclass(frozen=True, slots=True)
-class SampleLayout:
-    """The three functions of such a layout.
-
-    Args:
-        kind: the key of the recipe's source.
-        find: the files that it reads.
-    """
-
-    kind: str
-    find: Callable[[Inspection], Sequence[str]]
-
-    def recognise(self, inspection: Inspection) -> Reading | None:
-        """Files of this kind, listed in full."""
-        names = self.find(inspection)
-        if not names:
-            return None
-        groups, faults = _by_split(names) if self.kind != "arrays" else {"": list(names)}, []
-        certainty = CERTAIN + 1 if set(inspection.items) <= set(names) else ONLY_IF_ASKED
+def _recognise(kind: str, find: Callable[[Inspection], Sequence[str]], inspection: Inspection) -> Reading | None:
+    """Files of a ``kind`` of source, that ``find`` gives, listed in full; a note if the samples have no classes."""
+    names = find(inspection)
+    if not names:
+        return None
+    certainty = CERTAIN + 1 if set(inspection.items) <= set(names) else ONLY_IF_ASKED
+    groups, meaning = _by_split(kind, names), f"a record for each sample of the {kind} files"
+    try:
         if "" in groups and len(groups) > 1:
             what = f"{inspection.folder}: {listed(groups[''])} is in no split, and {listed(groups[max(groups)])} is"
-            faults.append(
-                InputError(what, "expected all files in splits, or none", "move it, or name it as the others")
-            )
-        try:
-            paths = {split: [inspection.folder / name for name in several] for split, several in groups.items()}
-            samples, splits = list_samples(self.kind, paths, inspection.engine)
-        except InputError as error:
-            return Reading(certainty, (), self.meaning, (error,))
-        evidence = f"{number_of(len(names), f'{self.kind} file')} with {len(samples.names):,} samples: {listed(names)}"
-        if samples.doubt:
-            faults.append(samples.doubt)
-        elif samples.label is None and len(samples.words) > 1:
-            what = f"{inspection.folder} has labels in {' and in '.join(samples.words)}"
-            hint = f"a recipe can say: source: {{{self.kind}: ..., label: {next(iter(samples.words))}}}"
-            faults.append(InputError(what, "expected one column of labels", hint))
-        elif samples.label is not None and None in samples.columns[samples.label]:
-            first = samples.names[samples.columns[samples.label].index(None)]
-            hint = f"a recipe can say: source: {{{self.kind}: ..., label: false}}; {samples.label} is a column then"
-            faults.append(InputError(f"{inspection.folder}: {first} has no {samples.label}", "expected one each", hint))
-        table = _table(samples, next(iter(groups.values()))[0]) if not faults else None
-        return Reading(certainty, (evidence,), self.meaning, tuple(faults), (groups, samples, splits, table))
-
-    @property
-    def meaning(self) -> str:
-        """The records, in a few words."""
-        return f"a record for each sample of the {self.kind} files"
-
-    def describe(self, inspection: Inspection, reading: Reading) -> Description:
-        """All files of this kind; a note if the samples have no classes."""
-        if not reading.value:
-            return describe_rest(inspection)
-        groups, samples, _, table = reading.value
-        rest = describe_rest(inspection, alone=[name for several in groups.values() for name in several])
-        passed = [*rest.passed, *samples.passed]
-        if samples.label is None:
-            passed.append("no class: the files have no column of labels")
-        elif table is not None and not table.has_labels:
-            passed.append(f"no class: {samples.label} holds no labels of classes, which are whole numbers or texts")
-        return Description(rest.lost, tuple(passed))
-
-    def recipe(self, inspection: Inspection, reading: Reading) -> Proposal:
-        """A source of this kind."""
-        groups, samples, splits, table = reading.value
-        counts = Counter(flat_labels(table.labels or ()))
-        return Proposal(
-            self.kind,
-            "array" if samples.names[0].endswith(".npy") else "image",
-            list(samples.listing.names),
-            samples.listing.lengths.tolist(),
-            splits={split: split for split in splits} or None,
-            classes={table.table.words.get(label, str(label)): counts[label] for label in sorted(counts)},
-            table=table,
-            paths=groups,
-            options={} if table.has_labels or samples.label is None else {"label": False},
-        )
+            raise InputError(what, "expected all files in splits, or none", "move it, or name it as the others")
+        paths = {split: [inspection.folder / name for name in several] for split, several in groups.items()}
+        samples, splits = list_samples(kind, paths, inspection.engine)
+        _check_label(inspection, samples, kind)
+    except InputError as error:
+        return Reading(certainty, (), meaning, faults=(error,), alone=names)
+    evidence = f"{number_of(len(names), f'{kind} file')} with {len(samples.names):,} samples: {listed(names)}"
+    table = _table(samples, groups[next(iter(groups))][0])
+    passed = list(samples.passed)
+    if samples.label is None:
+        passed.append("no class: the files have no column of labels")
+    elif not table.has_labels:
+        passed.append(f"no class: {samples.label} holds no labels of classes, which are whole numbers or texts")
+    proposal = Proposal(
+        kind,
+        "array" if samples.names[0].endswith(".npy") else "image",
+        list(samples.listing.names),
+        paths=groups,
+        splits={split: split for split in splits},
+        table=table,
+        options={} if table.has_labels or samples.label is None else {"label": False},
+    )
+    return Reading(certainty, (evidence,), meaning, proposal, alone=names, passed=passed)
 
 
-def _by_split(names: Sequence[str]) -> dict[str, list[str]]:
+def _check_label(inspection: Inspection, samples: Samples, kind: str) -> None:
+    """Raise InputError if it is not plain which column has the labels, or a sample has none."""
+    say = f"a recipe can say: source: {{{kind}: ..., label:"
+    if samples.doubt:
+        raise samples.doubt
+    if samples.label is None and len(samples.words) > 1:
+        what = f"{inspection.folder} has labels in {' and in '.join(samples.words)}"
+        raise InputError(what, "expected one column of labels", f"{say} {next(iter(samples.words))}}}")
+    if samples.label is not None and None in samples.columns[samples.label]:
+        first = samples.names[samples.columns[samples.label].index(None)]
+        hint = f"{say} false}}; {samples.label} is a column then"
+        raise InputError(f"{inspection.folder}: {first} has no {samples.label}", "expected one each", hint)
+
+
+def _by_split(kind: str, names: Sequence[str]) -> dict[str, list[str]]:
+    """The files by the splits that their names tell; arrays tell theirs themselves."""
     groups: dict[str, list[str]] = {}
     for name in names:
-        groups.setdefault(split_of(name.rpartition("/")[2]) or split_of(name), []).append(name)
+        split = "" if kind == "arrays" else split_of(name.rpartition("/")[2]) or split_of(name)
+        groups.setdefault(split, []).append(name)
     order = ["train", "validation", "test"]
     return dict(sorted(groups.items(), key=lambda each: order.index(each[0]) if each[0] in order else -1))
 
@@ -163,14 +126,11 @@ def _find_webdataset(inspection: Inspection) -> Sequence[str]:
     return ()
 
 
-def _layout(kind: str, find: Callable[[Inspection], Sequence[str]]) -> FolderLayout:
-    own = SampleLayout(kind, find)
-    return FolderLayout(own.recognise, own.describe, own.recipe)
-
-
-LAYOUTS = {
-    "array-sets": _layout("arrays", _find_arrays),
-    "parquet": _layout("parquet", lambda inspection: inspection.holders.get("parquet", ())),
-    "tfrecord": _layout("tfrecord", lambda inspection: inspection.holders.get("tfrecord", ())),
-    "webdataset": _layout("webdataset", _find_webdataset),
+_FINDERS: dict[str, tuple[str, Callable[[Inspection], Sequence[str]]]] = {
+    "array-sets": ("arrays", _find_arrays),
+    "parquet": ("parquet", lambda inspection: inspection.holders.get("parquet", ())),
+    "tfrecord": ("tfrecord", lambda inspection: inspection.holders.get("tfrecord", ())),
+    "webdataset": ("webdataset", _find_webdataset),
 }
+
+LAYOUTS: dict[str, Layout] = {name: functools.partial(_recognise, *each) for name, each in _FINDERS.items()}
