@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from made_sets import ENGINE, copied, data_of, edit_manifest
-from running import prep
+from running import command
 
 from imagenet_prep.checks.verdict import Verdict
 from imagenet_prep.demo.archives import MadeSet, make
@@ -273,18 +273,26 @@ def test_a_part_is_repaired(made_parts: dict[int | None, Layout], tmp_path: Path
 # the command line and a recipe ---------------------------------------------------------------------------------
 
 
-def test_the_command_line_makes_a_part(
+def test_the_command_line_and_a_recipe_make_a_part(
     made_parts: dict[int | None, Layout], whole: MadeSet, three: Path, tmp_path: Path
 ) -> None:
-    """convert --classes --relabel makes the same shards, and verify then says whole and right with status 0."""
+    """--classes and --relabel, or the same keys of a recipe, make the same shards; verify says whole and right."""
+    shutil.copy(three, tmp_path)
+    recipe = tmp_path / "part.yaml"
+    text = "source: {imagenet: true}\nclasses: three.txt\nrelabel: 0\nshards: {train: 4, validation: 2}\n"
+    recipe.write_text(text)
+    shards = ["--train-shards", "4", "--validation-shards", "2"]
     layout = _layout(tmp_path / "data", whole)
     annotate(layout, ENGINE)
-    shards = ["--train-shards", "4", "--validation-shards", "2"]
-    done = prep("convert", layout.data_dir, "--classes", three, "--relabel", "0", *shards)
-    assert done.returncode == 0, done.stderr
-    assert _shards(layout) == _shards(made_parts[0])
-    done = prep("verify", layout.data_dir)
-    assert (done.returncode, 'The shards of "three" are whole and right.' in done.stdout) == (0, True)
+    for words in (["--classes", three, "--relabel", "0", *shards], ["--config", recipe, "--overwrite"]):
+        command("convert", layout.data_dir, *words)
+        assert _shards(layout) == _shards(made_parts[0])
+        for name in layout.find_shards(facts.SPLITS):
+            layout.shard_path(name).unlink()
+    command("convert", layout.data_dir, *words)
+    assert 'The shards of "three" are whole and right.' in command("verify", layout.data_dir).stdout
+    refused = command("convert", layout.data_dir, "-c", recipe, "--classes", "imagenette", status=2)
+    assert "--classes with --config" in refused.stderr
 
 
 @pytest.mark.parametrize(
@@ -296,24 +304,7 @@ def test_the_command_line_makes_a_part(
 )
 def test_a_part_that_can_not_be_is_wrong_usage(words: list[str], said: str, tmp_path: Path) -> None:
     """A name that is no list and no file, or a label to count from that is not offered: status 2."""
-    done = prep("convert", tmp_path, *words)
-    assert (done.returncode, said in done.stderr) == (2, True)
-
-
-def test_a_recipe_can_say_the_same(
-    made_parts: dict[int | None, Layout], whole: MadeSet, three: Path, tmp_path: Path
-) -> None:
-    """classes and relabel are keys of a recipe of ImageNet, its file named relative to the recipe."""
-    shutil.copy(three, tmp_path)
-    recipe = tmp_path / "part.yaml"
-    text = "source: {imagenet: true}\nclasses: three.txt\nrelabel: 0\nshards: {train: 4, validation: 2}\n"
-    recipe.write_text(text)
-    layout = _layout(tmp_path / "data", whole)
-    annotate(layout, ENGINE)
-    assert prep("convert", layout.data_dir, "--config", recipe).returncode == 0
-    assert _shards(layout) == _shards(made_parts[0])
-    done = prep("convert", layout.data_dir, "-c", recipe, "--classes", "imagenette")
-    assert (done.returncode, "--classes with --config" in done.stderr) == (2, True)
+    assert said in command("convert", tmp_path, *words, status=2).stderr
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-import io
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -12,23 +10,19 @@ from typing import Any
 
 import pytest
 from browsing import VIEWS, Shown, serious_findings, show
-from made_sets import reported, write
-from PIL import Image
+from made_sets import reported
 
-from imagenet_prep.checks.verdict import Verdict
 from imagenet_prep.demo import photographs
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.engines import make_engine
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions
-from imagenet_prep.model import Box, Problem, ProblemKind
+from imagenet_prep.model import Box
 from imagenet_prep.pipeline import report
 from imagenet_prep.reading.shard import Shard
 from imagenet_prep.recipes.recipe_set import RecipeSet
 from imagenet_prep.stages.convert import convert
-from imagenet_prep.stages.report import write_report
 from imagenet_prep.storage.layout import Layout
-from imagenet_prep.tfrecord.example import BytesList, FloatList, Int64List, encode_example
 
 SAMPLES = "#gallery .grid"
 ENGINE = make_engine("threads", 2)
@@ -155,17 +149,6 @@ def test_every_image_and_chart_is_there(scripted: Any) -> None:
     assert scripted.evaluate(beyond) == []
 
 
-def test_an_image_is_in_the_first_screen(browser: Any, layout: Layout) -> None:
-    """800 pixels high, a laptop shows all of an image, and a phone 100 pixels of one at least."""
-    for width, seen in ((1280, 220), (390, 100)):
-        page = show(browser, layout.report_path, width, "light").page
-        page.set_viewport_size({"width": width, "height": 800})
-        image = page.locator(SAMPLES + " img").first
-        assert 800 - image.bounding_box()["y"] > seen
-        assert image.evaluate("each => each.complete && each.naturalWidth > 100")
-        page.context.close()
-
-
 def test_boxes_lie_where_the_records_say(scripted: Any, layout: Layout) -> None:
     """Each box, to a pixel, is the record's box times the place of the image; the legend's switch hides all of them."""
     records = records_of(layout)
@@ -203,55 +186,6 @@ def test_on_paper(browser: Any, layout: Layout, tmp_path: Path) -> None:
     page.pdf(path=path, format="A4")
     assert 3 <= path.read_bytes().count(b"/Type /Page\n") <= 12
     page.context.close()
-
-
-@pytest.fixture
-def hostile(tmp_path: Path) -> Layout:
-    """A report of problems and of images whose names hold markup, far more oblong than most."""
-    text = "<script>console.error(1)</script><img src=x onerror=alert(2)>" + "long_" * 40
-    box = {"xmin": 0.25, "ymin": 0.5, "xmax": 1.0, "ymax": 0.75}
-    records = [
-        encode_example(
-            {
-                "image/encoded": BytesList((image,)),
-                "image/class/label": Int64List((1,)),
-                "image/class/text": BytesList((text.encode(),)),
-                "image/filename": BytesList((text.encode(),)),
-                **{f"image/object/bbox/{edge}": FloatList((value,)) for edge, value in box.items()},
-            }
-        )
-        for image in (_oblong(500, 375), _oblong(900, 30), _oblong(30, 900))
-    ]
-    own = Layout(tmp_path / "theirs")
-    own.data_dir.mkdir()
-    write(own.shard_path("train-00000-of-00001"), records)
-    problem = Problem(ProblemKind.BAD_FIELD, "train-00000-of-00001", text, text)
-    problems = tuple(dataclasses.replace(problem, remedy=f"{text} {k}") for k in range(30))
-    verdict = Verdict("full", problems, (), is_part=False, has_manifest=False, notes=(text,), fingerprint=text)
-    write_report(own, ENGINE, verdict)
-    return own
-
-
-def _oblong(width: int, height: int) -> bytes:
-    out = io.BytesIO()
-    Image.new("RGB", (width, height), (90, 120, 60)).save(out, "JPEG")
-    return out.getvalue()
-
-
-def test_whatever_names_hold_the_page_stays_as_it_is(browser: Any, hostile: Layout) -> None:
-    """Markup in names does nothing, long names don't widen the page, boxes of oblong images are right too."""
-    shown = show(browser, hostile.report_path, *VIEWS[1])
-    fits(shown.page)
-    assert shown.said == []
-    assert [url for url in shown.requests if not url.startswith("data:")] == [hostile.report_path.resolve().as_uri()]
-    tiles = shown.page.eval_on_selector_all(SAMPLES + " li", PLACES)
-    assert len(tiles) == 3
-    for _, image, found in tiles:
-        assert found == [pytest.approx(_place(Box(0.25, 0.5, 1.0, 0.75), image), abs=1)]
-    ratios = sorted((right - left) / (bottom - top) for _, (left, top, right, bottom), _ in tiles)
-    assert ratios[0] == pytest.approx(1 / 30, rel=0.1)
-    assert ratios[2] == pytest.approx(30, rel=0.1)
-    shown.page.context.close()
 
 
 @pytest.fixture(scope="module")

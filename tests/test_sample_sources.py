@@ -133,43 +133,26 @@ def stored_npz() -> bytes:
 
 
 NPZ, LABELS = arrays(x=(4, 8, 8), y=(4,)), zipped(idx(4))
-IMAGES = {"train-images-idx3-ubyte": idx(4, 8, 8)}
+IMAGES, LABELLED = {"train-images-idx3-ubyte": idx(4, 8, 8)}, {"train-labels-idx1-ubyte": idx(4)}
 
 
-@pytest.mark.parametrize(
-    "files",
-    [
-        {**IMAGES, "train-labels-idx1-ubyte.gz": flipped(LABELS, len(LABELS) - 8)},
-        {**IMAGES, "train-labels-idx1-ubyte.gz": zipped(idx(4) + b"x")},
-        {**IMAGES, "train-labels-idx1-ubyte.gz": LABELS[:-9]},
-        {**IMAGES, "train-labels-idx1-ubyte.gz": LABELS[:14] + b"\xff" * 9},
-        {
-            "train-labels-idx1-ubyte": idx(4),
-            "train-images-idx3-ubyte.gz": flipped(zipped(idx(4, 8, 8)), -8 + len(zipped(idx(4, 8, 8)))),
-        },
-        {"train-labels-idx1-ubyte": idx(4), "train-images-idx3-ubyte": idx(4, 8, 8) + b"x"},
-        {"a.npz": repacked(NPZ, version=99)},
-        {"a.npz": repacked(NPZ, method=97)},
-        {"a.npz": repacked(NPZ, flags=1)},
-        {"a.npz": flipped(NPZ, NPZ.index(b"x.npy") + 30)},
-        {"a.npz": flipped(stored_npz(), stored_npz().index(b"NUMPY") + 200)},
-        {"data_batch_1": batch(labels=[0, 1]), "batches.meta": pickle.dumps({"label_names": ["a", "b"]}, 2)[:-9]},
-    ],
-    ids=[
-        "crc",
-        "longer",
-        "cut",
-        "deflate",
-        "crc of images",
-        "longer images",
-        "version",
-        "method",
-        "encrypted",
-        "npz",
-        "npz stored",
-        "meta",
-    ],
-)
+DAMAGED: dict[str, dict[str, bytes]] = {
+    "crc": {**IMAGES, "train-labels-idx1-ubyte.gz": flipped(LABELS, len(LABELS) - 8)},
+    "longer": {**IMAGES, "train-labels-idx1-ubyte.gz": zipped(idx(4) + b"x")},
+    "cut": {**IMAGES, "train-labels-idx1-ubyte.gz": LABELS[:-9]},
+    "deflate": {**IMAGES, "train-labels-idx1-ubyte.gz": LABELS[:14] + b"\xff" * 9},
+    "crc of images": {**LABELLED, "train-images-idx3-ubyte.gz": flipped(zipped(idx(4, 8, 8)), -8)},
+    "longer images": {**LABELLED, "train-images-idx3-ubyte": idx(4, 8, 8) + b"x"},
+    "version": {"a.npz": repacked(NPZ, version=99)},
+    "method": {"a.npz": repacked(NPZ, method=97)},
+    "encrypted": {"a.npz": repacked(NPZ, flags=1)},
+    "npz": {"a.npz": flipped(NPZ, NPZ.index(b"x.npy") + 30)},
+    "npz stored": {"a.npz": flipped(stored_npz(), stored_npz().index(b"NUMPY") + 200)},
+    "meta": {"data_batch_1": batch(labels=[0, 1]), "batches.meta": pickle.dumps({"label_names": ["a", "b"]}, 2)[:-9]},
+}
+
+
+@pytest.mark.parametrize("files", DAMAGED.values(), ids=DAMAGED)
 def test_damaged_arrays_are_named(tmp_path: Path, files: dict[str, bytes]) -> None:
     """Whatever the library says: no traceback, and no label of a file that isn't whole."""
     save(tmp_path, f"source: {{arrays: [{', '.join(files)}]}}\n", **files)

@@ -15,13 +15,13 @@ from pathlib import Path
 
 import pytest
 
-from imagenet_prep.errors import BusyError, PrepError, SpaceError, WriteError
+from imagenet_prep.errors import BusyError, SpaceError
 from imagenet_prep.escaping import rerun
 from imagenet_prep.storage.durable import sync_file_system
 from imagenet_prep.storage.files import atomic_file, load_json, save_bytes
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.lock import hold
-from imagenet_prep.storage.refusals import as_error, space_errors
+from imagenet_prep.storage.refusals import as_error
 from imagenet_prep.storage.space import Need, refuse_lack, rooms_for
 
 HOLDER = """
@@ -181,14 +181,6 @@ def test_needs_of_one_disk_add_up(tmp_path: Path, small_disk: Path) -> None:
     assert f"needed {free + 1:,} files and folders, free {free:,}" in str(caught.value)
 
 
-def test_a_way_that_takes_less_is_named(small_disk: Path) -> None:
-    """With raw data that may give its space to the shards: the same call with that."""
-    for may_consume in (True, False):
-        with pytest.raises(SpaceError) as caught:
-            refuse_lack([Need("convert", "a shard", small_disk, 1200 << 10)], may_consume=may_consume)
-        assert str(caught.value.hint).endswith(rerun((("consume", True),))) is may_consume
-
-
 def test_inodes_without_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A file system that makes inodes as they are needed says 0 of 0: that is no lack."""
     found = os.statvfs(tmp_path)
@@ -206,24 +198,6 @@ def test_a_full_disk_is_a_space_error(small_disk: Path) -> None:
     assert caught.value.hint
     assert os.listdir(small_disk) == ["finished"]
     save_bytes(small_disk / "small", bytes(1 << 16))
-
-
-@pytest.mark.parametrize(
-    ("number", "kind", "remedy"),
-    [
-        (errno.EDQUOT, SpaceError, "free some space"),
-        (errno.ESTALE, WriteError, "dmesg"),
-        (errno.EROFS, WriteError, "writable"),
-        (errno.EFBIG, WriteError, "ulimit -f"),
-    ],
-)
-def test_a_storage_that_takes_nothing_is_named(number: int, kind: type[PrepError], remedy: str) -> None:
-    """A write to an open file names none, and is no bug of ours: the path in question, the reason, what to do."""
-    with pytest.raises(kind) as caught, space_errors(Path("the-shard")):
-        raise OSError(number, os.strerror(number))
-    assert "the-shard" in caught.value.what
-    assert remedy in str(caught.value.hint)
-    assert len(str(caught.value).splitlines()) == 3
 
 
 # the lock ------------------------------------------------------------------------------------------------------

@@ -80,12 +80,6 @@ def test_a_skip_fails_where_it_is_not_expected(tmp_path: Path, options: tuple[st
     assert _pytest(tmp_path, ONE_OF_EACH, *options, IMAGENET_PREP_SKIPS=listed).returncode == 0
 
 
-def test_a_skip_is_fine_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without IMAGENET_PREP_SKIPS a test may be skipped."""
-    monkeypatch.delenv("IMAGENET_PREP_SKIPS", raising=False)
-    assert _pytest(tmp_path, ONE_OF_EACH).returncode == 0
-
-
 @pytest.mark.parametrize("options", [(), ("-n", "2")])
 def test_a_module_skipped_as_a_whole_fails_too(tmp_path: Path, options: tuple[str, ...]) -> None:
     """A module that skips itself while it is collected counts as a skip."""

@@ -17,11 +17,11 @@ import pytest
 from existing import existing
 from hypothesis import given
 from hypothesis import strategies as st
+from made_sets import write
 from PIL import Image
 
 import imagenet_prep
 from imagenet_prep.escaping import command_line, escaped
-from imagenet_prep.tfrecord import framing as tfrecord
 from imagenet_prep.tfrecord.example import BytesList, encode_example
 
 PROGRAM = (sys.executable, "-m", "imagenet_prep")
@@ -96,14 +96,6 @@ def test_one_function_does_the_printing() -> None:
 # names from data, from end to end --------------------------------------------------------------------------------
 
 
-def a_shard(path: Path, name: str = "image/encoded") -> Path:
-    """A file of one record with one feature."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    header, footer, _ = tfrecord.frame(record := encode_example({name: BytesList((b"value",))}))
-    path.write_bytes(header + record + footer)
-    return path
-
-
 def some_images(folder: Path, *classes: str) -> Path:
     """Twelve small images of each class."""
     for number, name in enumerate(classes):
@@ -116,7 +108,8 @@ def some_images(folder: Path, *classes: str) -> Path:
 @pytest.mark.parametrize("more", [(), ("--json", "-")])
 def test_show_prints_names_of_a_record_escaped(tmp_path: Path, more: tuple[str, ...]) -> None:
     """So it is with the name of a feature and that of the file; JSON stays JSON."""
-    shard = a_shard(tmp_path / "f", f"{FORGED}\x7f")
+    shard = tmp_path / "f"
+    write(shard, [encode_example({f"{FORGED}\x7f": BytesList((b"value",))})])
     result = prep("show", shard, *more)
     assert result.returncode == 0, result.stderr
     assert_calm(result.stdout, result.stderr)

@@ -97,16 +97,6 @@ def test_every_image_comes_to_its_class_folder(
     assert sorted(path.name for path in existing(layout.raw_dir, "*") if path.is_dir()) == [TRAIN, VALIDATION]
 
 
-def test_second_run_touches_nothing(tiny_data_dir: Path) -> None:
-    """When all is there, no file and no folder of raw-data is written."""
-    layout = Layout(tiny_data_dir)
-    untar(layout, ThreadEngine(2))
-    before = times(layout.raw_dir)
-    summary = untar(layout, ThreadEngine(2))
-    assert times(layout.raw_dir) == before
-    assert (summary.written, [split.images for split in summary.splits]) == (0, [300, 80])
-
-
 def test_what_is_missing_or_cut_is_written_again(tiny_data_dir: Path, made_tiny: MadeSet) -> None:
     """A lost folder, a lost file, a cut file and a link in a file's place are mended; the others stay untouched."""
     layout = Layout(tiny_data_dir)
