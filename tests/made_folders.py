@@ -416,6 +416,11 @@ FOLDERS: dict[str, Made] = {
         "labels: {file: data/l.csv, path: Id, label: breed}",
         train=dict.fromkeys(FLAT),
     ),
+    "a column of tags": taken(
+        labelled("l.csv", rows("{n},{l}", {n: "|".join(several) for n, several in SEVERAL.items()}, "file,tags")),
+        "if tags is the class: labels: {file: data/l.csv, label: tags, several: '|'}",
+        train=dict.fromkeys(FLAT),
+    ),
     # labels files that are refused, with the line
     "a repeated line": refused(labelled("l.csv", CSV + "0.jpg,a\n"), "l.csv, line 8", "is in line 2 already"),
     "a ragged line": refused(labelled("l.csv", CSV + "0.jpg,a,b\n"), "l.csv, line 8", "2 columns expected, 3 found"),
@@ -431,7 +436,7 @@ FOLDERS: dict[str, Made] = {
         labelled("l.csv", CSV.replace("0.jpg,a", "0.jpg,")), "without a label: line 2", "unlabelled: skip"
     ),
     "names without endings": refused(
-        labelled("l.csv", rows("{s},{l}", header="id,label")), "without their endings", "write 0.jpg for 0"
+        labelled("l.csv", rows("{s},{l}", header="id,label")), "l.csv may label the images", "the names of the files"
     ),
     "with labels, of which there are none": refused(
         images(*FLAT), "data holds no file that names its images", layout="with-labels"

@@ -499,7 +499,7 @@ FAULTS: Mapping[str, tuple[Callable[[Path], str], str]] = {
     "YOLO: labels without an image": (yolo(labels=""), "1 annotation without an image: yolo/labels/train/x.txt"),
     "CSV: not finite": (of_csv("a.jpg,80,40,dog,8,inf,9,20"), "boxes.csv, line 3: 'inf'"),
     "CSV: two sizes": (of_csv("a.jpg,90,40,dog,8,4,40,20"), "line 3: a size of 90 x 40; expected 80 x 40, as before"),
-    "CSV: a short row": (of_csv("a.jpg,80"), "line 3: 2 columns; expected 8"),
+    "CSV: a short row": (of_csv("a.jpg,80"), "line 3: 8 columns expected, 2 found"),
     "CSV: an open quote": (of_csv('a.jpg,80,40,"dog,8,4,40,20'), "boxes.csv, line 3: unexpected end of data"),
     "CSV: no class": (of_csv("a.jpg,80,40,,8,4,40,20"), "line 3: an empty cell"),
     "CSV: not UTF-8": (of_csv("a.jpg,80,40,\udcff,8,4,40,20"), "boxes.csv, line 3: it is not UTF-8"),

@@ -19,7 +19,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from imagenet_prep.errors import InputError, UsageError
-from imagenet_prep.recipes.labels_file import LABELS, PATHS, LabelsFault, csv_rows
+from imagenet_prep.recipes.labels_file import LABELS, PATHS, LabelsFault, read_rows
 from imagenet_prep.recipes.recipe_file import read_texts
 from imagenet_prep.storage.files import read_plain, view_of
 from imagenet_prep.text import has_doctype
@@ -420,16 +420,16 @@ def csv_boxes(path: Path, columns: Mapping[str, str]) -> list[CsvBox]:
     Raises:
         InputError: a column is missing, or a value can't be.
     """
-    rows = _rows(path)
-    header = [cell.strip() for cell in next(rows, (path, []))[1]]
-    at = _columns_at(path, header, columns)
-    found = []
-    for where, cells in rows:
-        if not any(cells):
+    view = view_of(path)
+    try:
+        lines, cells = read_rows(bytes(view[0 : len(view)]), "csv")
+    except LabelsFault as error:
+        raise fault(f"{path}, line {error.line}", error.reason) from error
+    at, found = _columns_at(path, cells, columns), []
+    for number, line in enumerate(lines):
+        said, where = {role: values[number] or "" for role, values in at.items()}, f"{path}, line {line}"
+        if not any(values[number] for values in cells.values()):
             continue
-        if len(cells) != len(header):
-            raise fault(where, f"{len(cells)} columns", f"expected {len(header)}")
-        said = {role: cells[place].strip() for role, place in at.items()}
         size = None
         if said.get("width") and said.get("height"):
             size = int(_parsed(said["width"], where)), int(_parsed(said["height"], where))
@@ -444,31 +444,20 @@ def csv_boxes(path: Path, columns: Mapping[str, str]) -> list[CsvBox]:
     return found
 
 
-def _rows(path: Path) -> Iterator[tuple[str, list[str]]]:
-    """The place and the cells of each row."""
-    view = view_of(path)
-    try:
-        for line, cells in csv_rows(bytes(view[0 : len(view)]), "csv"):
-            yield f"{path}, line {line}", cells
-    except LabelsFault as error:
-        raise fault(f"{path}, line {error.line}", error.reason) from error
-
-
-def _columns_at(path: Path, header: Sequence[str], columns: Mapping[str, str]) -> dict[str, int]:
-    """The place of each role's column."""
-    strange = sorted(set(columns) - set(_ROLES))
-    if strange:
+def _columns_at(path: Path, cells: Mapping[str, list[Any]], wanted: Mapping[str, str]) -> dict[str, list[Any]]:
+    """The column of each role."""
+    if strange := sorted(set(wanted) - set(_ROLES)):
         raise fault(str(path), f"columns: {strange[0]}", f"expected some of {', '.join(_ROLES)}")
-    folded = [name.lower() for name in header]
+    folded = {name.lower(): values for name, values in reversed([*cells.items()])}
     found = {}
-    for role, names in _ROLES.items():
-        wanted = [columns[role].lower()] if role in columns else names
-        place = next((folded.index(name) for name in wanted if name in folded), None)
-        if place is not None:
-            found[role] = place
-        elif role not in ("width", "height") or role in columns:
+    for role, usual in _ROLES.items():
+        names = [wanted[role].lower()] if role in wanted else usual
+        name = next((name for name in names if name in folded), None)
+        if name is not None:
+            found[role] = folded[name]
+        elif role not in ("width", "height") or role in wanted:
             hint = f"write in the recipe: columns: {{{role}: COLUMN}}"
-            raise InputError(f"{path}: no column for {role}", f"expected one of {', '.join(header)}", hint)
+            raise InputError(f"{path}: no column for {role}", f"expected one of {', '.join(cells)}", hint)
     return found
 
 

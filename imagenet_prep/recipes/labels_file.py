@@ -35,10 +35,9 @@ LINES = "lines"
 
 _INT = re.compile(r"-?(0|[1-9]\d*)")
 _FLOAT = re.compile(r"[-+]?(\d+(\.\d*)?|\.\d+)([eE][-+]?\d+)?")
-_COMMENT = re.compile(r"#(\s|$)")
+COMMENT = re.compile(r"#(\s|$)")
 _ENDING = re.compile(r".\.(jpe?g|png|tiff?|npy|npz)", re.IGNORECASE)
 _LARGEST = 3.4028234663852886e38
-_MAX_DEPTH = 64
 
 
 class LabelsFault(ValueError):  # noqa: N818 - the data is at fault, no error of the program
@@ -105,13 +104,10 @@ def parse_labels(
     Raises:
         LabelsFault: a line can't be understood, or a path occurs twice.
     """
-    if form in ("lines", "words"):
-        table = _parse_lines(content, form)
-    else:
-        found = read_rows(content, form, header=header)
-        if not header:
-            path, label = path or "1", "2" if label is None and "2" in found[1] else label
-        table = _tabulated(*found, path, label, is_text=form != "jsonl")
+    lines, columns = read_rows(content, form, header=header)
+    if not header or form in ("lines", "words"):
+        path, label = path or "1", "2" if label is None and "2" in columns else label
+    table = _tabulated(lines, columns, path, label, is_text=form != "jsonl")
     if several and table.labels is not None:
         table = _split(table, several)
     _refuse_twice(table)
@@ -133,29 +129,43 @@ def open_text(content: bytes, newline: str = "\n") -> io.TextIOWrapper:
 
 
 def read_rows(content: bytes, form: Form, *, header: bool = True) -> tuple[Sequence[int], dict[str, list[Any]]]:
-    """The line on which each row of a CSV, TSV or JSON lines starts, and the values of each column.
+    """The line on which each row of a table starts, and the values of each column: of lines, "1" and "2".
 
     Raises:
         LabelsFault: it can't be understood.
     """
     if form == "jsonl":
         return _read_jsonl(open_text(content))
-    return _read_csv(content, form, header=header)
+    rows = csv_rows(content, form) if form in ("csv", "tsv") else _plain_rows(content, form)
+    start, names = 1, ["1", "2"]
+    if form in ("csv", "tsv"):
+        start, names = next(rows, (1, []))
+        names = [name.strip() for name in names]
+        if not header:
+            rows = itertools.chain([(start, names)], rows)
+            names = [str(number) for number in range(1, len(names) + 1)]
+    if len(set(names)) != len(names) or "" in names:
+        raise LabelsFault(start, "a column has no name, or two have the same")
+    lines, columns = array("Q"), {name: list[Any]() for name in names}
+    for line, cells in rows:
+        if len(cells) != len(names):
+            raise LabelsFault(line, f"{len(names)} columns expected, {len(cells)} found")
+        lines.append(line)
+        for cell, values in zip(cells, columns.values(), strict=True):
+            values.append(sys.intern(cell.strip()) or None)  # most values occur again
+    return lines, columns
 
 
-def _parse_lines(content: bytes, form: Form) -> LabelTable:
-    paths, lines, labels = [], array("Q"), []
+def _plain_rows(content: bytes, form: Form) -> Iterator[tuple[int, list[str]]]:
+    """The number of each line with a path and a label."""
     for number, line in enumerate(open_text(content), 1):
-        if not line.strip() or _COMMENT.match(line):
+        if not line.strip() or COMMENT.match(line):
             continue
-        path, label = split_line(line, form)
-        if not path or not label:
+        cells = split_line(line, form)
+        if not all(cells):
             expected = "path:label" if form == "lines" else "a path and a label, a space between them"
             raise LabelsFault(number, f"expected {expected}, got {line.rstrip()[:80]!r}")
-        paths.append(path)
-        lines.append(number)
-        labels.append(sys.intern(label))
-    return LabelTable(paths, lines, labels, {}, is_text=True)
+        yield number, [*cells]
 
 
 def split_line(line: str, form: Form) -> tuple[str, str]:
@@ -182,45 +192,18 @@ def csv_rows(content: bytes, form: Form) -> Iterator[tuple[int, list[str]]]:
     """
     file = open_text(content, "")
     skipped, first = 0, file.readline()
-    while _COMMENT.match(first):
+    while COMMENT.match(first):
         skipped, first = skipped + 1, file.readline()
     text = itertools.chain([first] if first else [], file)
     reader = csv.reader(text, delimiter=delimiter_of(first, form), strict=True)
     line = 1 + skipped
     try:
         for cells in reader:
-            if cells and not _COMMENT.match(cells[0]):
+            if cells and not COMMENT.match(cells[0]):
                 yield line, cells
             line = reader.line_num + 1 + skipped
     except csv.Error as error:
         raise LabelsFault(max(1, reader.line_num + skipped), str(error)) from None
-
-
-def _read_csv(content: bytes, form: Form, *, header: bool) -> tuple[Sequence[int], dict[str, list[Any]]]:
-    lines, rows = array("Q"), csv_rows(content, form)
-    start, names = next(rows, (1, []))
-    names = [name.strip() for name in names]
-    if not header:
-        names, rows = [str(number) for number in range(1, len(names) + 1)], itertools.chain([(start, names)], rows)
-    if len(set(names)) != len(names) or "" in names:
-        raise LabelsFault(start, "a column has no name, or two have the same")
-    columns: dict[str, list[Any]] = {name: [] for name in names}
-    for line, cells in rows:
-        if len(cells) != len(names):
-            raise LabelsFault(line, f"{len(names)} columns expected, {len(cells)} found")
-        lines.append(line)
-        for cell, values in zip(cells, columns.values(), strict=True):
-            values.append(sys.intern(cell.strip()) or None)  # most values occur again
-    return lines, columns
-
-
-def _is_deep(value: Any) -> bool:
-    """Whether lists and objects nest deeper than _MAX_DEPTH; Python's own limit differs by version."""
-    level = [value]
-    for _ in range(_MAX_DEPTH):
-        lists = (each.values() if isinstance(each, dict) else each for each in level if isinstance(each, list | dict))
-        level = [child for each in lists for child in each]
-    return bool(level)
 
 
 def _read_jsonl(file: io.TextIOWrapper) -> tuple[Sequence[int], dict[str, list[Any]]]:
@@ -243,7 +226,7 @@ def _parse_object(line: str, number: int) -> dict[str, Any]:
     """The JSON object of a line.
 
     Raises:
-        LabelsFault: it is none, it is nested too deep, or UTF-8 can't write its texts.
+        LabelsFault: it is none, or UTF-8 can't write its texts.
     """
     try:
         row = json.loads(line)
@@ -253,8 +236,6 @@ def _parse_object(line: str, number: int) -> dict[str, Any]:
         raise LabelsFault(number, "half of a surrogate pair: expected texts that UTF-8 can write") from None
     except (ValueError, RecursionError) as error:
         raise LabelsFault(number, f"not JSON: {error}") from None
-    if line.count("[") + line.count("{") > _MAX_DEPTH and _is_deep(row):
-        raise LabelsFault(number, f"values are nested too deep: expected at most {_MAX_DEPTH} levels")
     if not isinstance(row, dict):
         raise LabelsFault(number, f"expected an object, got {line.rstrip()[:80]!r}")
     return row
@@ -385,34 +366,35 @@ def typed(
     Raises:
         LabelsFault: a value that is not of that kind, or no value of a record.
     """
-    kind = kind or _narrowest(values, lines, is_text)
-    if is_text:  # each once; where one is at fault, its line is looked for below
-        with contextlib.suppress(LabelsFault):
-            known = {None: None, **{each: _single(each, 0, kind, is_text) for each in _distinct(values)}}
-            return kind, [[known[e] for e in each] if isinstance(each, list) else known[each] for each in values]
+    firsts: dict[tuple[type, Any], int] = {}  # the line of each value: the first one
+    for value, line in zip(values, lines, strict=True):
+        for each in _flat(value):
+            if not isinstance(each, (str, int, float)):
+                what = f"a value of type {type(each).__name__}: expected text, a number, or a list of them"
+                raise LabelsFault(line, what)
+            firsts.setdefault((type(each), each), line)
+    kind = kind or _narrowest(firsts, is_text)
+    known = {key: _single(key[1], line, kind, is_text) for key, line in firsts.items()}
+
+    def convert(each: Any) -> Any:
+        return known[type(each), each] if is_text else _single(each, 0, kind, is_text)  # 0.0 and -0.0 are one key
+
     return kind, [
-        None if value is None else _converted(value, line, kind, is_text)
-        for value, line in zip(values, lines, strict=True)
+        None if value is None else [convert(each) for each in value] if isinstance(value, list) else convert(value)
+        for value in values
     ]
 
 
-def _narrowest(values: Sequence[Any], lines: Sequence[int], is_text: bool) -> Kind:
-    if is_text:
-        kinds = {_kind(each, 0, is_text) for each in _distinct(values)}
-    else:
-        kinds = {_kind(each, line, is_text) for value, line in zip(values, lines, strict=True) for each in _flat(value)}
-    if "bytes" in kinds:
-        if kinds != {"bytes"} and not is_text:
-            line = next(n for v, n in zip(values, lines, strict=True) if any(isinstance(e, str) for e in _flat(v)))
-            raise LabelsFault(line, "a text, where other lines have numbers")
-        return "bytes"
-    return "float" if "float" in kinds else "int64" if kinds else "bytes"
+def _narrowest(firsts: Mapping[tuple[type, Any], int], is_text: bool) -> Kind:
+    kinds = {_kind(value, is_text) for _, value in firsts}
+    if "bytes" in kinds and len(kinds) > 1 and not is_text:
+        raise LabelsFault(
+            min(line for (sort, _), line in firsts.items() if sort is str), "a text, where other lines have numbers"
+        )
+    return next((kind for kind in _KINDS if kind in kinds), "bytes")
 
 
-def _distinct(values: Sequence[Any]) -> set[Any]:
-    with contextlib.suppress(TypeError):  # a list has no hash
-        return set(values) - {None}
-    return set(flat_labels(values))
+_KINDS: tuple[Kind, ...] = ("bytes", "float", "int64")
 
 
 def _flat(value: Any) -> Iterable[Any]:
@@ -424,26 +406,16 @@ def flat_labels(labels: Iterable[Any]) -> list[Any]:
     return list(itertools.chain.from_iterable(map(_flat, labels)))
 
 
-def _kind(value: Any, line: int, is_text: bool) -> Kind:
-    if is_text:
-        is_padded = len(value) > 1 and value[0] == "0" and value[1].isdigit()
-        is_float = value.lower() == "nan" or (not is_padded and _FLOAT.fullmatch(value))
-        return "int64" if _INT.fullmatch(value) else "float" if is_float else "bytes"
-    if isinstance(value, str):
-        return "bytes"
-    if isinstance(value, (int, float)):
-        return "int64" if isinstance(value, int) else "float"
-    raise LabelsFault(line, f"a value of type {type(value).__name__}: expected text, a number, or a list of them")
-
-
-def _converted(value: Any, line: int, kind: Kind, is_text: bool) -> Any:
-    if isinstance(value, list):
-        return [_single(each, line, kind, is_text) for each in value]
-    return _single(value, line, kind, is_text)
+def _kind(value: Any, is_text: bool) -> Kind:
+    if not is_text:
+        return "bytes" if isinstance(value, str) else "int64" if isinstance(value, int) else "float"
+    is_padded = len(value) > 1 and value[0] == "0" and value[1].isdigit()
+    is_float = value.lower() == "nan" or (not is_padded and _FLOAT.fullmatch(value))
+    return "int64" if _INT.fullmatch(value) else "float" if is_float else "bytes"
 
 
 def _single(value: Any, line: int, kind: Kind, is_text: bool) -> Any:
-    found = _kind(value, line, is_text)
+    found = _kind(value, is_text)
     if kind == "bytes" and (is_text or found == "bytes"):
         return value
     if kind == "int64" and found == "int64":
@@ -451,10 +423,10 @@ def _single(value: Any, line: int, kind: Kind, is_text: bool) -> Any:
             raise LabelsFault(line, f"{str(value)[:40]} is beyond 64 bits")
         return int(value)
     if kind == "float" and found != "bytes":
-        if not is_text and isinstance(value, int) and abs(value) > _LARGEST:
-            raise LabelsFault(line, f"{str(value)[:40]} is beyond 32-bit floats")
-        number = float(value)
-        if abs(number) > _LARGEST and not (math.isinf(number) and not is_text):
-            raise LabelsFault(line, f"{str(value)[:40]} is beyond 32-bit floats")
-        return number
+        with contextlib.suppress(OverflowError):
+            number = float(value)
+            is_infinity = isinstance(value, float) and math.isinf(value)
+            if not abs(number) > _LARGEST or is_infinity:
+                return number
+        raise LabelsFault(line, f"{str(value)[:40]} is beyond 32-bit floats")
     raise LabelsFault(line, f"{str(value)[:80]!r} is not of type {'text' if kind == 'bytes' else kind}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import heapq
+import itertools
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,6 +15,7 @@ from typing import Any
 from imagenet_prep.errors import InputError
 from imagenet_prep.escaping import command
 from imagenet_prep.recipes.labels_file import (
+    COMMENT,
     LABELS,
     LINES,
     PATHS,
@@ -29,7 +31,7 @@ from imagenet_prep.recipes.labels_file import (
     split_line,
     typed,
 )
-from imagenet_prep.recipes.splits import stem_of
+from imagenet_prep.text import number_of
 
 _PROBED = 50  # lines that tell the form of a file
 _FORMS: tuple[Form, ...] = ("lines", "csv", "tsv", "words")
@@ -86,28 +88,20 @@ def judge_labels(
     path = _place(folder, where)
     try:
         content = path.read_bytes()
+        reading = _probe(content, where, known, several)
+        table = _parse(content, reading, known)
     except OSError:
         return None
-    reading: _Form | None = None
-    try:
-        reading = _probe(content, where, known)
-        reading.several = several
-        table = _parse(content, reading, known)
-    except (LabelsFault, RecursionError) as fault:
-        line = fault.line if isinstance(fault, LabelsFault) else 1
-        reason = fault.reason if isinstance(fault, LabelsFault) else "values are nested too deep"
+    except LabelsFault as fault:
         if not mentions_half(path, known):
             return None
         hint = f"correct that line and run init again; or move {path} away"
         lines = None if several else judge_labels(folder, where, items, known, LINES)
         if isinstance(lines, LabelsFile) and lines.has_labels:
             hint += f"; or, if an image has several labels: {command('init', folder, (('as', 'several-labels'),))}"
-        return LabelsRefusal(
-            where, InputError(f"{path}, line {line}: {reason}", "expected a file and its label", hint), True
-        )
-    if table is None:
-        return _by_stems(path, where, content, reading, items)
-    return _fit(folder, where, table, reading, items, known)
+        what = f"{path}, line {fault.line}: {fault.reason}"
+        return LabelsRefusal(where, InputError(what, "expected a file and its label", hint), True)
+    return None if table is None else _fit(folder, where, table, reading, items, known)
 
 
 def mentions_half(path: Path, known: frozenset[str]) -> bool:
@@ -155,30 +149,40 @@ def _place(folder: Path, where: str) -> Path:
 
 @dataclass(slots=True)
 class _Form:
+    """How a file is written; ``column`` is that of paths, ``path`` and ``label`` are what a recipe must name."""
+
     form: Form
-    header: bool = True
+    header: bool
+    several: str
     path: str | None = None
     column: str = ""
     label: str | None = None
-    several: str = ""
+
+    def options(self, where: str, table: LabelTable) -> dict[str, str | bool]:
+        """The keys of `labels` in a recipe, except for the name of the file."""
+        has_columns = self.form in ("csv", "tsv")
+        label = "1" if has_columns and not self.header and self.path == "2" and table.labels is not None else self.label
+        found: dict[str, str | bool | None] = {
+            "format": self.form if self.form != form_of(where) else None,
+            "header": False if has_columns and not self.header else None,
+            "path": self.path,
+            "label": False if table.labels is not None and class_values(table) is None else label,
+            "several": self.several or None,
+        }
+        return {key: value for key, value in found.items() if value is not None}
 
 
-def _probe(content: bytes, where: str, known: frozenset[str]) -> _Form:
+def _probe(content: bytes, where: str, known: frozenset[str], several: str) -> _Form:
     """The form in which most of the first lines name images, and whether the first line does."""
-    if form_of(where) == "jsonl":
-        return _Form("jsonl")
-    lines = []
-    for line in open_text(content):
-        if line.strip() and not line.startswith("# ") and line.strip() != "#":
-            lines.append(line)
-        if len(lines) == _PROBED:
-            break
-    forms = ("csv", "tsv") if form_of(where) == "csv" else ("tsv",) if form_of(where) == "tsv" else _FORMS
-    hits = {form: [_names_image(line, form, known) for line in lines] for form in forms}
-    best = max(forms, key=lambda form: sum(hits[form]))
-    if not sum(hits[best]):
-        best = form_of(where)
-    return _Form(best, header=not (best in hits and hits[best][:1] == [True]))
+    usual = form_of(where)
+    if usual == "jsonl":
+        return _Form(usual, header=True, several=several)
+    lines = (line for line in open_text(content) if line.strip() and not COMMENT.match(line))
+    first = list(itertools.islice(lines, _PROBED))
+    forms: Sequence[Form] = ("csv", "tsv") if usual == "csv" else ("tsv",) if usual == "tsv" else _FORMS
+    hits = {form: [_names_image(line, form, known) for line in first] for form in forms}
+    best = max(forms, key=lambda form: (sum(hits[form]), form == usual))
+    return _Form(best, header=hits[best][:1] != [True], several=several)
 
 
 def _names_image(line: str, form: Form, known: frozenset[str]) -> bool:
@@ -199,49 +203,27 @@ def _parse(content: bytes, reading: _Form, known: frozenset[str]) -> LabelTable 
     Raises:
         LabelsFault: a line can't be understood, or a path occurs twice.
     """
-    if reading.form in ("lines", "words"):
-        table = parse_labels(content, reading.form, several=reading.several)
-        return table if any(_last(path) in known for path in table.paths) else None
-    columns = read_rows(content, reading.form, header=reading.header)[1]
-    hits = {
-        name: sum(_last(each) in known for each in {value for value in values if isinstance(value, str)})
-        for name, values in columns.items()
-    }
+    form, header, several = reading.form, reading.header, reading.several
+    columns = read_rows(content, form, header=header)[1]
+    texts = {name: {value for value in values if isinstance(value, str)} for name, values in columns.items()}
+    hits = {name: sum(_last(each) in known for each in values) for name, values in texts.items()}
     if not any(hits.values()):
         return None
-    usual = next((name for name in PATHS if name in columns), None)
+    if form in ("lines", "words"):
+        return parse_labels(content, form, several=several) if hits["1"] else None
+    usual = next((name for name in (PATHS if header else "1") if name in columns), None)
     best = max(columns, key=lambda name: (hits[name], name == usual))
-    reading.column = best
-    reading.path = None if best == (usual if reading.header else "1") else best
+    reading.column, reading.path = best, None if best == usual else best
     label: str | bool | None = None
-    if not reading.header and reading.path is not None:
+    if not header and reading.path is not None:
         label = "1" if len(columns) == 2 else False
-    if reading.header and not set(LABELS) & set(columns):
+    if header and not set(LABELS) & set(columns):
         label = reading.label = next((name for name in columns if name.lower() in LABELS and name != best), None)
-    several = reading.several
-    table = parse_labels(content, reading.form, reading.path, label, header=reading.header, several=several)
+    table = parse_labels(content, form, reading.path, label, header=header, several=several)
     if reading.label and class_values(table) is None:
         reading.label = None
-        return parse_labels(content, reading.form, reading.path, several=several)
+        return parse_labels(content, form, reading.path, several=several)
     return table
-
-
-def _by_stems(path: Path, where: str, content: bytes, reading: _Form, items: Sequence[str]) -> LabelsRefusal | None:
-    """A table none of whose columns names files: perhaps one has the names without their endings."""
-    stems, columns = {stem_of(name): name for name in items}, list[Sequence[Any]]()
-    with contextlib.suppress(LabelsFault):
-        if reading.form in ("lines", "words"):
-            forms: tuple[Form, ...] = ("lines", "words")
-            columns += [[split_line(line, form)[0] for line in open_text(content)] for form in forms]
-        else:
-            columns += read_rows(content, reading.form, header=reading.header)[1].values()
-    for texts in columns:
-        found = [text for text in texts if isinstance(text, str) and text.rpartition("/")[2] in stems]
-        if 2 * len({text.rpartition("/")[2] for text in found}) >= len(items):
-            what, first = f"{path} names files without their endings", found[0]
-            hint = f"write {stems[first.rpartition('/')[2]]} for {first}, and so on"
-            return LabelsRefusal(where, InputError(what, "expected the names of files", hint), True)
-    return None
 
 
 # whether its lines are those of the images ---------------------------------------------------------------------
@@ -259,59 +241,37 @@ def _fit(
         what = f"{_place(folder, where)} has paths from within {folder}, such as {inner}"
         error = InputError(what, "expected paths from its own folder", f"move it into {folder}")
         return LabelsRefusal(where, error, True)
-    named = len({hit for hit in hits if hit >= 0})
-    is_most = 2 * named >= len(items)
-    options = _options(where, table, reading)
-    said = ", ".join(f"{key}: {value}" for key, value in options.items())
-    beginning = f"labels: {{file: {name_in_recipe(folder, where)}, {said}{', ' if said else ''}"
-    fault = _fault(_place(folder, where), table, hits, items, named, beginning)
-    if fault is not None:
-        is_most = is_most or 2 * len(last_names(table.paths) & known) >= len(known)
-        return LabelsRefusal(where, fault, is_most) if named or is_most else None
-    return LabelsFile(where, table, options, reading.column, class_values(table), hits)
-
-
-def _options(where: str, table: LabelTable, reading: _Form) -> dict[str, str | bool]:
-    found: dict[str, str | bool] = {}
-    if reading.form != form_of(where):
-        found["format"] = reading.form
-    if not reading.header and reading.form in ("csv", "tsv"):
-        found["header"] = False
-        if reading.path == "2" and table.labels is not None:
-            found["label"] = "1"
-    if reading.path is not None:
-        found["path"] = reading.path
-    if reading.label is not None:
-        found["label"] = reading.label
-    if reading.several:
-        found["several"] = reading.several
-    if table.labels is not None and class_values(table) is None:
-        found["label"] = False
-    return found
+    there = {hit for hit in hits if hit >= 0}
+    options = reading.options(where, table)
+    said = "".join(f"{key}: {value}, " for key, value in options.items())
+    beginning = f"labels: {{file: {name_in_recipe(folder, where)}, {said}"
+    fault = _fault(_place(folder, where), table, hits, items, beginning)
+    if fault is None:
+        return LabelsFile(where, table, options, reading.column, class_values(table), hits)
+    is_most = 2 * len(there) >= len(items) or 2 * len(last_names(table.paths) & known) >= len(known)
+    return LabelsRefusal(where, fault, is_most) if there or is_most else None
 
 
 def _fault(
-    path: Path, table: LabelTable, hits: Sequence[int], items: Sequence[str], named: int, beginning: str
+    path: Path, table: LabelTable, hits: Sequence[int], items: Sequence[str], beginning: str
 ) -> InputError | None:
-    strange = [number for number, hit in enumerate(hits) if hit < 0]
-    if strange:
-        text, line = table.paths[strange[0]], table.lines[strange[0]]
-        same = [name for name in items if _last(name) == _last(text)]
-        if len(same) > 1:
-            what = f"{path}, line {line}: {text} can be {' or '.join(same[:3])}"
-            return InputError(what, "expected a path from the folder", f"write {same[0]} in place of {text}, and so on")
-    if named < len(items):
-        there = {hit for hit in hits if hit >= 0}
-        first = next(name for row, name in enumerate(items) if row not in there)
-        what = f"{path} labels {named:,} of {len(items):,} images; no line names {first}"
+    there = set(hits)
+    strange = next((number for number, hit in enumerate(hits) if hit < 0), -1)
+    text, line = (table.paths[strange], table.lines[strange]) if strange >= 0 else ("", 0)
+    same = [name for name in items if strange >= 0 and _last(name) == _last(text)]
+    if len(same) > 1:
+        what = f"{path}, line {line}: {text} can be {' or '.join(same[:3])}"
+        return InputError(what, "expected a path from the folder", f"write {same[0]} in place of {text}, and so on")
+    if first := next((name for row, name in enumerate(items) if row not in there), ""):
+        what = f"{path} labels {len(there - {-1}):,} of {len(items):,} images; no line names {first}"
         return InputError(what, "expected a line for each", f"{beginning}unlabelled: skip}} leaves the others out")
-    if strange:
-        what = f"{path} labels {len(strange):,} file{'s' * (len(strange) > 1)} that are not there"
-        what += f": line {line} names {text}"
+    if strange >= 0:
+        count = number_of(sum(hit < 0 for hit in hits), "file that is", "files that are")
+        what = f"{path} labels {count} not there: line {line} names {text}"
         return InputError(what, "expected files that are there", f"{beginning}missing: ignore}} skips such lines")
     empty = [line for label, line in zip(table.labels or (), table.lines, strict=False) if label is None]
     if empty:
-        what = f"{path} has {len(empty):,} line{'s' * (len(empty) > 1)} without a label: line {empty[0]}"
+        what = f"{path} has {number_of(len(empty), 'line')} without a label: line {empty[0]}"
         return InputError(what, "expected one in each", f"{beginning}unlabelled: skip}} leaves such files out")
     return None
 
@@ -326,12 +286,12 @@ def class_values(table: LabelTable) -> list[Any] | None:
     return None
 
 
-def separator_of(table: LabelTable) -> tuple[str, bool]:
-    """The sign between several labels in the cells of a table, and whether that is sure; "" without a sign of several.
+def separator_of(values: Iterable[Any]) -> tuple[str, bool]:
+    """The sign between several labels in the cells of a column, and whether that is sure; "" without a sign of several.
 
     A semicolon or a bar is sure if a part is in two cells; commas and spaces may be in the name of a class.
     """
-    cells = {each for each in table.labels or () if isinstance(each, str)}
+    cells = {each for each in values if isinstance(each, str)}
     for sign in (";", "|", ",", " "):
         parts = [part.strip() for cell in cells for part in cell.split(sign)]
         if len(parts) > len(cells) and (sign in ";|" or len(cells) > len(set(parts))):

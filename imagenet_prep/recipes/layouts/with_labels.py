@@ -34,7 +34,7 @@ def _recognise(inspection: Inspection) -> Reading | None:
 def _recognise_several(inspection: Inspection) -> Reading | None:
     """A file that names every image, whose cells have several labels, or some images in several lines."""
     first = next((found for found in inspection.labels if found.has_labels and not found.table.is_several), None)
-    sign, is_sure = separator_of(first.table) if first else (LINES, False)
+    sign, is_sure = separator_of(first.table.labels or ()) if first else (LINES, False)
     names = [first.where] if first else [refusal.where for refusal in inspection.refusals]
     known = last_names(inspection.items)
     judged = (judge_labels(inspection.folder, each, inspection.items, known, sign) for each in names)
@@ -65,10 +65,13 @@ def _classless(inspection: Inspection, table: LabelsFile) -> list[str]:
     columns = list(table.table.columns)
     if table.table.labels is not None or not columns:
         return []
-    options = {"file": name_in_recipe(inspection.folder, table.where), **table.options, "label": columns[0]}
+    several = next((name for name in columns if name.lower() in _SEVERAL), None)
+    label, sign = several or columns[0], separator_of(table.table.columns[several])[0] if several else ""
+    options = {"file": name_in_recipe(inspection.folder, table.where), **table.options, "label": label}
+    options |= {"several": f"'{sign}'"} if sign else {}
     said = ", ".join(f"{key}: {str(value).lower() if value is False else value}" for key, value in options.items())
     which = f"none of the columns ({listed(columns)}) is called {' or '.join(LABELS)}"
-    return [f"no class: {which}; if {columns[0]} is the class: labels: {{{said}}}"]
+    return [f"no class: {which}; if {label} is the class: labels: {{{said}}}"]
 
 
 def _certainty(inspection: Inspection, table: LabelsFile) -> int:
@@ -100,5 +103,8 @@ def _contradictions(inspection: Inspection, several: list[LabelsFile]) -> list[I
             return [InputError(what, "expected one labels file", hint)]
     return []
 
+
+_SEVERAL = ("labels", "tags", "classes")
+"""Usual names of columns with several labels in a cell."""
 
 LAYOUTS = {"several-labels": _recognise_several, "with-labels": _recognise}
