@@ -56,52 +56,24 @@ def test_every_class_has_words() -> None:
     assert texts["n01440764"] == "tench, Tinca tinca"
 
 
-@pytest.mark.parametrize("number", [1, 293, 42_559, 50_000])
-def test_validation_names_give_their_number(number: int) -> None:
-    """The number of a validation image can be read from its name."""
-    assert facts.validation_number(facts.validation_filename(number)) == number
+VALIDATION = "ILSVRC2012_val_"
+NAMES = {
+    **{f"{VALIDATION}{number:08d}.JPEG": number for number in (1, 293, 42_559, 50_000)},
+    "n01440764_10026.JPEG": "n01440764",
+    **dict.fromkeys([f"{VALIDATION}{rest}" for rest in ("00000000.JPEG", "00050001.JPEG", "0000001.JPEG")]),
+    **dict.fromkeys([f"{VALIDATION}{rest}" for rest in ("0000000\u0661.JPEG", "+0000001.JPEG", "00000001.JPEG ")]),
+    **dict.fromkeys(["../C2012_valx__00000001.JPEG", "../n01440764_1.JPEG", "n01440764_1/2.JPEG", ""]),
+    **dict.fromkeys(["n01440764.JPEG", "n01440764_1.jpg", "n01440764_1.JPEG.JPEG", "n01440764_1.JPEG\n"]),
+    **dict.fromkeys(["n0144076_1.JPEG", "n01440764_\u00b26.JPEG"]),
+}
+"""What a name tells: the number of a validation image, the wnid of a train image, or nothing."""
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "ILSVRC2012_val_00000000.JPEG",
-        "ILSVRC2012_val_00050001.JPEG",
-        "ILSVRC2012_val_0000001.JPEG",
-        "ILSVRC2012_val_0000000\u0661.JPEG",
-        "ILSVRC2012_val_+0000001.JPEG",
-        "../C2012_valx__00000001.JPEG",
-        "ILSVRC2012_val_00000001.JPEG ",
-        "",
-    ],
-)
-def test_other_names_are_no_validation_names(name: str) -> None:
-    """Out of range, misspelt, or not ASCII: None."""
-    assert facts.validation_number(name) is None
-
-
-def test_train_names_give_their_wnid() -> None:
-    """The wnid of a train image can be read from its name."""
-    assert facts.train_wnid("n01440764_10026.JPEG") == "n01440764"
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        "n01440764.JPEG",
-        "n01440764_10026.jpg",
-        "n01440764_10026.JPEG.JPEG",
-        "n0144076_10026.JPEG",
-        "n01440764_²6.JPEG",
-        "n01440764_1/2.JPEG",
-        "../n01440764_1.JPEG",
-        "n01440764_10026.JPEG\n",
-        "",
-    ],
-)
-def test_other_names_are_no_train_names(name: str) -> None:
-    """Paths, other suffixes and odd digits: None."""
-    assert facts.train_wnid(name) is None
+@pytest.mark.parametrize(("name", "told"), NAMES.items())
+def test_a_name_tells_number_or_wnid(name: str, told: int | str | None) -> None:
+    """Out of range, misspelt, a path, another suffix or an odd digit: nothing."""
+    assert (facts.validation_number(name) or facts.train_wnid(name)) == told
+    assert facts.validation_filename(293) == f"{VALIDATION}00000293.JPEG"
 
 
 @given(st.text(max_size=40))

@@ -55,6 +55,7 @@ def test_it_is_no_path_of_this_machine(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.chdir(tmp_path)
     path = locate("s3://bucket/a")
     assert not isinstance(path, os.PathLike)
+    assert locate("/x/s3:/y") == Path("/x/s3:/y")
     path.mkdir(parents=True)
     assert list(tmp_path.iterdir()) == []
     with pytest.raises(UsageError, match="is in an object store") as caught:
@@ -70,11 +71,6 @@ def test_a_url_of_no_store(url: str) -> None:
     with pytest.raises(UsageError) as caught:
         locate(url)
     assert "secret" not in str(caught.value)
-
-
-def test_a_path_of_this_machine_stays_one() -> None:
-    """A colon further on makes no URL."""
-    assert locate("/x/s3:/y") == Path("/x/s3:/y")
 
 
 def test_a_layout_of_both() -> None:

@@ -123,14 +123,12 @@ def test_records_that_hold_no_name(tmp_path: Path) -> None:
         (0, lambda content: b"0" + content),
     ],
 )
-@pytest.mark.parametrize("record", [WHOLE])
-def test_an_index_written_otherwise(tmp_path: Path, which: int, change: Callable[[bytes], bytes], record: str) -> None:
+def test_an_index_written_otherwise(tmp_path: Path, which: int, change: Callable[[bytes], bytes]) -> None:
     """An index of the right numbers in other bytes is not as it was written, and is found."""
-    layout = made(tmp_path, record)
+    layout = made(tmp_path, WHOLE)
     path = layout.index_paths(SHARD)[which]
     content = path.read_bytes()
-    if content[:8].upper() == content[:8] and which == 1:
-        pytest.fail("the first CRC has no letter: choose other images")
+    assert change(content) != content, "the first CRC has no letter: choose other images"
     path.write_bytes(change(content))
     assert the_problem(layout).kind == K.BAD_INDEX
 

@@ -98,14 +98,13 @@ def _largest_file(size: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
-@pytest.mark.parametrize("connections", [3])
-def test_a_download_that_grows_too_large_is_named(tmp_path: Path, connections: int) -> None:
+def test_a_download_that_grows_too_large_is_named(tmp_path: Path) -> None:
     """A file system, or ulimit -f, that takes no file of this size: not an unnamed file."""
     (tmp_path / "served").mkdir()
     (tmp_path / "served" / "a.tar").write_bytes(bytes(300_000))
     part = tmp_path / "a.tar.part"
     with fault_server(tmp_path / "served") as server, _largest_file(100_000), pytest.raises(WriteError) as caught:
-        fetch(Session(server.url, 5), server.url + "a.tar", part, Manner(connections=connections))
+        fetch(Session(server.url, 5), server.url + "a.tar", part, Manner(connections=3))
     assert str(part) in caught.value.what
     assert "ulimit -f" in caught.value.hint
 

@@ -103,12 +103,11 @@ def test_a_changed_journal_line_decides_nothing(layout: Layout, key: str) -> Non
     assert verify(layout, ENGINE).problems == ()
 
 
-@pytest.mark.parametrize("key", ["digest"])
-def test_a_changed_journal_line_without_a_manifest(layout: Layout, key: str) -> None:
+def test_a_changed_journal_line_without_a_manifest(layout: Layout) -> None:
     """A conversion that goes on makes that shard again, with the same bytes, and then the same manifest."""
     before = contents(layout)
     layout.manifest_path.unlink()
-    edit_line(layout, lambda line: line.update({key: another(line[key])}))
+    edit_line(layout, lambda line: line.update(digest=another(line["digest"])))
     assert made(layout) == 1
     assert contents(layout) == before
 
