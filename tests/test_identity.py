@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import tarfile
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +11,6 @@ import pytest
 from existing import existing
 from made_sets import ENGINE, PART, converted, copied
 
-from imagenet_prep.datasets.plan import Plan
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.errors import UsageError
 from imagenet_prep.model import Silent
@@ -89,28 +87,6 @@ def test_from_archives_to_folders_nothing_is_made(layout: Layout) -> None:
     assert contents(layout) == {name: content for name, (_, content) in before.items()}
 
 
-def test_a_copy_without_times_makes_nothing(layout: Layout, tmp_path: Path) -> None:
-    """Archives copied elsewhere with new times are the same images; the folder of the data may move as a whole."""
-    before = shards(layout)
-    elsewhere = shutil.copytree(layout.raw_dir, tmp_path / "raw", copy_function=shutil.copyfile)
-    assert made(Layout(layout.data_dir, raw=elsewhere)) == [0, 0]
-    shutil.rmtree(layout.raw_dir)
-    assert made(Layout(layout.data_dir, raw=elsewhere)) == [0, 0]
-    moved = Layout(layout.data_dir.rename(tmp_path / "moved"), raw=elsewhere)
-    assert made(moved) == [0, 0]
-    assert shards(moved) == before
-
-
-def test_what_is_done_is_left_alone(layout: Layout, tmp_path: Path) -> None:
-    """A second run writes nothing at all, neither where the images lay nor where they have moved."""
-    for again in (layout, Layout(layout.data_dir, raw=shutil.copytree(layout.raw_dir, tmp_path / "raw"))):
-        assert made(again) == [0, 0]
-        before = {path: path.stat().st_mtime_ns for path in existing(layout.state_dir, "**/*") if path.is_file()}
-        assert made(again) == [0, 0]
-        after = {path: path.stat().st_mtime_ns for path in existing(layout.state_dir, "**/*") if path.is_file()}
-        assert {path for path in after if after[path] != before.get(path)} <= {layout.lock_paths[-1]}
-
-
 # what is not ---------------------------------------------------------------------------------------------------
 
 
@@ -141,22 +117,6 @@ def test_a_file_of_a_folder_that_was_written_to_is_named(layout: Layout) -> None
     refused(layout, str(an_image(layout).parent))
     assert made(layout, overwrite=True) == [1, 0]
     assert made(layout) == [0, 0]
-
-
-def test_the_archive_that_images_have_left_is_still_known(layout: Layout) -> None:
-    """Back from a copy to the archives, those are refused if they were written to meanwhile."""
-    kept = shutil.copytree(layout.raw_dir, layout.data_dir / "copy")
-    assert made(Layout(layout.data_dir, raw=kept)) == [0, 0]
-    os.utime(archive_of(layout), ns=(1, 1))
-    refused(layout, str(archive_of(layout)))
-
-
-def test_an_image_of_another_length_is_refused(layout: Layout) -> None:
-    """Names alone prove nothing: in folders, one byte more of one image is another set."""
-    to_folders(layout)
-    with an_image(layout).open("ab") as file:
-        file.write(b"x")
-    refused(layout, "train images")
 
 
 def test_another_box_is_refused(layout: Layout) -> None:
@@ -250,23 +210,6 @@ def test_killed_while_it_makes_them_again(layout: Layout, monkeypatch: pytest.Mo
     assert made(layout) == [0, 0]
 
 
-def test_killed_before_it_knows_where_they_are(layout: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The next run knows the shards by the old place and by the new one."""
-    before = shards(layout)
-    kept = Layout(layout.data_dir, raw=shutil.copytree(layout.raw_dir, layout.data_dir / "copy"))
-
-    def killed(*_: object, **__: object) -> None:
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Plan, "save", killed)
-        with pytest.raises(KeyboardInterrupt):
-            made(kept)
-    assert made(layout) == [0, 0]
-    assert made(kept) == [0, 0]
-    assert shards(layout) == before
-
-
 # a recipe's set ------------------------------------------------------------------------------------------------
 
 
@@ -283,19 +226,6 @@ def made_by(folder: Path, recipe: str = "recipe.yaml") -> list[int]:
     """How many shards convert makes by a recipe."""
     dataset = RecipeSet.read(folder / recipe)
     return [split.made for split in convert(Layout(folder / "out"), ENGINE, dataset=dataset).splits]
-
-
-def test_a_tar_of_the_folder_makes_nothing(tmp_path: Path) -> None:
-    """A recipe that names a tar in place of the folder it was made from makes the same shards: they are there."""
-    a_recipe(tmp_path)
-    assert made_by(tmp_path) == [2]
-    before = shards(Layout(tmp_path / "out"))
-    with tarfile.open(tmp_path / "in.tar", "w") as archive:
-        archive.add(tmp_path / "in", ".")
-    shutil.rmtree(tmp_path / "in")
-    (tmp_path / "tar.yaml").write_text("source: {tar: in.tar}\nshards: 2\n")
-    assert made_by(tmp_path, "tar.yaml") == [0]
-    assert shards(Layout(tmp_path / "out")) == before
 
 
 @pytest.mark.parametrize(

@@ -134,19 +134,6 @@ def test_what_stands_before_the_images_name_counts() -> None:
         read_record(data)
 
 
-@settings(deadline=None)
-@given(item=ITEMS, data=st.data())
-def test_reader_of_damaged_records(item: Item, data: st.DataObject) -> None:
-    """A changed record raises ExampleError or RecordError, or reads as the general parser reads it."""
-    head, tail = inception.record_parts(item, 20, 300, 5)
-    content = bytearray(head + b"12345" + tail)
-    for position in data.draw(st.lists(st.integers(0, len(content) - 1), max_size=3)):
-        content[position] = data.draw(st.integers(0, 255))
-    if data.draw(st.booleans()):
-        del content[data.draw(st.integers(0, len(content))) :]
-    assert_same_reading(bytes(content))
-
-
 @pytest.mark.parametrize("boxes", [(), (Box(0.1, 0.2, 0.3, 0.4), Box(0.5, 0.5, 1, 1))])
 def test_reader_of_every_flipped_bit(boxes: tuple[Box, ...]) -> None:
     """Whichever bit of a record is flipped, the quick way never reads what the general parser doesn't."""
@@ -216,13 +203,3 @@ def test_values_that_can_not_be_used_are_named(name: str, feature: Feature, reas
         read_record(memoryview(encode_example(features)))
     assert name.startswith(caught.value.feature)
     assert reason in caught.value.reason
-
-
-def test_edges_of_boxes_come_together() -> None:
-    """Boxes may lack their labels, but no edge."""
-    edges = {f"{BOX}{edge}": FloatList((0.5,)) for edge in ("xmin", "ymin", "xmax", "ymax")}
-    features = {"image/encoded": BytesList((b"?",)), "image/class/label": Int64List((7,)), **edges}
-    assert read_features(features).boxes == (Box(0.5, 0.5, 0.5, 0.5),)
-    assert read_features(features).box_labels == ()
-    with pytest.raises(inception_reader.BoxesError):
-        read_features({name: feature for name, feature in features.items() if name != f"{BOX}xmin"})

@@ -5,7 +5,6 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
-import numpy as np
 import pytest
 from PIL import Image
 from running import prep
@@ -13,7 +12,6 @@ from running import prep
 from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import UsageError
 from imagenet_prep.recipes.loading import load
-from imagenet_prep.recipes.mapped_records import MappedRecorder
 from imagenet_prep.recipes.recipe_dataset import RecipeDataset
 from imagenet_prep.recipes.recipe_set import RecipeSet
 from imagenet_prep.sources.slices import Reader
@@ -48,18 +46,6 @@ def test_a_tiny_set_is_one_split(tmp_path: Path) -> None:
         images(tmp_path / folder, few)
         made = proposed(tmp_path / folder, tmp_path / f"{folder}.yaml")
         assert [(split.name, len(split.catalog)) for split in made.splits] == [("train", len(few))]
-
-
-def test_arrays_in_class_folders_and_tiffs(tmp_path: Path) -> None:
-    """Arrays in several folders have labels, and TIFFs are taken as numbers."""
-    for number in range(4):
-        (tmp_path / f"arrays/{number % 2}").mkdir(parents=True, exist_ok=True)
-        np.save(tmp_path / f"arrays/{number % 2}/{number}.npy", np.arange(number))
-    assert "label" in proposed(tmp_path / "arrays", tmp_path / "r.yaml").features
-    images(tmp_path / "tiffs", ["a.tif", "b.tif"])
-    made = proposed(tmp_path / "tiffs", tmp_path / "t.yaml")
-    assert isinstance(made.splits[0].recorder, MappedRecorder)
-    assert made.features["image_raw"]["kind"] == "bytes"
 
 
 def test_paths_are_relative_to_a_recipe_above_and_full_elsewhere(
@@ -103,15 +89,6 @@ def test_names_with_signs_of_patterns(tmp_path: Path, name: str, kind: str) -> N
     init(data, recipe, ENGINE, layout="unlabelled" if kind == "deep" else None)
     summary = convert(Layout(tmp_path / "out"), ENGINE, dataset=RecipeSet.read(recipe))
     assert [split.images for split in summary.splits] == [4 if kind == "tars" else 2]
-
-
-def test_a_recipe_is_never_overwritten(tmp_path: Path) -> None:
-    """What is there stays."""
-    images(tmp_path / "a", ["x/1.png"])
-    (tmp_path / "r.yaml").write_text("mine")
-    with pytest.raises(UsageError, match="already exists"):
-        init(tmp_path / "a", tmp_path / "r.yaml", ENGINE)
-    assert (tmp_path / "r.yaml").read_text() == "mine"
 
 
 def test_the_command(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import simplejpeg
 import tf_fixture
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from PIL import Image, PngImagePlugin
+from PIL import Image
 
 from imagenet_prep.demo import photographs
 from imagenet_prep.demo.photographs import Kind
@@ -374,13 +374,3 @@ def test_repairs_are_named_and_repeatable(data: bytes) -> None:
     assert prepared.repair == ("png" if data.startswith(jpeg.PNG_SIGNATURE) else "cmyk")
     assert prepared == prepare(memoryview(data), "decode")
     assert prepare(prepared.encoded, "decode") == Prepared(prepared.encoded, *PHOTOGRAPH.size)
-
-
-def test_comments_are_not_carried_over() -> None:
-    """Words in the original, however long, neither reach the repaired file nor keep it from being written."""
-    info = PngImagePlugin.PngInfo()
-    info.add_text("comment", "z" * 70_000)
-    info.add_itxt("XML:com.adobe.xmp", "y" * 70_000)
-    encoded = bytes(prepare(_save(NOISE, "PNG", pnginfo=info), "decode").encoded)
-    assert b"zzz" not in encoded
-    assert b"yyy" not in encoded

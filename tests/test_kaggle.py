@@ -16,12 +16,8 @@ from made_sets import ENGINE, catalog_rows
 
 from imagenet_prep.demo.archives import MadeSet, boxes_csv
 from imagenet_prep.engines import make_engine
-from imagenet_prep.errors import InputError, SpaceError, UsageError
-from imagenet_prep.ilsvrc2012 import facts, portals
-from imagenet_prep.ilsvrc2012.boxes import find_annotations
-from imagenet_prep.ilsvrc2012.facts import ARCHIVES
-from imagenet_prep.ilsvrc2012.official import ClassTars, ImageFolders, ImageSource
-from imagenet_prep.ilsvrc2012.raw_data import find_source
+from imagenet_prep.errors import InputError, UsageError
+from imagenet_prep.ilsvrc2012 import portals
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.model import Silent, StageStatus
 from imagenet_prep.pipeline import missing_archives, verify_and_repair
@@ -127,25 +123,6 @@ def test_every_form_gives_the_same_shards(
     assert [each.state for each in status(layout).stages if each.stage in ("download", "annotate")] == ["done"] * 2
 
 
-@pytest.mark.parametrize("form", ["official archives", "Kaggle's tree"])
-def test_a_conversion_begun_from_one_goes_on_from_another(
-    form: str, copies: dict[str, Path], official: dict[str, str], tmp_path: Path
-) -> None:
-    """Shards that stand are kept, whichever copy they came from; missing ones come from the one that is there."""
-    began = Layout(tmp_path, raw=copies["official archives" if form != "official archives" else "zip, deflated"])
-    annotate(began, ENGINE, validation=True)
-    convert(began, ENGINE, PART)
-    kept = {path.name: path.stat().st_mtime_ns for path in existing(tmp_path, "*-of-*")}
-    for name in ("train-00002-of-00006", "validation-00001-of-00003"):
-        began.shard_path(name).unlink()
-        del kept[name]
-    made_again = convert(Layout(tmp_path, raw=copies[form]), ENGINE, PART)
-    assert [split.made for split in made_again.splits] == [1, 1]
-    assert {name: (tmp_path / name).stat().st_mtime_ns for name in kept} == kept
-    assert digests(began) == official
-    assert [split.made for split in convert(began, ENGINE, PART).splits] == [0, 0]
-
-
 @pytest.mark.parametrize(("form", "at"), [("zip, stored", 0), ("zip, deflated", 0.5)], ids=["no image", "deflated"])
 def test_another_image_of_the_same_length_is_noticed(
     form: str, at: float, official: dict[str, str], copies: dict[str, Path], made: MadeSet, files: Tree, tmp_path: Path
@@ -163,23 +140,6 @@ def test_another_image_of_the_same_length_is_noticed(
     assert "other bytes" in caught.value.detail
 
 
-@pytest.mark.parametrize("form", ["zip, deflated", "Kaggle's tree"])
-def test_damaged_shards_are_made_again(
-    form: str, copies: dict[str, Path], official: dict[str, str], tmp_path: Path
-) -> None:
-    """repair takes its images from the same copy."""
-    layout = Layout(tmp_path, raw=copies[form])
-    annotate(layout, ENGINE, validation=True)
-    convert(layout, ENGINE, PART)
-    for name in ("train-00000-of-00006", "validation-00002-of-00003"):
-        path = layout.shard_path(name)
-        path.write_bytes(path.read_bytes()[:-100])
-    repaired = verify_and_repair(layout, ENGINE)
-    assert len(repaired.repair.made) == 2
-    assert repaired.verdict.problems == ()
-    assert digests(layout) == official
-
-
 def test_a_zip_is_read_in_its_order_when_asked(
     copies: dict[str, Path], official: dict[str, str], tmp_path: Path
 ) -> None:
@@ -193,58 +153,6 @@ def test_a_zip_is_read_in_its_order_when_asked(
 
 
 # which one is taken --------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def all_classes(copies: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The classes of the small ImageNet, which are all that a copy needs to be complete."""
-    wnids = [path.name for path in existing(copies["image folders"] / "train", "*")]
-    monkeypatch.setattr(facts, "CLASSES", len(wnids))
-    return wnids
-
-
-def test_the_order_of_preference(copies: dict[str, Path], tmp_path: Path, all_classes: list[str]) -> None:
-    """Official archives, class tars, folders, the zip; raw-data counts too if --raw names another folder."""
-    layout = Layout(tmp_path)
-    layout.raw_dir.mkdir()
-    words = []
-    for form in ("zip, stored", "image folders", "official archives"):
-        for path in existing(copies[form], "*"):
-            (layout.raw_dir / path.name).symlink_to(path)
-        source, boxes = find_source(layout, "train"), find_annotations(layout, "train")
-        words.append((source.words, type(boxes).__name__))
-        if form == "zip, stored":
-            assert find_source(Layout(tmp_path, raw=tmp_path), "validation") == find_source(layout, "validation")
-        if form == "image folders":
-            tars = layout.class_tars_dir(ARCHIVES["train"])
-            tars.mkdir()
-            for wnid in all_classes:
-                (tars / f"{wnid}.tar").touch()
-            assert find_source(layout, "train") == ClassTars(tars)
-            for path in existing(copies[form], "*"):
-                (layout.raw_dir / path.name).unlink()
-    assert words == [
-        ("Kaggle's zip", "BoxesInZip"),
-        ("the folder train", "BoxArchive"),
-        ("ILSVRC2012_img_train.tar", "BoxArchive"),
-    ]
-    assert "images in" not in status(layout).stages[0].detail
-
-
-@pytest.mark.parametrize("form", ["image folders", "class tars"])
-def test_a_copy_of_few_classes_is_used_only_alone(form: str, copies: dict[str, Path], tmp_path: Path) -> None:
-    """A complete zip has the images of all classes, so it is preferred."""
-    layout = Layout(tmp_path)
-    found: ImageSource = ClassTars(layout.class_tars_dir(ARCHIVES["train"]))
-    if form == "image folders":
-        found = ImageFolders(layout.images_dir("train"), "train")
-    found.path.mkdir(parents=True)
-    for path in existing(copies["image folders"] / "train", "*")[:3]:
-        (found.path / path.name).mkdir() if form == "image folders" else (found.path / f"{path.name}.tar").touch()
-    assert find_source(layout, "train") == found
-    write_link(copies["zip, stored"], layout.raw_dir)
-    source = find_source(layout, "train")
-    assert source.words == "Kaggle's zip"
 
 
 @pytest.mark.parametrize(("change", "what"), [("cut", "not complete"), ("other", "damaged")])
@@ -322,12 +230,6 @@ def test_a_file_twice_is_refused(kind: str, files: Tree, tmp_path: Path) -> None
     assert name.rpartition("/")[2] in caught.value.what
 
 
-def test_a_test_image_is_never_taken(copies: dict[str, Path], tmp_path: Path) -> None:
-    """It has no label."""
-    source = find_source(Layout(tmp_path, raw=copies["zip, deflated"]), "validation")
-    assert not [name for name in source.catalog(ENGINE, Silent()).names if "test" in name]
-
-
 # copies that can't give the same -------------------------------------------------------------------------------
 
 
@@ -397,38 +299,6 @@ def test_untar_sorts_any_copy_into_class_folders(
     gone.write_bytes(b"cut")
     assert untar(layout, ENGINE).written == 1
     assert tree_of(layout.images_dir("train")) == official[0]
-
-
-def test_an_untar_that_was_stopped_goes_on(
-    copies: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What was finished stays; until all is, convert takes its images from the copy and not from half a folder."""
-    form = "zip, deflated"
-    layout = Layout(tmp_path, raw=copies[form])
-    layout.own_raw_dir.mkdir()
-    for path in existing(copies[form], "*"):
-        (layout.own_raw_dir / path.name).symlink_to(path)
-    layout = Layout(tmp_path)
-    true_read, reads = Catalog.read, iter(range(1000))
-
-    def read(self: Catalog, number: int, reader: Reader) -> Buffer:
-        if next(reads) == 30:
-            raise SpaceError("no space", "", "")
-        return true_read(self, number, reader)
-
-    monkeypatch.setattr(Catalog, "read", read)
-    with pytest.raises(SpaceError):
-        untar(layout, make_engine("threads", 1))
-    monkeypatch.undo()
-    assert 0 < len(list(layout.images_dir("train").glob("*"))) < 6
-    source = find_source(layout, "train")
-    assert not source.is_unpacked
-    done = {path: path.stat().st_mtime_ns for path in existing(layout.images_dir("train"), "*/*")}
-    untar(layout, ENGINE)
-    assert {path: path.stat().st_mtime_ns for path in done} == done
-    assert tree_of(layout.images_dir("train")) == tree_of(copies["image folders"] / "train")
-    monkeypatch.setattr(facts, "CLASSES", 6)
-    assert find_source(layout, "train") == ImageFolders(layout.images_dir("train"), "train")
 
 
 def test_a_copy_that_changes_under_untar_is_refused(

@@ -185,21 +185,6 @@ def test_formats_that_cannot_be_read_are_counted(tmp_path: Path) -> None:
     assert (summary.splits[0].images, summary.set_aside) == (12, 6)
 
 
-def test_files_set_aside_by_the_option_alone_are_known_to_repair(tmp_path: Path) -> None:
-    """Their recipe doesn't say skip_bad, but the manifest says that images were set aside."""
-    save(tmp_path / "in", *numbered("cat/{}.jpg"), *numbered("dog/{}.jpg"), "dog/x.ppm")
-    (tmp_path / "recipe.yaml").write_text("source: {folders: in}\nshards: 2\n")
-    command = [sys.executable, "-m", "imagenet_prep"]
-    given = ["--config", tmp_path / "recipe.yaml", "--skip-bad"]
-    assert subprocess.run([*command, "convert", tmp_path / "out", *given], capture_output=True).returncode == 3
-    shard = tmp_path / "out" / "train-00001-of-00002"
-    content = shard.read_bytes()
-    shard.unlink()
-    done = subprocess.run([*command, "repair", tmp_path / "out"], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert shard.read_bytes() == content
-
-
 def test_many_files_are_told_from_masks_in_no_time() -> None:
     """The time grows with the number of files, and not with its square: there are sets of millions."""
     names = [f"img_{number}.jpg" for number in range(200_000)]

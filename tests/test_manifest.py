@@ -30,19 +30,6 @@ MANIFEST = Manifest(
 )
 
 
-def test_entries_come_back(tmp_path: Path) -> None:
-    """What was appended is found by another Journal of the same file, set-aside names included."""
-    path = tmp_path / "state" / "journal.jsonl"
-    journal = Journal(path)
-    assert journal.get(FIRST.name) is None
-    journal.append(FIRST)
-    journal.append(SECOND)
-    for each in (journal, Journal(path)):
-        assert each.get(FIRST.name) == FIRST
-        assert each.get(SECOND.name) == SECOND
-        assert set(each.names()) == {FIRST.name, SECOND.name}
-
-
 def test_parts_are_read_as_one(tmp_path: Path) -> None:
     """Every writer has a file of its own; each sees what all wrote, and of one shard what it wrote itself."""
     path = tmp_path / "journal.jsonl"
@@ -94,17 +81,6 @@ def test_every_torn_last_line_counts_as_not_done(tmp_path: Path) -> None:
         torn.append(SECOND)
         assert Journal(path).get(FIRST.name) == FIRST
         assert Journal(path).get(SECOND.name) == SECOND
-
-
-def test_a_line_without_its_newline_is_a_line(tmp_path: Path) -> None:
-    """Cut just before the newline, the entry is whole; the next one starts a new line."""
-    path = tmp_path / "journal.jsonl"
-    Journal(path).append(FIRST)
-    path.write_bytes(path.read_bytes()[:-1])
-    journal = Journal(path)
-    assert journal.get(FIRST.name) == FIRST
-    journal.append(SECOND)
-    assert set(Journal(path).names()) == {FIRST.name, SECOND.name}
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import os
 import pickle
 import random
@@ -151,13 +150,6 @@ def stored(objects: ObjectServer, local: Path) -> str:
 _stored: dict[Path, str] = {}
 
 
-def test_a_second_run_makes_nothing(objects: ObjectServer, stored: str) -> None:
-    """What is done is known by journal, sizes and indexes; no shard is put again."""
-    with run_proxy(objects) as proxy:
-        right("convert", stored, *PART, **objects.environment_by(proxy.port))
-        assert [path for method, path in proxy.seen if method == "PUT" and "-of-" in path] == []
-
-
 def test_an_archive_that_was_replaced_is_called_so(objects: ObjectServer, local: Path, tmp_path: Path) -> None:
     """An object with a new time was put again; nobody copied it without its times."""
     raw = locate(objects.new_bucket())
@@ -212,17 +204,6 @@ def test_records_are_read_at_random(objects: ObjectServer, local: Path, stored: 
     assert raw[11].data == here[11].data
 
 
-def test_records_are_shown_and_a_page_is_made(objects: ObjectServer, local: Path, stored: str) -> None:
-    """show prints what it prints here; the page of report is the one made here, but for the name of the folder."""
-    name = "validation-00001-of-00002"
-    assert right("show", f"{stored}/{name}", "--record", "2") == right("show", local / name, "--record", "2")
-    right("report", stored, "--samples", "4", "--workers", "2", "--quiet")
-    right("report", f"{stored}/{name}", "--samples", "4", "--quiet")
-    path = Layout(locate(stored)).report_path
-    for page in (path, path.with_stem(f"report-{name}")):
-        assert b"</html>" in page.read_bytes()
-
-
 # kills -----------------------------------------------------------------------------------------------------------
 
 
@@ -251,17 +232,6 @@ def until(condition: object) -> None:
     while not condition():
         assert time.monotonic() < end
         time.sleep(0.005)
-
-
-def test_ranks_make_a_set_in_a_store(objects: ObjectServer, local: Path) -> None:
-    """Two ranks and merge end with the bytes of one run."""
-    url = objects.new_bucket()
-    rank = ("convert", local, "--output", url, *PART, "--rank")
-    right(*rank, "0/2")
-    right(*rank, "1/2")
-    right("merge", local, "--output", url, "--quiet")
-    assert contents(locate(url)) == contents(local)
-    refuse_leftovers(url)
 
 
 def test_one_of_several_sets_claims_a_place(objects: ObjectServer, local: Path, tmp_path: Path) -> None:
@@ -443,18 +413,6 @@ def test_what_stays_is_an_error(
     said = error_lines(done)
     assert len(said) == 3
     assert reason in said[1]
-
-
-@pytest.mark.objects
-def test_google_without_tls(tmp_path: Path) -> None:
-    """A server that GOOGLE_ALLOW_HTTP allows is asked, and no message names a variable of S3."""
-    account = {"gcs_base_url": "http://127.0.0.1:9", "disable_oauth": True, "client_email": "", "private_key": ""}
-    (tmp_path / "account.json").write_text(json.dumps({**account, "private_key_id": ""}))
-    environment = {"GOOGLE_SERVICE_ACCOUNT": str(tmp_path / "account.json"), "IMAGENET_PREP_RETRY_SECONDS": "1"}
-    done = prep("verify", "gs://bucket/x", GOOGLE_ALLOW_HTTP="true", **environment)
-    assert done.returncode == 5, done.stderr
-    assert "the server refuses connections" in done.stderr
-    assert "AWS" not in done.stderr
 
 
 def test_what_the_environment_lacks(objects: ObjectServer, stored: str) -> None:

@@ -15,7 +15,7 @@ from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import IncompleteError, InputError, UsageError
 from imagenet_prep.escaping import command
-from imagenet_prep.ilsvrc2012 import facts, planning
+from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.imagenet import ImageNet
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions, check_options, options_from
 from imagenet_prep.model import Silent
@@ -98,20 +98,6 @@ def test_one_split_missing_is_refused(tiny_data_dir: Path, gone: str) -> None:
     assert [text.rpartition(": ")[2].split(" images")[0].split()[-1] for text in said] == [*facts.SPLITS]
     assert any(text.endswith(f" {gone} images, 0 of 1,000 classes") for text in said)
     assert max(map(len, said)) <= 100
-
-
-@pytest.mark.parametrize("whole", facts.SPLITS)
-def test_a_whole_split_does_not_make_up_for_the_other(
-    tiny_data_dir: Path, whole: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """With all images of one split there, and some of the other missing, the set is incomplete."""
-    true_text = planning.missing_text  # a split of 50,000 images is not made for this
-    monkeypatch.setattr(
-        planning, "missing_text", lambda catalog, split, part: split != whole and true_text(catalog, split)
-    )
-    with pytest.raises(IncompleteError) as caught:
-        ImageNet().plan(Layout(tiny_data_dir), ENGINE, PART.replace(allow_incomplete=False), Silent())
-    assert whole not in caught.value.detail
 
 
 def test_numbers_of_shards_that_names_can_hold() -> None:

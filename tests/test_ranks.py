@@ -24,7 +24,6 @@ from imagenet_prep.demo.archives import MadeSet, make
 from imagenet_prep.errors import BusyError, InputError, UsageError
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.model import Silent
-from imagenet_prep.pipeline import verify_and_repair
 from imagenet_prep.shards.maker import ShardTask
 from imagenet_prep.shards.run import Made, make_shards
 from imagenet_prep.shards.share import Share
@@ -208,30 +207,6 @@ def test_images_set_aside_are_told_as_convert_tells_them(layout: Layout, made_ti
         assert "merge: train: 300 images in 4 shards" in told
     assert contents(folder) == contents(plain)
     assert said(run("merge", folder, "--quiet"), 3) == ""
-
-
-def test_a_plain_convert_finishes_what_ranks_began(layout: Layout) -> None:
-    """It makes what is missing, and leaves one record; the ranks' shards stay as they are."""
-    make_ranks(layout, 1)
-    times = {path: path.stat().st_mtime_ns for path in existing(layout.output_dir, "*-of-*")}
-    convert(layout, ENGINE, PART)
-    assert times == {path: path.stat().st_mtime_ns for path in times}
-    assert len(existing(layout.output_dir, "*-of-*")) == 16
-    assert not list(layout.state_dir.glob("*rank*"))
-    assert layout.rank_parts() == []
-    assert verify(layout, ENGINE).problems == ()
-
-
-def test_one_rank_lists_for_all(layout: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ranks after the first, a plain convert and repair read the plan and its rows: none lists the raw data again."""
-    make_ranks(layout, 0)
-    monkeypatch.setattr("imagenet_prep.ilsvrc2012.official.OfficialTar.catalog", None)
-    make_ranks(layout, 1, 2, 3)
-    assert [split.made for split in convert(layout, ENGINE, PART).splits] == [0, 0]
-    before = contents(layout.data_dir)
-    layout.shard_path("train-00004-of-00008").unlink()
-    assert verify_and_repair(layout, ENGINE).verdict.problems == ()
-    assert contents(layout.data_dir) == before
 
 
 @pytest.mark.parametrize("what", ["labels", "catalog", "gone", "the archive"])

@@ -3,22 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
-import json
-import os
-import pickle
-import subprocess
-import sys
 from operator import attrgetter
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 from copies_of_imagenet import write_hugging_face
-from kaggle_copies import tree, write_zip
 from made_sets import ENGINE, PART, annotated
-from many_readers import DIGESTS
 from PIL import Image
 from test_consume import CONSUME, see
 
@@ -32,7 +23,6 @@ from imagenet_prep.reading.shard_set import ShardSet
 from imagenet_prep.recipes.recipe_set import RecipeSet
 from imagenet_prep.stages.annotate import annotate
 from imagenet_prep.stages.convert import convert
-from imagenet_prep.stages.untar import untar
 from imagenet_prep.storage.layout import Layout
 
 pytestmark = pytest.mark.filterwarnings("ignore:(a part of|the train records have no boxes):UserWarning")
@@ -77,21 +67,6 @@ def test_the_records_are_those_of_the_shards(split: str, photographs: Layout) ->
         assert any(record.boxes for record in found)
         repaired = [record for record in found if type(record.encoded.obj) is bytes]
         assert 0 < len(repaired) < len(found)
-
-
-@pytest.mark.parametrize("form", ["untarred", "zip"])
-def test_every_kind_of_copy_gives_the_same(form: str, photographs: Layout, made: MadeSet, tmp_path: Path) -> None:
-    """Image folders, Kaggle's zip."""
-    layout = Layout(tmp_path / "data")
-    if form == "untarred":
-        untar(dataclasses.replace(layout, raw=photographs.raw), ENGINE)
-    else:
-        layout.raw_dir.mkdir(parents=True)
-        write_zip(layout.raw_dir, tree(made))
-    layout.raw_dir.joinpath(photographs.boxes_csv.name).write_bytes(photographs.boxes_csv.read_bytes())
-    found = opened(layout)
-    assert own(found) == own(imagenet_prep.open(photographs.data_dir, "train"))
-    assert all(record.shard.is_relative_to(layout.raw_dir) for record in found)
 
 
 OPTIONS = {
@@ -161,48 +136,6 @@ def test_parts_of_a_set(world: int, sound: Layout) -> None:
     assert [part.starts for part in parts] == [shards.shard(rank, world).starts for rank in range(world)]
 
 
-READERS = f"""
-COUNT = 200
-{DIGESTS}
-found = pickle.load(sys.stdin.buffer)
-digests = [*digests_of_threads(found), digest_in_a_fork(found), digest(pickle.loads(pickle.dumps(found)))]
-print(json.dumps([sorted(set(digests)), len(os.listdir("/proc/self/fd"))]))
-"""
-
-
-@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="there is no /proc to count descriptors")
-def test_in_another_process_and_by_threads(sound: Layout) -> None:
-    """Pickled to a new process, by 8 threads of it, after a fork: the same records, and no file stays open."""
-    import random
-
-    found, expected = opened(sound), own(imagenet_prep.open(sound.data_dir, "train"))
-    assert bytes(found[0].data) == expected[0]  # what is mapped by now stays here
-    sent = pickle.dumps(found)
-    assert len(sent) < 80 * 300 + 50_000  # the words of 1,000 classes are among it
-    done = subprocess.run([sys.executable, "-c", READERS], input=sent, capture_output=True, timeout=120)
-    assert done.returncode == 0, done.stderr.decode()
-    numbers = random.Random(7).sample(range(300), 200)
-    digests, descriptors = json.loads(done.stdout)
-    assert digests == [hashlib.sha256(b"".join(expected[number] for number in numbers)).hexdigest()]
-    assert descriptors < 12
-
-
-def test_pytorch_trains_on_it(torch: Any, photographs: Layout) -> None:
-    """ImageDataset and Loader, with workers: the very batches that the shards give."""
-    from imagenet_prep.torch import ImageDataset, Loader
-
-    def batches(found: RawSet | ShardSet, workers: int) -> list[Any]:
-        dataset = ImageDataset(found, lambda image: image[:, :4, :4].clone())
-        return [each for _ in range(2) for each in Loader(dataset, 5, window=3, num_workers=workers)]
-
-    expected = batches(imagenet_prep.open(photographs.data_dir, "train"), 0)
-    for workers in (0, 2):
-        found = batches(opened(photographs, options=PART), workers)
-        for (images, labels), (other_images, other_labels) in zip(found, expected, strict=True):
-            assert torch.equal(images, other_images)
-            assert labels.tolist() == other_labels.tolist()
-
-
 # what goes wrong -----------------------------------------------------------------------------------------------
 
 
@@ -244,15 +177,6 @@ def test_a_damaged_image_is_named(data_dir: Path) -> None:
     with pytest.raises(InputError, match=rf"{found[second].filename} \(ILSVRC2012_img_train.tar.*its image is damaged"):
         found[second].array()
     assert found[plain[2]].array().size
-
-
-def test_an_archive_that_was_cut_is_named(data_dir: Path) -> None:
-    """After it was listed, and before it is read."""
-    found = opened(Layout(data_dir))
-    last = max(found, key=attrgetter("offset"))
-    os.truncate(last.shard, last.offset + 10)
-    with pytest.raises(InputError, match=r"ILSVRC2012_img_train.tar changed while it was being read"):
-        last.data  # noqa: B018
 
 
 def test_what_is_missing_is_said_at_once(data_dir: Path, tmp_path: Path) -> None:
@@ -303,13 +227,6 @@ def test_bad_images_can_not_be_left_out(sound: Layout, tmp_path: Path) -> None:
     (tmp_path / "recipe.yaml").write_text("source: {imagenet: true}\nskip_bad: true\nallow_incomplete: true\n")
     with pytest.raises(UsageError, match="skip_bad of raw data"):
         imagenet_prep.open(sound.data_dir, "train", source="raw", raw=sound.raw, config=tmp_path / "recipe.yaml")
-
-
-def test_nothing_is_written(data_dir: Path) -> None:
-    """Not beside the raw data, and no shard."""
-    before = sorted(data_dir.rglob("*"))
-    assert own(opened(Layout(data_dir)))
-    assert sorted(data_dir.rglob("*")) == before
 
 
 def test_words_that_do_not_fit(sound: Layout) -> None:

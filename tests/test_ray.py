@@ -361,22 +361,6 @@ def test_what_cant_be_read_is_a_failure(engine: RayEngine, ray_cluster: RayClust
         assert said in str(outcome.error)
 
 
-def test_a_machine_that_lacks_the_data_is_passed_over(
-    engine: RayEngine, ray_cluster: RayCluster, tmp_path: Path
-) -> None:
-    """Its tasks run elsewhere, and it gets no more."""
-    ray_cluster.add_node("lame")
-    ray_cluster.add_node("lamer")
-    try:
-        with bounded(60):
-            outcomes = list(engine.map(Work(tmp_path, "where"), range(40)))
-        assert {outcome.value for outcome in outcomes if isinstance(outcome, Done)} == {""}
-        assert len(outcomes) == 40
-    finally:
-        ray_cluster.lose_node(-1)
-        ray_cluster.lose_node(-1)
-
-
 def test_another_version_on_a_machine_is_refused(
     engine: RayEngine, ray_cluster: RayCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from made_sets import edit_manifest
 
 from imagenet_prep import records
 from imagenet_prep.demo import photographs
@@ -104,15 +103,6 @@ def test_a_damaged_name_in_the_index(tmp_path: Path, record: str, old: str, new:
     assert layout.listing_path(SHARD).read_bytes() == sound
 
 
-def test_records_that_hold_no_name(tmp_path: Path) -> None:
-    """Where records hold no name, offsets, lengths and CRCs of the index are compared all the same."""
-    layout = made(tmp_path, NONE)
-    path = layout.listing_path(SHARD)
-    content = path.read_bytes()
-    path.write_bytes(content.replace(content[:8], b"00000001", 1))
-    assert the_problem(layout).kind == K.BAD_INDEX
-
-
 @pytest.mark.parametrize(
     ("which", "change"),
     [
@@ -146,12 +136,3 @@ def test_an_image_under_any_name(tmp_path: Path) -> None:
         records.write(path, [found[0], {**found[1], **change}, *found[2:]])
         problems = verify(layout, ENGINE).problems
         assert (kind, 1) in [(problem.kind, problem.record) for problem in problems]
-
-
-def test_settings_that_are_damaged(tmp_path: Path) -> None:
-    """A manifest whose features are no mappings is read all the same: nothing is known of what they hold."""
-    layout = made(tmp_path, BARE)
-    record = {"image/filename": "filename", "image/encoded": 7}
-    layout.plan_path.unlink()
-    edit_manifest(layout, lambda manifest: manifest["settings"].update(record=record))
-    assert verify(layout, ENGINE).problems == ()

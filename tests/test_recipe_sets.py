@@ -18,7 +18,7 @@ from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.ilsvrc2012.settings import SHIPPED, ConvertOptions
 from imagenet_prep.model import ProblemKind
-from imagenet_prep.pipeline import run, verify_and_repair
+from imagenet_prep.pipeline import run
 from imagenet_prep.recipes.loading import load, read
 from imagenet_prep.recipes.recipe_set import RecipeSet
 from imagenet_prep.registry import imagenet_options
@@ -87,22 +87,6 @@ def test_a_folder_of_classes_in_four_commands(tmp_path: Path, tf: Any) -> None:
     assert encoded == {path.read_bytes() for path in existing(flowers, "**/*.jpg")}
 
 
-def test_a_second_convert_makes_nothing(tmp_path: Path) -> None:
-    """What is done stays done; a changed recipe asks before it replaces anything."""
-    make_flowers(tmp_path / "flowers", 10)
-    layout = made(tmp_path, "source: {folders: flowers}\nshards: 4\n")
-    before = contents(layout)
-    summary = convert(layout, ENGINE, dataset=RecipeSet.read(tmp_path / "recipe.yaml"))
-    assert [split.made for split in summary.splits] == [0]
-    assert contents(layout) == before
-    (tmp_path / "recipe.yaml").write_text("source: {folders: flowers}\nshards: 4\nresize: 8\n")
-    failed = command("convert", layout.data_dir, "--config", tmp_path / "recipe.yaml", status=2)
-    assert "made from other inputs or with other settings" in failed.stderr
-    assert contents(layout) == before
-    command("convert", layout.data_dir, "--config", tmp_path / "recipe.yaml", "--overwrite")
-    assert verify(layout, ENGINE).problems == ()
-
-
 # classic keys --------------------------------------------------------------------------------------------------
 
 CLASSIC = """\
@@ -154,18 +138,6 @@ def test_repair_wants_the_same_recipe(tmp_path: Path) -> None:
     (tmp_path / "recipe.yaml").unlink()
     assert "isn't there" in command("repair", layout.data_dir, status=4).stderr
     assert contents(layout) == before
-
-
-def test_repair_knows_the_root_of_the_data(tmp_path: Path) -> None:
-    """What DATAPATH said when the set was made need not be said again."""
-    data, recipe, out = tmp_path / "data", tmp_path / "flowers.yaml", tmp_path / "out"
-    make_flowers(data / "flowers", 5)
-    recipe.write_text("source: {folders: flowers}\nshards: 2\n")
-    command("convert", out, "--config", recipe, DATAPATH=str(data))
-    before = contents(Layout(out))
-    (out / "train-00001-of-00002").unlink()
-    assert verify_and_repair(Layout(out), ENGINE).repair.made == ("train-00001-of-00002",)
-    assert contents(Layout(out)) == before
 
 
 def test_imagenet_is_not_begun_in_the_set_of_a_recipe(tmp_path: Path) -> None:
@@ -235,21 +207,6 @@ def test_a_record_that_breaks_the_promise(tmp_path: Path) -> None:
     kinds = {problem.kind: problem for problem in verify(layout, ENGINE).problems}
     assert "label holds bytes, expected int64" in kinds[ProblemKind.BAD_FIELD].detail
     assert kinds[ProblemKind.BAD_FIELD].record == 0
-
-
-def test_a_bad_image_stops_its_shard(tmp_path: Path) -> None:
-    """A damaged file is named, its shard not made, all others are; skip_bad leaves it out."""
-    flowers = make_flowers(tmp_path / "flowers", 8)
-    victim = flowers / "rose" / "0002.jpg"
-    victim.write_bytes(victim.read_bytes()[:100])
-    recipe = tmp_path / "recipe.yaml"
-    recipe.write_text("source: {folders: flowers}\nshards: 4\n")
-    failed = command("convert", tmp_path / "out", "--config", recipe, status=3)
-    assert "rose/0002.jpg" in failed.stderr
-    assert len(list((tmp_path / "out").glob("train-*"))) == 3
-    recipe.write_text("source: {folders: flowers}\nshards: 4\nskip_bad: true\n")
-    command("convert", tmp_path / "out", "--config", recipe, status=3)
-    assert "whole and right" in command("verify", tmp_path / "out").stdout
 
 
 # ImageNet by its own recipe ------------------------------------------------------------------------------------

@@ -67,50 +67,12 @@ def flowers(tmp_path: Path) -> Path:
 # sources -------------------------------------------------------------------------------------------------------
 
 
-def test_class_folders_are_labelled_by_sorted_folder(flowers: Path) -> None:
-    """Names are relative to the folder, labels count the sorted classes, and files of their own start at 0."""
-    (split,) = plan(flowers, "source: {folders: flowers}").splits
-    expected = [f"{name}/{image}.jpg" for name in CLASSES for image in range(4)]
-    assert names(split) == [name.replace("rose/3", "rose/é") for name in expected]
-    assert rows(split)["rose/é.jpg"] == (2, "rose")
-    path = flowers / "flowers/rose/é.jpg"
-    assert split.catalog.container(7).path == flowers / "flowers"
-    assert split.catalog.row(7)[:3] == ("rose/é.jpg", 0, path.stat().st_size)
-    assert (split.name, split.prefix, split.shards, split.shuffle, split.seed) == ("train", "train", 1, True, 12345)
-
-
-def test_a_tar_gives_the_same_items_in_place(flowers: Path) -> None:
-    """Names, labels and bytes of a tar are those of the folder that it was made from."""
-    subprocess.run(["tar", "-C", flowers / "flowers", "-cf", flowers / "flowers.tar", "."], check=True)
-    (folder,) = plan(flowers, "source: {folders: flowers}").splits
-    (tar,) = plan(flowers, "source: {tar: flowers.tar}").splits
-    assert rows(tar) == rows(folder)
-    for row in range(len(tar.catalog)):
-        assert tar.catalog.container(row).path == flowers / "flowers.tar"
-        _, offset, length, _ = tar.catalog.row(row)
-        content = (flowers / "flowers.tar").read_bytes()[offset : offset + length]
-        assert content == (flowers / "flowers" / folder.catalog.names[row]).read_bytes()
-
-
 def test_a_name_that_two_tars_hold_is_refused(flowers: Path) -> None:
     """Without tar_folders the names of several tars are of one set."""
     for archive in ("a.tar", "b.tar"):
         subprocess.run(["tar", "-C", flowers / "flowers", "-cf", flowers / archive, "daisy"], check=True)
     with pytest.raises(InputError, match=r"daisy/0\.jpg occurs in .*a\.tar and in .*b\.tar"):
         plan(flowers, "source: {tar: '*.tar'}")
-
-
-def test_patterns_reach_into_folders(flowers: Path) -> None:
-    """** takes any folders, * stays within one, and [...] is one character."""
-    (every,) = plan(flowers, "source: {files: 'flowers/**/*.jpg'}").splits
-    assert len(every.catalog) == 12
-    (some,) = plan(flowers, "source: {files: 'flowers/*/[01].jpg'}").splits
-    assert names(some) == [f"flowers/{name}/{i}.jpg" for name in CLASSES for i in (0, 1)]
-    (union,) = plan(flowers, "source: {files: ['flowers/*/0.jpg', 'flowers/rose/*.jpg']}").splits
-    assert names(union) == [
-        *("flowers/daisy/0.jpg", "flowers/rose/0.jpg", "flowers/rose/1.jpg", "flowers/rose/2.jpg"),
-        *("flowers/rose/é.jpg", "flowers/tulip/0.jpg"),
-    ]
 
 
 def test_a_manifest_keeps_its_order(flowers: Path) -> None:
@@ -228,17 +190,6 @@ def test_classes_can_come_from_a_file(flowers: Path) -> None:
 
 
 # splits --------------------------------------------------------------------------------------------------------
-
-
-def test_fractions_are_stable(flowers: Path) -> None:
-    """A name's split depends on nothing but the name: files that come later move none."""
-    recipe = "source: {folders: flowers}\nsplits: {train: 0.6, validation: 0.4}"
-    before = {name: each.name for each in plan(flowers, recipe).splits for name in names(each)}
-    for number in range(20):
-        save_image(flowers / "flowers/rose" / f"more-{number}.jpg", number)
-    after = {name: each.name for each in plan(flowers, recipe).splits for name in names(each)}
-    assert before.items() <= after.items()
-    assert len(after) == 32
 
 
 # printf NAME | sha256sum begins 3938 (0.22 of 2^64), da87 (0.85), acf1 (0.68), f731 (0.97), b83f (0.72)

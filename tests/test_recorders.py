@@ -115,26 +115,6 @@ def test_a_record_is_in_canonical_encoding() -> None:
     )
 
 
-def test_a_png_is_kept_and_called_one() -> None:
-    """A free record takes a PNG as it is; grey and alpha are counted."""
-    for shape, channels, space in (((4, 5, 3), 3, b"RGB"), ((4, 5), 1, b"Grayscale"), ((4, 5, 4), 4, b"RGB")):
-        data = image(RNG.integers(0, 256, shape, dtype=np.uint8), "PNG")
-        found = parsed(recorded(MappedRecorder(every(IMAGE), "image"), data))
-        assert (found["encoded"], found["format"], found["channels"]) == ([data], [b"PNG"], [channels])
-        assert (found["height"], found["width"], found["colorspace"]) == ([4], [5], [space])
-
-
-@pytest.mark.parametrize("recorder", [InceptionRecorder(), MappedRecorder(every(IMAGE), "image")], ids=["2016", "free"])
-@pytest.mark.parametrize("form", ["JPEG", "PNG"])
-def test_a_damaged_image_is_refused(recorder: InceptionRecorder | MappedRecorder, form: str) -> None:
-    """A cut, garbage inside, an empty file and a text are errors of the image."""
-    data = image(RNG.integers(0, 256, (64, 64, 3), dtype=np.uint8), form)
-    garbled = data[:200] + bytes(64) + data[264:]
-    for broken in (data[:-20], garbled, b"", b"not an image", data[:10]):
-        with pytest.raises(ImageError):
-            recorder.record(item(), broken)
-
-
 def test_what_a_record_must_have_and_an_item_has_not() -> None:
     """An item without a label gives no record that must have one: it is an error, and the record is not cut down."""
     data = image(RNG.integers(0, 256, (4, 5, 3), dtype=np.uint8), "JPEG")

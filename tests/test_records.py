@@ -10,7 +10,6 @@ import re
 import struct
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from imagenet_prep import records
-from imagenet_prep.errors import BusyError, InputError, UsageError
+from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.records import SequenceExample, writer
 from imagenet_prep.records.encoder import Encoder
 from imagenet_prep.tfrecord import compression as compressed
@@ -53,17 +52,6 @@ def raw(tf: Any, path: Path, compression: str | None = None) -> list[bytes]:
 
 
 # the dictionary ------------------------------------------------------------------------------------------------
-
-
-@every_compression
-def test_the_dictionary_is_read_back(tmp_path: Path, compression: str | None) -> None:
-    """What was written is read, floats as 32 bits have them; the compression need not be said."""
-    path = tmp_path / "movies.tfrecord"
-    records.write(path, [MOVIE], compression)
-    (found,) = records.read(path, text=True)
-    rounded = {"Movie Ratings": [9.0, float32(9.7)], "Purchase Price": float32(9.99)}
-    assert found == {**MOVIE, **rounded}
-    assert {name: type(value) for name, value in found.items()} == {name: type(value) for name, value in MOVIE.items()}
 
 
 # what TensorFlow writes ----------------------------------------------------------------------------------------
@@ -116,18 +104,6 @@ def test_files_of_tensorflow_are_read(tf: Any, tmp_path: Path, maps: list[Values
             writer.write(example.SerializeToString())
     expected = [{name: as_value(feature) for name, feature in features.items()} for features in maps]
     assert list(records.read(path)) == expected
-
-
-@every_compression
-def test_many_records_come_back_in_order(tmp_path: Path, tf: Any, compression: str | None) -> None:
-    """Ten thousand records, in several pieces, are the same to TensorFlow and to us; so is a file of none."""
-    path = tmp_path / "many"
-    text = "x" * 2000
-    assert records.write(path, ({"i": i, "text": text} for i in range(10_000)), compression) == 10_000
-    assert [record["i"] for record in records.read(path)] == list(range(10_000))
-    assert len(raw(tf, path, compression)) == 10_000
-    assert records.write(path, [], compression) == 0
-    assert list(records.read(path)) == raw(tf, path, compression) == []
 
 
 # rules of inference --------------------------------------------------------------------------------------------
@@ -273,40 +249,6 @@ def test_long_records_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 # files that are written ----------------------------------------------------------------------------------------
-
-
-def test_a_file_is_replaced_only_by_a_whole_one(tmp_path: Path) -> None:
-    """While records are made, and if that fails, the old file stays; nothing else is left in the folder."""
-    path = tmp_path / "new" / "file"
-    records.write(path, [{"a": 1}])
-    old = path.read_bytes()
-
-    def failing() -> Iterator[dict[str, int]]:
-        for i in range(100_000):
-            yield {"a": i}
-            if i % 10_000 == 0:
-                assert path.read_bytes() == old
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        records.write(path, failing())
-    assert path.read_bytes() == old
-    assert os.listdir(path.parent) == ["file"]
-
-
-def test_one_writer_at_a_time(tmp_path: Path) -> None:
-    """A second writer of the same file is refused while the first one writes, and welcome afterwards."""
-    path = tmp_path / "file"
-
-    def intruding() -> Iterator[dict[str, int]]:
-        yield {"a": 1}
-        with pytest.raises(BusyError, match="is being written by someone else"):
-            records.write(path, [{"a": 2}])
-
-    records.write(path, intruding())
-    assert list(records.read(path)) == [{"a": 1}]
-    records.write(path, [{"a": 2}])
-    assert list(records.read(path)) == [{"a": 2}]
 
 
 @pytest.mark.parametrize("path", ["pipe", "link-to-pipe", "folder", "."])

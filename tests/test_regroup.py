@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import itertools
 import os
-import tarfile
 from io import FileIO
 from pathlib import Path
 from typing import Any, ClassVar
@@ -16,13 +14,11 @@ from existing import existing
 from made_sets import read_catalog
 
 from imagenet_prep.datasets import order
-from imagenet_prep.demo import photographs
 from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import InputError, SpaceError
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.model import Silent
-from imagenet_prep.recipes.recipe_set import RecipeSet
 from imagenet_prep.shards import regroup as module
 from imagenet_prep.shards.regroup import regroup
 from imagenet_prep.shards.room import available_memory, is_seek_dear
@@ -83,26 +79,6 @@ def test_an_archive_four_times_the_memory_is_read_once_in_order(
     for row in range(len(catalog)):
         assert bytes(moved.read(row, new)) == bytes(catalog.read(row, old))
         assert moved.container(row).path.parent == data_dir / "bundles"
-
-
-def test_several_tars_are_read_one_after_the_other(tmp_path: Path) -> None:
-    """The set of a recipe that names two tars has the same bytes in either way."""
-    for number, name in enumerate("ab"):
-        with tarfile.open(tmp_path / f"{name}.tar", "w") as tar:
-            for image in range(5):
-                content = photographs.tiny(10 * number + image)
-                member = tarfile.TarInfo(f"{name}{image % 2}/{name}_{image}.jpg")
-                member.size = len(content)
-                tar.addfile(member, io.BytesIO(content))
-    recipe = tmp_path / "recipe.yaml"
-    recipe.write_text("source: {tar: [a.tar, b.tar]}\nrecord: inception\nshards: 3\n")
-    found = []
-    for way in ("shuffled", "sequential"):
-        dataset = RecipeSet.read(recipe)
-        layout = Layout(tmp_path / way)
-        convert(layout, make_engine("threads", 2), dataset.options.replace(read_order=way), dataset=dataset)
-        found.append({path.name: path.read_bytes() for path in existing(layout.output_dir, "*-of-*")})
-    assert found[0] == found[1]
 
 
 def test_only_what_is_missing_is_regrouped(data_dir: Path) -> None:

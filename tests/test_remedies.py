@@ -13,7 +13,7 @@ import pytest
 from existing import existing
 from file_server import serve
 from kaggle_copies import tree, write_zip
-from made_sets import ENGINE, PART, converted, flip
+from made_sets import ENGINE, PART, flip
 from running import prep
 
 import imagenet_prep
@@ -144,18 +144,6 @@ def test_an_image_of_a_recipe(tmp_path: Path, record: str) -> None:
     convert(Layout(tmp_path / "out"), ENGINE, dataset=RecipeSet.read(recipe))
 
 
-@pytest.mark.parametrize("more", ["content: pixels\n", "resize: 8\n"])
-def test_an_image_that_must_be_decoded(tmp_path: Path, more: str) -> None:
-    """Where an image has to be decoded there is no way to take it as it is."""
-    (tmp_path / "a.jpg").write_bytes(broken()[:-200])
-    recipe = tmp_path / "recipe.yaml"
-    recipe.write_text(f"source: {{files: '*.jpg'}}\nnum_shards: 1\n{more}")
-    said = remedy(Layout(tmp_path / "out"), ConvertOptions(), recipe)
-    assert "check" not in said
-    assert "as it is" not in said
-    assert "skip_bad: true" in said
-
-
 # a damaged file ------------------------------------------------------------------------------------------------
 
 
@@ -164,15 +152,6 @@ def hint(path: Path) -> str:
     with pytest.raises(InputError) as caught:
         list(show(path))
     return caught.value.hint
-
-
-def test_show_of_a_shard_of_a_set(tmp_path: Path, made_tiny: MadeSet) -> None:
-    """show proposes verify of the folder that holds the set, in a form that can be pasted, and that works."""
-    layout = converted(tmp_path / "my data", made_tiny)
-    flip(layout.shard_path(SHARD), 100)
-    words = shlex.split(hint(layout.shard_path(SHARD)).partition("    (")[0])
-    assert words == ["imagenet-prep", "verify", str(layout.data_dir)]
-    assert cli.main(words[1:], standalone_mode=False) == 3
 
 
 # what is kept --------------------------------------------------------------------------------------------------

@@ -220,18 +220,6 @@ def test_more_missing_shards_than_are_listed(layout: Layout, capsys: pytest.Capt
     assert capsys.readouterr().out.splitlines() == [f"repair: {name} made again (missing-shard)" for name in names]
 
 
-def test_quick(layout: Layout) -> None:
-    """A quick look finds what is missing or has another size, and just that is made again."""
-    flip(layout, OTHER, random.Random(1))
-    flipped = layout.shard_path(OTHER).read_bytes()
-    layout.shard_path(TRAIN).unlink()
-    empty(layout, VALIDATION, random.Random(1))
-    run = mend(layout, depth="quick")
-    assert run.repair.made == (TRAIN, VALIDATION)
-    assert run.verdict.depth == "quick"
-    assert layout.shard_path(OTHER).read_bytes() == flipped
-
-
 def test_innocent_shard_of_two_that_share_an_image(layout: Layout) -> None:
     """A record of one shard, copied into another, is found twice; only the shard that changed is made again."""
     before, files = contents(layout), identities(layout)
@@ -567,20 +555,6 @@ def test_command_when_problems_remain(layout: Layout) -> None:
     assert f"repair: {TRAIN} made again" in result.stdout
     assert "train-00001-of-00002" in result.stdout
     assert "1 problem found." in result.stdout
-
-
-def test_command_takes_other_places(layout: Layout, tmp_path: Path) -> None:
-    """--raw and --output name other places."""
-    away = tmp_path / "away"
-    away.mkdir()
-    for path in [*layout.data_dir.glob("*-of-*"), layout.state_dir]:
-        path.rename(away / path.name)
-    raw = tmp_path / "raw"
-    layout.raw_dir.rename(raw)
-    (away / TRAIN).unlink()
-    arguments = ("repair", layout.data_dir, "--raw", raw, "--output", away)
-    assert prep(*arguments).returncode == 0
-    assert (away / TRAIN).is_file()
 
 
 @pytest.mark.parametrize(

@@ -203,18 +203,6 @@ def test_records_that_lack_something_are_read_for_the_rest(
     assert seen.encoded == picture()
 
 
-def test_other_names_of_features() -> None:
-    """Records as tensorflow_datasets writes them: image, label, file_name."""
-    data = {
-        "image": BytesList((picture(),)),
-        "label": Int64List((0,)),
-        "file_name": BytesList((b"n01440764_10026.JPEG",)),
-    }
-    seen = look(memoryview(encode_example(data)), words_of=facts.words_of)
-    assert (seen.filename, seen.label, seen.words) == ("n01440764_10026.JPEG", 0, "tench, Tinca tinca")
-    assert seen.encoded == picture()
-
-
 @given(st.binary(max_size=200))
 def test_no_record_is_an_error(data: bytes) -> None:
     """Any bytes are something that can be looked at, or nothing."""
@@ -233,20 +221,6 @@ def test_odd_images_of_other_tools(tmp_path: Path) -> None:
     expected = {GREY: 1, FOUR: 1, PNG: 1, TINY: 4, BROKEN: 2, UNREAD: 1, unlabeled: 1}
     assert marks_of(census) == expected
     assert (len(census.rows), census.rows["width"].max()) == (8, 640)
-
-
-def test_foreign_shards_make_a_page(tmp_path: Path) -> None:
-    """Shards without manifest, boxes, words or names are reported on, problems and all."""
-    layout = Layout(tmp_path / "theirs")
-    bare = features(image__filename=None, image__class__text=None)
-    write_shard(layout, [encode_example(bare)] * 3)
-    summary = report(layout, ENGINE)
-    assert summary.verdict.problems
-    page = Page(page_of(layout))
-    assert len(page.images()) == 3
-    assert "unknown: there is no manifest" in page.text
-    assert "record 2 of train-00000-of-00001" in page.text
-    assert "label 1" in page.text
 
 
 def _record(number: int, image: bytes, label: int = 1) -> bytes:

@@ -275,17 +275,6 @@ def test_the_large_view_by_keyboard(page: Any) -> None:
     assert page.is_visible("h1")
 
 
-def test_a_view_can_be_sent(page: Any, layout: Layout) -> None:
-    """The address of the page with that of an image opens it large at once."""
-    other = page.context.new_page()
-    for number in (5, 49) if page.has_script else (5,):  # the 49th is shown by a filter alone
-        other.goto("about:blank")
-        other.goto(f"{layout.report_path.resolve().as_uri()}#image-{number}")
-        other.locator(f"#image-{number} .close").wait_for(timeout=5000)
-        assert other.locator(f"#image-{number}").bounding_box()["x"] == 0
-    other.close()
-
-
 def names(page: Any) -> list[str]:
     """The classes of the table, from top to bottom."""
     return [str(each) for each in page.locator("table.classes tbody tr:not([hidden]) th .name").all_text_contents()]
@@ -421,19 +410,6 @@ def test_filters_add_up(scripted: Any, layout: Layout) -> None:
     scripted.get_by_role("button", name="Clear all filters").click()
     assert scripted.locator("[aria-pressed=true]").count() == 0
     assert scripted.locator("#gallery .tile").count() == 48
-
-
-def test_the_large_view_stays_within_the_filter(scripted: Any) -> None:
-    """Next goes from one shown image to the next; at the last one it stays."""
-    scripted.locator("#chart-boxes button:enabled").nth(2).click()
-    ids = scripted.locator("#gallery .tile:visible").evaluate_all("all => all.map(each => each.id)")
-    scripted.locator(f"#{ids[0]} .frame").click()
-    seen = []
-    for _ in [*ids, "once more"]:
-        seen.append(scripted.evaluate("document.querySelector('.tile:target').id"))
-        scripted.keyboard.press("ArrowRight")
-    assert seen == [*ids, ids[-1]]
-    scripted.keyboard.press("Escape")
 
 
 def test_commands_are_copied(opened: Any) -> None:

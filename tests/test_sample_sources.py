@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import pickle
-import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -311,21 +310,6 @@ def test_a_file_that_changes_after_its_listing_is_found(tmp_path: Path) -> None:
     assert len(catalog.read(0, Reader())) == catalog.lengths[0]
     with pytest.raises(PrepError, match=r"f\.npz can't be read as arrays"):
         catalog.read(3, Reader())
-
-
-def test_the_names_in_a_large_npz_take_no_memory(tmp_path: Path) -> None:
-    """Only its end is read, not the whole file."""
-    with (tmp_path / "a.npz").open("wb") as file:
-        file.truncate(1 << 26)
-        file.seek(0, 2)
-        file.write(arrays(x=(2, 8, 8)))
-    (tmp_path / "b.txt").write_text("0")
-    tracemalloc.start()
-    with pytest.raises(PrepError):
-        init(tmp_path, tmp_path / "r.yaml", ENGINE, layout="masks")
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    assert peak < 1 << 25
 
 
 def test_every_value_of_a_picture_is_kept(tmp_path: Path) -> None:

@@ -377,19 +377,6 @@ def test_a_shard_of_another_length_is_refused(change: str, compression: str, lay
         imagenet_prep.open(layout.data_dir, "train")[first + len(data) - 1]
 
 
-def test_a_shard_that_changes_between_is_refused(layout: Layout, tmp_path: Path) -> None:
-    """Also in a set without a manifest: what was counted holds for every later reading."""
-    folder = tmp_path / "own"
-    folder.mkdir()
-    for number in range(2):
-        shutil.copy(layout.shard_path(SHARD), folder / f"train-{number:05d}-of-00002")
-    found = imagenet_prep.open(folder, "train")
-    count = len(found)
-    write(folder / "train-00001-of-00002", data_of(layout.shard_path(SHARD))[:-1])
-    with pytest.raises(InputError, match=r"expected \d+ by its manifest or its index"):
-        pickle.loads(pickle.dumps(found))[count - 1]
-
-
 @pytest.mark.parametrize(("content", "compression"), [("equal", "none"), ("another", "gzip"), ("gone", "none")])
 def test_a_replaced_shard_is_refused(content: str, compression: str, tmp_path: Path) -> None:
     """While a set is open: by number and in order alike; a set that is opened again has the new one."""

@@ -139,34 +139,7 @@ def test_wrong_arguments_are_refused(tmp_path: Path, options: dict[str, Any], sa
     assert os.listdir(tmp_path) == []
 
 
-def test_memory_does_not_grow_with_the_shards(tmp_path: Path) -> None:
-    """100 MB in 64 shards pass through 40."""
-    script = (
-        "import sys\nfrom imagenet_prep.records import ShardWriter\n"
-        "def most(): return int(next(l for l in open('/proc/self/status') if l.startswith('VmHWM')).split()[1])\n"
-        "before = most()\n"
-        "with ShardWriter(sys.argv[1], shards=64) as shards:\n"
-        "    for _ in range(1000): shards.write({'a': bytes(100_000)})\n"
-        "print(most() - before)"
-    )
-    done = subprocess.run([sys.executable, "-c", script, tmp_path / "a"], capture_output=True, text=True, check=True)
-    assert int(done.stdout) < 40_000  # kB
-    for path in existing(tmp_path, "a-*"):
-        path.unlink()
-
-
 # all or nothing ------------------------------------------------------------------------------------------------
-
-
-def test_nothing_is_there_before_the_end(tmp_path: Path) -> None:
-    """Within the block no name matches the set's pattern, even after a shard is full."""
-    with ShardWriter(tmp_path / "movies", shard_size=100) as shards:
-        for n in range(50):
-            shards.write({"n": n, "text": bytes(50)})
-        assert not list(tmp_path.glob("movies*"))
-        assert not list(tmp_path.glob("*"))[1:]
-        assert shards.paths == ()
-    assert len(list(tmp_path.glob("movies-*"))) == len(os.listdir(tmp_path)) == 50
 
 
 @pytest.mark.parametrize(
@@ -183,16 +156,6 @@ def test_leaving_by_an_exception_discards_everything(
         raise error
     assert os.listdir(tmp_path) == []
     assert shards.paths == ()
-
-
-def test_a_record_that_is_refused_can_be_passed_over(tmp_path: Path) -> None:
-    """Whoever catches the error loses that record, and the numbers of the others have no gap."""
-    with ShardWriter(tmp_path / "movies", shards=2) as shards:
-        for value in (0, "a", 1, None, 2):
-            with contextlib.suppress(UsageError):
-                shards.write({"n": value if value is not None else object()})
-    assert shards.records == 3
-    assert [numbers(path) for path in shards.paths] == [[0, 2], [1]]
 
 
 def test_a_writer_is_for_one_block(tmp_path: Path) -> None:

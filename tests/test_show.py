@@ -247,15 +247,6 @@ def test_a_box_that_can_not_be_drawn_is_left_out(tmp_path: Path, edges: dict[str
     assert (tmp_path / "plain.png").read_bytes() == (tmp_path / "boxed.png").read_bytes()
 
 
-def test_save_image_of_any_feature(tmp_path: Path) -> None:
-    """An image under another name is found too, and boxes that make no sense are not drawn."""
-    boxes = {f"image/object/bbox/{edge}": FloatList((float("nan"),)) for edge in ("xmin", "ymin", "xmax", "ymax")}
-    record = encode_example({"label": Int64List((3,)), "picture": BytesList((jpeg(8, 9),)), **boxes})
-    save_image(write(tmp_path / "f", record), 0, tmp_path / "x.png")
-    with Image.open(tmp_path / "x.png") as image:
-        assert image.size == (8, 9)
-
-
 @pytest.mark.parametrize("value", [b"no image", jpeg(8, 8)[:150]])
 def test_no_image_to_save(tmp_path: Path, value: bytes) -> None:
     """Without an image, or with one that does not decode, nothing is written."""

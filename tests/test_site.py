@@ -105,16 +105,6 @@ def test_the_search_lists_the_guide_first(address: str, browser: Any, words: str
     page.close()
 
 
-def test_the_search_works_from_disk(site: Path, browser: Any) -> None:
-    """A site opened as a file finds the guide too, without a web server."""
-    page = browser.new_page(viewport={"width": 1280, "height": 800})
-    page.goto((site / "index.html").as_uri())
-    page.keyboard.press("/")
-    page.keyboard.type("slurm")
-    assert "/howto/slurm.html" in page.wait_for_selector(".md-search-result__link").get_attribute("href")
-    page.close()
-
-
 def test_no_page_is_wider_than_a_phone(address: str, browser: Any) -> None:
     """At 390 pixels text wraps; only code and tables scroll within themselves."""
     page = browser.new_page(viewport={"width": 390, "height": 800})

@@ -304,21 +304,6 @@ def test_kaggle_refuses(kaggle: StandIn, layout: Layout, who: Any, has_access: b
     assert len(kaggle.home.asked) == 1
 
 
-def test_kaggle_refuses_midway(kaggle: StandIn, layout: Layout) -> None:
-    """A token that is taken back on the way is exit 6 as well, and what came stays."""
-
-    class TakesBack(Seen):
-        def begin(self, label: str, total: int | None, unit: str, done: int = 0) -> None:
-            kaggle.home.has_access = False
-
-    with pytest.raises(AccessError) as caught:
-        download_copy(layout, KaggleSite(kaggle.url, WHO), DownloadOptions(pace=PACE), progress=TakesBack())
-    _told(caught.value, 6, RULES_URL)
-    kaggle.home.has_access = True
-    _fetch(layout, KaggleSite(kaggle.url, WHO))
-    assert _raw(layout) == ZIP
-
-
 # Hugging Face --------------------------------------------------------------------------------------------------------
 
 

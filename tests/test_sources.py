@@ -79,17 +79,6 @@ def test_an_archive_gives_every_image_in_canonical_order(made_tiny: MadeSet, spl
         assert item.boxes == ()
 
 
-@pytest.mark.parametrize("split", SPLITS)
-def test_items_address_the_bytes_of_their_image(made_tiny: MadeSet, split: str) -> None:
-    """Each row of an archive holds just the bytes that tarfile extracts."""
-    catalog = read_catalog(made_tiny.archives[split], split, ENGINE)
-    reader, contents = Reader(), dict(_members(made_tiny.archives[split]))
-    assert len(contents) == len(catalog)
-    for row in range(len(catalog)):
-        item = catalog.item(row)
-        assert bytes(catalog.read(row, reader)) == contents[item.filename]
-
-
 @pytest.mark.parametrize(
     ("split", "place", "flat"),
     [
@@ -233,16 +222,6 @@ def test_a_file_that_changed_its_length_is_refused(tmp_path: Path) -> None:
     path.unlink()
     with pytest.raises(InputError, match="can't be read"):
         Reader().read(folder, Row(path.name, 0, 5, 0))
-
-
-def test_a_range_beyond_an_archive_is_refused(tmp_path: Path) -> None:
-    """An archive that became shorter gives an error and not fewer bytes."""
-    path = tmp_path / "a.tar"
-    path.write_bytes(bytes(1000))
-    archive = Archive(path)
-    assert len(Reader().read(archive, Row("a", 512, 488, 0))) == 488
-    with pytest.raises(InputError, match=r"expected 489 bytes at offset 512, got 488"):
-        Reader().read(archive, Row("a", 512, 489, 0))
 
 
 def _no_such_call(monkeypatch: pytest.MonkeyPatch) -> None:

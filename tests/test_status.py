@@ -122,15 +122,6 @@ def test_untar(tiny_data_dir: Path) -> None:
     assert (found.state, found.detail.split(",")[0]) == ("done", "10 of 10 train class folders")
 
 
-def test_lost_shard(converted: Layout) -> None:
-    """A shard that is gone, or has another size, makes the conversion partly done again."""
-    converted.shard_path("train-00001-of-00008").unlink()
-    converted.shard_path("train-00002-of-00008").write_bytes(b"")
-    assert stage(converted, "convert") == StageStatus("convert", "partly", "10 of 12 shards")
-    repeated = "--train-shards 8 --validation-shards 4 --allow-incomplete"
-    assert status(converted).following == f"imagenet-prep convert {converted.data_dir} {repeated}"
-
-
 def test_conversion_under_way(converted: Layout) -> None:
     """Without a manifest the journal tells what is done, and the conversion's own note how many are planned."""
     converted.manifest_path.unlink()
@@ -206,15 +197,6 @@ def test_foreign_shards(tmp_path: Path) -> None:
     assert status(Layout(tmp_path)).following == f"imagenet-prep verify {tmp_path}"
 
 
-def test_other_folders(tiny_data_dir: Path, tmp_path: Path) -> None:
-    """Other places for raw input and output are part of the command to run next."""
-    raw = tiny_data_dir / "raw-data"
-    layout = Layout(tmp_path / "d", raw=raw, output=tmp_path / "o")
-    annotate(layout, ENGINE)
-    words = ["imagenet-prep", "convert", str(tmp_path / "d"), "--raw", str(raw), "--output", str(tmp_path / "o")]
-    assert shlex.split(status(layout).following) == words
-
-
 def test_damaged_state_files(converted: Layout) -> None:
     """State files that hold garbage never keep status from answering."""
     for path in (converted.manifest_path, converted.journal_path, converted.checked_path):
@@ -252,19 +234,6 @@ def convert_recipe(recipe: Path, layout: Layout) -> Layout:
     """The same layout, once the recipe's shards are there."""
     convert(layout, ENGINE, dataset=RecipeSet.read(recipe))
     return layout.one_set()
-
-
-def test_a_recipe_has_two_stages(flowers: Path, tmp_path: Path) -> None:
-    """Of a recipe's set there are convert and verify, under its own name, each with the command after it."""
-    layout = convert_recipe(flowers, Layout(tmp_path / "out"))
-    assert status(layout).stages == (
-        StageStatus("convert", "done", "5 of 5 shards"),
-        StageStatus("verify", "not started", "the shards have not been verified yet"),
-    )
-    assert status(layout).following == f"imagenet-prep verify {layout.data_dir}"
-    verify(layout, ENGINE)
-    assert stage(layout, "verify") == StageStatus("verify", "done", "flowers, whole and right")
-    assert status(layout).following == f"imagenet-prep report {layout.data_dir}"
 
 
 def test_a_damaged_set_of_a_recipe_is_repaired(flowers: Path, tmp_path: Path) -> None:

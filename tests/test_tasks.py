@@ -12,13 +12,10 @@ from existing import existing
 from made_sets import ENGINE, PART
 
 from imagenet_prep.datasets.plan import InceptionRecorder, plan_name
-from imagenet_prep.demo import photographs
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.imagenet import ImageNet
 from imagenet_prep.model import Box, Silent
-from imagenet_prep.recipes.loading import load
-from imagenet_prep.recipes.recipe_set import RecipeSet
 from imagenet_prep.shards.maker import ShardTask
 from imagenet_prep.shards.run import lay_out, prepare_tasks, unfinished
 from imagenet_prep.sources.catalog import CatalogBuilder
@@ -55,27 +52,6 @@ def test_a_task_of_1300_images_is_small() -> None:
     task = ShardTask("train-00000-of-00015", "f" * 64, Layout(Path("data")), whole, InceptionRecorder())
     assert len(rows) > 1300
     assert len(pickle.dumps(task)) < 300_000
-
-
-def test_a_task_of_a_set_of_many_classes_is_small(tmp_path: Path) -> None:
-    """It names its own class; that there are 5,000 others takes no room, nor do their numbers."""
-    folders = [f"class-{number:04d}" for number in range(5000)]
-    for folder in (folders[0], folders[4321]):
-        (tmp_path / "images" / folder).mkdir(parents=True)
-        (tmp_path / "images" / folder / "1.jpg").write_bytes(photographs.tiny(1))
-    recipe = tmp_path / "recipe.yaml"
-    recipe.write_text(
-        f"source: {{folders: images}}\nclasses: [{', '.join(folders)}]\nshards: 2\n"
-        "first_label: 0\nrecord: {image: encoded, label: label}\n"
-    )
-    layout, dataset = Layout(tmp_path / "out"), RecipeSet.read(recipe)
-    planned = dataset.plan(layout, ENGINE, dataset.options, Silent())
-    todo = [plan for split in planned.splits for plan in split.plans]
-    works = lay_out(planned.splits, todo, layout, dataset.options)
-    tasks = list(prepare_tasks(works, layout, dataset.options, Silent()))
-    assert [len(task.catalog) for task in tasks] == [1, 1]
-    assert len(load(recipe, None, ENGINE).classes.names) == 5000
-    assert max(len(pickle.dumps(task)) for task in tasks) < 10_000
 
 
 def test_any_process_makes_the_same_shards_of_tasks(tiny_data_dir: Path, made_tiny: MadeSet, tmp_path: Path) -> None:

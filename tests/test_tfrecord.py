@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import gzip
 import os
-import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -17,7 +15,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from imagenet_prep.storage.durable import write_all
-from imagenet_prep.storage.local import LocalStore
 from imagenet_prep.tfrecord.compression import RecordWriter
 from imagenet_prep.tfrecord.framing import (
     OVERHEAD,
@@ -234,27 +231,6 @@ def test_random_bytes_raise_framing_errors_only(content: bytes) -> None:
 
 
 # sinks ---------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(("compression", "option"), [("gzip", "GZIP"), ("zlib", "ZLIB")])
-def test_compressed_shards_are_read_by_tensorflow(tf: Any, tmp_path: Path, compression: Any, option: str) -> None:
-    """A gzip or zlib shard is one stream that TFRecordDataset reads, and the same records make the same bytes."""
-    contents, store = [], LocalStore(tmp_path, tmp_path / "unfinished")
-    store.unfinished.mkdir()
-    for name in ("one", "two"):
-        with store.create(name) as sink:
-            writer, index = RecordWriter(sink.write, compression), Index()
-            for record in (*SMALL, b"image " * 50_000):
-                index.add(*writer.write(record), "")
-            writer.close()
-            sink.commit()
-            assert sink.size == store.size(name)
-        contents.append((tmp_path / name).read_bytes())
-    dataset = tf.data.TFRecordDataset(str(tmp_path / "one"), compression_type=option)
-    assert [record.numpy() for record in dataset] == [*SMALL, b"image " * 50_000]
-    assert contents[0] == contents[1]
-    plain = gzip.decompress(contents[0]) if compression == "gzip" else zlib.decompress(contents[0])
-    assert index.offsets == [record.offset for record in _read(plain)]
 
 
 @given(st.lists(st.binary(max_size=20), max_size=8), st.integers(1, 25))

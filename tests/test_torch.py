@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -75,24 +73,6 @@ def test_images_are_pillows_and_labels_count_from_0(torch: Any, made: MadeSet, t
         assert np.array_equal(image.permute(1, 2, 0).numpy(), expected)
         assert label == record.label - 1
     assert ImageDataset(found, lambda image: image.float().mean())[0][0] == dataset[0][0].float().mean()
-
-
-def test_the_first_class_is_0_in_every_set(torch: Any, tmp_path: Path) -> None:
-    """Of a recipe's set that counts from another number, too."""
-    from imagenet_prep.torch import ImageDataset
-
-    for name in ("rose", "tulip"):
-        (tmp_path / "flowers" / name).mkdir(parents=True)
-        for number in range(3):
-            Image.new("RGB", (8, 8), (number, 0, 0)).save(tmp_path / "flowers" / name / f"{number}.jpg")
-    recipe = f"source: {{folders: flowers}}\nrecord: inception\nfirst_label: {7}\n"
-    (tmp_path / "recipe.yaml").write_text(recipe)
-    words = ["convert", str(tmp_path / "out"), "--config", str(tmp_path / "recipe.yaml")]
-    subprocess.run([sys.executable, "-m", "imagenet_prep", *words], check=True, capture_output=True, timeout=120)
-    found = imagenet_prep.open(tmp_path / "out", "train")
-    assert found.first_label == 7
-    assert {record.label for record in found} == {7, 7 + 1}
-    assert Counter(label for _, label in ImageDataset(found)) == {0: 3, 1: 3}
 
 
 def test_a_set_with_features_of_its_own_says_so(torch: Any, tmp_path: Path) -> None:

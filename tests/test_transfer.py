@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import os
@@ -19,7 +18,6 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from imagenet_prep.errors import NetworkError, WriteError
-from imagenet_prep.fetch.access import open_session
 from imagenet_prep.fetch.partial import PartialFile, Spans, find_leftover, forget, kept_bytes, state_path
 from imagenet_prep.fetch.patience import Pace
 from imagenet_prep.fetch.reply import Remote, inspect
@@ -280,53 +278,7 @@ def test_a_host_that_is_unknown_for_a_while_is_waited_for(server: FaultServer, m
     assert len(waits) == 2
 
 
-@contextlib.contextmanager
-def _dropping() -> Iterator[str]:
-    """The URL of an address that answers no packet: nobody accepts the connections in its queue, which is full."""
-    with contextlib.ExitStack() as stack:
-        listener = stack.enter_context(socket.socket())
-        listener.bind(("127.0.0.1", 0))
-        listener.listen(0)
-        for _ in range(3):
-            waiting = stack.enter_context(socket.socket())
-            waiting.setblocking(False)
-            waiting.connect_ex(listener.getsockname())
-        yield f"http://127.0.0.1:{listener.getsockname()[1]}/"
-
-
-def test_an_address_that_drops_packets_is_told_after_each_try() -> None:
-    """The reason, the address, the next try; and after three tries it ends, whatever the budget is."""
-    said: list[str] = []
-    with _dropping() as url, pytest.raises(NetworkError) as caught:
-        open_session(url, None, None, probe="a.tar", pace=replace(PACE, stall=0.3, tries=10), note=said.append)
-    name = url[7:-1]
-    assert [text.partition(" in ")[0] for text in said] == [
-        f"a.tar: no connection to {name}: it timed out; try {number} of 3" for number in (2, 3)
-    ]
-    assert f"no connection to {name}: it timed out" in caught.value.what
-
-
 # what is said ----------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("arrived", [False, True])
-def test_what_has_arrived_is_spoken_of_only_if_something_has(server: FaultServer, part: Path, arrived: bool) -> None:
-    """An error doesn't promise to keep what isn't there."""
-    if arrived:
-        leave_some(server, part)
-    server.faults = Faults(cut=0, when=lambda start: len(server.gets()) > 0)
-    with pytest.raises(NetworkError) as caught:
-        run_noted(server, part)
-    assert ("received data is kept" in caught.value.hint) is arrived
-
-
-def leave_some(server: FaultServer, part: Path) -> None:
-    """Leave the first 100,000 bytes."""
-    remote = inspect(Session(server.url, 1), server.url + "a.tar", PACE)
-    with PartialFile(part, remote) as file:
-        file.write(0, CONTENT[:100_000])
-        file.save()
-    server.seen.clear()
 
 
 # connections -----------------------------------------------------------------------------------------------------

@@ -103,15 +103,6 @@ def test_a_changed_journal_line_decides_nothing(layout: Layout, key: str) -> Non
     assert verify(layout, ENGINE).problems == ()
 
 
-def test_a_changed_journal_line_without_a_manifest(layout: Layout) -> None:
-    """A conversion that goes on makes that shard again, with the same bytes, and then the same manifest."""
-    before = contents(layout)
-    layout.manifest_path.unlink()
-    edit_line(layout, lambda line: line.update(digest=another(line["digest"])))
-    assert made(layout) == 1
-    assert contents(layout) == before
-
-
 def test_repair_mends_a_shard_whose_journal_line_changed(layout: Layout) -> None:
     """The manifest and the index agree, so the shard is made by them, and the line is written again."""
     before = contents(layout)

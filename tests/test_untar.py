@@ -46,11 +46,6 @@ def tree(folder: Path) -> dict[str, str]:
     }
 
 
-def times(folder: Path) -> dict[str, int]:
-    """The time of every file and folder below a folder."""
-    return {str(path): path.stat().st_mtime_ns for path in [folder, *folder.rglob("*")]}
-
-
 def expected(made: MadeSet) -> dict[str, str]:
     """What raw-data must hold besides the archives."""
     return {f"{image.split}/{image.wnid}/{image.filename}": image.sha256 for image in made.images.values()}
@@ -217,16 +212,6 @@ def test_nothing_is_written_through_links(where: str, layout: Layout, tmp_path: 
     layout.raw_dir.rename(tmp_path / "moved")
     layout.raw_dir.symlink_to(tmp_path / "moved")
     assert untar(layout, ThreadEngine(1)).written == 1
-
-
-def test_other_raw_folder_is_only_read(tiny_data_dir: Path, tmp_path: Path, made_tiny: MadeSet) -> None:
-    """With another folder to read from, the images go to DATA_DIR and that folder stays as it is."""
-    raw_dir = Layout(tiny_data_dir).raw_dir
-    before = times(raw_dir)
-    layout = Layout(tmp_path / "other", raw=raw_dir)
-    untar(layout, ThreadEngine(2))
-    assert tree(layout.own_raw_dir) == expected(made_tiny)
-    assert times(raw_dir) == before
 
 
 def test_a_missing_archive_is_said(tiny_data_dir: Path) -> None:

@@ -80,16 +80,6 @@ def test_every_orientation_is_turned_as_viewers_do(orientation: int, form: str) 
     assert (stored.width, stored.height, stored.orientation) == (48, 32, 1)
 
 
-@pytest.mark.parametrize("orientation", [3, 6])
-def test_a_smaller_image_is_turned_too(orientation: int) -> None:
-    """Sizes are of the shorter side, whichever that is."""
-    data = photograph(orientation)
-    made = prepare(data, "decode", Reencode(resize=16), upright=True)
-    expected = upright(data)
-    expected = expected.resize((expected.width // 2, expected.height // 2), Image.Resampling.BICUBIC)
-    assert difference(decoded(made.encoded), expected) < 6
-
-
 @pytest.mark.parametrize("orientation", range(1, 9))
 def test_boxes_are_turned_with_their_image(orientation: int) -> None:
     """The same pixels lie in the box before and after, and its label stays."""

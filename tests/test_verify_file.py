@@ -93,4 +93,4 @@ def test_no_page_is_made_of_no_records(content: bytes | None, tmp_path: Path) ->
     ran = command("report", "file", status=2 if content is None else 4, cwd=tmp_path)
     assert ran.stderr.startswith("error: file ")
     assert ran.stdout == ""
-    assert [path.name for path in tmp_path.iterdir()] == ["file"] * (content is not None)
+    assert [path.name for path in list(tmp_path.iterdir())] == ["file"] * (content is not None)
