@@ -23,7 +23,7 @@ from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import InputError, SpaceError, UsageError, WriteError
 from imagenet_prep.exports import packing
-from imagenet_prep.exports.packing import ShardExporter
+from imagenet_prep.exports.packing import pack_shard
 from imagenet_prep.exports.source_set import SourceSet
 from imagenet_prep.exports.to_webdataset import TarPacker
 from imagenet_prep.ilsvrc2012.settings import find_part
@@ -342,7 +342,7 @@ def test_what_was_written_is_read_back(tmp_path: Path, sound: Layout, monkeypatc
     """A file that does not hold what was written never gets its name, and does not stay."""
     target, source = Layout(tmp_path / "out"), SourceSet.load(sound)
     target.partial_dir.mkdir(parents=True)
-    assert ShardExporter(TarPacker(source), target)(source.shards[3]).made
+    assert pack_shard(TarPacker(source), target, source.shards[3])[1]
     (target.output_dir / TarPacker(source).file_name(source.shards[3])).unlink()
     read = packing._crc_of
 
@@ -352,7 +352,7 @@ def test_what_was_written_is_read_back(tmp_path: Path, sound: Layout, monkeypatc
 
     monkeypatch.setattr(packing, "_crc_of", spoilt)
     with pytest.raises(WriteError, match="does not read back as it was written"):
-        ShardExporter(TarPacker(source), target)(source.shards[3])
+        pack_shard(TarPacker(source), target, source.shards[3])
     assert not list(target.partial_dir.iterdir())
 
 

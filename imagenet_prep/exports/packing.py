@@ -7,15 +7,16 @@ their names. So a file with its final name is complete, checked and durable.
 from __future__ import annotations
 
 import contextlib
+import functools
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import ClassVar, Literal, NamedTuple
+from typing import ClassVar, Literal
 
 from imagenet_prep.errors import InputError, WriteError, named
 from imagenet_prep.exports.source_set import SourceSet, SourceShard
-from imagenet_prep.model import Done, Engine, Progress
+from imagenet_prep.model import Engine, Failed, Progress
 from imagenet_prep.storage.durable import sync_file_system
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import local_path
@@ -60,13 +61,6 @@ class Packer:
     def usage(self, out: Path) -> str:
         """A line of code that reads the export; "" if it needs none."""
         return ""
-
-
-class Packed(NamedTuple):
-    """A shard's files: ``sizes`` of all by their paths in the export, and whether any was ``made`` now."""
-
-    sizes: dict[str, int]
-    made: bool
 
 
 class Files:
@@ -147,73 +141,58 @@ def same_name(shard: str, path: str) -> InputError:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class ShardExporter:
-    """Packs shards for the export ``target``; picklable."""
+def pack_shard(packer: Packer, target: Layout, shard: SourceShard) -> tuple[dict[str, int], bool]:
+    """Pack a shard for the export ``target``: the size of each of its files by path, and whether any was made now.
 
-    packer: Packer
-    target: Layout
-
-    def __call__(self, shard: SourceShard) -> Packed:
-        """Pack a shard.
-
-        Raises:
-            InputError: the shard is damaged, or can't be stored in the format.
-            SpaceError, WriteError: the disk is full, or fails.
-        """
-        folder = local_path(self.target.partial_dir) / shard.name
-        shutil.rmtree(folder, ignore_errors=True)
-        try:
-            with space_errors(folder):
-                folder.mkdir()
-                files = Files(shard, folder, local_path(self.target.output_dir))
-                self.packer.pack(shard, files)
-                files.publish()
-        except BaseException:  # remove all of it: a full disk would stay full
-            shutil.rmtree(folder, ignore_errors=True)
-            raise
-        return Packed(files.sizes, bool(files.made))
-
-
-class ExportRun:
-    """One run of an export, and the shards that it has exported.
-
-    Args:
-        target: the export.
-        progress: advances by the bytes of each shard.
-        sizes: the bytes of each shard's existing files; those of new files are added.
+    Raises:
+        InputError: the shard is damaged, or can't be stored in the format.
+        SpaceError, WriteError: the disk is full, or fails.
     """
+    folder = local_path(target.partial_dir) / shard.name
+    shutil.rmtree(folder, ignore_errors=True)
+    try:
+        with space_errors(folder):
+            folder.mkdir()
+            files = Files(shard, folder, local_path(target.output_dir))
+            packer.pack(shard, files)
+            files.publish()
+    except BaseException:  # remove all of it: a full disk would stay full
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    return files.sizes, bool(files.made)
 
-    def __init__(self, target: Layout, progress: Progress, sizes: dict[str, int]) -> None:
-        self._target = target
-        self._progress = progress
-        self._taken: set[str] = set()
-        self.failures: list[Exception] = []
-        self.sizes = sizes
-        self.made: set[str] = set()
 
-    def export_shards(self, packer: Packer, engine: Engine, shards: Sequence[SourceShard]) -> None:
+@dataclass(frozen=True, slots=True)
+class ExportRun:
+    """One run of an export: the bytes of each shard's files, the shards exported now, and the errors of others."""
+
+    sizes: dict[str, int]
+    made: set[str] = field(default_factory=set)
+    failures: list[Exception] = field(default_factory=list)
+
+    def export_shards(
+        self, packer: Packer, target: Layout, engine: Engine, shards: Sequence[SourceShard], progress: Progress
+    ) -> None:
         """Export these shards. A failing shard does not stop the others; its error is among the failures.
 
         Raises:
             SpaceError, WriteError: the disk is full, or fails.
         """
-        with contextlib.closing(engine.map(ShardExporter(packer, self._target), shards)) as results:
+        taken: set[str] = set()
+        with contextlib.closing(engine.map(functools.partial(pack_shard, packer, target), shards)) as results:
             for result in results:
-                self._progress.advance(result.task.size)
-                if isinstance(result, Done):
-                    self._take(result.task, result.value)
-                else:
-                    self.failures.append(named(result.error, result.task.name))
-        out = local_path(self._target.output_dir)
+                name = result.task.name
+                progress.advance(result.task.size)
+                if isinstance(result, Failed):
+                    self.failures.append(named(result.error, name))
+                    continue
+                sizes, is_made = result.value
+                if again := taken & sizes.keys():
+                    self.failures.append(same_name(name, min(again)))
+                    continue
+                taken |= sizes.keys()
+                self.sizes[name] = sum(sizes.values())
+                self.made.update([name] * is_made)
+        out = local_path(target.output_dir)
         with writing(out):
             sync_file_system(out)
-
-    def _take(self, shard: SourceShard, packed: Packed) -> None:
-        if again := self._taken & packed.sizes.keys():
-            self.failures.append(same_name(shard.name, min(again)))
-            return
-        self._taken |= packed.sizes.keys()
-        self.sizes[shard.name] = sum(packed.sizes.values())
-        if packed.made:
-            self.made.add(shard.name)

@@ -109,9 +109,9 @@ def _export_shards(
     save_json(target.export_path, identity)
     total = sum(shard.size for shard in source.shards)
     with unfinished(target) as own:
-        run = ExportRun(own, progress, sizes)
+        run = ExportRun(sizes)
         progress.begin("export", total, "B", total - sum(shard.size for shard in todo))
-        run.export_shards(packer, engine, todo)
+        run.export_shards(packer, own, engine, todo, progress)
         progress.end()
     return run
 
