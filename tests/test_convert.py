@@ -260,7 +260,7 @@ def _png_bomb() -> bytes:
 
     size = (60_000).to_bytes(4, "big")
     return (
-        jpeg.PNG_SIGNATURE
+        b"\x89PNG\r\n\x1a\n"
         + chunk(b"IHDR", size + size + b"\x08\x02\x00\x00\x00")
         + chunk(b"IDAT", zlib.compress(bytes(1000)))
         + chunk(b"IEND", b"")

@@ -16,7 +16,7 @@ import zlib
 from math import prod
 from typing import IO, TYPE_CHECKING, Any
 
-from imagenet_prep.images import jpeg, pixels, png
+from imagenet_prep.images import format_of, jpeg, pixels, png
 from imagenet_prep.images.jpeg import ImageError, check_claim
 from imagenet_prep.text import listed
 
@@ -210,7 +210,7 @@ def decode_raster(data: Buffer) -> Array:
     Raises:
         ImageError: it is damaged, of another format, of several pages, or of more than 16 bits.
     """
-    if png.is_png(data):
+    if format_of(data) == "PNG":
         header = png.read_header(data)
         png.check_ends(data)
         check_claim(header.width, header.height, len(data), header.depth)

@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 Buffer = bytes | memoryview
 
-PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
 MAX_PIXELS = 1 << 28
 """Larger images are refused: a 1 kB file can claim 65,535 x 65,535 pixels. ILSVRC2012's largest has some 30 million."""
 
@@ -48,11 +47,6 @@ def check_claim(width: int, height: int, length: int, bits: int = 8) -> None:
     pixels = width * height * max(1, bits // 8)
     if pixels > max(FREE_PIXELS, MOST_PER_BYTE * length):
         raise ImageError(f"it claims {width} x {height} pixels in {length:,} bytes: possibly a decompression bomb")
-
-
-def is_jpeg(data: Buffer) -> bool:
-    """Whether the bytes start as a JPEG does."""
-    return bytes(data[:3]) == b"\xff\xd8\xff"
 
 
 def check_size(kind: str, width: int, height: int) -> None:

@@ -79,8 +79,7 @@ def check_decode(data: Buffer, header: jpeg.JpegHeader) -> None:
     Raises:
         ImageError: with libjpeg's own message.
     """
-    if _decoded(data, header, colorspace="GRAY", min_width=1, min_height=1, min_factor=8) is None:
-        decode_rgb(data)
+    _decoded(data, header, "GRAY", min_width=1, min_height=1, min_factor=8)
 
 
 def decode_for(data: Buffer, header: jpeg.JpegHeader, target: tuple[int, int]) -> Image.Image:
@@ -94,33 +93,31 @@ def decode_for(data: Buffer, header: jpeg.JpegHeader, target: tuple[int, int]) -
     pixels = _decoded(
         data,
         header,
-        colorspace="GRAY" if header.components == 1 else "RGB",
+        "GRAY" if header.components == 1 else "RGB",
         min_width=REDUCE * target[0],
         min_height=REDUCE * target[1],
         min_factor=2,  # at 7/8 and the like the inverse transform is slower than at full scale
     )
-    if pixels is None:
-        return decode_rgb(data)
     return Image.fromarray(pixels[:, :, 0] if header.components == 1 else pixels)
 
 
-def _decoded(data: Buffer, header: jpeg.JpegHeader, **how: Any) -> np.ndarray[Any, Any] | None:
-    """A JPEG decoded by simplejpeg, strictly; None if it can't: Pillow decodes those, less strictly.
+def _decoded(data: Buffer, header: jpeg.JpegHeader, colorspace: str, **how: Any) -> NDArray[np.uint8]:
+    """A JPEG decoded by simplejpeg, strictly; or by Pillow, less strictly and to RGB, if simplejpeg can't.
 
     simplejpeg can't decode odd sampling factors, or four components as RGB.
     """
+    import numpy as np
     import simplejpeg  # it imports NumPy: a conversion that decodes nothing never loads either
 
     check_claim(header.width, header.height, len(data))
-    if header.components == 4 and how["colorspace"] == "RGB":
-        return None
-    try:
-        found: np.ndarray[Any, Any] = simplejpeg.decode_jpeg(data, strict=True, **how)
-    except ValueError as error:
-        if "subsampling" not in str(error):
-            raise ImageError(f"the JPEG does not decode: {error}") from None
-        return None
-    return found
+    if header.components < 4 or colorspace != "RGB":
+        try:
+            found: NDArray[np.uint8] = simplejpeg.decode_jpeg(data, colorspace, strict=True, **how)
+            return found
+        except ValueError as error:
+            if "subsampling" not in str(error):
+                raise ImageError(f"the JPEG does not decode: {error}") from None
+    return np.array(decode_rgb(data))
 
 
 def shrink(image: Image.Image, size: tuple[int, int]) -> Image.Image:
@@ -174,7 +171,7 @@ def decode_rgb(data: Buffer) -> Image.Image:
     """
     if (kind := format_of(data)) not in ("", "JPEG", "PNG"):
         return decode_other(data, kind)[0]
-    if png.is_png(data):
+    if kind == "PNG":
         of_png = png.read_header(data)
         check_claim(of_png.width, of_png.height, len(data), of_png.depth)
     else:
@@ -196,8 +193,8 @@ def decode_array(data: Buffer, min_side: int | None = None) -> NDArray[np.uint8]
     import numpy as np
 
     smaller = {} if min_side is None else {"min_width": min_side, "min_height": min_side, "min_factor": 2}
-    pixels = None if not jpeg.is_jpeg(data) else _decoded(data, jpeg.read_header(data), colorspace="RGB", **smaller)
-    return np.array(decode_rgb(data)) if pixels is None else pixels
+    is_jpeg = format_of(data) == "JPEG"
+    return _decoded(data, jpeg.read_header(data), "RGB", **smaller) if is_jpeg else np.array(decode_rgb(data))
 
 
 def decode_part(data: Buffer, choose: Callable[[int, int], Part], side: int) -> NDArray[np.uint8]:
@@ -217,11 +214,10 @@ def decode_part(data: Buffer, choose: Callable[[int, int], Part], side: int) -> 
     if not (0 <= top < top + height <= header.height and 0 <= left < left + width <= header.width):
         raise ValueError(f"the part {part} is not within {header.height} x {header.width} pixels")
     side = max(side, 16)  # enough to tell the scale by the width
-    pixels = None
     if header.kind == "JPEG":
         smaller = {"min_width": -(-side * header.width // width), "min_factor": 2}
         pixels = _decode_above(data, jpeg.read_header(data), top + height, side / height, smaller)
-    if pixels is None:
+    else:
         pixels = np.array(decode_rgb(data))
     eighths = round(8 * pixels.shape[1] / header.width)
     top, left, height, width = ((each * eighths + 4) // 8 for each in part)
@@ -234,8 +230,8 @@ _LEFT_OVER = "extraneous bytes before marker"
 
 def _decode_above(
     data: Buffer, header: jpeg.JpegHeader, end: int, scale: float, smaller: dict[str, int]
-) -> NDArray[np.uint8] | None:
-    """The rows of a JPEG down to ``end`` or below, made smaller; None if simplejpeg can't decode it.
+) -> NDArray[np.uint8]:
+    """The rows of a JPEG down to ``end`` or below, made smaller.
 
     The decoder stops at the rows that the header claims. Then it warns of the bytes that are left, as its first warning
     only if it had no other. It interpolates colours from the next two rows, and decodes 16 at a time.
@@ -258,7 +254,7 @@ def _decode_above(
                     raise
             return pixels
     smaller["min_height"] = math.ceil(header.height * scale)
-    return _decoded(data, header, colorspace="RGB", **smaller)
+    return _decoded(data, header, "RGB", **smaller)
 
 
 def decode_other(data: Buffer, kind: str) -> tuple[Image.Image, tuple[str, ...], int]:
@@ -310,10 +306,10 @@ def read_facts(data: Buffer) -> ImageFacts:
     Raises:
         ImageError: it is damaged, or of no known format.
     """
-    if png.is_png(data):
-        of_png = png.read_header(data)
-        return ImageFacts("PNG", of_png.width, of_png.height, of_png.channels)
     kind = format_of(data)
+    if kind == "PNG":
+        of_png = png.read_header(data)
+        return ImageFacts(kind, of_png.width, of_png.height, of_png.channels)
     if kind in ("", "JPEG"):
         return ImageFacts("JPEG", *jpeg.read_header(data))
     with opened(data, kind) as image:
@@ -331,7 +327,7 @@ def opened(data: Buffer, *formats: str) -> Iterator[ImageFile]:
     from PIL import Image
 
     try:
-        if png.is_png(data):
+        if format_of(data) == "PNG":
             with Image.open(io.BytesIO(data), formats=("PNG",)) as image:
                 image.verify()  # checks each chunk's CRC and the end chunk: decoding does neither
         with Image.open(io.BytesIO(data), formats=formats) as image:

@@ -9,7 +9,8 @@ import struct
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from imagenet_prep.images.jpeg import PNG_SIGNATURE, ImageError, check_size
+from imagenet_prep.images import format_of
+from imagenet_prep.images.jpeg import ImageError, check_size
 
 Buffer = bytes | memoryview
 
@@ -29,19 +30,14 @@ class PngHeader(NamedTuple):
     channels: int
 
 
-def is_png(data: Buffer) -> bool:
-    """Whether the bytes start as a PNG does."""
-    return data[:1] == b"\x89" and bytes(data[:8]) == PNG_SIGNATURE
-
-
 def read_header(data: Buffer) -> PngHeader:
     """Size and channels from the first chunk of a PNG, without decoding.
 
     Raises:
         ImageError: no valid header, or more pixels than any image has.
     """
-    if not is_png(data) or len(data) < 33:
-        raise ImageError("the PNG ends within its header" if is_png(data) else "not a PNG")
+    if format_of(data) != "PNG" or len(data) < 33:
+        raise ImageError("the PNG ends within its header" if format_of(data) == "PNG" else "not a PNG")
     kind, width, height, depth, colour_type = _HEADER.unpack_from(data, 8)
     if kind != b"IHDR" or colour_type not in _CHANNELS or depth not in (1, 2, 4, 8, 16):
         raise ImageError("the PNG's header is damaged")

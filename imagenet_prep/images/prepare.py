@@ -129,7 +129,7 @@ def _again(
 def read_orientation(data: Buffer) -> int:
     """The EXIF orientation of a JPEG or PNG, 1 to 8; 1 (upright) if it is missing or invalid."""
     try:
-        tiff = next(_exif_of_png(data), b"") if png.is_png(data) else _find_tiff(data)
+        tiff = next(_exif_of_png(data), b"") if format_of(data) == "PNG" else _find_tiff(data)
         return _orientation(tiff) if tiff else UPRIGHT
     except (struct.error, IndexError):  # truncated EXIF: some cameras write it
         return UPRIGHT
