@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from imagenet_prep.reporting.census import _COLUMNS, Census, Spread, TakeCensus, join
+from imagenet_prep.reporting.census import _COLUMNS, Census, TakeCensus, join
 from imagenet_prep.reporting.lenient import LONGEST_TEXT, Shown, names_of, see
 from imagenet_prep.reporting.samples import group_near
 from imagenet_prep.storage.layout import Layout
@@ -21,13 +21,6 @@ NAMES = names_of({"record": "inception"})
 def empty(**changes: dict[int, str]) -> Census:
     """The census of a shard without records."""
     return Census(np.empty(0, list(_COLUMNS.items())), **changes)
-
-
-def test_a_spread_has_both_ends() -> None:
-    """Number, least and greatest, whatever the order; an empty one changes nothing."""
-    for numbers in permutations((5, 1, 9)):
-        spread = sum((Spread.of(number) + Spread.of() for number in numbers), Spread())
-        assert spread == Spread.of(*numbers) == Spread(3, 1, 9)
 
 
 def test_features_are_counted_by_promise() -> None:
@@ -48,10 +41,10 @@ def test_features_are_counted_by_promise() -> None:
             parts.append((f"train-{number:05d}-of-00004", part))
         whole = join(parts, ["train"])
         x, y = whole.features["x"], whole.features["y"]
-        assert (x.values.count, x.not_numbers, whole.others) == (3, 2, 1)
-        assert (x.values.least, x.values.greatest) == (1, 3)
-        assert (x.bounds.least, x.bounds.greatest) == (-2.0, 6.0)
-        assert (y.values.count, y.values.least, y.bounds.greatest) == (2, 0, 2**60)
+        assert (x.records, x.not_numbers, whole.others) == (3, 2, 1)
+        assert (x.fewest, x.most) == (1, 3)
+        assert (x.low, x.high) == (-2.0, 6.0)
+        assert (y.records, y.fewest, y.high) == (2, 0, 2**60)
         assert "w" not in whole.features
 
 

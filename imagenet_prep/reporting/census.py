@@ -16,7 +16,7 @@ from imagenet_prep.images.jpeg import ImageError
 from imagenet_prep.images.prepare import UPRIGHT, read_orientation
 from imagenet_prep.model import Done, Engine, Progress
 from imagenet_prep.reading.shard import Shard
-from imagenet_prep.reporting.lenient import Names, Shown, Words, look, see
+from imagenet_prep.reporting.lenient import USUAL, Names, Shown, Words, look, see
 from imagenet_prep.storage.layout import Layout, split_of
 from imagenet_prep.tfrecord.example import KINDS, BytesList, ExampleError, Feature, parse_example
 from imagenet_prep.tfrecord.framing import FramingError
@@ -48,49 +48,43 @@ _UNREAD = (UNREAD | UNLABELED, *[0] * 7)
 
 
 @dataclass(frozen=True, slots=True)
-class Spread:
-    """The count, minimum and maximum of some numbers."""
-
-    count: int = 0
-    least: float = math.inf
-    greatest: float = -math.inf
-
-    def __add__(self, other: Spread) -> Spread:
-        """Both together."""
-        return Spread(self.count + other.count, min(self.least, other.least), max(self.greatest, other.greatest))
-
-    @classmethod
-    def of(cls, *values: float) -> Spread:
-        """The spread of some numbers."""
-        return cls(len(values), min(values), max(values)) if values else cls()
-
-
-@dataclass(frozen=True, slots=True)
 class FeatureCensus:
     """The values of one feature, in every record that has it with the promised kind.
 
-    ``values`` is the spread of the number of values per record; ``bounds`` that of the numbers themselves, or of the
+    ``fewest`` and ``most`` are values per record; ``low`` and ``high`` bounds of the numbers themselves, or of the
     lengths of byte strings; ``not_numbers`` counts records with a NaN.
     """
 
     kind: str = ""
-    values: Spread = Spread()
-    bounds: Spread = Spread()
+    records: int = 0
+    fewest: int | float = math.inf
+    most: int | float = -math.inf
+    low: float = math.inf
+    high: float = -math.inf
     not_numbers: int = 0
 
     def __add__(self, other: FeatureCensus) -> FeatureCensus:
         """Both together."""
-        not_numbers = self.not_numbers + other.not_numbers
-        return FeatureCensus(other.kind, self.values + other.values, self.bounds + other.bounds, not_numbers)
+        return FeatureCensus(
+            other.kind,
+            self.records + other.records,
+            min(self.fewest, other.fewest),
+            max(self.most, other.most),
+            min(self.low, other.low),
+            max(self.high, other.high),
+            self.not_numbers + other.not_numbers,
+        )
 
     @classmethod
     def of(cls, feature: Feature) -> FeatureCensus:
         """The feature of one record."""
-        kind, values = KINDS[type(feature)], Spread.of(len(feature.values))
+        numbers: list[float]
         if isinstance(feature, BytesList):
-            return cls(kind, values, Spread.of(*map(len, feature.values)))
-        numbers = [value for value in feature.values if value == value]  # a NaN can't be ordered
-        return cls(kind, values, Spread.of(*numbers), len(numbers) < len(feature.values))
+            numbers = [*map(len, feature.values)]
+        else:
+            numbers = [value for value in feature.values if value == value]  # a NaN can't be ordered
+        count, low, high = len(feature.values), min(numbers, default=math.inf), max(numbers, default=-math.inf)
+        return cls(KINDS[type(feature)], 1, count, count, low, high, len(numbers) < count)
 
 
 @dataclass(slots=True)
@@ -147,7 +141,7 @@ class TakeCensus:
 
     layout: Layout
     kinds: Mapping[str, str] | None = None
-    names: Names | None = None
+    names: Names = field(default_factory=lambda: USUAL)
     words_of: Words = no_words
     changed: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
@@ -170,7 +164,7 @@ class TakeCensus:
 
     def _see(self, data: memoryview, census: Census) -> Shown | None:
         """The contents of a record; the features of a recipe's record are counted."""
-        if self.kinds is None or self.names is None:
+        if self.kinds is None:
             return look(data, words_of=self.words_of)
         try:
             held = parse_example(data)

@@ -15,7 +15,6 @@ from imagenet_prep.images import format_of
 from imagenet_prep.model import Box
 from imagenet_prep.state.manifest import features_by_column
 from imagenet_prep.tfrecord.example import BytesList, ExampleError, Feature, FloatList, Int64List, parse_example
-from imagenet_prep.tfrecord.inception_reader import RecordError, read_record
 
 Words = Callable[[str | None, str], str]
 
@@ -48,21 +47,10 @@ Names = Mapping[str, tuple[str, ...]]
 "image" holds an image file; "likely image" does if it starts like one.
 """
 
-_BY_ANYONE: Names = {
-    "image": ("image/encoded", "image"),
-    "likely image": (),
-    "filename": ("image/filename", "file_name", "filename"),
-    "label": ("image/class/label", "label"),
-    "words": ("image/class/text",),
-    "width": ("image/width",),
-    "height": ("image/height",),
-}
-"""The names in records of ILSVRC2012, whichever tool made them."""
-
 _BY_RECIPE: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "image": (("encoded",), ()),
     "likely image": ((), ("image/encoded", "encoded", "image")),
-    "filename": (("path", "filename"), ("image/filename", "filename", "path")),
+    "filename": (("path", "filename"), ("image/filename", "file_name", "filename", "path")),
     "label": (("label",), ("image/class/label", "label")),
     "words": (("text", "class"), ("image/class/text", "class", "text", "image/class/synset")),
     "width": (("width",), ("image/width", "width")),
@@ -81,23 +69,19 @@ def names_of(settings: Mapping[str, Any]) -> Names:
     return {**names, "image": ("image/encoded",)} if held is None else names
 
 
-def look(data: memoryview, names: Names | None = None, words_of: Words = no_words) -> Shown | None:
+USUAL = names_of({})
+"""The names in records of which no recipe is known."""
+
+
+def look(data: memoryview, names: Names = USUAL, words_of: Words = no_words) -> Shown | None:
     """The contents of a record, or None if its data is not a tf.train.Example.
 
-    ``names`` are those of a recipe's records; ``words_of`` returns the words of a class that the record leaves out,
-    from its wnid or its file name.
+    ``words_of`` returns the words of a class that the record leaves out, from its wnid or its file name.
     """
     try:
-        if names is not None:
-            return see(parse_example(data), names)
-        record = read_record(data)
-    except RecordError:
-        return see(parse_example(data), _BY_ANYONE, words_of)
+        return see(parse_example(data), names, words_of)
     except ExampleError:
         return None
-    filename, size = _clean(record.filename), _size(record.width, record.height)
-    words = _clean(record.text) if record.text else words_of(record.wnid, filename)
-    return Shown(filename, record.label, _clean(record.wnid or ""), words, size, record.boxes, record.encoded)
 
 
 def see(features: Mapping[str, Feature], names: Names, words_of: Words = no_words) -> Shown:

@@ -129,7 +129,7 @@ Picture = tuple[int, Sample, str]
 # odd images ------------------------------------------------------------------------------------------------------
 
 _KINDS = {
-    marks.GREY: ("Grey", "one colour component; the record still says RGB and 3 channels, as in 2016"),
+    marks.GREY: ("Grey", "one colour component; records of the Inception layout still say RGB and 3 channels"),
     marks.ROTATED: (
         "EXIF-rotated",
         "the EXIF orientation is not upright; width, height and boxes are those before turning",
@@ -140,11 +140,6 @@ _KINDS = {
     marks.TINY: ("Tiny", f"a side of fewer than {marks.SMALL_SIDE} pixels"),
     marks.HUGE: ("Huge", f"a side of more than {marks.LARGE_SIDE:,} pixels"),
     marks.EXTREME: ("Extreme shape", f"one side is more than {marks.MOST_EXTREME} times the other"),
-}
-_KINDS_BY_RECIPE = {
-    **_KINDS,
-    marks.GREY: ("Grey", "one colour component; records of the Inception layout still say RGB and 3 channels"),
-    marks.ROTATED: ("EXIF-rotated", "the EXIF orientation is not upright; width and height are those before turning"),
 }
 _USUAL = (marks.TINY, marks.HUGE)
 """Kinds that are not odd if most images are of that kind."""
@@ -193,7 +188,7 @@ def odd_rows(census: Census, *groups: Sequence[Sequence[int]]) -> set[int]:
 
 def _odd_kinds(facts: Facts) -> Iterator[OddImages]:
     images = (facts.census.rows["bytes"] > 0).sum()
-    for mark, (title, meaning) in (_KINDS_BY_RECIPE if facts.subject.is_own else _KINDS).items():
+    for mark, (title, meaning) in _KINDS.items():
         odd = facts.census.marked(mark)
         if len(odd) and not (mark in _USUAL and len(odd) > images / 2):
             yield OddImages(title, meaning, len(odd), [(row, "") for row in odd[:SHOWN_NAMES].tolist()])

@@ -11,7 +11,7 @@ from imagenet_prep import __version__
 from imagenet_prep.checks.dataset import Dataset, Published
 from imagenet_prep.checks.verdict import SplitReport, Verdict
 from imagenet_prep.model import Problem
-from imagenet_prep.reporting.census import UNREAD, Census, FeatureCensus, Spread
+from imagenet_prep.reporting.census import UNREAD, Census, FeatureCensus
 from imagenet_prep.reporting.charts import Chart
 from imagenet_prep.reporting.samples import Colours, Sample
 from imagenet_prep.state.manifest import Manifest, features_by_column
@@ -137,7 +137,7 @@ def _found_features(census: Census) -> dict[str, dict[str, object]]:
     """The features of records that nothing promises."""
     count = len(census.rows) - len(census.marked(UNREAD))
     found = census.features.items()
-    return {name: {"kind": each.kind, "optional": each.values.count < count} for name, each in found}
+    return {name: {"kind": each.kind, "optional": each.records < count} for name, each in found}
 
 
 # the verdict ---------------------------------------------------------------------------------------------------
@@ -240,23 +240,21 @@ def feature_rows(facts: Facts) -> list[dict[str, Any]]:
     for name, promised in sorted(facts.subject.features.items()):
         found = facts.census.features.get(name, FeatureCensus())
         kind, is_optional = str(promised.get("kind")), bool(promised.get("optional"))
-        bounds = spread_text(found.bounds, "{:.6g}" if kind == "float" else "{:,}")
+        bounds = spread_text(found.low, found.high, "{:.6g}" if kind == "float" else "{:,}")
         if kind == "bytes" and bounds:
             bounds += " byte" if bounds == "1" else " bytes"
         if found.not_numbers:
             bounds += f", NaN in {found.not_numbers:,} records"
-        count = found.values.count
-        row = {"name": name, "kind": kind, "is_optional": is_optional, "records": count, "bounds": bounds}
-        rows.append({**row, "differs": count < total and not is_optional, "counts": spread_text(found.values)})
+        row = {"name": name, "kind": kind, "is_optional": is_optional, "records": found.records, "bounds": bounds}
+        counts = spread_text(found.fewest, found.most)
+        rows.append({**row, "differs": found.records < total and not is_optional, "counts": counts})
     return rows
 
 
-def spread_text(spread: Spread, form: str = "{:,}") -> str:
+def spread_text(low: float, high: float, form: str = "{:,}") -> str:
     """The bounds of some numbers: "3 to 1,024", or "3" if all are the same; "" if there are none."""
-    if not spread.count:
-        return ""
-    low, high = form.format(spread.least), form.format(spread.greatest)
-    return low if low == high else f"{low} to {high}"
+    texts = [form.format(each) for each in (low, high)] if low <= high else []
+    return " to ".join(dict.fromkeys(texts))
 
 
 # where the shards come from ------------------------------------------------------------------------------------

@@ -192,7 +192,7 @@ class Images:
 
     layout: Layout
     census: Census
-    names: Names | None
+    names: Names
     engine: Engine
     progress: Progress
 
@@ -250,7 +250,7 @@ class Images:
 
 
 def _visit(
-    layout: Layout, names: Names | None, wanted: Mapping[str, Mapping[int, int]], look_at: LookAt[T], shard: str
+    layout: Layout, names: Names, wanted: Mapping[str, Mapping[int, int]], look_at: LookAt[T], shard: str
 ) -> list[tuple[int, T]]:
     """The results of one shard; ``wanted`` are rows by shard and number there."""
     found, rows = [], wanted[shard]

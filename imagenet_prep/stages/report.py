@@ -15,7 +15,7 @@ from imagenet_prep.model import Engine, Progress, Silent
 from imagenet_prep.registry import known_file, known_set
 from imagenet_prep.reporting.census import Census, TakeCensus, take_census
 from imagenet_prep.reporting.charts import draw_charts
-from imagenet_prep.reporting.lenient import names_of
+from imagenet_prep.reporting.lenient import USUAL, names_of
 from imagenet_prep.reporting.page import odd_rows, render
 from imagenet_prep.reporting.page_facts import Facts, Subject
 from imagenet_prep.reporting.samples import (
@@ -102,7 +102,7 @@ def write_report(
 
 
 def _prepare_census(layout: Layout, dataset: Dataset, manifest: Manifest | None) -> TakeCensus:
-    names = kinds = None
+    names, kinds = USUAL, None
     if dataset.published is None and manifest is not None:
         names = names_of(manifest.settings)
         kinds = {name: str(promised.get("kind")) for name, promised in manifest.dataset.features.items()}
