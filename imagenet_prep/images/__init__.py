@@ -33,3 +33,8 @@ def format_of(head: bytes | memoryview) -> str:
 def ending_of(head: bytes | memoryview) -> str:
     """The ending of the name of an image with these first bytes; "" if it can't be read."""
     return ENDINGS.get(format_of(head), ("",))[0]
+
+
+def is_npy(data: bytes | memoryview) -> bool:
+    """Whether the bytes start as an .npy does."""
+    return data[:1] == b"\x93" and bytes(data[:6]) == b"\x93NUMPY"

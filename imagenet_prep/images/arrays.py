@@ -2,7 +2,7 @@
 
 Nothing is unpickled. Format: numpy.lib.format, versions 1.0 and 2.0; an .npz is a ZIP of them. Pillow reads PNG, TIFF
 and JPEG, but reduces 16-bit colour to 8 bits. These samples are decoded twice, for the high and then for the low
-bytes, by telling Pillow the other byte order. NumPy is imported for the first array.
+bytes, by telling Pillow the other byte order.
 """
 
 from __future__ import annotations
@@ -16,16 +16,17 @@ import zlib
 from math import prod
 from typing import IO, TYPE_CHECKING, Any
 
-from imagenet_prep.images import format_of, jpeg, pixels, png
+import numpy as np
+from numpy.lib import format as npy
+
+from imagenet_prep.images import format_of, is_npy, jpeg, pixels, png
 from imagenet_prep.images.jpeg import ImageError, check_claim
 from imagenet_prep.text import listed
 
 if TYPE_CHECKING:
-    import numpy as np
     from PIL import Image
 
-    Array = np.ndarray[Any, np.dtype[Any]]
-
+Array = np.ndarray[Any, np.dtype[Any]]
 Buffer = bytes | memoryview
 
 MAX_BYTES = 1 << 31
@@ -35,7 +36,6 @@ DEFLATES_TO = 1032
 """The most bytes that one byte of deflated data can expand to."""
 
 _ZIP = b"PK\x03\x04"
-_MAGIC = b"\x93NUMPY"
 _KINDS = "biuf"  # bool, integers, floats: the kinds that records can hold
 
 _OTHER_ORDER = {";16B": ";16L", ";16L": ";16B", ";16N": ";16B"}
@@ -95,8 +95,6 @@ def read_npy_header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[An
     Raises:
         ArrayError: the header is damaged, or it holds objects, complex numbers or texts.
     """
-    from numpy.lib import format as npy
-
     try:
         version = npy.read_magic(file)
         read = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}.get(version)
@@ -113,9 +111,7 @@ def read_npy_header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[An
 
 
 def _parse_npy(data: Buffer) -> Array:
-    import numpy as np
-
-    if bytes(data[:6]) != _MAGIC:
+    if not is_npy(data):
         raise ArrayError("it is empty" if len(data) == 0 else f"not an .npy: it starts with {bytes(data[:4]).hex(' ')}")
     head = io.BytesIO(data[: 1 << 16])
     shape, is_fortran, dtype = read_npy_header(head)
@@ -132,8 +128,6 @@ def rescale(array: Array, lower: float, upper: float) -> Array:
     Raises:
         ArrayError: it holds NaN, which can't be clipped.
     """
-    import numpy as np
-
     values = np.clip(array.astype(np.float64), lower, upper)
     if np.isnan(values).any():
         raise ArrayError("it holds NaN: it can't be rescaled to [0, 1]")
@@ -163,11 +157,6 @@ def png_of(data: Buffer) -> bytes:
     return buffer.getvalue()
 
 
-def is_npy(data: Buffer) -> bool:
-    """Whether the bytes start as an .npy does."""
-    return data[:1] == b"\x93" and bytes(data[:6]) == _MAGIC
-
-
 def raw_bytes(array: Array) -> bytes:
     """The values of an array, in C order, little endian; a bool is a byte."""
     return array.astype(array.dtype.newbyteorder("<"), copy=False).tobytes()
@@ -179,8 +168,6 @@ def float_bytes(array: Array) -> bytes:
     Raises:
         ArrayError: a value would become infinite.
     """
-    import numpy as np
-
     with np.errstate(over="ignore"):
         values = array.astype("<f4")
     if array.dtype == np.float64 and (np.isinf(values) & np.isfinite(array)).any():
@@ -223,8 +210,6 @@ def decode_raster(data: Buffer) -> Array:
 
 
 def _decode_jpeg(data: Buffer) -> Array:
-    import numpy as np
-
     header = jpeg.read_header(data)
     jpeg.check_ends(data)
     if header.components == 4:
@@ -235,8 +220,6 @@ def _decode_jpeg(data: Buffer) -> Array:
 
 def _decode(data: Buffer, kind: str, *, wide: bool | None) -> Array:
     """Decode without warnings: Pillow warns of odd tags only; missing data fails in the decoder."""
-    import numpy as np
-
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         with pixels.opened(data, kind) as image:
@@ -290,7 +273,6 @@ def _hush_libtiff() -> None:
 
 def _low_bytes(data: Buffer, kind: str) -> Array:
     """The low byte of every 16-bit sample."""
-    import numpy as np
     from PIL import Image, ImageFile
 
     with Image.open(io.BytesIO(data), formats=(kind,)) as image:
@@ -310,8 +292,6 @@ def _swapped(args: Any) -> Any:
 
 
 def _samples(image: Image.Image) -> Array:
-    import numpy as np
-
     if image.mode in ("I;16", "I;16B"):
         return _with_channels(np.asarray(image).astype(np.uint16))
     if image.mode in ("1", "P"):

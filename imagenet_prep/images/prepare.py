@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from imagenet_prep.images import arrays, format_of, jpeg, pixels, png
+from imagenet_prep.images import format_of, is_npy, jpeg, pixels, png
 from imagenet_prep.images.pixels import Reencode
 from imagenet_prep.model import Box
 
@@ -79,8 +79,10 @@ def prepare(data: Buffer, check: Check, how: Reencode | None = None, *, upright:
     Raises:
         ImageError: the image is damaged, or is not an image.
     """
-    if arrays.is_npy(data):
-        data = arrays.png_of(data)
+    if is_npy(data):
+        from imagenet_prep.images.arrays import png_of
+
+        data = png_of(data)
     kind = format_of(data)
     if kind == "PNG":
         image = pixels.decode_rgb(data)

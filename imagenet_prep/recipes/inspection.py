@@ -11,8 +11,7 @@ from pathlib import Path
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.images import ENDINGS as FORMATS
-from imagenet_prep.images import format_of
-from imagenet_prep.images.arrays import is_npy
+from imagenet_prep.images import format_of, is_npy
 from imagenet_prep.model import Engine
 from imagenet_prep.recipes.columns import ENDINGS, Content, is_odd, is_of
 from imagenet_prep.recipes.labels_search import (

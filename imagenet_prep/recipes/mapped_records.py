@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from imagenet_prep.datasets.plan import Recorded, Recorder
-from imagenet_prep.images import arrays, format_of, jpeg, pixels, png
+from imagenet_prep.images import arrays, format_of, is_npy, jpeg, pixels, png
 from imagenet_prep.images.jpeg import ImageError
 from imagenet_prep.images.pixels import opened, read_facts, turn_upright
 from imagenet_prep.images.prepare import UPRIGHT, Check, prepare, read_orientation, turn_box
@@ -113,7 +113,7 @@ class _Image:
 
     def __init__(self, data: Buffer, by: MappedRecorder) -> None:
         self.repair = ""
-        if arrays.is_npy(data):
+        if is_npy(data):
             data = arrays.png_of(data)
         if by.keep or (by.how is None and format_of(data) == "PNG"):
             self._keep(data, by.check)

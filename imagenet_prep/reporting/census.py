@@ -7,7 +7,10 @@ import math
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from imagenet_prep.checks.examiner import no_words
 from imagenet_prep.errors import InputError, WorkerError, in_a_line
@@ -21,11 +24,7 @@ from imagenet_prep.storage.layout import Layout, split_of
 from imagenet_prep.tfrecord.example import KINDS, BytesList, ExampleError, Feature, parse_example
 from imagenet_prep.tfrecord.framing import FramingError
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Rows = np.ndarray[Any, np.dtype[np.void]]
+Rows = np.ndarray[Any, np.dtype[np.void]]
 
 R = TypeVar("R")
 
@@ -122,8 +121,6 @@ class Census:
 
     def labels(self, split: int) -> dict[int, int]:
         """The number of images of each class in a split."""
-        import numpy as np
-
         own = self.rows[(self.rows["split"] == split) & (self.rows["marks"] & UNLABELED == 0)]
         return dict(zip(*(each.tolist() for each in np.unique(own["label"], return_counts=True)), strict=True))
 
@@ -147,8 +144,6 @@ class TakeCensus:
 
     def __call__(self, name: str) -> Census:
         """The census of one shard. Unreadable records are counted; a damaged shard ends only its own reading."""
-        import numpy as np
-
         rows: list[tuple[int, ...]] = []
         census = Census(np.array([], list(_COLUMNS.items())), [name])
         try:
@@ -233,8 +228,6 @@ def take_census(
 
 def join(parts: Sequence[tuple[str, Census | Exception]], splits: Sequence[str]) -> Census:
     """The censuses of single shards, in order, as one; of two names of a class the first in the alphabet counts."""
-    import numpy as np
-
     counted = [(name, part) for name, part in parts if isinstance(part, Census)]
     whole = Census(np.zeros(sum(len(part.rows) for _, part in counted), [*_PLACE.items(), *_COLUMNS.items()]))
     whole.shards, start = [name for name, _ in counted], 0

@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from imagenet_prep.reporting.census import UNLABELED, UNREAD, Census
 from imagenet_prep.text import number_of, size_text
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 BARS = 20
 """Bars of a chart, at most; those at both ends have the rest, which is under 1 % of the images each."""
@@ -76,8 +75,6 @@ def plain(value: float) -> str:
 
 def draw_charts(census: Census, splits: Mapping[str, int], thing: str, *, has_boxes: bool) -> list[Chart]:
     """Every chart with something to draw; ``splits`` are numbers by name."""
-    import numpy as np
-
     rows = census.rows
     size, width, height = rows["bytes"], rows["width"].astype(float), rows["height"].astype(float)
     width[width == 0] = height[height == 0] = np.nan
@@ -102,8 +99,6 @@ def draw_charts(census: Census, splits: Mapping[str, int], thing: str, *, has_bo
 def _draw(
     key: str, measure: Measure, values: NDArray[np.float64], split_of: NDArray[np.uint16], splits: Mapping[str, int]
 ) -> Chart:
-    import numpy as np
-
     known = ~np.isnan(values)
     edges = edges_of(values[known], measure.step)
     weights = 1 / values if key == "images" else np.ones(len(values))  # a class is counted once, not per image
@@ -133,8 +128,6 @@ def _draw(
 
 def edges_of(values: NDArray[np.float64], smallest: float) -> NDArray[np.float64]:
     """Round numbers that part nearly all of these values into BARS bars at most; at least two."""
-    import numpy as np
-
     low, high = np.quantile(values, (0.01, 0.99), method="nearest")
     steps = (smallest * digit * 10**power for power in range(20) for digit in (1, 2, 5))
     step = next(step for step in steps if np.floor(high / step) - np.floor(low / step) < BARS)

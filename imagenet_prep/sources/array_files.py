@@ -19,16 +19,15 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, ClassVar
+from typing import IO, Any, ClassVar
+
+import numpy as np
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.images.arrays import DEFLATES_TO, MAX_BYTES, ArrayError, read_npy_header
 from imagenet_prep.sources.slices import Buffer, Container, Reading, Row
 from imagenet_prep.storage.location import local_path
 from imagenet_prep.storage.refusals import unreadable
-
-if TYPE_CHECKING:
-    import numpy as np
 
 _PICKLE = re.compile(rb"\x80[\x02-\x05]")
 _IDX = re.compile(rb"\0\0\x08[\x01-\x04]")
@@ -66,8 +65,6 @@ class StoredArray:
         Raises:
             InputError: it is damaged.
         """
-        import numpy as np
-
         self.check()
         with _damage_named(self.path), self.open() as file:
             file.seek(self.start)
@@ -216,8 +213,6 @@ def _of_npz(path: Path) -> dict[str, StoredArray]:
 
 
 def _of_idx(path: Path, opener: Callable[..., Any]) -> StoredArray:
-    import numpy as np
-
     with opener(path, "rb") as file:
         head = file.read(4)
         if not _IDX.match(head):
@@ -229,8 +224,6 @@ def _of_idx(path: Path, opener: Callable[..., Any]) -> StoredArray:
 
 def _of_pickle(path: Path) -> dict[str, StoredArray]:
     """The arrays and the lists of numbers in a pickled dictionary; rows of 3,072 bytes are CIFAR's images."""
-    import numpy as np
-
     found = {}
     for name, value in _load_pickle(path).items():
         if isinstance(value, list) and value and all(type(each) is int for each in value):
@@ -248,8 +241,6 @@ class _Dtype:
     """Stands for numpy.dtype in a pickle: a type of booleans or numbers, without addresses."""
 
     def __init__(self, code: str, *_: object) -> None:
-        import numpy as np
-
         if not re.fullmatch("[biuf][1248]", code):
             raise ArrayError(f"its pickle holds values of type {code}: expected bool, integers or floats")
         self.dtype = np.dtype(code)
@@ -269,8 +260,6 @@ class _Array:
         """The shape follows in the state."""
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
-        import numpy as np
-
         _, shape, kind, is_fortran, held = state
         data = held.encode("latin1") if isinstance(held, str) else held  # Python 2 has texts of bytes
         if prod(shape) * kind.dtype.itemsize != len(data):
