@@ -24,6 +24,11 @@ class Box:
     xmax: float
     ymax: float
 
+    @property
+    def is_inside(self) -> bool:
+        """Whether it is as it should be: a record may hold any numbers, also NaN."""
+        return 0 <= self.xmin <= self.xmax <= 1 and 0 <= self.ymin <= self.ymax <= 1
+
 
 @dataclass(frozen=True, slots=True)
 class Item:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from made_tars import pack
 
-from imagenet_prep.demo.archives import MadeSet, Quirk, boxes_csv
+from imagenet_prep.demo.archives import BAD_QUIRKS, MadeSet, Quirk, boxes_csv
 from imagenet_prep.engines import ThreadEngine
 from imagenet_prep.engines.processes import ProcessEngine
 from imagenet_prep.errors import InputError, PrepError, UsageError
@@ -92,7 +92,7 @@ def test_boxes_are_those_that_the_annotations_were_made_from(
     assert boxes.totals.no_area == 2
     assert boxes.totals.ended_early == sum(each.quirk is Quirk.MINUS_ONE for each in made_tiny.annotations)
     assert sorted(Path(problem.subject).name for problem in boxes.problems) == sorted(
-        f"{each.name}.xml" for each in made_tiny.annotations if each.bad
+        f"{each.name}.xml" for each in made_tiny.annotations if each.quirk in BAD_QUIRKS
     )
     assert (validation_boxes.totals.files, validation_boxes.problems) == (80, ())
     assert len(parse_boxes(layout.boxes_csv.read_bytes())) > 200

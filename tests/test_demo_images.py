@@ -11,7 +11,7 @@ import pytest
 from existing import existing
 
 from imagenet_prep.demo import archives
-from imagenet_prep.demo.archives import MadeAnnotation, MadeSet, Quirk, annotation, make
+from imagenet_prep.demo.archives import BAD_QUIRKS, MadeAnnotation, MadeSet, Quirk, annotation, make
 from imagenet_prep.demo.photographs import Kind
 from imagenet_prep.ilsvrc2012.facts import TRAIN
 
@@ -120,7 +120,7 @@ def test_box_archives_hold_the_annotations(fixture: str, request: pytest.Fixture
     quirks = [each.quirk for each in made.annotations]
     assert all(quirks.count(quirk) == 1 for quirk in Quirk if quirk is not Quirk.NONE)
     assert len(made.of(TRAIN)) * 0.7 < len(made.annotations) < len(made.of(TRAIN))
-    assert sum(each.bad for each in made.annotations) == 3
+    assert sum(each.quirk in BAD_QUIRKS for each in made.annotations) == 3
     boxes = sum(len(each.lines) for each in made.annotations)
     assert boxes == made.boxes_csv.count(b"\n") > len(made.annotations)
     assert all(f"{each.name}.JPEG" in made.images for each in made.annotations)

@@ -104,7 +104,6 @@ def _serve(folder: Path, credentials: Credentials) -> Iterator[str]:
 
 
 class _Server(ThreadingHTTPServer):
-    daemon_threads = True
     authorization: str
 
     def handle_error(self, request: Any, client_address: Any) -> None:

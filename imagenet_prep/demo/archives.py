@@ -304,11 +304,6 @@ class MadeAnnotation:
     lines: tuple[str, ...]
     skipped: int
 
-    @property
-    def bad(self) -> bool:
-        """Whether the file must be reported as a Problem."""
-        return self.quirk in BAD_QUIRKS
-
 
 def annotation(
     name: str,

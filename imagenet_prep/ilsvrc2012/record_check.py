@@ -21,7 +21,7 @@ from imagenet_prep.checks.examiner import Finding, Seen, check_jpeg, printable
 from imagenet_prep.errors import InputError
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.settings import WHOLE, Part
-from imagenet_prep.model import Box, ProblemKind
+from imagenet_prep.model import ProblemKind
 from imagenet_prep.reading.shard import Shard
 from imagenet_prep.storage.location import AnyPath
 from imagenet_prep.tfrecord.example import ExampleError
@@ -224,7 +224,7 @@ def _way(got: int | None, wnid: str, label: int) -> ProblemKind:
 def check_boxes(record: ImageRecord, part: Part) -> Iterator[Finding]:
     """Check that every box is inside the image and has the image's label."""
     for number, box in enumerate(record.boxes):
-        if not _is_sound(box):
+        if not box.is_inside:
             corners = f"x {box.xmin:g} to {box.xmax:g}, y {box.ymin:g} to {box.ymax:g}"
             yield _wrong(ProblemKind.BAD_BOX, f"box {number}", "0 <= min <= max <= 1", corners)
     if record.box_labels.count(record.label) != len(record.box_labels):
@@ -232,10 +232,6 @@ def check_boxes(record: ImageRecord, part: Part) -> Iterator[Finding]:
         for number, label in enumerate(record.box_labels):
             if label not in right:
                 yield _wrong(ProblemKind.BAD_BOX, f"label of box {number}", str(record.label), str(label))
-
-
-def _is_sound(box: Box) -> bool:  # false for NaN too
-    return 0 <= box.xmin <= box.xmax <= 1 and 0 <= box.ymin <= box.ymax <= 1
 
 
 def _wrong(kind: ProblemKind, what: str, expected: str, got: str) -> Finding:

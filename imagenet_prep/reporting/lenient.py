@@ -15,12 +15,11 @@ from imagenet_prep.images import format_of
 from imagenet_prep.model import Box
 from imagenet_prep.state.manifest import features_by_column
 from imagenet_prep.tfrecord.example import BytesList, ExampleError, Feature, FloatList, Int64List, parse_example
+from imagenet_prep.tfrecord.inception import EDGES
 
 Words = Callable[[str | None, str], str]
 
 LONGEST_TEXT = 100
-
-_EDGES = ("xmin", "ymin", "xmax", "ymax")
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +99,7 @@ def see(features: Mapping[str, Feature], names: Names, words_of: Words = no_word
     likely = (_first(features, (name,), BytesList) for name in names["likely image"])
     if image is None:  # "image" may as well be samples
         image = next((each for each in likely if each and format_of(each)), None)
-    boxes = tuple(_boxes(features))
+    boxes = tuple(boxes_in(features))
     return Shown(
         filename,
         number("label"),
@@ -119,11 +118,6 @@ def _first(features: Mapping[str, Feature], names: tuple[str, ...], kind: type[F
     return next(found, None)
 
 
-def is_drawable(box: Box) -> bool:
-    """Whether a box is within its image: only such boxes can be drawn."""
-    return 0 <= box.xmin <= box.xmax <= 1 and 0 <= box.ymin <= box.ymax <= 1
-
-
 def _size(width: int | None, height: int | None) -> tuple[int, int] | None:
     """A size that a record states, if an image can have it: no JPEG has more than 65,535 pixels per side."""
     if width is None or height is None or not (0 < width < 1 << 16 and 0 < height < 1 << 16):
@@ -131,9 +125,9 @@ def _size(width: int | None, height: int | None) -> tuple[int, int] | None:
     return width, height
 
 
-def _boxes(features: Mapping[str, Feature]) -> Iterator[tuple[Box, str | None]]:
+def boxes_in(features: Mapping[str, Feature | None]) -> Iterator[tuple[Box, str | None]]:
     """The boxes, each with its name if the record has one for each."""
-    edges = [features.get(f"image/object/bbox/{edge}") for edge in _EDGES]
+    edges = [features.get(f"image/object/bbox/{edge}") for edge in EDGES]
     lists = [edge.values if isinstance(edge, FloatList) else () for edge in edges]
     texts = features.get("image/object/class/text")
     corners, names = list(zip(*lists, strict=False)), texts.values if isinstance(texts, BytesList) else ()

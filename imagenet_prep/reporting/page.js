@@ -40,9 +40,7 @@ function filter() {
   grid.replaceChildren(...found);
   const names = charts.flatMap(chart => pressed(chart).map(bar => `${chart.dataset.title}: ${bar.dataset.name}`));
   const shown = found.filter(tile => isShown(tile.className.split("of-")[1])).length;
-  byId("found").textContent = isFiltered
-    ? `${number(shown)} of the page's ${number(tiles.length)} images${names.map(name => ` \u00b7 ${name}`).join("")}`
-    : `${number(shown)} of the page's ${number(tiles.length)} images`;
+  byId("found").textContent = [`${number(shown)} of the page's ${number(tiles.length)} images`, ...names].join(" \u00b7 ");
   byId("clear").hidden = !isFiltered;
   for (const row of classRows) row.hidden = isOfClass && !isOfClass(row);
   if (byId("images").getBoundingClientRect().bottom < 0 && isFiltered) byId("images").scrollIntoView();

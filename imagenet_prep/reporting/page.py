@@ -15,6 +15,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from imagenet_prep.escaping import NAME, command_line
 from imagenet_prep.images.prepare import TURNED
 from imagenet_prep.reporting import census as marks
@@ -27,7 +29,6 @@ from imagenet_prep.text import number_of, size_text
 
 if TYPE_CHECKING:
     from jinja2 import Template
-    from markupsafe import Markup
 
 _HERE = Path(__file__).parent
 LOOKS = 6
@@ -49,10 +50,10 @@ def render(facts: Facts) -> bytes:
     """The page about one set, as UTF-8."""
     script, subject, rows = (_HERE / "page.js").read_text(encoding="utf-8"), facts.subject, class_rows(facts)
     shard = "@SHARD@" if facts.is_file else f"{facts.name}/@SHARD@"
-    text = _load_template("page.html").render(
-        script=_markup(script),
+    text = _load_template().render(
+        script=script,
         script_digest=hashlib.sha256(script.encode()).digest(),
-        style=_markup((_HERE / "page.css").read_text(encoding="utf-8")),
+        style=(_HERE / "page.css").read_text(encoding="utf-8"),
         facts=facts,
         subject=subject,
         census=facts.census,
@@ -85,7 +86,7 @@ def render(facts: Facts) -> bytes:
     return _SURROGATES.sub("\N{REPLACEMENT CHARACTER}", text).encode()
 
 
-def _load_template(name: str) -> Template:
+def _load_template() -> Template:
     import jinja2
 
     loader = jinja2.FileSystemLoader(_HERE)
@@ -93,7 +94,7 @@ def _load_template(name: str) -> Template:
     environment.trim_blocks = environment.lstrip_blocks = True
     environment.filters.update(number=_number_text, size=size_text, count=number_of, command=_part_command)
     environment.filters.update(base64=lambda content: base64.b64encode(content).decode())
-    return environment.get_template(name)
+    return environment.get_template("page.html")
 
 
 def _number_text(value: int | str | None) -> str:
@@ -111,13 +112,6 @@ def _part_command(text: str) -> tuple[str, str]:
     """A remedy as prose and the command at its end, "" if there is none."""
     prose, mark, command = text.partition(": imagenet-prep ")
     return (f"{prose}:", mark[2:] + command) if mark else (text, "")
-
-
-def _markup(text: str) -> Markup:
-    """Text that is already markup: our own file."""
-    from markupsafe import Markup
-
-    return Markup(text)  # noqa: S704 - see the docstring
 
 
 # odd images and classes -------------------------------------------------------------------------------------------
@@ -255,8 +249,6 @@ def _shown(groups: Sequence[Sequence[int]]) -> Iterator[Sequence[int]]:
 
 def class_rows(facts: Facts) -> list[dict[str, Any]]:
     """A row per class, in order of labels: its images, boxes and bytes by the number of their split."""
-    import numpy as np
-
     census = facts.census
     found: dict[int, dict[str, Any]] = {}
     for number in facts.splits.values():

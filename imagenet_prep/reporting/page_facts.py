@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib.metadata import version
 from typing import Any, Literal
 
 from imagenet_prep import __version__
@@ -281,14 +282,7 @@ def origin(facts: Facts) -> Iterator[tuple[str, str, bool]]:
                 yield f"{split}, names and sizes", str(source.get("names_and_sizes", "")), True
         for name, value in manifest.settings.items():
             yield name.replace("_", " "), _plain(value), False
-    yield "report by", f"imagenet-prep {__version__}, {_versions()}", False
-
-
-def _versions() -> str:
-    import jinja2
-    import PIL
-
-    return f"Jinja2 {jinja2.__version__}, Pillow {PIL.__version__}"
+    yield "report by", f"imagenet-prep {__version__}, Jinja2 {version('jinja2')}, Pillow {version('pillow')}", False
 
 
 def _plain(value: object) -> str:

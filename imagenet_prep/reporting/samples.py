@@ -14,6 +14,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.images import pixels
 from imagenet_prep.images.jpeg import ImageError
@@ -22,17 +25,14 @@ from imagenet_prep.model import Box, Engine, Progress
 from imagenet_prep.reading.shard import Shard
 from imagenet_prep.reporting.census import BROKEN, UNLABELED, Census, each_shard
 from imagenet_prep.reporting.charts import Chart
-from imagenet_prep.reporting.lenient import Names, Shown, is_drawable, look
+from imagenet_prep.reporting.lenient import Names, Shown, look
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.tfrecord.framing import FramingError
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
     from PIL.Image import Image
 
-    Order = NDArray[np.intp]
-
+Order = NDArray[np.intp]
 T = TypeVar("T")
 
 
@@ -106,8 +106,6 @@ class Colours(NamedTuple):
 
 def best_first(census: Census) -> Order:
     """The rows with an image: those with boxes first, then by chance, which depends on the image alone."""
-    import numpy as np
-
     rows = census.rows
     usable = np.flatnonzero((rows["bytes"] > 0) & (rows["marks"] & BROKEN == 0))
     found = rows[usable]
@@ -116,8 +114,6 @@ def best_first(census: Census) -> Order:
 
 def choose(census: Census, best: Order, count: int) -> list[int]:
     """``count`` rows of all splits, spread evenly over the classes; the same for the same records."""
-    import numpy as np
-
     split_of = census.rows["split"]
     sizes = np.bincount(split_of)
     groups = [best[split_of[best] == split] for split in np.argsort(-sizes, kind="stable")]
@@ -132,8 +128,6 @@ def choose(census: Census, best: Order, count: int) -> list[int]:
 
 def spread(census: Census, best: Order, count: int) -> list[int]:
     """The next row of every class, in turn; a last, partial turn uses classes at even distances."""
-    import numpy as np
-
     by_turn, sizes = _turns(census, best)
     ends = np.cumsum(sizes)
     turns = int(np.searchsorted(ends, count, "right"))
@@ -145,8 +139,6 @@ def spread(census: Census, best: Order, count: int) -> list[int]:
 
 def _turns(census: Census, best: Order) -> tuple[Order, Order]:
     """The first row of every class, by label, then the second of each, and so on; the number of rows in each turn."""
-    import numpy as np
-
     rows = census.rows[best]
     labels = np.where(rows["marks"] & UNLABELED, np.iinfo(np.int64).max, rows["label"])
     by_class = np.argsort(labels, kind="stable")
@@ -157,8 +149,6 @@ def _turns(census: Census, best: Order) -> tuple[Order, Order]:
 
 def choose_more(census: Census, best: Order, charts: Iterable[Chart]) -> list[int]:
     """Rows that a filter can show: OF_A_BAR of each bar of each chart, then OF_A_CLASS of each listed class."""
-    import numpy as np
-
     bars = [best[chart.is_in(bar, best)][:OF_A_BAR] for chart in charts for bar in chart.bars]
     labels = census.rows["label"][best]
     listed = best[np.isin(labels, np.unique(labels)[:SHOWN_CLASSES])]
@@ -208,8 +198,6 @@ class Images:
 
     def show(self, forms: Mapping[int, Form], measured: Sequence[int]) -> tuple[dict[int, Sample], Colours]:
         """The images in these forms, by row, and the colours of the ``measured`` rows."""
-        import numpy as np
-
         look_at = functools.partial(_take, forms, frozenset(measured))
         found = self.visit({**forms, **dict.fromkeys(measured)}, look_at, "samples")
         counts = [counts for _, counts in found.values() if counts]
@@ -223,8 +211,6 @@ class Images:
 
     def find_copies(self) -> list[list[int]]:
         """The rows of each image file that several records hold."""
-        import numpy as np
-
         rows = self.census.rows
         keys = rows["bytes"] << np.uint64(32) | rows["ends"]
         _, groups, counts = np.unique(keys, return_inverse=True, return_counts=True)
@@ -240,8 +226,6 @@ class Images:
         Raises:
             UsageError: ImageHash is not installed.
         """
-        import numpy as np
-
         hashes = self.visit(np.flatnonzero(self.census.rows["bytes"]).tolist(), _hash, "near-duplicates")
         group_of = {row: number for number, group in enumerate(copies) for row in group}
         rows = list(hashes)
@@ -274,7 +258,7 @@ def _take(
     if form is None:
         return None, counts
     named = zip(seen.boxes, seen.box_names or [""] * len(seen.boxes), strict=True)
-    boxes = tuple((box, name) for box, name in named if is_drawable(box))
+    boxes = tuple((box, name) for box, name in named if box.is_inside)
     sample = Sample(row, offset, seen.filename, seen.label, seen.wnid, size, len(encoded), boxes, form, picture)
     return sample, counts
 
@@ -315,7 +299,6 @@ def _digest(_row: int, _offset: int, _seen: Shown, encoded: memoryview) -> str:
 
 def _hash(_row: int, _offset: int, _seen: Shown, encoded: memoryview) -> int:
     """The perceptual hash of an image."""
-    import numpy as np
     from imagehash import phash
 
     image, _ = decode(encoded, 64)
@@ -341,7 +324,6 @@ def group_near(hashes: NDArray[np.uint64]) -> list[list[int]]:
 
     Two such hashes agree in at least one of NEAR + 1 bands of bits, so only hashes with a common band are compared.
     """
-    import numpy as np
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 

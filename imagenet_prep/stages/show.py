@@ -15,6 +15,7 @@ from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.escaping import command
 from imagenet_prep.images import format_of, jpeg, pixels
 from imagenet_prep.reading.shard import Record, Shard
+from imagenet_prep.reporting.lenient import boxes_in
 from imagenet_prep.storage.files import atomic_file
 from imagenet_prep.storage.layout import parse_shard_name
 from imagenet_prep.storage.location import AnyPath, locate
@@ -23,7 +24,6 @@ from imagenet_prep.tfrecord.example import (
     KINDS,
     BytesList,
     Feature,
-    FloatList,
     has_feature_lists,
     parse_features,
     parse_sequence_example,
@@ -249,14 +249,8 @@ def _find_image(shown: ShownRecord) -> Buffer | None:
 def _draw_boxes(image: Image.Image, features: Mapping[str, Feature | None]) -> None:
     from PIL import ImageDraw
 
-    edges = [features.get(f"image/object/bbox/{edge}") for edge in ("xmin", "ymin", "xmax", "ymax")]
-    corners = [edge.values for edge in edges if isinstance(edge, FloatList)]
-    if len(corners) < len(edges):
-        return
-    draw = ImageDraw.Draw(image)
+    draw, x, y = ImageDraw.Draw(image), image.width - 1, image.height - 1
     line = max(1, min(image.size) // 150)
-    for box in zip(*corners, strict=False):
-        if all(0 <= value <= 1 for value in box):
-            x0, y0, x1, y1 = (value * (size - 1) for value, size in zip(box, image.size * 2, strict=True))
-            if x0 <= x1 and y0 <= y1:
-                draw.rectangle((x0, y0, x1, y1), outline=_BOX_COLOUR, width=line)
+    for box, _ in boxes_in(features):
+        if box.is_inside:
+            draw.rectangle((box.xmin * x, box.ymin * y, box.xmax * x, box.ymax * y), outline=_BOX_COLOUR, width=line)

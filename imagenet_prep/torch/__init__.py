@@ -12,13 +12,15 @@ import os
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from functools import partial
-from typing import TYPE_CHECKING, Any, overload
+from typing import Any, overload
 
 if importlib.util.find_spec("torch") is None:
     raise ModuleNotFoundError("imagenet_prep.torch needs PyTorch: pip install 'imagenet-prep[torch]'", name="torch")
 
+import numpy as np
 import torch
 import torch.distributed
+from numpy.typing import NDArray
 from torch.nn import functional
 from torch.utils.data import DataLoader, Dataset, DistributedSampler, IterableDataset, Sampler, Subset, default_collate
 
@@ -27,10 +29,6 @@ from imagenet_prep.images.pixels import Part
 from imagenet_prep.reading.shard import Record
 from imagenet_prep.reading.shard_set import RecordSequence
 from imagenet_prep.text import number_of
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 __all__ = ["CenterCrop", "Crop", "ImageDataset", "Loader", "RandomResizedCrop"]
 
@@ -501,8 +499,6 @@ class _Seeded(Dataset[Any]):
 
     def __getitems__(self, batch: list[Any]) -> list[Any]:
         """The items of a batch; the random numbers of the process stay as they were."""
-        import numpy as np
-
         epoch, numbers = batch
         states, items = (random.getstate(), np.random.get_state()), []
         with torch.random.fork_rng(devices=[]):
@@ -527,16 +523,9 @@ class _Batches(Sampler[list[Any]]):
     def __iter__(self) -> Iterator[list[Any]]:
         return self._loader._batches(*self._loader._place)
 
-    def __len__(self) -> int:
-        _, given, before = self._loader._place
-        settings = self._loader._settings
-        return self._loader._count_batches(before, settings["world"], settings["batch_size"]) - given
-
 
 def sampled_order(sampler: Iterable[int], *, seed: int, epoch: int) -> list[int]:
     """A sampler's indices for an epoch, with PyTorch's random numbers on the CPU seeded by both and restored."""
-    import numpy as np
-
     if hasattr(sampler, "set_epoch"):
         sampler.set_epoch(epoch)
     (number,) = np.random.SeedSequence([seed, epoch]).generate_state(1, np.uint64)
@@ -557,8 +546,6 @@ def epoch_order(starts: Sequence[int], *, seed: int, epoch: int, window: int) ->
         epoch: any number from 0 up; each has an order of its own.
         window: a number of shards, from 1 up.
     """
-    import numpy as np
-
     bits = np.random.PCG64(np.random.SeedSequence([seed, epoch]))
 
     def mixed(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
