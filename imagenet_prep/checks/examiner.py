@@ -20,7 +20,7 @@ from imagenet_prep.tfrecord.example import (
     parse_example,
     parse_sequence_example,
 )
-from imagenet_prep.tfrecord.inception import EDGES, OBJECT_FEATURES
+from imagenet_prep.tfrecord.inception import COLUMNS, EDGES, OBJECT_FEATURES
 
 LIMIT = 20
 """Problems of one kind that are listed for one shard; the rest are counted."""
@@ -120,13 +120,6 @@ def no_words(wnid: str | None, filename: str) -> str:
     return ""
 
 
-IN_INCEPTION: Mapping[str, tuple[str, ...]] = {
-    "path": ("image/filename",),
-    "label": ("image/class/label",),
-    **{column: (f"image/{column}",) for column in ("encoded", "height", "width")},
-}
-
-
 @dataclass(frozen=True, slots=True)
 class PromiseExaminer:
     """Compares records with a recipe's promise; with ``decode``, decodes every image in them too.
@@ -140,7 +133,7 @@ class PromiseExaminer:
 
     features: Mapping[str, Mapping[str, object]]
     decode: bool = False
-    holders: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: IN_INCEPTION)
+    holders: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: COLUMNS)
     classes: Mapping[int, str] = field(default_factory=dict)
 
     def examine(self, data: memoryview, split: str, *, intact: bool) -> Seen:

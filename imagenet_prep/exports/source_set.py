@@ -185,14 +185,7 @@ def _text(value: object) -> str | None:
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else None
 
 
-_INCEPTION = {
-    "encoded": "image/encoded",
-    "label": "image/class/label",
-    "filename": "image/filename",
-    "class": "image/class/synset",
-    "text": "image/class/text",
-}
-_ROLES = (*_INCEPTION, "path")
+_ROLES = ("encoded", "label", "filename", "class", "text", "path")
 
 
 def find_meaning(manifest: Manifest | None) -> Meaning:
@@ -217,9 +210,7 @@ def find_meaning(manifest: Manifest | None) -> Meaning:
 
 def find_roles(manifest: Manifest | None) -> dict[str, str]:
     """The feature for each role in the records of a set; without a manifest, those of Inception."""
-    held = features_by_column(manifest.settings) if manifest and manifest.dataset.kind != ILSVRC2012 else None
-    if held is None:
-        return dict(_INCEPTION)
+    held = features_by_column(manifest.settings if manifest else {})
     return {role: min(held[role]) for role in _ROLES if role in held}
 
 

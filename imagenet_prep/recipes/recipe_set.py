@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from imagenet_prep.checks.dataset import Dataset, SetFindings
-from imagenet_prep.checks.examiner import IN_INCEPTION, Examiner, PromiseExaminer, box_classes, no_words
+from imagenet_prep.checks.examiner import Examiner, PromiseExaminer, box_classes, no_words
 from imagenet_prep.datasets.declarations import MakingOptions
 from imagenet_prep.datasets.plan import PlannedSet, load_plan
 from imagenet_prep.errors import InputError, PrepError, UsageError
@@ -107,9 +107,8 @@ class RecipeSet(Dataset):
         """The examiner that compares each record with the promise."""
         assert self.manifest is not None
         settings = self.manifest.settings
-        held = features_by_column(settings)
-        holders = IN_INCEPTION if held is None else held
-        return PromiseExaminer(self.manifest.dataset.features, decode, holders, box_classes(settings))
+        holders, classes = features_by_column(settings), box_classes(settings)
+        return PromiseExaminer(self.manifest.dataset.features, decode, holders, classes)
 
     def check_set(self, inventory: Inventory, checked: Checked, examiner: Examiner, *, is_part: bool) -> SetFindings:
         """Whether the shards hold what the manifest counts: names may lack their folders, and be there twice."""

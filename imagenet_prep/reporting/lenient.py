@@ -61,11 +61,10 @@ _BY_RECIPE: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 def names_of(settings: Mapping[str, Any]) -> Names:
     """The names in the records of a recipe with these settings: the mapped ones, then the usual ones."""
     held = features_by_column(settings)
-    names = {
-        what: (*(name for column in columns for name in (held or {}).get(column, ())), *usual)
+    return {
+        what: (*(name for column in columns for name in held.get(column, ())), *usual)
         for what, (columns, usual) in _BY_RECIPE.items()
     }
-    return {**names, "image": ("image/encoded",)} if held is None else names
 
 
 USUAL = names_of({})

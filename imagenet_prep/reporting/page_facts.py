@@ -73,13 +73,11 @@ class Subject:
         """The subject of a known data set, from its manifest and its census."""
         if dataset.published is not None or manifest is None:
             return cls(dataset.name, dataset.splits, dataset.published)
-        held = features_by_column(manifest.settings)
         return cls(
             dataset.name,
             dataset.splits,
             thing="image" if census.has_images else "record",
-            # records of Inception's layout hold labels; others do if the recipe says so
-            has_classes=bool(manifest.totals) and (held is None or "label" in held),
+            has_classes=bool(manifest.totals) and "label" in features_by_column(manifest.settings),
             has_boxes=bool(census.rows["boxes"].any()),
             features=manifest.dataset.features or _found_features(census),
         )

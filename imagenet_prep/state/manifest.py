@@ -15,7 +15,7 @@ from imagenet_prep.storage.files import find_plain, load_json, save_bytes
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import AnyPath
 from imagenet_prep.storage.refusals import unreadable
-from imagenet_prep.tfrecord import crc32c
+from imagenet_prep.tfrecord import crc32c, inception
 
 ALGORITHMS = ("md5", "sha256", "crc32c")
 
@@ -221,11 +221,11 @@ def _manifest(value: dict[str, Any], shards: dict[str, ShardInfo]) -> Manifest:
     return dataclasses.replace(found, shards=shards)
 
 
-def features_by_column(settings: Mapping[str, Any]) -> dict[str, tuple[str, ...]] | None:
-    """The features that hold each column of a recipe's records; None for records of Inception's layout."""
+def features_by_column(settings: Mapping[str, Any]) -> Mapping[str, tuple[str, ...]]:
+    """The features that hold each column of a set's records."""
     record, found = settings.get("record"), dict[str, tuple[str, ...]]()
     if not isinstance(record, dict):
-        return None
+        return inception.COLUMNS
     for feature, mapped in record.items():
         if isinstance(mapped, dict):
             column = str(mapped.get("from"))

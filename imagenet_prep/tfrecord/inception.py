@@ -38,6 +38,13 @@ PROMISE: Mapping[str, Mapping[str, object]] = {
 FEATURES = frozenset(PROMISE)
 """Their names."""
 
+COLUMNS: Mapping[str, tuple[str, ...]] = {
+    **{column: (f"image/{column}",) for column in ("encoded", "height", "width")},
+    **{"label": ("image/class/label",), "class": ("image/class/synset",), "text": ("image/class/text",)},
+    "path": ("image/filename",),
+}
+"""The features that hold the columns of an item."""
+
 ENCODED = example.SplitEntry("image/encoded")
 """The entry of the image."""
 
