@@ -26,7 +26,7 @@ NOWHERE = "http://127.0.0.1:9"
 
 SAME_EVERYWHERE = """
 access annotate_faults census class_tars copies demo_images diff export_arrays export_tfds fetch_parts first_hour
-folded_reports fuzz guards guides huggingface imports init large_sets layouts looks many_classes odd_json part_sets
+folded_reports fuzz guards guides huggingface imports init large_sets layouts looks odd_json part_sets
 raw_set recipe_pages recipe_places recorders refusals regroup remedies shard_writer show sites status terminal trust
 twice upright voc wording wrapping
 """

@@ -111,12 +111,6 @@ def test_jpegs_are_taken_as_they_are(kind: Kind, check: Check) -> None:
     assert prepare(data, check) == Prepared(data, 160, 120)
 
 
-def test_the_bytes_of_an_archive_are_not_copied() -> None:
-    """What comes as a view of a mapped archive goes on as that view."""
-    view = memoryview(PLAIN)
-    assert prepare(view, "decode").encoded is view
-
-
 @pytest.mark.parametrize("factors", [(0x11, 0x11, 0x11), (0x22, 0x21, 0x21), (0x22, 0x21, 0x12), (0x31, 0x11, 0x11)])
 def test_rare_sampling_factors_are_no_damage(tf: Any, factors: tuple[int, ...]) -> None:
     """A JPEG that TensorFlow decodes is not refused because its chroma is sampled in an unusual way."""
@@ -365,12 +359,3 @@ def test_repaired_images_are_baseline_420_at_quality_100(data: bytes) -> None:
     assert (prepared.width, prepared.height) == PHOTOGRAPH.size
     assert jpeg.read_header(prepared.encoded) == JpegHeader(*PHOTOGRAPH.size, 3)
     assert segments.keys() <= {0xE0, 0xDB, 0xC0, 0xC4}
-
-
-@repaired
-def test_repairs_are_named_and_repeatable(data: bytes) -> None:
-    """A repair says which it was; the same input gives the same bytes; the result needs no repair any more."""
-    prepared = prepare(data, "header")
-    assert prepared.repair == ("png" if data.startswith(b"\x89PNG\r\n\x1a\n") else "cmyk")
-    assert prepared == prepare(memoryview(data), "decode")
-    assert prepare(prepared.encoded, "decode") == Prepared(prepared.encoded, *PHOTOGRAPH.size)

@@ -140,18 +140,6 @@ def test_another_image_of_the_same_length_is_noticed(
     assert "other bytes" in caught.value.detail
 
 
-def test_a_zip_is_read_in_its_order_when_asked(
-    copies: dict[str, Path], official: dict[str, str], tmp_path: Path
-) -> None:
-    """--read-order sequential goes by way of bundles, too."""
-    layout = Layout(tmp_path, raw=copies["zip, deflated"])
-    annotate(layout, ENGINE, validation=True)
-    notes = Silent()
-    convert(layout, ENGINE, PART.replace(read_order="sequential", memory=1 << 20), progress=notes)
-    assert digests(layout) == official
-    assert not [note for note in notes.notes if "in its order" in note]
-
-
 # which one is taken --------------------------------------------------------------------------------------------
 
 

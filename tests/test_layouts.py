@@ -271,13 +271,6 @@ def test_a_table_of_something_else_is_passed_over(tmp_path: Path) -> None:
     )
 
 
-def test_numbers_below_zero_get_a_mapping(tmp_path: Path) -> None:
-    """Inception's records have no place for them."""
-    save(tmp_path / "in", *numbered("{}.png"))
-    table(tmp_path, "in/labels.txt", "", *[f"{i}.png:{i - 1}" for i in range(6)])
-    assert "image/class/label" in proposed(tmp_path)[1].features
-
-
 # what the command says -----------------------------------------------------------------------------------------
 
 

@@ -73,17 +73,6 @@ def test_a_url_of_no_store(url: str) -> None:
     assert "secret" not in str(caught.value)
 
 
-def test_a_layout_of_both() -> None:
-    """Folders here and there in one layout; there is no lock there."""
-    layout = Layout(Path("/data"), raw=Path("s3://bucket/raw"), output=Path("s3://bucket/out"))
-    assert str(layout.manifest_path) == "s3://bucket/out/imagenet-prep/manifest.json"
-    assert str(layout.raw_dir) == "s3://bucket/raw"
-    assert [str(path) for path in layout.lock_paths] == ["/data/imagenet-prep/lock"]
-    with pytest.raises(UsageError, match="is a URL"):
-        layout.refuse_urls()
-    Layout(Path("/data")).refuse_urls()
-
-
 def test_what_is_read_in_order_comes_in_few_requests() -> None:
     """From the second request on a MiB, then twice as much, up to 8 MiB; from elsewhere only what was asked for."""
     mib, store = 1 << 20, MemoryStore(objects={"b": bytes(40 << 20)})

@@ -132,17 +132,6 @@ def test_a_broken_manifest_is_an_input_error(tmp_path: Path, content: bytes) -> 
     assert not re.search(r"Error|DATA_DIR", str(caught.value))  # neither Python's words nor a gap to fill
 
 
-def test_every_cut_of_a_manifest_is_an_input_error(tmp_path: Path) -> None:
-    """No cut manifest passes for a smaller one."""
-    path = tmp_path / "manifest.json"
-    MANIFEST.save(path)
-    content = path.read_bytes()
-    for length in range(0, len(content) - 1, 7):
-        path.write_bytes(content[:length])
-        with pytest.raises(InputError):
-            load_manifest(path)
-
-
 def test_only_the_full_data_set_is_no_part() -> None:
     """Both splits, every image of them, 1000 classes each."""
     full = {

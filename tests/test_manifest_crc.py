@@ -21,7 +21,6 @@ from imagenet_prep.pipeline import verify_and_repair
 from imagenet_prep.recipes.recipe_set import RecipeSet
 from imagenet_prep.registry import ILSVRC2012
 from imagenet_prep.stages.convert import convert
-from imagenet_prep.stages.status import status
 from imagenet_prep.stages.verify import verify
 from imagenet_prep.state.manifest import SplitTotals, load_manifest
 from imagenet_prep.storage.layout import Layout
@@ -186,19 +185,3 @@ def test_a_forged_manifest_with_the_right_crc(layout: Layout, name: str, has_pla
 
 
 # what is not ---------------------------------------------------------------------------------------------------
-
-
-@of_either
-def test_status_and_report_take_it_for_none(layout: Layout) -> None:
-    """Neither says what it promises: status goes by the journal, as beside one that can't be understood."""
-    layout.manifest_path.write_bytes(b"{")
-    expected = status(layout)
-    layout.manifest_path.write_bytes(b"")
-    assert status(layout) == expected
-    assert made_again(layout) == 0
-    damage(layout, "setting")
-    assert status(layout) == expected
-    damage_is_told = pytest.raises(InputError, match="changed since it was written")
-    with damage_is_told as caught:
-        load_manifest(layout.manifest_path)
-    assert str(caught.value).count("\n") == 2

@@ -58,23 +58,6 @@ def test_rows_are_listed_and_read_as_they_are(tmp_path: Path, written: dict[str,
         assert _read_all(path, chosen) == [IMAGES[number] for number in chosen]
 
 
-@pytest.mark.parametrize(
-    "how",
-    [
-        {"compression": "none", "use_dictionary": False},
-        {"compression": "zstd", "data_page_version": "2.0"},
-        {"data_page_size": 512, "write_batch_size": 1, "dictionary_pagesize_limit": 1000},
-    ],
-    ids=str,
-)
-def test_any_way_to_store_a_page_will_do(tmp_path: Path, how: dict[str, Any]) -> None:
-    """Codecs, dictionaries, small pages and their second version make no difference."""
-    path = tmp_path / "a.parquet"
-    pq.write_table(pa.Table.from_pylist(_rows(), schema=SCHEMA), path, row_group_size=40, **how)
-    assert [row.length for row in iter_rows(path)] == [len(image) for image in IMAGES]
-    assert _read_all(path, list(range(COUNT))) == IMAGES
-
-
 def test_threads_may_share_a_reader(tmp_path: Path) -> None:
     """What one thread asks for is not what another one gets, and none is in another one's way."""
     path = write_parquet(tmp_path / "a.parquet", _rows(), group=30)

@@ -112,18 +112,6 @@ def test_official_labels_make_the_same_records_as_the_whole(
     assert {data for name in part.find_shards(facts.SPLITS) for data in data_of(part.shard_path(name))} < everything
 
 
-def test_the_manifest_describes_the_part(made_parts: dict[int | None, Layout], three: Path) -> None:
-    """Name, wnids and labels stand in the entry of the data set; the options that made it come back from it."""
-    for first, layout in made_parts.items():
-        manifest = load_manifest(layout.manifest_path)
-        part = find_part(str(three), first)
-        assert (manifest.dataset.name, manifest.dataset.classes) == ("three", part.labels)
-        assert manifest.totals["train"].expected == manifest.totals["train"].images == 3 * 732
-        assert manifest.totals["validation"].expected == 150
-        options = options_from(manifest)
-        assert (options.part, options.allow_incomplete) == (part, False)
-
-
 # what is missing -----------------------------------------------------------------------------------------------
 
 

@@ -121,12 +121,3 @@ def test_resized_shards_verify_and_keep_their_boxes(data_dir: Path, made: MadeSe
     assert "libjpeg-turbo" in pixels.codec()
     with pytest.raises(UsageError, match="--overwrite"):
         convert(layout, engine, options.replace(quality=86))
-
-
-def test_any_number_of_workers_encodes_the_same_bytes(data_dir: Path) -> None:
-    """Re-encoded shards do not depend on workers or engine."""
-    options = ConvertOptions(train_shards=8, validation_shards=8, allow_incomplete=True, max_side=200)
-    convert(Layout(data_dir, output=data_dir / "one"), make_engine("processes", 1), options)
-    convert(Layout(data_dir, output=data_dir / "many"), make_engine("threads", 3), options)
-    for shard in existing(data_dir / "one", "*-of-*"):
-        assert shard.read_bytes() == (data_dir / "many" / shard.name).read_bytes()

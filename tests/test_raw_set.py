@@ -21,7 +21,6 @@ from imagenet_prep.raw.raw_set import RawSet
 from imagenet_prep.reading.shard import Record
 from imagenet_prep.reading.shard_set import ShardSet
 from imagenet_prep.recipes.recipe_set import RecipeSet
-from imagenet_prep.stages.annotate import annotate
 from imagenet_prep.stages.convert import convert
 from imagenet_prep.storage.layout import Layout
 
@@ -137,24 +136,6 @@ def test_parts_of_a_set(world: int, sound: Layout) -> None:
 
 
 # what goes wrong -----------------------------------------------------------------------------------------------
-
-
-def test_what_the_listing_tells_needs_no_image(data_dir: Path) -> None:
-    """Name, label, words and boxes are there without the archive; the image is not, and the error says whose it was."""
-    layout = Layout(data_dir)
-    annotate(layout, ENGINE)
-    found = opened(layout)
-    expected = [VALUES(record)[:5] for record in found]
-    fresh = opened(layout)
-    archive = layout.raw_dir / "ILSVRC2012_img_train.tar"
-    archive.rename(data_dir / "elsewhere")
-    names = attrgetter("filename", "label", "wnid", "text", "boxes")
-    assert [names(record) for record in fresh] == expected
-    with pytest.raises(InputError, match=r"ILSVRC2012_img_train\.tar can't be read"):
-        fresh[0].data  # noqa: B018
-    with pytest.raises(InputError, match=r"ILSVRC2012_img_train\.tar can't be read"):
-        fresh[0].height  # noqa: B018
-    assert found[0].height  # what was mapped stays
 
 
 def test_a_damaged_image_is_named(data_dir: Path) -> None:

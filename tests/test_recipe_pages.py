@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import io
-import os
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -74,16 +73,7 @@ def parts(folder: Path) -> None:
         for name in ("daisy", "rose", "tulip"):
             for each in range(2):
                 image(folder / f"in-{number}" / name / f"{2 * number + each}.jpg")
-        tar = [
-            "tar",
-            "-C",
-            folder / f"in-{number}",
-            "-cf",
-            folder / "parts" / f"{number}.tar",
-            "daisy",
-            "rose",
-            "tulip",
-        ]
+        tar = ["tar", "-C", folder / f"in-{number}", "-cf", folder / f"parts/{number}.tar", "."]
         subprocess.run(tar, check=True)
 
 
@@ -97,20 +87,10 @@ MAKERS: dict[str, Callable[[Path], None]] = {
 
 
 @pytest.fixture
-def inside(tmp_path: Path) -> Iterator[Path]:
+def inside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty folder, and the current one."""
-    with contextlib.chdir(tmp_path) if hasattr(contextlib, "chdir") else _chdir(tmp_path):
-        yield tmp_path
-
-
-@contextlib.contextmanager
-def _chdir(folder: Path) -> Iterator[None]:
-    before = Path.cwd()
-    os.chdir(folder)
-    try:
-        yield
-    finally:
-        os.chdir(before)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
 
 
 def test_every_page_is_tried() -> None:

@@ -75,16 +75,6 @@ def test_a_name_that_two_tars_hold_is_refused(flowers: Path) -> None:
         plan(flowers, "source: {tar: '*.tar'}")
 
 
-def test_a_manifest_keeps_its_order(flowers: Path) -> None:
-    """Files come as the manifest names them, and are not shuffled unless the recipe says so."""
-    listed = ["flowers/tulip/1.jpg", "flowers/daisy/0.jpg", "flowers/rose/é.jpg"]
-    (flowers / "list.txt").write_text("\n".join(listed) + "\n")
-    (split,) = plan(flowers, "source: {manifest: list.txt}").splits
-    assert names(split) == listed
-    assert not split.shuffle
-    assert plan(flowers, "source: {manifest: list.txt}\nshuffle: true").splits[0].shuffle
-
-
 def test_links_that_lead_out_are_named(flowers: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
     """A link to a file elsewhere is read, and the plan says that it leads out of the data."""
     other = tmp_path_factory.mktemp("other") / "x.jpg"

@@ -410,19 +410,6 @@ def test_sequences_are_written_as_tensorflow_writes_them(tmp_path: Path, tf: Any
     assert raw(tf, path) == [message.SerializeToString(deterministic=True)]
 
 
-def test_sequences_are_read_back(tmp_path: Path) -> None:
-    """Steps are values where each has one, else lists; ``lists`` and ``text`` name features and lists alike."""
-    path = tmp_path / "clips"
-    assert records.write(path, [CLIP, SequenceExample()], "zlib") == 2
-    lists = {"frame": [b"\x00", b"\x01", b"\x02"], "boxes": [[0.5, 1.0], [], [0.25]], "labels": [[1, 2], [3, 4]]}
-    first, second = records.read_sequences(path)
-    assert first == SequenceExample({"title": b"tench", "frames": 3}, lists)
-    assert second == SequenceExample({}, {})
-    first, _ = records.read_sequences(path, text=True, lists={"frame", "frames"})
-    assert first.context == {"title": "tench", "frames": [3]}
-    assert first.feature_lists["frame"] == [["\x00"], ["\x01"], ["\x02"]]
-
-
 def test_sequences_of_tensorflow_are_read(tmp_path: Path, tf: Any) -> None:
     """Steps that are not set are empty; a list without steps is one."""
     path = tmp_path / "theirs"

@@ -50,13 +50,3 @@ def test_workflows_call_make() -> None:
             assert commands
             for command in commands:
                 assert command.startswith("sudo apt-get ") or command.removeprefix("make ") in targets, command
-
-
-def test_forms_and_hooks_can_be_read() -> None:
-    """Every YAML file beside the code is YAML, and the form for a bug asks for the version and the status."""
-    files = [*existing(ROOT / ".github", "**/*.yml"), ROOT / ".pre-commit-config.yaml", ROOT / "CITATION.cff"]
-    for path in files:
-        assert yaml.safe_load(path.read_text())
-    form = (ROOT / ".github" / "ISSUE_TEMPLATE" / "bug.yml").read_text()
-    assert "imagenet-prep --version" in form
-    assert "imagenet-prep status DATA_DIR --json" in form

@@ -314,18 +314,6 @@ def test_images_set_aside_stay_aside(tmp_path: Path, made_tiny: MadeSet) -> None
     assert contents(layout) == before
 
 
-def test_photographs_that_were_repaired(data_dir: Path, made: MadeSet) -> None:
-    """Shards with a PNG and CMYK images, repaired when they were made, come out the same."""
-    layout = Layout(data_dir)
-    convert(layout, ENGINE, PART.replace(train_shards=4, validation_shards=2))
-    before = contents(layout)
-    for path in existing(layout.output_dir, "*-of-*"):
-        path.unlink()
-    layout.shard_path("train-00000-of-00004").touch()  # verify wants to see a shard
-    assert len(mend(layout).repair.made) == 6
-    assert contents(layout) == before
-
-
 # where the raw data may be -------------------------------------------------------------------------------------
 
 

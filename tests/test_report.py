@@ -39,7 +39,6 @@ from imagenet_prep.reporting.lenient import look
 from imagenet_prep.stages.annotate import annotate
 from imagenet_prep.stages.convert import convert
 from imagenet_prep.stages.report import write_report
-from imagenet_prep.stages.verify import verify
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.tfrecord import framing as tfrecord
 from imagenet_prep.tfrecord.example import BytesList, Feature, FloatList, Int64List, encode_example
@@ -359,26 +358,6 @@ def test_images_that_do_not_decode_are_said_to(tmp_path: Path) -> None:
 
 
 # the page --------------------------------------------------------------------------------------------------------
-
-
-def test_the_page_says_what_verify_found(layout: Layout, made: MadeSet) -> None:
-    """Verdict, totals, odd images, settings, fingerprint and versions stand in the page; it is small enough."""
-    content = layout.report_path.read_bytes()
-    assert len(content) < 5_000_000
-    page = Page(content.decode())
-    verdict = verify(layout, ENGINE)
-    assert verdict.problems == ()
-    for text in (
-        "my-data",
-        "No problems found",
-        verdict.fingerprint,
-        "Images per class",
-        "ILSVRC2012_img_train.tar",
-        "12345",
-        *(image.filename for image in made.images.values() if image.kind in (Kind.GREY, Kind.ROTATED, *REPAIRED)),
-    ):
-        assert text in page.text
-    assert f"{len(made.images)} images in 6 shards" in page.text
 
 
 def test_the_page_needs_nothing_else(layout: Layout) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -168,24 +167,6 @@ def _place(box: Box, image: list[float]) -> list[float]:
     left, top, right, bottom = image
     width, height = right - left, bottom - top
     return [left + box.xmin * width, top + box.ymin * height, left + box.xmax * width, top + box.ymax * height]
-
-
-def test_on_paper(browser: Any, layout: Layout, tmp_path: Path) -> None:
-    """Printed it is light, whatever the screen is, fits the sheet, shows no switch, and all images within few pages."""
-    page = show(browser, layout.report_path, 688, "dark").page  # A4 at 96 pixels an inch, without its margins
-    page.wait_for_selector("#class")
-    page.emulate_media(media="print", color_scheme="dark")
-    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-    cut = "all => all.filter(each => each.scrollWidth > each.clientWidth).map(each => each.ariaLabel)"
-    assert page.eval_on_selector_all(".scroll", cut) == []
-    assert [each for each in page.evaluate(CONTRASTS) if each[0] < 4.5] == []
-    assert not any(each.is_visible() for each in page.locator("nav, .chips, input, .copy, .thumbs").all())
-    assert page.evaluate("getComputedStyle(document.querySelector('.bars i')).printColorAdjust") == "exact"
-    assert page.evaluate("getComputedStyle(document.querySelector('#classes')).breakAfter") == "avoid"
-    path = tmp_path / "page.pdf"
-    page.pdf(path=path, format="A4")
-    assert 3 <= path.read_bytes().count(b"/Type /Page\n") <= 12
-    page.context.close()
 
 
 @pytest.fixture(scope="module")

@@ -150,25 +150,6 @@ def test_totals_are_those_of_each_split(mapped: Layout) -> None:
     assert "≠" not in page_of(mapped).text
 
 
-@pytest.mark.parametrize("count", [1, 2, 3, 7])
-def test_every_split_has_a_look_of_its_own(tmp_path: Path, flowers: Path, count: int) -> None:
-    """However many splits there are, each has its mark in the legend and its words below each chart."""
-    shutil.copytree(flowers, tmp_path, dirs_exist_ok=True)
-    splits = {f"part{number}": 1 / count for number in range(count)}
-    layout = made(tmp_path, f"source: {{folders: flowers}}\nsplits: {splits}\nshards: 1\n")
-    page = page_of(layout)
-    keys = [attributes["style"] for tag, attributes in page.elements if tag == "i" and attributes.get("class") == "key"]
-    names = [f"--look:var(--look-{number % 6 + 1})" for number in range(count)]
-    marks = names[:6]
-    assert [key for key in dict.fromkeys(keys) if key] == marks
-    assert len(keys) >= count
-    for split in splits:
-        assert page.text.count(f"{split}: ") == 6  # five histograms; and the order, among the settings
-    style = layout.report_path.read_text()
-    for name in names:
-        assert style.count(f"{name[name.index('var(') + 4 : -1]}: #") == 2  # in light and in dark
-
-
 # what the records hold -----------------------------------------------------------------------------------------
 
 

@@ -20,7 +20,7 @@ from fault_server import CANARY as PASSWORD_CANARY
 from fault_server import PASSWORD, fault_server
 from fault_server import USERNAME as OFFICIAL_USERNAME
 from kaggle_copies import tree, write_zip
-from stand_ins import CANARY, KEY, SIGNATURE, TOKEN, USERNAME, StandIn, stand_in
+from stand_ins import CANARY, TOKEN, StandIn, stand_in
 
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.errors import UsageError
@@ -34,11 +34,6 @@ pytestmark = pytest.mark.once
 
 ROOT = Path(__file__).parent.parent
 SMALL = ("--train-shards", "2", "--validation-shards", "1", "--allow-incomplete", "--workers", "1")
-SECRETS = {
-    "kaggle token": {"KAGGLE_API_TOKEN": TOKEN},
-    "kaggle key": {"KAGGLE_USERNAME": USERNAME, "KAGGLE_KEY": KEY},
-    "huggingface": {"HF_TOKEN": TOKEN},
-}
 
 
 @contextmanager
@@ -84,32 +79,9 @@ def _assert_no_secret(folder: Path, *texts: str) -> None:
             assert PASSWORD_CANARY.encode() not in content, path
 
 
-@pytest.mark.parametrize(("who", "more"), [("kaggle key", ()), ("huggingface", ())])
-def test_run_from_another_source(tmp_path: Path, made_tiny: MadeSet, who: str, more: tuple[str, ...]) -> None:
-    """All stages from one command; neither token, key nor signed address is in what is said, or in any file."""
-    kind = who.split()[0]
-    data_dir = tmp_path / "data"
-    with _stand_in(kind, tmp_path, made_tiny) as site:
-        words = ("run", data_dir, "--source", kind, "--base-url", site.url, *SMALL, *more)
-        done = _command(tmp_path, SECRETS[who], *words)
-    reported = _command(tmp_path, {}, "report", data_dir)
-    assert (done.returncode, reported.returncode) == (0, 0), done.stderr
-    shards = existing(data_dir, "*-of-*")
-    assert len(shards) == 3
-    _assert_no_secret(data_dir, done.stdout, done.stderr, reported.stdout, reported.stderr)
-    assert all(SIGNATURE in asked.path for asked in site.storage.asked)
-    for asked in site.storage.asked:
-        assert not {"authorization", "cookie"} & {name.lower() for name in asked.headers}
-        assert TOKEN not in asked.path
-        assert KEY not in asked.path
-    if not more:
-        said = "has no boxes; its records are made without boxes"
-        assert (said in done.stderr) == (kind == "huggingface")
-
-
 @pytest.mark.parametrize("kind", ["imagenet", "kaggle", "huggingface"])
 def test_the_commands_of_the_page(tmp_path: Path, made_tiny: MadeSet, kind: str) -> None:
-    """Copied from docs/getting-imagenet.md into a shell, with one's own secret in place of the dots: shards."""
+    """From docs/getting-imagenet.md into a shell, with one's own secret for the dots: shards, no secret anywhere."""
     page = (ROOT / "docs" / "getting-imagenet.md").read_text()
     (script,) = (each for each in re.findall(r"^```sh\n(.*?)^```", page, re.M | re.S) if _IN_SCRIPT[kind] in each)
     script = re.sub(r"^pip install 'imagenet-prep\[parquet\]'$", "", script, flags=re.M)  # done, where tests run
@@ -130,6 +102,10 @@ def test_the_commands_of_the_page(tmp_path: Path, made_tiny: MadeSet, kind: str)
         done = _shell(tmp_path, script)
     assert done.returncode == 0, done.stderr
     assert len(existing(tmp_path / "data", "*-of-*")) == 3
+    assert ("has no boxes; its records are made without boxes" in done.stderr) == (kind == "huggingface")
+    reported = _command(tmp_path, {}, "report", tmp_path / "data")
+    assert reported.returncode == 0, reported.stderr
+    _assert_no_secret(tmp_path / "data", done.stdout, done.stderr, reported.stdout, reported.stderr)
 
 
 _IN_SCRIPT = {"imagenet": "IMAGENET_USERNAME", "kaggle": "--source kaggle", "huggingface": "--source huggingface"}

@@ -22,7 +22,6 @@ from imagenet_prep.recipes.recipe_set import RecipeSet
 from imagenet_prep.stages.annotate import annotate
 from imagenet_prep.stages.convert import convert
 from imagenet_prep.stages.status import StageStatus, status
-from imagenet_prep.stages.untar import untar
 from imagenet_prep.stages.verify import verify
 from imagenet_prep.storage.layout import Layout
 
@@ -108,18 +107,6 @@ def test_stages_follow_each_other(tiny_data_dir: Path) -> None:
     assert stage(layout, "convert") == StageStatus("convert", "done", "12 of 12 shards")
     assert states(layout) == ["done", "not started", "done", "done", "not started"]
     assert status(layout).following == f"imagenet-prep verify {tiny_data_dir}"
-
-
-def test_untar(tiny_data_dir: Path) -> None:
-    """Class folders are counted against 1000 a split, or against those that the shards were made of."""
-    layout = Layout(tiny_data_dir)
-    untar(layout, ENGINE)
-    found = stage(layout, "untar")
-    assert found.state == "partly"
-    assert "10 of 1,000 train class folders" in found.detail
-    convert(layout, ENGINE, PART)
-    found = stage(layout, "untar")
-    assert (found.state, found.detail.split(",")[0]) == ("done", "10 of 10 train class folders")
 
 
 def test_conversion_under_way(converted: Layout) -> None:

@@ -18,7 +18,7 @@ import pytest
 from imagenet_prep.errors import BusyError, SpaceError
 from imagenet_prep.escaping import rerun
 from imagenet_prep.storage.durable import sync_file_system
-from imagenet_prep.storage.files import atomic_file, load_json, save_bytes
+from imagenet_prep.storage.files import atomic_file, save_bytes
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.lock import hold
 from imagenet_prep.storage.refusals import as_error
@@ -139,15 +139,6 @@ def test_equal_content_is_not_written_again(tmp_path: Path) -> None:
     assert save_bytes(path, b"CONTENT")
     assert path.stat().st_mtime_ns != 1
     assert path.read_bytes() == b"CONTENT"
-
-
-@pytest.mark.parametrize("content", [b"", b'{"a": ', b"\xff\xfe\xfd"])
-def test_broken_json_is_as_good_as_absent(tmp_path: Path, content: bytes) -> None:
-    """A cut or foreign file gives None, as does none."""
-    path = tmp_path / "value.json"
-    assert load_json(path) is None
-    path.write_bytes(content)
-    assert load_json(path) is None
 
 
 # space ---------------------------------------------------------------------------------------------------------

@@ -48,17 +48,6 @@ def test_a_file_has_its_name_once_it_is_committed(store: LocalStore) -> None:
     assert os.listdir(store.unfinished) == []
 
 
-def test_what_is_not_committed_is_discarded(store: LocalStore) -> None:
-    """A block that ends otherwise leaves nothing, and the file of that name as it was."""
-    put(store, "a", b"old")
-    with pytest.raises(KeyboardInterrupt), store.create("a") as sink:  # noqa: PT012
-        sink.write([b"new"])
-        sink.seal()
-        raise KeyboardInterrupt
-    assert bytes(store.view("a")) == b"old"
-    assert os.listdir(store.unfinished) == []
-
-
 def test_a_resting_sink_holds_nothing_open(store: LocalStore) -> None:
     """It goes on where it was."""
     before = len(os.listdir("/proc/self/fd"))

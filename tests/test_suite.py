@@ -35,22 +35,6 @@ def test_expected_to_fail():
     assert False
 """
 
-HANGING = """
-import os, threading
-
-def test_hangs():
-    if not (child := os.fork()):
-        threading.Event().wait(60)
-        os._exit(0)
-    try:
-        os.waitpid(child, 0)
-    finally:
-        os.kill(child, 9)
-
-def test_next():
-    pass
-"""
-
 
 def _pytest(folder: Path, test: str, *options: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """Run a test file under this project's own settings and conftest."""
@@ -78,23 +62,6 @@ def test_a_skip_fails_where_it_is_not_expected(tmp_path: Path, options: tuple[st
     assert "1 passed, 1 skipped, 1 xfailed" in refused.stdout
     listed = "test_other.py test_one.py::test_left"
     assert _pytest(tmp_path, ONE_OF_EACH, *options, IMAGENET_PREP_SKIPS=listed).returncode == 0
-
-
-@pytest.mark.parametrize("options", [(), ("-n", "2")])
-def test_a_module_skipped_as_a_whole_fails_too(tmp_path: Path, options: tuple[str, ...]) -> None:
-    """A module that skips itself while it is collected counts as a skip."""
-    module = "import pytest\npytest.skip('not on this system', allow_module_level=True)\n"
-    refused = _pytest(tmp_path, module + ONE_OF_EACH, *options, IMAGENET_PREP_SKIPS="")
-    assert refused.returncode != 0
-    assert "test_one.py: Skipped: not on this system" in refused.stdout
-
-
-def test_a_hanging_test_fails_and_the_next_one_runs(tmp_path: Path) -> None:
-    """A test that waits for a child that waits for ever is ended by its time limit; the run goes on."""
-    done = _pytest(tmp_path, HANGING, "-o", "timeout=2")
-    assert done.returncode == 1
-    assert "Timeout (>2.0s)" in done.stdout
-    assert "1 failed, 1 passed" in done.stdout
 
 
 def _globs_looped_over(path: Path) -> list[str]:
@@ -130,21 +97,6 @@ def test_ci_calls_what_the_readme_calls() -> None:
     assert set(told) == {"make demo", "make test"}
     calls = (ROOT / ".ci" / "run").read_text()
     assert [command for command in told if not re.search(rf"^part {command}$", calls, re.MULTILINE)] == []
-
-
-@pytest.mark.parametrize(("failing", "status"), [("", 0), ("demo", 1), ("test", 1), ("lint", 1), ("portable", 1)])
-def test_ci_runs_every_part_and_fails_if_one_does(tmp_path: Path, failing: str, status: int) -> None:
-    """A part that fails stops no other one; at the end its name and the exit status say so."""
-    command = f'#!/bin/sh\necho "called: $0 $1"\n[ "$1" != "{failing}" ]\n'
-    for name in ("make", "chromium", "strace", "python3.10", "python3.13"):
-        (tmp_path / name).write_text(command)
-        (tmp_path / name).chmod(0o755)
-    path = f"{tmp_path}:{os.environ['PATH']}"
-    done = subprocess.run([ROOT / ".ci" / "run"], env={**os.environ, "PATH": path}, capture_output=True, text=True)
-    assert done.returncode == status, done.stderr
-    called = re.findall(r"called: .*/make (\w+)", done.stdout)
-    assert called == ["demo", "test", "lint", "portable", "portable"]
-    assert (f"FAILED: make {failing}" in done.stderr) is bool(failing)
 
 
 def test_hand_made_mutants_can_be_applied(monkeypatch: pytest.MonkeyPatch) -> None:

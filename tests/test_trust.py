@@ -20,11 +20,9 @@ from imagenet_prep.errors import InputError, PrepError, SpaceError, WriteError
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.model import ProblemKind
 from imagenet_prep.pipeline import verify_and_repair
-from imagenet_prep.shards import run as making
 from imagenet_prep.stages.convert import convert
 from imagenet_prep.stages.repair import RepairSummary
 from imagenet_prep.stages.verify import verify
-from imagenet_prep.state.journal import Journal
 from imagenet_prep.storage import local
 from imagenet_prep.storage.layout import Layout
 
@@ -216,33 +214,3 @@ def test_what_the_disk_did_not_take_is_not_done(
             convert(layout, ENGINE, PART)
     assert made(layout) == 6
     assert contents(layout) == before
-
-
-def test_indexes_are_durable_before_the_journal_counts(layout: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each sync of the journal comes after one of the file system that holds the shards and indexes of its lines."""
-    assert made(layout) == 0  # lists the archives, which were copied to another folder
-    for path in existing(layout.output_dir, "*-of-*"):
-        path.unlink()
-    calls: list[str] = []
-    sync = local.sync_file_system
-    synced: set[str] = set()
-
-    def record(folder: Path) -> None:
-        assert folder == layout.index_dir
-        calls.append("file system")
-        synced.update(path.stem for path in existing(layout.index_dir, "*"))
-        sync(folder)
-
-    true_sync = Journal.sync
-
-    def record_journal(journal: Journal) -> None:
-        assert {name for name in journal.names() if layout.shard_path(name).exists()} <= synced
-        calls.append("journal")
-        true_sync(journal)
-
-    monkeypatch.setattr(making, "SYNC_SECONDS", 0.0)
-    monkeypatch.setattr(local, "sync_file_system", record)
-    monkeypatch.setattr(Journal, "sync", record_journal)
-    assert made(layout) == 6
-    assert calls[:-1] == ["file system", "journal"] * 7  # after each shard, and at the end
-    assert calls[-1] == "journal"  # as it is closed

@@ -8,7 +8,6 @@ import os
 import shutil
 import subprocess
 import tarfile
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -22,11 +21,10 @@ from imagenet_prep.engines.processes import ProcessEngine
 from imagenet_prep.errors import InputError, PrepError, SpaceError, UsageError, WriteError
 from imagenet_prep.ilsvrc2012.facts import ARCHIVES, TRAIN, VALIDATION
 from imagenet_prep.model import Silent
-from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.slices import FileSlices
 from imagenet_prep.stages import untar as untar_module
 from imagenet_prep.stages.untar import UntarSplit, untar
-from imagenet_prep.storage.durable import fsync_dir, sync_file_system
+from imagenet_prep.storage.durable import sync_file_system
 from imagenet_prep.storage.layout import Layout
 
 pytestmark = pytest.mark.once
@@ -110,41 +108,6 @@ def test_what_is_missing_or_cut_is_written_again(tiny_data_dir: Path, made_tiny:
     assert set(target.read_bytes()) == {0}
     assert summary.splits[0].written == 3
     assert {path: path.stat().st_mtime_ns for path in kept} == kept
-
-
-def test_a_folder_that_a_crash_left_is_made_anew(tiny_data_dir: Path, made_tiny: MadeSet) -> None:
-    """Of a class that a crash left half done nothing is kept: whole, cut, lost, strange or empty in its full size."""
-    layout = Layout(tiny_data_dir)
-    untar(layout, ThreadEngine(1))
-    final = layout.images_dir(TRAIN) / made_tiny.wnids[0]
-    partial = layout.raw_partial_dir / TRAIN / final.name
-    partial.parent.mkdir(parents=True)
-    final.rename(partial)
-    whole, cut, lost, empty, *_ = sorted(partial.iterdir())
-    inode = whole.stat().st_ino
-    os.link(whole, tiny_data_dir / "keeps-the-inode")
-    empty.write_bytes(bytes(empty.stat().st_size))  # the size was on the disk when the power went, the content not
-    cut.write_bytes(cut.read_bytes()[:100])
-    lost.unlink()
-    (partial / "stray").write_bytes(b"?")
-    untar(layout, ThreadEngine(1))
-    assert images(layout) == expected(made_tiny)
-    assert (final / whole.name).stat().st_ino != inode
-    assert not layout.raw_partial_dir.exists()
-
-
-def test_a_crash_between_two_moves_is_mended(tiny_data_dir: Path, made_tiny: MadeSet) -> None:
-    """A partial folder whose files have all been moved, or some of them, ends as if nothing had happened."""
-    layout = Layout(tiny_data_dir)
-    untar(layout, ThreadEngine(1))
-    first, second = (layout.raw_partial_dir / TRAIN / wnid for wnid in made_tiny.wnids[:2])
-    first.mkdir(parents=True)
-    second.mkdir()
-    for path in sorted((layout.images_dir(TRAIN) / second.name).iterdir())[:5]:
-        path.rename(second / path.name)
-    untar(layout, ThreadEngine(1))
-    assert images(layout) == expected(made_tiny)
-    assert not layout.raw_partial_dir.exists()
 
 
 HOSTILE = {
@@ -298,14 +261,6 @@ def test_a_folder_in_the_way_of_a_copy_in_order_stops_no_other(tmp_path: Path, m
     assert images(layout) == expected(made_tiny)
 
 
-def grow(archive: Path) -> None:
-    """More bytes behind an archive's end, its time set back."""
-    stamp = archive.stat().st_mtime_ns
-    with archive.open("ab") as file:
-        file.write(bytes(512))
-    os.utime(archive, ns=(stamp, stamp))
-
-
 def overwrite(archive: Path) -> None:
     """Other bytes in place of all, as many, at another time."""
     stamp, size = archive.stat().st_mtime_ns, archive.stat().st_size
@@ -314,67 +269,22 @@ def overwrite(archive: Path) -> None:
     os.utime(archive, ns=(stamp + 1, stamp + 1))
 
 
-@pytest.fixture
-def copied(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The length of each image as it is copied."""
-    lengths: list[int] = []
-    copy = FileSlices.copy
-
-    def count(view: FileSlices, offset: int, length: int, target: int) -> None:
-        copy(view, offset, length, target)
-        lengths.append(length)
-
-    monkeypatch.setattr(FileSlices, "copy", count)
-    return lengths
-
-
-@pytest.mark.parametrize(("moment", "change"), [("indexed", grow), ("copied", overwrite)])
-def test_an_archive_that_changes_under_the_work_is_noticed(
-    moment: str, change: Callable[[Path], None], layout: Layout, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Changed before a class is indexed, or between two of its images, it is not called damaged, nor is it used."""
+def test_an_archive_that_changes_under_the_work_is_noticed(layout: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Changed between two images of a class, it is not called damaged, nor is it used."""
     contents = pack([(FIRST, b"x" * 700), (SECOND, b"y" * 700)])
-    archive = write_train(layout, contents)
-    list_class, copy = untar_module._list_class, FileSlices.copy
-
-    def list_changed(task: untar_module.ClassTask) -> Catalog:
-        change(archive)
-        return list_class(task)
+    archive, copy = write_train(layout, contents), FileSlices.copy
 
     def copy_then_change(view: FileSlices, *given: int) -> None:
         copy(view, *given)
-        change(archive)
+        overwrite(archive)
 
-    if moment == "indexed":
-        monkeypatch.setattr(untar_module, "_list_class", list_changed)
-    else:
-        monkeypatch.setattr(FileSlices, "copy", copy_then_change)
+    monkeypatch.setattr(FileSlices, "copy", copy_then_change)
     assert refused(layout).what == f"{archive} changed while it was being read"
     assert not layout.images_dir(TRAIN).exists()
     monkeypatch.undo()
     write_train(layout, contents)
     assert untar(layout, ThreadEngine(1)).written == 2
     assert (layout.images_dir(TRAIN) / WNID / SECOND).read_bytes() == b"y" * 700
-
-
-def test_images_moved_into_a_folder_are_made_durable_before_the_one_aside_goes(
-    layout: Layout, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A class folder that lacked an image is synced with its new name, while the partial folder still stands."""
-    write_train(layout, pack([(FIRST, b"x"), (SECOND, b"y")]))
-    untar(layout, ThreadEngine(1))
-    final = layout.images_dir(TRAIN) / WNID
-    (final / FIRST).unlink()
-    seen: list[tuple[list[str], bool]] = []
-
-    def spy(folder: Path) -> None:
-        if folder == final:
-            seen.append((sorted(os.listdir(final)), (layout.raw_partial_dir / TRAIN / WNID).exists()))
-        fsync_dir(folder)
-
-    monkeypatch.setattr(untar_module, "fsync_dir", spy)
-    untar(layout, ThreadEngine(1))
-    assert seen == [([FIRST, SECOND], True)]
 
 
 @pytest.mark.parametrize("failing", ["sync_file_system", "fsync_dir"])

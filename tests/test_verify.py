@@ -281,14 +281,6 @@ def test_quick_finds_a_wrong_size(layout: Layout) -> None:
     assert (problem.kind, problem.subject) == (K.WRONG_SIZE, SHARD)
 
 
-def test_no_shards(tmp_path: Path) -> None:
-    """A folder without shards is an error that says how to make them."""
-    with pytest.raises(InputError) as caught:
-        verify(Layout(tmp_path), ENGINE)
-    assert str(tmp_path) in caught.value.what
-    assert "imagenet-prep convert" in caught.value.hint
-
-
 # manifests -----------------------------------------------------------------------------------------------------
 
 
