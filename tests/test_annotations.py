@@ -525,7 +525,7 @@ FAULTS: Mapping[str, tuple[Callable[[Path], str], str]] = {
         "m: 1 annotation without an image: m/b.png",
     ),
     "a mask that is a JPEG": (of_files(MASKS, **{"m/a.png": photograph(80, 48)}), "its mask m/a.png: not a PNG"),
-    "names of COCO": (of_files("boxes: {coco: a.json, names: [a]}\n"), "boxes.names: the boxes are of coco"),
+    "names of COCO": (of_files("boxes: {coco: a.json, names: [a]}\n"), "boxes.names: coco has no use for it"),
     "two kinds": (of_files("boxes: {voc: xml, yolo: txt}\n"), "boxes: voc and yolo at once"),
     "Inception's records": (
         of_files("boxes: {voc: xml}\nrecord: inception\n"),

@@ -40,7 +40,7 @@ RECIPES = {
     "two sources": (FILES + "input_file_pattern: '*.npy'\n", "line 1: source: two sources", "one of them"),
     "class folders of files": (
         "source: {files: '*.npy', class_folder: inner}\n",
-        "source.class_folder: files has no class folders",
+        "source.class_folder: files has no use for it",
         "folders or tar",
     ),
     "two sources in one": ("source:\n  files: a\n  tar: b\n", "line 1: source: files and tar at once", "one of"),
@@ -55,7 +55,7 @@ RECIPES = {
     "fractions": (FOLDERS + "splits:\n  train: 0.8\n  test: 0.1\n", "line 2: splits: the fractions sum to 0.9", "1"),
     "fraction": (FOLDERS + "splits: {train: 1.2, test: -0.2}\n", "splits.train: 1.2", "fraction"),
     "mixed splits": (FOLDERS + "splits: {train: 0.8, test: {folder: x}}\n", "splits: fractions and places", "one sort"),
-    "no place": (FOLDERS + "splits:\n  train: {}\n", "line 3: splits.train: 0 places", "one of folder"),
+    "no place": (FOLDERS + "splits:\n  train: {}\n", "line 3: splits.train: nothing in it", "one of folder"),
     "split's name": (FOLDERS + "splits: {'a/b': 1}\n", "splits.a/b: no name of a split", "letters"),
     "prefix": (FILES + "output_file_prefix: ../x\n", "line 2: output_file_prefix: '../x'", "letters"),
     "layout": (FILES + "record: imagenet\n", "line 2: record: 'imagenet'", "inception"),

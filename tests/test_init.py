@@ -59,13 +59,15 @@ def test_paths_are_relative_to_a_recipe_above_and_full_elsewhere(
     assert len(proposed(tmp_path / "a b", other).splits[0].catalog) == 2
 
 
-def test_several_endings_need_a_recipe_above_them(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """A recipe elsewhere could name only one pattern: it is refused, with the place for it."""
-    images(tmp_path / "a", ["1.png", "2.jpg"])
-    with pytest.raises(UsageError, match="several extensions") as caught:
-        init(tmp_path / "a", tmp_path_factory.mktemp("other") / "r.yaml", ENGINE)
-    assert f"--output {tmp_path / 'r.yaml'}" in str(caught.value)
-    assert len(proposed(tmp_path / "a", tmp_path / "r.yaml").splits[0].catalog) == 2
+def test_several_endings_in_a_recipe_elsewhere(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """It has a pattern for each ending; patterns from several folders are refused."""
+    images(tmp_path / "a", ["1.png", "2.jpg", "x/3.png"])
+    recipe = tmp_path_factory.mktemp("other") / "r.yaml"
+    for output in (recipe, tmp_path / "r.yaml"):
+        assert len(proposed(tmp_path / "a", output, "unlabelled").splits[0].catalog) == 3
+    recipe.write_text(f"source: {{files: ['{tmp_path}/a/*.png', '{tmp_path}/a/x/*.png']}}\n")
+    with pytest.raises(UsageError, match="expected several patterns to be from one folder"):
+        load(recipe, None, ENGINE)
 
 
 @pytest.mark.parametrize("name", ["b[1]", "[what?"])

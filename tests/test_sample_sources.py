@@ -168,7 +168,7 @@ def test_damaged_arrays_are_named(tmp_path: Path, files: dict[str, bytes]) -> No
         ("tfrecord: f", b"\x1f\x8b" + bytes(40), "record 0, can't be read"),
         ("tfrecord: {'a/b': f}", framed("1.jpg"), "no name of a split"),
         ("tfrecord: f, label: other", framed("1.jpg"), "has no column other"),
-        ("folders: f, label: other", b"", "folders has no labels of its own"),
+        ("folders: f, label: other", b"", "folders has no use for it"),
         ("parquet: f", b"PAR1" + bytes(20), "damaged"),
         ("webdataset: f", tarred({"1.jpg": picture("1.jpg"), "1.json": b"{"}), "1.json can't be read"),
         ("arrays: f", pickle.dumps({"data": print}), "its pickle names builtins.print"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import itertools
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -109,23 +111,21 @@ def find_inputs(
         InputError: there are none, or they can't be read; the error names file, line or path.
         UsageError: a pattern is none.
     """
-    source = file.recipe.source
+    source, key = file.recipe.source, ("source",)
     if source is None:
-        found = _classic(file, root, engine, layout, is_raw=is_raw)
+        key, found = ("input_file_pattern",), _classic(file, root, engine, layout, is_raw=is_raw)
     else:
         name = next(name for name in rules.source_keys() if getattr(source, name) is not None)
         found = _SOURCES[name](file, ("source", name), root, engine)
     if not len(found.listing):
         if found.obstacles:
             raise all_of(found.obstacles)
-        key: Key = ("source",) if source is not None else ("input_file_pattern",)
-        raise InputError(f"{_line(file, key)}: no files in {found.origin}", "expected at least one")
+        raise InputError(f"{file.place(key)}: no files in {found.origin}", "expected at least one")
     return found
 
 
 def _folders(file: RecipeFile, key: Key, root: Path, engine: Engine) -> Inputs:
-    base = root / _texts(file, key)[0]
-    _need_folder(file, key, base)
+    base = need_path(file, key, root / _texts(file, key)[0], "folder")
     return Inputs(*list_folder(base, engine), base, base, has_folders=True)
 
 
@@ -143,53 +143,45 @@ def _texts(file: RecipeFile, key: Key) -> list[str]:
     return [said] if isinstance(said, str) else list(said)
 
 
-def _line(file: RecipeFile, key: Key) -> str:
-    return f"{file.path}, line {file.lines.get(key, 1)}"
-
-
-def need_file(file: RecipeFile, key: Key, path: P) -> P:
-    """A file that the recipe names.
+def need_path(file: RecipeFile, key: Key, path: P, expected: str = "file") -> P:
+    """A file or a folder that the recipe names.
 
     Raises:
         InputError: it is not there.
     """
-    _need(file, key, path, "file", "the file that the recipe names")
-    return path
-
-
-def _need_folder(file: RecipeFile, key: Key, folder: Path) -> None:
-    _need(file, key, folder, "folder", "the folder that holds the files")
-
-
-def _need(file: RecipeFile, key: Key, path: AnyPath, expected: str, what: str) -> None:
     kind = kind_of(path)
     if kind != expected:
         raise InputError(
-            f"{_line(file, key)}: {path} is {'not there' if kind == 'nothing' else f'not a {expected}'}",
-            f"expected {what}",
+            f"{file.place(key)}: {path} is {'not there' if kind == 'nothing' else f'not a {expected}'}",
+            f"expected the {expected} that the recipe names",
             f"paths are relative to --raw, else to {ROOT_VARIABLE} of the environment, else to the recipe",
         )
+    return path
 
 
 # patterns ------------------------------------------------------------------------------------------------------
 
 
 def _matching(file: RecipeFile, key: Key, patterns: Sequence[str], root: Path, engine: Engine) -> Inputs:
-    """Files that match patterns; several patterns are taken together, from the root of the data."""
-    found = []
-    base = root
-    for pattern in patterns:
-        base, rest = _based(file, key, pattern, root)
-        if len(patterns) > 1 and base != root:
-            raise file.fault(key, f"{pattern} is outside {root}", "expected several patterns to be relative")
-        found.append(list_matching(base, rest, engine))
-        if not len(found[-1][0]):
-            raise InputError(f"{_line(file, key)}: no file matches {base / rest}", "expected at least one")
+    """Files that match patterns; several patterns are taken together, from one folder."""
+    based = [_based(file, key, pattern, root) for pattern in patterns]
+    base = based[0][0]
+    if strange := next((each for each, _ in based if each != base), None):
+        raise file.fault(key, f"patterns from {base} and {strange}", "expected several patterns to be from one folder")
+    found = [_match(file, key, each, engine) for each in based]
     listing = found[0][0]
     if len(found) > 1:  # each file once
         joined = Catalog.join(each for each, _ in found)
         listing = joined.picked(np.delete(np.arange(len(joined)), [*joined.names.repeated()]))
     return Inputs(listing, Remarks.join(remarks for _, remarks in found), base, base)
+
+
+def _match(file: RecipeFile, key: Key, based: tuple[Path, str], engine: Engine) -> tuple[Catalog, Remarks]:
+    base, rest = based
+    found = list_matching(base, rest, engine)
+    if not len(found[0]):
+        raise InputError(f"{file.place(key)}: no file matches {base / rest}", "expected at least one")
+    return found
 
 
 def _based(file: RecipeFile, key: Key, pattern: str, root: Path) -> tuple[Path, str]:
@@ -199,7 +191,7 @@ def _based(file: RecipeFile, key: Key, pattern: str, root: Path) -> tuple[Path, 
         compile_pattern(pattern.removeprefix("./"))
     except ValueError as error:
         raise file.fault(key, f"{shortened(pattern)!r} is not a pattern", str(error)) from error
-    _need_folder(file, key, base / split_pattern(rest)[0])
+    need_path(file, key, base / split_pattern(rest)[0], "folder")
     if ".." in rest.split("/"):
         raise file.fault(
             key, f"{shortened(pattern)!r} is not a pattern", "expected .. before the first special sign only"
@@ -228,8 +220,7 @@ def _listed(path: AnyPath, base: Path, engine: Engine) -> Inputs:
 
 def _classic(file: RecipeFile, root: Path, engine: Engine, layout: Layout | None, *, is_raw: bool) -> Inputs:
     """What ``manifest_file`` names, if it is there; else what the pattern matches, shuffled, for it to be made."""
-    recipe = file.recipe
-    pattern = recipe.input_file_pattern
+    recipe, pattern, key = file.recipe, file.recipe.input_file_pattern, ("manifest_file",)
     if recipe.manifest_file is None:
         assert pattern is not None
         return _matching(file, ("input_file_pattern",), [pattern], root, engine)
@@ -237,59 +228,44 @@ def _classic(file: RecipeFile, root: Path, engine: Engine, layout: Layout | None
     base = root if pattern is None else _parted(pattern, root)[0]
     base = base if base.is_dir() else root
     if kind_of(path) != "nothing":
-        return _listed(need_file(file, ("manifest_file",), path), base, engine)
-    parts = {split: find_manifest(name, root, layout) for split, name in _names_by_split(file).items()}
-    there = [each for each in parts.values() if kind_of(each) != "nothing"]
-    if there:
+        return _listed(need_path(file, key, path), base, engine)
+    names = _names_by_split(file)
+    parts = {split: find_manifest(name, root, layout) for split, name in names.items()}
+    if there := [each for each in parts.values() if kind_of(each) != "nothing"]:
         return _listed_by_split(file, parts, there, base, engine)
     if pattern is None:
-        raise InputError(
-            f"{_line(file, ('manifest_file',))}: {path} is not there",
-            "expected a list of file names",
-            "name an input_file_pattern, and it is made",
-        )
+        hint = "name an input_file_pattern, and it is made"
+        raise InputError(f"{file.place(key)}: {path} is not there", "expected a list of file names", hint)
     path = place_manifest(file, recipe.manifest_file, root, layout, is_raw=is_raw)
-    parts = {
-        split: place_manifest(file, name, root, layout, is_raw=is_raw) for split, name in _names_by_split(file).items()
-    }
-    base = _based(file, ("input_file_pattern",), pattern, root)[0]
+    parts = {split: place_manifest(file, name, root, layout, is_raw=is_raw) for split, name in names.items()}
     inputs = _matching(file, ("input_file_pattern",), [pattern], root, engine)
-    found = inputs.listing
+    found, base = inputs.listing, inputs.base
     if recipe.shuffle:
         found = found.picked(order.shuffled(len(found), recipe.seed))
     lead = "" if base == root else f"{base.as_posix().rstrip('/')}/"
-    names = tuple(lead + name for name in found.names)
-    made = ManifestFile(path, names, parts, lead)
-    return Inputs(found, inputs.remarks, base, path, is_ordered=True, manifest=made)
+    made = ManifestFile(path, tuple(lead + name for name in found.names), parts, lead)
+    return dataclasses.replace(inputs, listing=found, origin=path, is_ordered=True, manifest=made)
 
 
 def _names_by_split(file: RecipeFile) -> dict[str, str]:
     """The ``manifest_file`` of each split: m-train.txt, m-test.txt for m.txt. None where one holds all files."""
-    recipe = file.recipe
-    assert recipe.manifest_file is not None
     if any(sort == "manifest" for sort, _ in rules.places_of(file).values()):
         return {}
-    folder, slash, name = recipe.manifest_file.rpartition("/")
-    path = Path(name)
-    return {split: f"{folder}{slash}{path.stem}-{split}{path.suffix}" for split in recipe.splits or ()}
+    path = Path(file.recipe.manifest_file or "")
+    return {split: str(path.with_name(f"{path.stem}-{split}{path.suffix}")) for split in file.recipe.splits or ()}
 
 
 def _listed_by_split(
     file: RecipeFile, parts: Mapping[str, AnyPath], there: Sequence[AnyPath], base: Path, engine: Engine
 ) -> Inputs:
     """The files of one manifest a split, which must all be there."""
-    for path in parts.values():
-        if path not in there:
-            raise InputError(
-                f"{_line(file, ('manifest_file',))}: {path} is not there, and {there[0].name} is",
-                "expected a manifest of each split, or of none",
-                "bring it back, or remove the others: all are made again",
-            )
+    if gone := next((path for path in parts.values() if path not in there), None):
+        what = f"{file.place(('manifest_file',))}: {gone} is not there, and {there[0].name} is"
+        hint = "bring it back, or remove the others: all are made again"
+        raise InputError(what, "expected a manifest of each split, or of none", hint)
     found = [look_up(read_file_list(path, base), base, engine) for path in parts.values()]
-    divided: dict[str, range] = {}
-    for split, (listing, _) in zip(parts, found, strict=True):
-        start = max((rows.stop for rows in divided.values()), default=0)
-        divided[split] = range(start, start + len(listing))
+    edges = [0, *itertools.accumulate(len(listing) for listing, _ in found)]
+    divided = {split: range(*each) for split, each in zip(parts, itertools.pairwise(edges), strict=True)}
     joined = Catalog.join((listing for listing, _ in found), is_listed=True)
     again = next((name for name, count in Counter(joined.names).items() if count > 1), None)
     if again is not None:
@@ -315,29 +291,19 @@ def _samples(file: RecipeFile, key: Key, root: Path, engine: Engine) -> Inputs:
     from imagenet_prep.recipes.sample_sources import list_samples
 
     source, kind = file.recipe.source, str(key[-1])
+    assert source is not None
     said = getattr(source, kind)
-    by_split = said if isinstance(said, dict) else {"": said}
     groups, base = {}, root
-    for split, texts in by_split.items():
+    for split, texts in (said if isinstance(said, dict) else {"": said}).items():
         several = [texts] if isinstance(texts, str) else texts
         groups[split], base = _archives(file, (*key, split) if split else key, several, root, engine)
-    samples, splits = list_samples(
-        kind, groups, engine, as_arrays=file.recipe.content == "array" or file.recipe.min_val is not None
-    )
+    as_arrays = file.recipe.content == "array" or file.recipe.min_val is not None
+    samples, splits = list_samples(kind, groups, engine, as_arrays=as_arrays)
     first = next(iter(groups.values()))[0]
-    assert source is not None
-    table = samples.table(source.label, first)
     origin = first if sum(map(len, groups.values())) == 1 else base
-    return Inputs(
-        samples.listing,
-        Remarks(),
-        root,
-        origin,
-        has_folders=True,
-        given=splits,
-        table=(table, first),
-        notes=samples.passed,
-    )
+    found = Inputs(samples.listing, Remarks(), root, origin, has_folders=True)
+    table = samples.table(source.label, first), first
+    return dataclasses.replace(found, given=splits, table=table, notes=samples.passed)
 
 
 def _archives(file: RecipeFile, key: Key, texts: Iterable[str], root: Path, engine: Engine) -> tuple[list[Path], Path]:
@@ -351,12 +317,9 @@ def _archives(file: RecipeFile, key: Key, texts: Iterable[str], root: Path, engi
     for text in texts:
         if is_pattern(text):
             base, rest = _based(file, key, text, root)
-            found, _ = list_matching(base, rest, engine)
-            if not len(found):
-                raise InputError(f"{_line(file, key)}: no file matches {base / rest}", "expected at least one")
-            archives |= dict.fromkeys(base / name for name in found.names)
+            archives |= dict.fromkeys(base / name for name in _match(file, key, (base, rest), engine)[0].names)
         else:
-            archives[need_file(file, key, root / text)] = None
+            archives[need_path(file, key, root / text)] = None
     if faults := missing_shards(archives):
         raise all_of(faults)
     return list(archives), base
@@ -416,12 +379,8 @@ def place_manifest(file: RecipeFile, name: str, root: Path, layout: Layout | Non
         return path
     inside = _below(path, root)
     if inside is None:
-        line = file.lines[("manifest_file",)]
-        raise InputError(
-            f"{file.path}, line {line}: {path} is not there, and would be made outside the data",
-            f"expected a path below {root}",
-            "name one that is there, or one below that folder",
-        )
+        what = f"{file.place(('manifest_file',))}: {path} is not there, and would be made outside the data"
+        raise InputError(what, f"expected a path below {root}", "name one that is there, or one below that folder")
     return path if layout is None or not is_raw else layout.lists_dir / inside
 
 

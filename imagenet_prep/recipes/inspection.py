@@ -23,7 +23,7 @@ from imagenet_prep.recipes.labels_search import (
     mentions_half,
 )
 from imagenet_prep.recipes.rules import SAMPLES
-from imagenet_prep.recipes.splits import counted, stem_of, suffix_of
+from imagenet_prep.recipes.splits import counted, grouped, stem_of, suffix_of
 from imagenet_prep.sources.array_files import may_hold_arrays
 from imagenet_prep.sources.catalog import Catalog, Remarks, missing_shards
 from imagenet_prep.sources.folders import HIDDEN, list_folder
@@ -49,7 +49,7 @@ PACKED = (
 _OTHER: dict[Content, Content] = {"image": "array", "pixels": "array", "array": "image"}
 _LARGEST = 1 << 28
 _MOST = 50  # files of one ending that are read
-_HEAD, _TAIL = 1 << 16, 1 << 12
+_TAIL = 1 << 12
 _COCO = (b'"images"', b'"annotations"', b'"categories"', b'"image_id"', b'"file_name"')
 
 
@@ -133,16 +133,11 @@ def inspect_folder(folder: Path, engine: Engine) -> Inspection:
 
 def main_content(names: Iterable[str]) -> Content | None:
     """The content of most files; TIFFs alone are read as numbers, which loses nothing of them."""
-    arrays = images = tiffs = 0
-    for name in names:
-        arrays += is_of("array", name)
-        images += is_of("image", name)
-        tiffs += name.lower().endswith((".tif", ".tiff"))
-    if not arrays + images:
-        return None
-    if arrays > images:
-        return "array"
-    return "pixels" if images == tiffs else "image"
+    found = Counter(name.rpartition(".")[2].lower() for name in names if is_of("image", name) or is_of("array", name))
+    arrays, tiffs = found["npy"] + found["npz"], found["tif"] + found["tiff"]
+    if not found or arrays > found.total() - arrays:
+        return "array" if found else None
+    return "pixels" if tiffs == found.total() - arrays else "image"
 
 
 # images that the names hide ------------------------------------------------------------------------------------
@@ -188,17 +183,20 @@ def _content_of(kind: str) -> Content:
 
 def _kind(path: Path) -> str:
     """The format of an image by its first bytes, or the source that reads such files; "" for another file."""
-    try:
-        with path.open("rb") as file:
-            head = file.read(32)
-    except OSError:
-        return ""
+    head = _head(path, 32)
     if head.startswith(b"PAR1"):
         return "parquet"
     with contextlib.suppress(FramingError):
         parse_header(head[:12], 0, 0)
         return "tfrecord"
     return "arrays" if may_hold_arrays(path.name, head) else "NumPy" if is_npy(head) else format_of(head)
+
+
+def _head(path: Path, size: int = 1 << 16) -> bytes:
+    """The first bytes of a file; none if it can't be read."""
+    with contextlib.suppress(OSError), path.open("rb") as file:
+        return file.read(size)
+    return b""
 
 
 # labels and annotations ----------------------------------------------------------------------------------------
@@ -215,12 +213,12 @@ def _judge(
 
 def _candidates(names: Sequence[str]) -> list[str]:
     """The files that may be labels files: of each ending the first 50."""
-    found: dict[str, list[str]] = {}
-    for name in names:
-        suffix = suffix_of(name)
-        if suffix in TABLES or not suffix.startswith("."):
-            found.setdefault(suffix, []).append(name)
-    return [name for several in found.values() for name in several[:_MOST]]
+    several = grouped((name for name in names if _may_be_labels(suffix_of(name))), suffix_of)
+    return [name for found in several.values() for name in found[:_MOST]]
+
+
+def _may_be_labels(suffix: str) -> bool:
+    return suffix in TABLES or not suffix.startswith(".")
 
 
 def _take_hidden(folder: Path, remarks: Remarks, known: frozenset[str]) -> dict[str, int]:
@@ -241,23 +239,18 @@ def _beside(folder: Path, items: Sequence[str], known: frozenset[str]) -> list[s
     """Labels files next to a folder: their first lines contain its name, or they name half of its images without it."""
     home = Path(os.path.abspath(folder))  # noqa: PTH100 - links stay, as in names
     within = known.union(map(str.lower, items))
-    try:
-        names = sorted(entry.name for entry in os.scandir(home.parent) if entry.name.lower().endswith(TABLES))
-    except OSError:
-        return []
+    names: list[str] = []
+    with contextlib.suppress(OSError):
+        names = sorted(name for name in os.listdir(home.parent) if name.lower().endswith(TABLES))
     names.sort(key=lambda name: stem_of(name) != home.name)
     return [f"../{name}" for name in _candidates(names) if _is_about(home, home.parent / name, within, known)]
 
 
 def _is_about(home: Path, path: Path, within: frozenset[str], known: frozenset[str]) -> bool:
     """Whether a file next to a folder is about its images, and not about those of another folder."""
-    try:
-        if not path.is_file() or path.stat().st_size > _LARGEST:
-            return False
-        with path.open("rb") as file:
-            head = file.read(1 << 20)
-    except OSError:
+    if not path.is_file() or path.stat().st_size > _LARGEST:
         return False
+    head = _head(path, 1 << 20)
     is_another = path.stem != home.name and path.with_suffix("").is_dir()
     bare = not is_another and mentions(head, within) and mentions_half(path, known)
     return bare or f"{home.name}/".encode() in head[:4096]
@@ -265,17 +258,12 @@ def _is_about(home: Path, path: Path, within: frozenset[str], known: frozenset[s
 
 def _annotations(folder: Path, names: Sequence[str], items: Sequence[str]) -> dict[str, list[str]]:
     """The files that annotate images, by the tool that wrote them or by what shows it."""
-    by_suffix: dict[str, list[str]] = {}
-    for name in names:
-        by_suffix.setdefault(suffix_of(name), []).append(name)
-    stems = {stem_of(name) for name in items}
+    by_suffix, stems = grouped(names, suffix_of), {stem_of(name) for name in items}
     found: dict[str, list[str]] = {}
     for suffix, several in by_suffix.items():
         paired = [name for name in several if stem_of(name) in stems]
-        tools = {tool: None for name in several[:_MOST] if (tool := _tool(folder / name, suffix))}
-        if "YOLO" in tools and not paired:
-            tools.pop("YOLO")
-        if tools:
+        known = dict.fromkeys(_tool(folder / name, suffix) for name in several[:_MOST])
+        if tools := [tool for tool in known if tool and (tool != "YOLO" or paired)]:
             found.setdefault(" and ".join(tools), []).extend(several)
         elif suffix in DATA and items and 2 * len(paired) >= len(stems) > 1:
             found.setdefault(f"{suffix} files of the same names as images, maybe", []).extend(paired)
@@ -286,28 +274,26 @@ def _tool(path: Path, suffix: str) -> str:
     """The tool whose annotations a file holds; "" for another file."""
     if suffix not in (".json", ".xml", ".txt", ".yaml", ".yml"):
         return ""
-    try:
-        with path.open("rb") as file:
-            head = file.read(_HEAD)
-            file.seek(max(0, path.stat().st_size - _TAIL))
-            both = head + file.read(_TAIL)
-    except OSError:
-        return ""
+    head = _head(path)
     if suffix == ".json":
-        if b'"shapes"' in both and b'"imagePath"' in both:
+        with contextlib.suppress(OSError), path.open("rb") as file:
+            file.seek(max(0, path.stat().st_size - _TAIL))
+            head += file.read(_TAIL)
+        if b'"shapes"' in head and b'"imagePath"' in head:
             return "LabelMe"
-        return "COCO" if sum(key in both for key in _COCO) > 1 else ""
+        return "COCO" * (sum(key in head for key in _COCO) > 1)
     if suffix == ".xml":
-        return "Pascal VOC" if b"<annotation" in head else ""
+        return "Pascal VOC" * (b"<annotation" in head)
     if suffix == ".txt":
         lines = [line.split() for line in head.split(b"\n")[:3] if line.strip()]
-        return "YOLO" if lines and all(len(line) >= 5 and _are_numbers(line) for line in lines) else ""
-    return "YOLO" if b"names:" in head and (b"train:" in head or b"nc:" in head) else ""
+        return "YOLO" * bool(lines and all(map(_is_box, lines)))
+    return "YOLO" * (b"names:" in head and (b"train:" in head or b"nc:" in head))
 
 
-def _are_numbers(words: Sequence[bytes]) -> bool:
+def _is_box(words: Sequence[bytes]) -> bool:
+    """Whether a line starts as YOLO's do: a class and four numbers, relative to the image."""
     try:
-        return words[0].isdigit() and all(-1 <= float(word) <= 2 for word in words[1:5])
+        return len(words) >= 5 and words[0].isdigit() and all(-1 <= float(word) <= 2 for word in words[1:5])
     except ValueError:
         return False
 
@@ -335,9 +321,5 @@ def _others(
 
 def _is_text(path: Path) -> bool:
     """Whether a file starts like a text: without a zero byte, unless it is UTF-16."""
-    try:
-        with path.open("rb") as file:
-            head = file.read(_HEAD)
-    except OSError:
-        return False
+    head = _head(path)
     return b"\0" not in head or head[:2] in (b"\xff\xfe", b"\xfe\xff")

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
-from array import array
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,7 +12,7 @@ import numpy as np
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.recipes import rules
-from imagenet_prep.recipes.inputs import Inputs, need_file
+from imagenet_prep.recipes.inputs import Inputs, need_path
 from imagenet_prep.recipes.labels_file import LabelsFault, LabelTable, flat_labels, form_of, match, parse_labels, typed
 from imagenet_prep.recipes.recipe_file import RecipeFile
 from imagenet_prep.recipes.splits import Division, misread, nested
@@ -36,7 +35,7 @@ class Labelled:
     labels: Column
     table: LabelTable | None = None
     table_path: AnyPath | None = None
-    table_rows: array[int] = field(default_factory=lambda: array("q"))
+    table_rows: Column = field(default_factory=lambda: np.zeros(0, np.int64))
     notes: tuple[str, ...] = ()
     several: Sequence[Sequence[int]] = ()
 
@@ -54,7 +53,7 @@ def read_table(file: RecipeFile, root: AnyPath) -> tuple[LabelTable, AnyPath] | 
     if labels is None:
         return None
     key = ("labels",) if isinstance(file.recipe.labels, str) else ("labels", "file")
-    path = need_file(file, key, root / labels.file)
+    path = need_path(file, key, root / labels.file)
     try:
         label = None if labels.label is True else labels.label
         form = labels.format or form_of(labels.file)
@@ -100,17 +99,18 @@ def label_by_table(
     """
     table, path = source
     rows, notes = _matched(file, inputs, listing, table, path)
-    if table.labels is None:
-        labels = np.array([0 if row >= 0 else -1 for row in rows], np.int32)
-        return Labelled(Classes(), labels, table, path, rows, tuple(notes))
-    classes, by_row, several = _numbered(file, table, path, given, first)
-    labels = np.array([by_row[row] if row >= 0 else -1 for row in rows], np.int32)
+    classes, by_row, several = Classes(), [0] * len(table.paths), list[list[int]]()
+    if table.labels is not None:
+        try:
+            classes, by_row, several = _numbered(file, table, path, given, first)
+        except LabelsFault as fault:
+            raise at_line(path, fault, table) from fault
+    labels = np.array([*by_row, -1], np.int32)[rows]  # the last one is that of files without a line
+    empty = np.flatnonzero(labels == 0).tolist() if table.labels is not None else []
     said = rules.labels_of(file)
-    for row, label in enumerate(labels.tolist()):
-        if label == 0 and said is not None and said.unlabelled == "skip":
-            labels[row] = -1
-        elif label == 0:
-            raise at_line(path, LabelsFault(table.lines[rows[row]], f"no label for {listing.names[row]}"), table)
+    if empty and (said is None or said.unlabelled == "error"):
+        raise at_line(path, LabelsFault(table.lines[rows[empty[0]]], f"no label for {listing.names[empty[0]]}"), table)
+    labels[empty] = -1
     if several:
         labels, several = np.minimum(labels, 0), [several[row] if row >= 0 else [] for row in rows]
     return Labelled(classes, labels, table, path, rows, tuple(notes), several)
@@ -118,28 +118,23 @@ def label_by_table(
 
 def _matched(
     file: RecipeFile, inputs: Inputs, listing: Catalog, table: LabelTable, path: AnyPath
-) -> tuple[array[int], list[str]]:
+) -> tuple[Column, list[str]]:
     """The table's row of each file (-1: none); what is not matched is an error unless the recipe says otherwise."""
-    said = rules.labels_of(file)
+    said, notes = rules.labels_of(file), []
     by_name = {name: row for row, name in enumerate(listing.names)}
-    rows = array("q", [-1]) * len(listing)
-    base, beside = os.path.normpath(inputs.base), os.path.normpath(str(path.parent))
-    for number, row in enumerate(match(table.paths, by_name, base, beside)):
-        if row >= 0:
-            rows[row] = number
-    notes = []
-    unlabelled = [listing.names[row] for row, found in enumerate(rows) if found < 0]
+    hits = np.array(match(table.paths, by_name, os.path.normpath(inputs.base), os.path.normpath(str(path.parent))))
+    rows, found = np.full(len(listing), -1, np.int64), np.flatnonzero(hits >= 0)
+    rows[hits[found]] = found
+    unlabelled = [listing.names[row] for row in np.flatnonzero(rows < 0).tolist()]
+    missing = np.setdiff1d(np.arange(len(hits)), rows).tolist()
     if unlabelled:
         text = f"{number_of(len(unlabelled), 'file has', 'files have')} no label in {path}: {listed(unlabelled)}"
         if said is None or said.unlabelled == "error":
             hint = "add them, or leave such files out with labels: {file: ..., unlabelled: skip}"
             raise InputError(text, "expected every file to have a line", hint)
         notes.append(f"{text}; left out")
-    seen = np.zeros(len(table.paths) + 1, np.bool_)
-    seen[rows] = True  # the last place is for rows of none
-    missing = np.flatnonzero(~seen[:-1]).tolist()
     if missing:
-        lines = [f"{table.paths[number]} (line {table.lines[number]})" for number in missing]
+        lines = (f"{table.paths[number]} (line {table.lines[number]})" for number in missing)
         text = f"{path} labels {number_of(len(missing), 'file that is', 'files that are')} not there: {listed(lines)}"
         if said is None or said.missing == "error":
             hint = "take them out, or skip such lines with labels: {file: ..., missing: ignore}"
@@ -153,72 +148,56 @@ def _numbered(
 ) -> tuple[Classes, list[int], list[list[int]]]:
     """The classes of a table, each row's label from 1, 0 where the label is empty; and its labels, if it has several.
 
-    A row of several has 1 for its label.
+    A row of several has 1 for its label. Raises LabelsFault.
     """
     assert table.labels is not None
-    lines: Sequence[int] = table.lines
-    try:
-        kind, values = typed(table.labels, lines, table.is_text)
-        if kind == "float":
-            line = next(n for v, n in zip(values, lines, strict=True) if v is not None)
-            way = "source: {..., label: false}" if table.of_samples else "labels: {label: false}"
-            raise LabelsFault(line, f"a label that is not a class: to keep it as a column, write {way}")
-        lists = [flat_labels([each]) for each in values] if table.is_several else []
-        if again := next((n for each, n in zip(lists, lines, strict=False) if len(set(each)) < len(each)), 0):
-            raise LabelsFault(again, "a label is there twice: expected each once")
-        if lists:
-            lines = [line for each, line in zip(lists, lines, strict=True) for _ in each]
-        flat = flat_labels(values) if lists else values
-        if kind == "int64" and given is None:
-            classes, labels = _by_number(file, flat, table.words, path)
-        else:
-            named = flat if kind != "int64" or given is None else _by_position(flat, lines, given, first)
-            classes, labels = _by_name(named, lines, given, first)
-    except LabelsFault as fault:
-        raise at_line(path, fault, table) from fault
-    if not lists:
-        return classes, labels, []
-    every = iter(labels)
-    return classes, [int(each is not None) for each in values], [list(itertools.islice(every, len(e))) for e in lists]
+    kind, values = typed(table.labels, table.lines, table.is_text)
+
+    def find(is_wrong: Callable[[Any], bool]) -> tuple[Any, int] | None:
+        """The first value that is wrong, and its line."""
+        rows = zip(values, table.lines, strict=True)
+        return next(((e, line) for value, line in rows for e in _each(value) if e is not None and is_wrong(e)), None)
+
+    if kind == "float" and (wrong := find(lambda _: True)):
+        way = "source: {..., label: false}" if table.of_samples else "labels: {label: false}"
+        raise LabelsFault(wrong[1], f"a label that is not a class: to keep it as a column, write {way}")
+    known = set(flat_labels(values) if table.is_several else values) - {None}
+    if kind == "int64" and given is None:
+        classes = _by_number(file, known, table.words, path)
+        places: dict[Any, int] = {number: label for label, number in enumerate(classes.numbers, 1)}
+    else:
+        found = sorted(known, key=str.encode) if given is None else []
+        classes = given or numbered(found, found, first)
+        names = range(first, first + len(classes.names)) if kind == "int64" else classes.names
+        places = {name: label for label, name in enumerate(names, 1)}
+    if wrong := find(lambda each: each not in places) if known - places.keys() else None:
+        top = (
+            f"{wrong[0]}, expected {first} to {first + len(classes.names) - 1}: set first_label if they start elsewhere"
+        )
+        what = f"label {top}" if kind == "int64" else f"{wrong[0]!r} is not among the classes of the recipe"
+        raise LabelsFault(wrong[1], what)
+    if not table.is_several:
+        return classes, [places.get(value, 0) for value in values], []
+    several = [[] if value is None else [places[each] for each in _each(value)] for value in values]
+    if again := next((line for each, line in zip(several, table.lines, strict=True) if len(set(each)) < len(each)), 0):
+        raise LabelsFault(again, "a label is there twice: expected each once")
+    return classes, [int(value is not None) for value in values], several
 
 
-def _by_position(values: Sequence[Any], lines: Sequence[int], given: Classes, first: int) -> list[str | None]:
-    """The names of the classes at these places of the recipe's list."""
-    known = dict(enumerate(given.names, first))
-    for value, line in zip(values, lines, strict=True):
-        if value is not None and value not in known:
-            top = first + len(given.names) - 1
-            raise LabelsFault(
-                line, f"label {value}, expected {first} to {top}: set first_label if they start elsewhere"
-            )
-    return [known.get(value) for value in values]
+def _each(value: Any) -> Sequence[Any]:
+    return value if isinstance(value, list) else (value,)
 
 
-def _by_number(
-    file: RecipeFile, values: Sequence[Any], words: Mapping[int, str], path: AnyPath
-) -> tuple[Classes, list[int]]:
+def _by_number(file: RecipeFile, known: Collection[int], words: Mapping[int, str], path: AnyPath) -> Classes:
     """Numbers are labels as they stand."""
     if file.recipe.first_label is not None:
         raise file.fault(("first_label",), "the labels are numbers already", "expected it with names of classes only")
-    numbers = sorted({value for value in values if value is not None})
+    numbers = sorted(known)
     if file.recipe.record == "inception" and numbers and numbers[0] < 0:
         raise InputError(f"{path} has the label {numbers[0]}", "expected 0 or more")
-    place = {number: label for label, number in enumerate(numbers, 1)}
     texts = tuple(words.get(number, str(number)) for number in numbers)
     names = texts if len(set(texts)) == len(texts) else tuple(map(str, numbers))
-    return Classes(names, texts, tuple(numbers)), [place.get(value, 0) for value in values]
-
-
-def _by_name(
-    values: Sequence[Any], lines: Sequence[int], given: Classes | None, first: int
-) -> tuple[Classes, list[int]]:
-    found = sorted({value for value in values if value is not None}, key=str.encode)
-    classes = given or numbered(found, found, first)
-    place = {name: label for label, name in enumerate(classes.names, 1)}
-    for value, line in zip(values, lines, strict=True):
-        if value is not None and value not in place:
-            raise LabelsFault(line, f"{value!r} is not among the classes of the recipe")
-    return classes, [place.get(value, 0) for value in values]
+    return Classes(names, texts, tuple(numbers))
 
 
 # class folders -------------------------------------------------------------------------------------------------
@@ -239,19 +218,13 @@ def label_by_folder(
     """
     assert file.recipe.source is not None
     files = _Files(listing, divisions, file.recipe.source.class_folder)
-    _refuse_loose(inputs, listing, files)
+    inputs.obstacles.extend(_obstacles(file, inputs, files, given))
     present = set(files)
     found = class_order(present)
     classes = given or numbered(found, found, first)
     notes = _passed(inputs, divisions, files.tops)
-    if given is None:
-        if inner := nested(files.deep()):
-            notes.append(f"the first folder is the class: {listed(inner)} are only told apart by their paths")
-        if wrong := misread(files, files.names()):
-            what, hint = f"{inputs.origin}: {wrong.what}", f"name the choice: {wrong.choice}"
-            inputs.obstacles.append(InputError(what, "expected a folder a class", hint))
-    else:
-        _refuse_strange(file, inputs, files, given)
+    if given is None and (inner := nested(files.deep())):
+        notes.append(f"the first folder is the class: {listed(inner)} are only told apart by their paths")
     without = [name for name in classes.names if name not in present]
     if without:
         notes.append(f"{number_of(len(without), 'class has', 'classes have')} no file: {listed(without)}")
@@ -267,7 +240,7 @@ def label_by_folder(
 class _Files(Mapping[str, Sequence[str]]):
     """The files of each class folder, by their paths from there; found on request.
 
-    ``runs`` are by class the divisions and places there, from one to another, that hold its files. ``loose`` are rows
+    ``runs`` are by class the divisions and places there, from one to another, that hold its files. ``loose`` are files
     that are in no folder, each with what comes before the class. ``tops`` are the first folders, ``same`` two paths
     that would be one class. ``kind``: the class is the first folder, the inner one, or the path of all.
     """
@@ -278,12 +251,12 @@ class _Files(Mapping[str, Sequence[str]]):
         self.same: tuple[str, ...] = ()
         paths: dict[str, str] = {}
         self.runs: dict[str, list[tuple[Division, int, int]]] = {}
-        self.loose: list[tuple[int, str]] = []
+        self.loose: list[tuple[str, str]] = []
         self._deep: dict[str, None] = {}
         for division in divisions:
             for places, path, slashes in listing.names.folders(division.rows, division.lead, whole=kind != "first"):
                 if path is None:
-                    self.loose.append((division.rows[places.start], division.lead))
+                    self.loose.append((listing.names[division.rows[places.start]], division.lead))
                     continue
                 folder = path.rpartition("/")[2] if kind == "inner" else path
                 if paths.setdefault(folder, path) != path:
@@ -323,36 +296,26 @@ class _Files(Mapping[str, Sequence[str]]):
         return self._listing.names.picked(rows)
 
 
-def _refuse_loose(inputs: Inputs, listing: Catalog, files: _Files) -> None:
-    """Files in no class folder are an obstacle, and so are two folders of one class."""
+def _obstacles(file: RecipeFile, inputs: Inputs, files: _Files, given: Classes | None) -> Iterator[InputError]:
+    """Two folders of one class, files in no class folder, folders that would be misread, or are not among ``given``."""
+    origin = inputs.origin
     if files.same:
-        what = f"{inputs.origin}: {' and '.join(files.same)} end in the same folder"
-        inputs.obstacles.append(InputError(what, "expected one folder of each name", "write class_folder: path"))
+        what = f"{origin}: {' and '.join(files.same)} end in the same folder"
+        yield InputError(what, "expected one folder of each name", "write class_folder: path")
     if files.loose:
-        row, lead = files.loose[0]
+        name, lead = files.loose[0]
         others = f" (and {len(files.loose) - 1:,} others)" if len(files.loose) > 1 else ""
-        inputs.obstacles.append(
-            InputError(
-                f"{listing.names[row]} is in no class folder{others}",
-                f"expected {inputs.origin.name}/{lead}CLASS/FILE",
-                "move it, or name a file of labels in the recipe",
-            )
-        )
-
-
-def _refuse_strange(file: RecipeFile, inputs: Inputs, files: _Files, given: Classes) -> None:
-    """A folder that is not among the recipe's classes is an obstacle."""
-    strange = sorted(set(files) - set(given.names), key=str.encode)
-    if strange:
-        inside = files.first(strange[0])
+        hint = "move it, or name a file of labels in the recipe"
+        yield InputError(f"{name} is in no class folder{others}", f"expected {origin.name}/{lead}CLASS/FILE", hint)
+    if given is None:
+        if wrong := misread(files, files.names()):
+            hint = f"name the choice: {wrong.choice}"
+            yield InputError(f"{origin}: {wrong.what}", "expected a folder a class", hint)
+    elif strange := sorted(set(files) - set(given.names), key=str.encode):
         others = f" (and files in {listed(strange[1:])})" if strange[1:] else ""
-        inputs.obstacles.append(
-            InputError(
-                f"{inside} is in {strange[0]}, which is not among the classes of {file.path}{others}",
-                f"expected one of {listed(given.names)}",
-                "add the class, or take the folder out",
-            )
-        )
+        where = f"{strange[0]}, which is not among the classes of {file.path}{others}"
+        hint = "add the class, or take the folder out"
+        yield InputError(f"{files.first(strange[0])} is in {where}", f"expected one of {listed(given.names)}", hint)
 
 
 def _passed(inputs: Inputs, divisions: Sequence[Division], found: set[str]) -> list[str]:
@@ -360,21 +323,16 @@ def _passed(inputs: Inputs, divisions: Sequence[Division], found: set[str]) -> l
     notes = [f"{name} is skipped: macOS keeps its own data there" for name in inputs.remarks.passed.get(MACOSX, ())]
     if inputs.listing.containers[0].reading != "alone":
         return notes
-    leads = {division.lead for division in divisions}
-    empty = []
+    leads, empty = {division.lead for division in divisions}, []
     for lead in sorted(leads):
         known = {*found, MACOSX, *(each.rstrip("/") for each in leads if not lead)}
-        with scan(inputs.base / lead) as found_there:
-            entries = sorted(found_there, key=lambda each: each.name)
-        empty += [
-            lead + each.name
-            for each in entries
-            if each.is_dir(follow_symlinks=False) and not each.name.startswith(".") and each.name not in known
-        ]
+        with scan(inputs.base / lead) as entries:
+            folders = sorted(each.name for each in entries if each.is_dir(follow_symlinks=False))
+        empty += [lead + name for name in folders if not name.startswith(".") and name not in known]
     if empty:
         what = "without a file of this content"
-        folders = number_of(len(empty), f"folder {what} is", f"folders {what} are")
-        notes.append(f"{folders} skipped: {listed(empty)}")
+        count = number_of(len(empty), f"folder {what} is", f"folders {what} are")
+        notes.append(f"{count} skipped: {listed(empty)}")
     return notes
 
 
@@ -388,11 +346,6 @@ class Classes:
     names: tuple[str, ...] = ()
     texts: tuple[str, ...] = ()
     numbers: tuple[int, ...] = ()
-
-
-def first_label(file: RecipeFile, *, is_inception: bool) -> int:
-    """The number of the first class: as the recipe says, else 1 in Inception records (0 is background), else 0."""
-    return int(is_inception) if file.recipe.first_label is None else file.recipe.first_label
 
 
 def class_order(names: Iterable[str]) -> list[str]:
@@ -431,7 +384,7 @@ def given_classes(file: RecipeFile, root: AnyPath, first: int) -> Classes | None
     if said is None:
         return None
     if isinstance(said, str):
-        pairs = _read_classes(need_file(file, ("classes",), root / said))
+        pairs = _read_classes(need_path(file, ("classes",), root / said))
     elif isinstance(said, dict):
         for name, text in said.items():
             if not isinstance(text, str) or not text:

@@ -23,7 +23,6 @@ from imagenet_prep.recipes.inputs import Inputs, data_root, find_inputs
 from imagenet_prep.recipes.labels import (
     Classes,
     Labelled,
-    first_label,
     given_classes,
     label_by_folder,
     label_by_table,
@@ -203,19 +202,17 @@ class _Sorted:
         """
         file, names = self.file, [each.name for each in self.divisions]
         for split, name, count in rules.totals_in(file.recipe.expected or {}):
-            key = ("expected", split, name) if split else ("expected", name)
             if split and split not in names:
                 raise file.fault(("expected", split), "no such split", f"expected one of {', '.join(names)}")
             those = [each for each in self.divisions if split in ("", each.name)]
             classes: set[str] = set().union(*map(self._classes_in, those))
             found = sum(len(each.rows) for each in those) if name == "images" else len(classes)
             if found != count:
-                raise InputError(
-                    f"{file.path}, line {file.lines.get(key, 1)}: {count:,} {name} expected, {found:,} found"
-                    + (f" in {split}" if split else ""),
-                    "expected the whole set",
-                    "get what is missing, or correct `expected` in the recipe",
-                )
+                where = f" in {split}" if split else ""
+                key = ("expected", split, name) if split else ("expected", name)
+                what = f"{file.place(key)}: {count:,} {name} expected, {found:,} found{where}"
+                hint = "get what is missing, or correct `expected` in the recipe"
+                raise InputError(what, "expected the whole set", hint)
 
     def all_notes(self, root: Path) -> Iterator[str]:
         """The notes on images that become JPEGs, splits and labels, links out of the data, and a manifest elsewhere."""
@@ -240,48 +237,48 @@ class _Sorted:
             UsageError: no number for a split, or so many shards that most would be empty.
         """
         file, sizes = self.file, {each.name: len(each.rows) for each in self.divisions}
-        counts, size = rules.shard_counts(file), rules.shard_size(file)
-        if counts is None:
-            assert size is not None
+        said, size = rules.shard_counts(file), rules.shard_size(file) or 1
+        counts = dict(said) if isinstance(said, Mapping) else dict.fromkeys(sizes, said or 0)
+        if said is None:
             filled = {each.name: -(-self.annotations.listing.size(each.rows) // size) for each in self.divisions}
             counts = {name: max(1, min(filled[name], files, MAX_SHARDS)) for name, files in sizes.items()}
-        elif not isinstance(counts, Mapping):
-            counts = dict.fromkeys(sizes, counts)
-        elif wrong := sorted(set(counts) ^ sizes.keys()):
-            key = ("shards", wrong[0]) if wrong[0] in counts else ("shards",)
+        if wrong := sorted(counts.keys() ^ sizes.keys()):
             what = f"there is no split {wrong[0]}" if wrong[0] in counts else f"no number for split {wrong[0]}"
-            raise file.fault(key, what, f"expected a number for each of {', '.join(sizes)}")
+            raise file.fault(("shards", wrong[0]), what, f"expected a number for each of {', '.join(sizes)}")
         for name, files in sizes.items():
             if counts[name] > (most := order.most_shards(files)):
-                key = next(key for key in (("shards", name), ("shards",), ("num_shards",)) if key in file.lines)
+                key = ("num_shards",) if file.recipe.num_shards else ("shards", name)
                 where = f" in split {name}" if name != ONLY else ""
                 what = f"{number_of(counts[name], 'shard')} of {number_of(files, 'file')}{where}"
                 raise file.fault(key, what, f"expected at most {most:,}")
-        return dict(counts)
+        return counts
 
 
 def _sort(file: RecipeFile, inputs: Inputs, annotations: Annotations, root: Path, content: Content) -> _Sorted:
     listing = annotations.listing
     table = read_table(file, root) or inputs.table
+    is_folders = bool(file.recipe.source and file.recipe.source.folders)
     in_folders = table is None and inputs.has_folders  # always in a source of folders, in a tar if all files are
-    if in_folders and not (file.recipe.source and file.recipe.source.folders):
-        in_folders = all("/" in name for name in listing.names)
+    in_folders = in_folders and (is_folders or all("/" in name for name in listing.names))
     has_labels = in_folders or (table is not None and table[0].labels is not None)
     is_inception = file.recipe.record == "inception"
     if file.recipe.record is None:
         is_inception = has_labels and content == "image" and _has_usual_record(file, table[0] if table else None)
-    if is_inception and not has_labels:
-        hint = "expected class folders, or a file that `labels` names"
-        raise file.fault(("record",), "Inception's records need labels", hint)
-    if table is not None and table[0].is_several and (is_inception or file.recipe.stratified):
-        key = "record" if is_inception else "stratified"
-        raise file.fault((key,), "files have several labels", "expected one label each, or no such key")
+    for key, is_wrong in (("record", is_inception), ("stratified", file.recipe.stratified)):
+        if is_wrong and table is not None and table[0].is_several:
+            raise file.fault((key,), "files have several labels", "expected one label each, or no such key")
+    for key, is_given in (
+        ("record", is_inception),
+        *((name, getattr(file.recipe, name) not in (None, False)) for name in ("classes", "first_label", "stratified")),
+    ):
+        if is_given and not has_labels:
+            raise file.fault((key,), "there are no labels", "expected class folders, or a file that `labels` names")
     divisions, notes = divide(file, inputs, listing, root, int(in_folders))
-    first = first_label(file, is_inception=is_inception)
+    first = int(is_inception) if file.recipe.first_label is None else file.recipe.first_label  # 0 is background
     given = given_classes(file, root, first)
     if table is not None:
         labelled = label_by_table(file, inputs, listing, table, given, first)
-        divisions = [_without_left_out(file, each, labelled) for each in divisions]
+        divisions = [_without_left_out(each, labelled) for each in divisions]
     elif in_folders:
         labelled = label_by_folder(file, inputs, listing, divisions, given, first)
     else:
@@ -289,11 +286,8 @@ def _sort(file: RecipeFile, inputs: Inputs, annotations: Annotations, root: Path
     is_inception = (
         is_inception and min(labelled.classes.numbers, default=0) >= 0
     )  # its records have no place for others
-    if file.recipe.stratified and has_labels:
+    if file.recipe.stratified:
         divisions = stratify(file, listing, divisions[0], labelled.labels)
-    for key in ("classes", "first_label", "stratified"):
-        if not has_labels and getattr(file.recipe, key) not in (None, False):
-            raise file.fault((key,), "there are no labels", "expected class folders, or a file that `labels` names")
     return _Sorted(file, inputs, content, annotations, divisions, labelled, is_inception, notes)
 
 
@@ -305,7 +299,7 @@ def _has_usual_record(file: RecipeFile, table: LabelTable | None) -> bool:
     return table is None or not (table.columns or table.is_several)
 
 
-def _without_left_out(file: RecipeFile, division: Division, labelled: Labelled) -> Division:
+def _without_left_out(division: Division, labelled: Labelled) -> Division:
     rows = np.asarray(division.rows, np.int64)
     rows = rows[labelled.labels[rows] >= 0]
     if not len(rows):

@@ -19,7 +19,6 @@ from imagenet_prep.model import Box, Item
 from imagenet_prep.recipes.annotating import SIZE
 from imagenet_prep.recipes.columns import Content, Mapped
 from imagenet_prep.storage.files import read_plain
-from imagenet_prep.tfrecord import example
 from imagenet_prep.tfrecord.example import BytesList, FloatList, Int64List, Kind, SplitEntry, encode_entry, varint
 from imagenet_prep.tfrecord.inception import EDGES
 
@@ -70,8 +69,9 @@ class MappedRecorder(Recorder):
         if isinstance(given, _Image) and (self.masks is not None or SIZE in item.columns):
             item = follow(item, data, given.made, self.masks)
         parts: list[Buffer] = []
+        own = self._own(item)
         for mapped in self.features:
-            value = self._value(item, mapped.column, given)
+            value = own[mapped.column] if mapped.column in own else given.get(mapped.column)
             if value is not None:
                 _append(parts, mapped, value)
             elif not mapped.optional:
@@ -83,23 +83,15 @@ class MappedRecorder(Recorder):
         array = arrays.parse_array(data, self.key) if self.content == "array" else arrays.decode_raster(data)
         return _Numbers(array if self.bounds is None else arrays.rescale(array, *self.bounds))
 
-    def _value(self, item: Item, column: str, given: _Image | _Numbers) -> Any:
-        match column:
-            case "path":
-                return item.filename
-            case "filename":
-                return item.filename.rpartition("/")[2]
-            case "split":
-                return self.split
-            case "label":
-                return self.numbers[item.label - 1] if item.label else None
-            case "class":
-                return item.wnid if item.label else None
-            case "text":
-                return item.text if item.label else None
-        if column in item.columns:
-            return item.columns[column]
-        return given.get(column)
+    def _own(self, item: Item) -> dict[str, Any]:
+        """The columns of an item that are not those of its content."""
+        name, label = item.filename, item.label
+        return {
+            **item.columns,
+            **{"path": name, "filename": name.rpartition("/")[2], "split": self.split},
+            "label": self.numbers[label - 1] if label and self.numbers else None,
+            **{"class": item.wnid if label else None, "text": item.text if label else None},
+        }
 
 
 # columns of the content ----------------------------------------------------------------------------------------
@@ -148,9 +140,7 @@ class _Image:
                 return self._channels
             case "colorspace":
                 return "Grayscale" if self._channels < 3 else "RGB"
-            case "format":
-                return self._format
-        raise KeyError(column)
+        return self._format
 
 
 class _Numbers:
@@ -172,9 +162,7 @@ class _Numbers:
                 return self._array.shape
             case "dtype":
                 return self._array.dtype.name
-            case "height" | "width" | "depth":
-                return arrays.plane(self._array.shape)[("height", "width", "depth").index(column)]
-        raise KeyError(column)
+        return arrays.plane(self._array.shape)[("height", "width", "depth").index(column)]
 
 
 def _joined(parts: list[Buffer]) -> tuple[Buffer, ...]:
@@ -227,16 +215,10 @@ _split_entry = functools.lru_cache(maxsize=256)(SplitEntry)
 
 def _entry(feature: str, kind: Kind, value: Any) -> bytes:
     values = tuple(value) if isinstance(value, (list, tuple)) else (value,)
-    return encode_entry(feature, _feature(kind, values))
-
-
-def _feature(kind: Kind, values: tuple[Any, ...]) -> example.Feature:
-    match kind:
-        case "int64":
-            return Int64List(tuple(map(int, values)))
-        case "float":
-            return FloatList(tuple(map(float, values)))
-    return BytesList(tuple(value.encode() if isinstance(value, str) else value for value in values))
+    if kind == "bytes":
+        return encode_entry(feature, BytesList(tuple(e.encode() if isinstance(e, str) else e for e in values)))
+    made = Int64List(tuple(map(int, values))) if kind == "int64" else FloatList(tuple(map(float, values)))
+    return encode_entry(feature, made)
 
 
 _common_entry = functools.lru_cache(maxsize=4096)(_entry)

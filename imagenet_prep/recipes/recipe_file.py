@@ -45,11 +45,15 @@ class RecipeFile:
     lines: Mapping[Key, int]
     value: Mapping[str, Any] = field(default_factory=dict)
 
+    def place(self, key: Key) -> str:
+        """File and line of a key, or of what holds it, for messages."""
+        line = next(self.lines[key[:length]] for length in range(len(key), -1, -1) if key[:length] in self.lines)
+        return f"{self.path}, line {line}"
+
     def fault(self, key: Key, problem: str, expected: str = "", hint: str = "") -> UsageError:
         """The error for a key that can't be as it is: file, line and key, then what is wrong."""
-        line = next(self.lines[key[:length]] for length in range(len(key), -1, -1) if key[:length] in self.lines)
-        where = f"{self.path}, line {line}"
-        return UsageError(f"{where}: {_shown(key)}: {problem}" if key else f"{where}: {problem}", expected, hint)
+        where = f"{self.place(key)}: {_shown(key)}" if key else self.place(key)
+        return UsageError(f"{where}: {problem}", expected, hint)
 
     def convert(self, value: object, kind: Any, key: Key) -> Any:
         """A part of the recipe as the type it must be.

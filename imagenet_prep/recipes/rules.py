@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from imagenet_prep.recipes.recipe_file import Key, RecipeFile
 from imagenet_prep.storage.layout import RAW_NAME, STATE_NAME, grown_from
 from imagenet_prep.text import byte_count
 
 if TYPE_CHECKING:
-    from imagenet_prep.recipes.schema import Labels, Source
+    from msgspec import Struct
+
+    from imagenet_prep.recipes.schema import Labels
 
 SPLIT_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,99}")
 _NO_SPLIT_NAME = ("no name of a split", "expected letters, digits, _, -, . and +, no -grownN")
@@ -29,19 +31,54 @@ def check_rules(file: RecipeFile) -> None:
     Raises:
         UsageError: two keys contradict each other, one lacks another, or a value is out of range.
     """
-    check_source(file)
+    _check_source(file)
     if is_imagenet(file):
         return  # its settings are checked where they are declared
-    _one_of(file, ("num_shards", "shard_size", "shards"), "how many shards there are")
-    shard_size(file)
-    _check_range(file)
-    _check_record(file)
-    _check_images(file)
-    _check_boxes(file)
+    _check_keys(file)
     _check_splits(file)
     _check_expected(file)
     prefix_of(file)
+    shard_size(file)
     shard_counts(file)
+
+
+def _check_keys(file: RecipeFile) -> None:
+    """Each pair of keys that contradict each other."""
+    r, is_inception, boxes = file.recipe, file.recipe.record == "inception", file.recipe.boxes
+    lower, upper = r.min_val, r.max_val
+    given = [key for key in ("num_shards", "shard_size", "shards") if getattr(r, key) is not None]
+    if len(given) > 1:
+        raise file.fault((given[1],), f"{given[0]} says how many shards there are already", "expected one of the two")
+    if boxes:
+        way = _only(file, ("boxes",), boxes, ("coco", "voc", "yolo", "csv"))
+        _check_company(file, "boxes", way)
+    has_range = lower is not None and upper is not None
+    is_odd = lower is not None and upper is not None and not (math.isfinite(lower) and lower < upper < math.inf)
+    is_other = isinstance(r.record, str) and not is_inception
+    of_numbers = r.content in ("pixels", "array") or has_range
+    no_labels = r.source and (r.source.files or r.source.manifest) and r.labels is None
+    features, shares = "expected a mapping of features", "expected splits: {train: 0.9, ...}, no manifest_file"
+    for key, is_wrong, problem, expected in (
+        ("min_val", lower is not None and not has_range, "max_val is missing", "expected both, or neither"),
+        ("max_val", upper is not None and not has_range, "min_val is missing", "expected both, or neither"),
+        ("max_val", is_odd, f"{upper}, and min_val is {lower}", "expected max_val to be above min_val"),
+        ("min_val", has_range and r.content == "image", "content is image", "expected content: pixels or array"),
+        ("record", is_other, f"{r.record!r} can't be", "expected inception, or a mapping"),
+        ("record", is_inception and of_numbers, "inception is for images", features),
+        ("array", r.array and r.content in ("image", "pixels"), f"content is {r.content}", "expected content: array"),
+        ("keep", r.keep and r.reencode, "images are encoded again", "expected no resize, max_side and quality"),
+        ("keep", r.keep and is_inception, "Inception's records hold JPEGs", features),
+        ("boxes", boxes and is_inception, "Inception's records have no place for it", "expected no `record`"),
+        ("mask", r.mask and is_inception, "Inception's records have no place for it", "expected no `record`"),
+        ("boxes", boxes and boxes.yolo and boxes.names is None, "no `names`", "expected names: data.yaml, or [a, b]"),
+        ("classes", r.classes is not None and no_labels, "there are no labels", "expected `labels`, or class folders"),
+        ("stratified", r.stratified and (r.manifest_file or not fractions_of(file)), "there are no fractions", shares),
+        ("grow", r.grow and r.stratified, "new files move others with stratified", "expected one of the two"),
+    ):
+        if is_wrong:
+            raise file.fault((key,), problem, expected)
+    if r.content in ("pixels", "array") and (said := said_of_images(file)):
+        raise file.fault((said,), f"content is {r.content}", "expected it with content: image only")
 
 
 def is_imagenet(file: RecipeFile) -> bool:
@@ -49,106 +86,55 @@ def is_imagenet(file: RecipeFile) -> bool:
     return file.recipe.source is not None and file.recipe.source.imagenet is True
 
 
-def check_source(file: RecipeFile) -> None:
+def _check_source(file: RecipeFile) -> None:
     """Exactly one source is named."""
-    recipe = file.recipe
-    classic = [key for key in ("manifest_file", "input_file_pattern") if getattr(recipe, key) is not None]
-    if recipe.source is None:
+    source = file.recipe.source
+    classic = [key for key in ("manifest_file", "input_file_pattern") if getattr(file.recipe, key) is not None]
+    if source is None:
         if not classic:
             raise file.fault((), "no source", "expected source: {folders | files | tar | ...}, or input_file_pattern")
         return
     if classic:
         raise file.fault(("source",), f"two sources, {classic[0]} is the other", "expected one of them")
-    names = source_keys()
-    given = [name for name in names if getattr(recipe.source, name) is not None]
-    if len(given) != 1:
-        what = f"{' and '.join(given)} at once" if given else "nothing in it"
-        raise file.fault(("source",), what, f"expected one of {', '.join(names)}")
-    _check_source_options(file, recipe.source, given[0])
-    if given[0] in ("files", "manifest") and recipe.classes is not None and recipe.labels is None:
-        raise file.fault(("classes",), "there are no labels", "expected a file that `labels` names, or class folders")
-
-
-def _check_source_options(file: RecipeFile, source: Source, kind: str) -> None:
-    if source.tar_folders and kind != "tar":
-        raise file.fault(("source", "tar_folders"), "there is no tar", "expected it next to source.tar only")
-    if source.class_folder != "first" and kind not in ("folders", "tar"):
-        raise file.fault(("source", "class_folder"), f"{kind} has no class folders", "expected folders or tar")
-    if source.label is not None and kind not in SAMPLES:
-        raise file.fault(("source", "label"), f"{kind} has no labels of its own", f"expected {', '.join(SAMPLES)}")
+    kind = _only(file, ("source",), source, source_keys())
+    _check_company(file, "source", kind)
     said = getattr(source, kind)
     for split in said if isinstance(said, dict) else ():
         if not SPLIT_NAME.fullmatch(split):
             raise file.fault(("source", kind, split), *_NO_SPLIT_NAME)
 
 
+_COMPANY: Mapping[str, Mapping[str, Sequence[str]]] = {
+    "source": {"tar_folders": ("tar",), "class_folder": ("folders", "tar"), "label": SAMPLES},
+    "boxes": {
+        "captions": ("coco",),
+        "columns": ("csv",),
+        **dict.fromkeys(("names", "first_label"), ("voc", "yolo", "csv")),
+    },
+}
+"""The keys that only make sense with one of some others, by the mapping that they are in."""
+
+
+def _only(file: RecipeFile, key: Key, struct: Struct, names: Sequence[str]) -> str:
+    """The one of these keys that a mapping has; raises UsageError if it has none or several."""
+    given = [name for name in names if getattr(struct, name) is not None]
+    if len(given) != 1:
+        what = f"{' and '.join(given)} at once" if given else "nothing in it"
+        raise file.fault(key, what, f"expected one of {', '.join(names)}")
+    return given[0]
+
+
+def _check_company(file: RecipeFile, key: str, kind: str) -> None:
+    for name, fitting in _COMPANY[key].items():
+        if name in file.value[key] and kind not in fitting:
+            raise file.fault((key, name), f"{kind} has no use for it", f"expected it with {' or '.join(fitting)}")
+
+
 def source_keys() -> list[str]:
     """The kinds of sources, by their keys."""
     from imagenet_prep.recipes.schema import Source
 
-    return [name for name in Source.__struct_fields__ if name not in ("tar_folders", "class_folder", "label")]
-
-
-def _one_of(file: RecipeFile, keys: tuple[str, ...], what: str) -> None:
-    given = [key for key in keys if getattr(file.recipe, key) is not None]
-    if len(given) > 1:
-        raise file.fault((given[1],), f"{given[0]} says {what} already", "expected one of the two")
-
-
-def _check_range(file: RecipeFile) -> None:
-    lower, upper = file.recipe.min_val, file.recipe.max_val
-    if (lower is None) != (upper is None):
-        given, other = ("min_val", "max_val") if upper is None else ("max_val", "min_val")
-        raise file.fault((given,), f"{other} is missing", "expected both, or neither")
-    if lower is None or upper is None:
-        return
-    if not (math.isfinite(lower) and math.isfinite(upper) and lower < upper):
-        raise file.fault(("max_val",), f"{upper:g}, and min_val is {lower:g}", "expected max_val to be above min_val")
-    if file.recipe.content == "image":
-        raise file.fault(("min_val",), "content is image", "expected content: pixels or array for numbers")
-
-
-def _check_record(file: RecipeFile) -> None:
-    recipe = file.recipe
-    if isinstance(recipe.record, str):
-        if recipe.record != "inception":
-            raise file.fault(("record",), f"{recipe.record!r} can't be", "expected inception, or a mapping of features")
-        if recipe.content not in (None, "image") or recipe.min_val is not None:
-            raise file.fault(("record",), "inception is for images", "expected a mapping of features for numbers")
-    if recipe.array is not None and recipe.content in ("image", "pixels"):
-        raise file.fault(("array",), f"content is {recipe.content}", "expected it with arrays only")
-
-
-def _check_images(file: RecipeFile) -> None:
-    if file.recipe.keep and file.recipe.reencode is not None:
-        raise file.fault(("keep",), "images are encoded again", "expected it without resize, max_side and quality")
-    if file.recipe.keep and file.recipe.record == "inception":
-        raise file.fault(("keep",), "Inception's records hold JPEGs", "expected a mapping of features")
-    if file.recipe.content in ("pixels", "array") and (key := said_of_images(file)):
-        raise file.fault((key,), f"content is {file.recipe.content}", "expected it with content: image only")
-
-
-def _check_boxes(file: RecipeFile) -> None:
-    """Boxes are of one kind, and no key is of another."""
-    boxes = file.recipe.boxes
-    if file.recipe.record == "inception" and (key := "boxes" if boxes else "mask" if file.recipe.mask else ""):
-        hint = "leave `record` out: its features are those of TensorFlow's Object Detection API"
-        raise file.fault((key,), "Inception's records have no place for it", "expected another record", hint)
-    if boxes is None:
-        return
-    ways = ("coco", "voc", "yolo", "csv")
-    given = [name for name in ways if getattr(boxes, name) is not None]
-    if len(given) != 1:
-        what = f"{' and '.join(given)} at once" if given else "nothing in it"
-        raise file.fault(("boxes",), what, f"expected one of {', '.join(ways)}")
-    others = {"captions": ("coco",), "columns": ("csv",), "names": ways[1:], "first_label": ways[1:]}
-    for name, fitting in others.items():
-        if getattr(boxes, name) is not None and given[0] not in fitting:
-            raise file.fault(
-                ("boxes", name), f"the boxes are of {given[0]}", f"expected it with {' or '.join(fitting)}"
-            )
-    if given == ["yolo"] and boxes.names is None:
-        raise file.fault(("boxes", "yolo"), "no `names`", "expected a data.yaml, or the list of classes")
+    return [name for name in Source.__struct_fields__ if name not in _COMPANY["source"]]
 
 
 def said_of_images(file: RecipeFile) -> str | None:
@@ -191,12 +177,6 @@ def totals_in(expected: Mapping[str, Any]) -> Iterator[tuple[str, str, int]]:
 
 def _check_splits(file: RecipeFile) -> None:
     splits = file.recipe.splits
-    if file.recipe.stratified and (not fractions_of(file) or file.recipe.manifest_file is not None):
-        raise file.fault(
-            ("stratified",), "there are no fractions", "expected splits: {train: 0.9, ...}, no manifest_file"
-        )
-    if file.recipe.stratified and file.recipe.grow:
-        raise file.fault(("grow",), "new files move others with stratified", "expected one of the two")
     if splits is None:
         return
     for name in splits:
@@ -204,23 +184,23 @@ def _check_splits(file: RecipeFile) -> None:
             raise file.fault(("splits", name), *_NO_SPLIT_NAME)
     fractions = fractions_of(file)
     if not splits or (fractions and len(fractions) != len(splits)):
-        raise file.fault(
-            ("splits",), "fractions and places at once" if splits else "nothing in it", "expected one sort"
-        )
+        what = "fractions and places at once" if splits else "nothing in it"
+        raise file.fault(("splits",), what, "expected one sort")
+    for name, value in fractions.items():
+        if not 0 < value <= 1:
+            raise file.fault(("splits", name), f"{value:g} can't be", "expected a fraction above 0, at most 1")
     if fractions and not math.isclose(sum(fractions.values()), 1, abs_tol=1e-6):
         raise file.fault(("splits",), f"the fractions sum to {sum(fractions.values()):g}", "expected 1")
     places_of(file)
 
 
+def _is_number(value: object) -> TypeGuard[float]:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
 def fractions_of(file: RecipeFile) -> dict[str, float]:
     """The fractions of the splits; none if they are given otherwise."""
-    fractions = {}
-    for name, value in (file.recipe.splits or {}).items():
-        if isinstance(value, (int, float)) and not isinstance(value, bool):
-            if not 0 < value <= 1:
-                raise file.fault(("splits", name), f"{value:g} can't be", "expected a fraction above 0, at most 1")
-            fractions[name] = float(value)
-    return fractions
+    return {name: float(value) for name, value in (file.recipe.splits or {}).items() if _is_number(value)}
 
 
 def places_of(file: RecipeFile) -> dict[str, tuple[str, str]]:
@@ -229,16 +209,14 @@ def places_of(file: RecipeFile) -> dict[str, tuple[str, str]]:
 
     places = {}
     for name, value in (file.recipe.splits or {}).items():
-        if isinstance(value, (int, float)) and not isinstance(value, bool):
+        if _is_number(value):
             continue
         key: Key = ("splits", name)
         if not isinstance(value, dict):
             raise file.fault(key, f"{value!r} can't be", "expected a fraction, or {folder | files | manifest: ...}")
-        place: PlaceKeys = file.convert(value, PlaceKeys, key)
-        given = [(sort, text) for sort in ("folder", "files", "manifest") if (text := getattr(place, sort)) is not None]
-        if len(given) != 1:
-            raise file.fault(key, f"{len(given)} places", "expected one of folder, files and manifest")
-        places[name] = given[0]
+        place = file.convert(value, PlaceKeys, key)
+        sort = _only(file, key, place, PlaceKeys.__struct_fields__)
+        places[name] = sort, getattr(place, sort)
     return places
 
 

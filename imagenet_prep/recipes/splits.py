@@ -9,7 +9,7 @@ import os
 import re
 from array import array
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, chain
 
@@ -17,7 +17,7 @@ import numpy as np
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.recipes import rules
-from imagenet_prep.recipes.inputs import Inputs, need_file
+from imagenet_prep.recipes.inputs import Inputs, need_path
 from imagenet_prep.recipes.labels_file import match
 from imagenet_prep.recipes.recipe_file import RecipeFile, shortened
 from imagenet_prep.sources.catalog import Catalog
@@ -66,21 +66,16 @@ def misread(classes: Mapping[str, Sequence[str]], names: Names) -> Misread | Non
         classes: the files of each, by their paths from there.
         names: all of them.
     """
-    named = list(classes)
+    named, masks = list(classes), _mask_folders(classes)
+    listing = f"or classes: [{', '.join(named)}], if that is what they are"
     if len(named) > 1 and all(_SPLIT.fullmatch(name) for name in named):
-        return Misread(
-            f"the folders {listed(named)} are called as splits are, not as classes",
-            "a file of labels, and a pattern for each split (splits: {train: {files: 'train/*'}, ...}); "
-            f"or classes: [{', '.join(named)}], if that is what they are",
-        )
-    masks = _mask_folders(classes)
+        ways = "a file of labels, and a pattern for each split (splits: {train: {files: 'train/*'}, ...})"
+        what = f"the folders {listed(named)} are called as splits are, not as classes"
+        return Misread(what, f"{ways}; {listing}")
     if masks:
-        images = [name for name in named if name not in masks]
-        return Misread(
-            f"the folders {listed(named)} look like images and their masks, not like classes",
-            f"the images alone (source: {{files: '{images[0]}/**/*'}}); "
-            f"or classes: [{', '.join(named)}], if that is what they are",
-        )
+        images = next(name for name in named if name not in masks)
+        what = f"the folders {listed(named)} look like images and their masks, not like classes"
+        return Misread(what, f"the images alone (source: {{files: '{images}/**/*'}}); {listing}")
     return mixed_masks(names)
 
 
@@ -98,26 +93,28 @@ def nested(classes: Mapping[str, Sequence[str]]) -> list[str]:
 
 
 def _mask_folders(classes: Mapping[str, Sequence[str]]) -> list[str]:
-    plain = {name: re.sub(r"[^a-z0-9]", "", name.lower()) for name in classes}
-    masks = [name for name, text in plain.items() if text in _MASK_FOLDERS]
-    others = [name for name in classes if name not in masks]
+    masks, others = list(filter(is_mask_folder, classes)), [name for name in classes if not is_mask_folder(name)]
     if not masks or not others:
         return []
-    if any(plain[name] in _IMAGE_FOLDERS for name in others):
+    if any(map(is_image_folder, others)):
         return masks
     images = {stem_of(each) for name in others for each in classes[name]}
     pairs = [unmasked(stem_of(each)) in images or stem_of(each) in images for name in masks for each in classes[name]]
     return masks if sum(pairs) >= _PAIRED * len(pairs) else []
 
 
+def _plain(folder: str) -> str:
+    return re.sub(r"[^a-z0-9]", "", folder.lower())
+
+
 def is_image_folder(name: str) -> bool:
     """Whether a folder has a name that says no more than that images are in it."""
-    return re.sub(r"[^a-z0-9]", "", name.lower()) in _IMAGE_FOLDERS
+    return _plain(name) in _IMAGE_FOLDERS
 
 
 def is_mask_folder(name: str) -> bool:
     """Whether a folder has the name of one of masks or annotations."""
-    return re.sub(r"[^a-z0-9]", "", name.lower()) in _MASK_FOLDERS
+    return _plain(name) in _MASK_FOLDERS
 
 
 def split_name(folder: str) -> str:
@@ -127,41 +124,32 @@ def split_name(folder: str) -> str:
     return {"training": "train", "testing": "test", "dev": "validation"}.get(word, FOLDERS.get(word, word))
 
 
-def top_splits(names: Iterable[str]) -> dict[str, str] | None:
-    """The folders of all files and their splits, if all folders have names of splits; otherwise None."""
-    tops = {name.partition("/")[0] for name in names if "/" in name}
-    found = {
-        top: FOLDERS.get(top, top)
-        for top in sorted(tops, key=lambda top: ([*FOLDERS].index(top) if top in FOLDERS else 9, top))
-    }
-    is_known = len(tops) > 1 and all("/" in name for name in names) and all(map(_SPLIT.fullmatch, tops))
-    return (
-        found
-        if is_known and len(set(found.values())) == len(tops) and all(map(rules.SPLIT_NAME.fullmatch, tops))
-        else None
-    )
+def splits_above(names: Iterable[str]) -> dict[str, str]:
+    """The folders of splits that all files are in, and the split that each is: train2017 is train; else none."""
+    places: dict[str, str] = {}
+    for name in names:
+        folders = name.split("/")[:-1]
+        place = next((place for place, each in enumerate(folders, 1) if split_name(each)), 0)
+        places["/".join(folders[:place])] = split_name(folders[place - 1]) if place else ""
+    if "" in places or len(places) < 2:
+        return {}
+    return places if len(set(places.values())) == len(places) else {each: re.sub(r"\W", "-", each) for each in places}
 
 
 def mixed_masks(names: Names) -> Misread | None:
     """The evidence for masks next to their images: a.jpg and a_mask.png."""
-    images = {}
-    for name in names.holding(_MASK_WORDS):
-        stem = name.rpartition(".")[0]
-        image = unmasked(stem)
-        if image != stem:
-            images[name] = image
+    stems = ((name, name.rpartition(".")[0]) for name in names.holding(_MASK_WORDS))
+    images = {name: image for name, stem in stems if (image := unmasked(stem)) != stem}
     if not images or len(images) < _MASKED * len(names):
         return None
     wanted = set(images.values())
-    stems = {stem for name in names if (stem := name.rpartition(".")[0]) in wanted}
-    masks = [name for name, image in images.items() if image in stems]
+    known = {stem for name in names if (stem := name.rpartition(".")[0]) in wanted}
+    masks = [name for name, image in images.items() if image in known]
     if not masks or len(masks) < _MASKED * len(names):
         return None
-    return Misread(
-        f"{len(masks):,} of {len(names):,} files are called as masks of others are: {listed(masks)}",
-        "take the masks to a folder of their own outside; or name the classes in the recipe (classes: [...]), "
-        "if these are images like the others",
-    )
+    what = f"{len(masks):,} of {len(names):,} files are called as masks of others are: {listed(masks)}"
+    ways = "take the masks to a folder of their own outside; or name the classes in the recipe (classes: [...])"
+    return Misread(what, f"{ways}, if these are images like the others")
 
 
 def stem_of(name: str) -> str:
@@ -183,6 +171,14 @@ def suffix_of(name: str) -> str:
     last = name.rpartition("/")[2]
     stem, dot, suffix = last.rpartition(".")
     return f".{suffix.lower()}" if dot and stem else last
+
+
+def grouped(names: Iterable[str], key: Callable[[str], str]) -> dict[str, list[str]]:
+    """The names by their key, in their order."""
+    found: dict[str, list[str]] = {}
+    for name in names:
+        found.setdefault(key(name), []).append(name)
+    return found
 
 
 def counted(names: Iterable[str], most: int = 8) -> str:
@@ -241,11 +237,7 @@ def divide(
         divisions = [Division(name, rows, inputs.is_ordered) for name, rows in parts.items()]
     elif places:
         divisions = [_placed(file, inputs, listing, root, name, place) for name, place in places.items()]
-    elif inputs.given:
-        divisions = [
-            Division(name, listing.names.below(f"{name}/"), is_ordered=False, lead=f"{name}/") for name in inputs.given
-        ]
-    elif inputs.has_folders and (folders := split_folders(listing.names, classes_below)):
+    elif folders := _folders_of(inputs, listing, classes_below):
         divisions = [
             Division(split, listing.names.below(f"{top}/"), is_ordered=False, lead=f"{top}/")
             for top, split in folders.items()
@@ -256,10 +248,17 @@ def divide(
     return divisions, _check_disjoint(listing, divisions)
 
 
+def _folders_of(inputs: Inputs, listing: Catalog, classes_below: int) -> Mapping[str, str]:
+    """The folders that are splits, and the splits."""
+    if inputs.given:
+        return {name: name for name in inputs.given}
+    return split_folders(listing.names, classes_below) if inputs.has_folders else {}
+
+
 def _refuse_empty(file: RecipeFile, divisions: Sequence[Division]) -> None:
     """Raise InputError if a split has no file."""
     for split in (division.name for division in divisions if not len(division.rows)):
-        what = f"{file.path}, line {file.lines.get(('splits', split), 1)}: no file is in split {split}"
+        what = f"{file.place(('splits', split))}: no file is in split {split}"
         remedy = f"correct what `splits` says of {split}, or take that split out"
         if rules.fractions_of(file):
             remedy = f"give {split} a larger fraction, or take `splits` out: all files are in one split then"
@@ -272,7 +271,7 @@ def _placed(
     sort, text = place
     key = ("splits", name, sort)
     if sort == "manifest":
-        path = need_file(file, key, root / text)
+        path = need_path(file, key, root / text)
         found, known = read_file_list(path, inputs.base), {each: row for row, each in enumerate(listing.names)}
         places = match(found.names, known, os.path.normpath(inputs.base), os.path.normpath(str(path.parent)))
         names = [each if place < 0 else listing.names[place] for each, place in zip(found.names, places, strict=True)]

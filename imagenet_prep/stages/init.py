@@ -266,7 +266,6 @@ def init(
     (progress or Silent()).note(f"inspecting {folder}")
     choice = choose_layout(inspect_folder(folder, engine), layout)
     proposal = choice.proposal
-    _refuse_far(proposal, folder, target)
     text = render_recipe(proposal, folder, target)
     dataset = load(read(target, text), None, engine)
     taken = sum(len(split.catalog) for split in dataset.splits)
@@ -298,13 +297,3 @@ def _count(dataset: RecipeDataset) -> dict[str, int]:
             {names[label - 1]: count for label, count in zip(labels.tolist(), counts.tolist(), strict=True) if label}
         )
     return {name: found[name] for name in names}
-
-
-def _refuse_far(proposal: Proposal, folder: Path, target: Path) -> None:
-    """Refuse a recipe outside the folders above the data if it needs several patterns: they must be relative to it."""
-    where = _where(folder, target)
-    if proposal.kind == "files" and where.startswith("/") and len(_patterns(proposal, where)) > 1:
-        hint = f"put it above the data: --output {folder.resolve().parent / target.name}"
-        raise UsageError(
-            f"{target} can't list files with several extensions in {folder}", "expected a recipe above them", hint
-        )

@@ -19,7 +19,7 @@ from imagenet_prep.escaping import command
 from imagenet_prep.recipes.columns import Content
 from imagenet_prep.recipes.inspection import Inspection
 from imagenet_prep.recipes.labels_search import LabelsFile, name_in_recipe
-from imagenet_prep.recipes.splits import counted, suffix_of
+from imagenet_prep.recipes.splits import counted, grouped, suffix_of
 from imagenet_prep.sources.folders import EMPTY, HIDDEN, MACOSX
 from imagenet_prep.text import listed, number_of
 
@@ -245,8 +245,5 @@ def _unused(folder: Path, found: LabelsFile, table: LabelsFile | None) -> str:
 
 
 def _by_ending(names: Sequence[str], noun: str) -> list[str]:
-    by_suffix: dict[str, list[str]] = {}
-    for name in names:
-        by_suffix.setdefault(suffix_of(name), []).append(name)
-    several = sorted(by_suffix.items(), key=lambda each: -len(each[1]))
+    several = sorted(grouped(names, suffix_of).items(), key=lambda each: -len(each[1]))
     return [f"{len(found):,} {suffix}: no {noun} ({listed(found)})" for suffix, found in several]

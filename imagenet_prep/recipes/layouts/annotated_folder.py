@@ -17,7 +17,7 @@ from imagenet_prep.recipes.labels_file import match
 from imagenet_prep.recipes.layouts import CERTAIN, LIKELY, Proposal, Reading
 from imagenet_prep.recipes.layouts.class_folders import Shape, shape_of
 from imagenet_prep.recipes.schema import Boxes, Mask
-from imagenet_prep.recipes.splits import is_image_folder, is_mask_folder, split_name, stem_of, unmasked
+from imagenet_prep.recipes.splits import is_image_folder, is_mask_folder, splits_above, stem_of, unmasked
 from imagenet_prep.text import listed, number_of
 
 CHOICES = {"boxes": {"missing": "ignore", "unannotated": "skip"}, "mask": {"missing": "ignore", "unmasked": "skip"}}
@@ -70,7 +70,7 @@ def _read(
     ways = {split: path for split, (path, _) in lists.items()}
     unlisted = set(images).difference(left, *(names for _, names in lists.values())) if lists else set()
     names = [name.removeprefix(lead) for name in images if name not in left and name not in unlisted]
-    splits, texts = {} if lists else _splits(names), []
+    splits, texts = {} if lists else splits_above(names), []
     if unlisted:
         places = listed(dict.fromkeys(path.rpartition("/")[0] or path for path in ways.values()))
         texts.append(f"{number_of(len(unlisted), 'image')} in no list of {places}: {listed(sorted(unlisted))}")
@@ -154,18 +154,6 @@ def _lead(names: Sequence[str]) -> str:
     """The folders that all images are in."""
     common = os.path.commonpath([name.rpartition("/")[0] for name in (min(names), max(names))])
     return f"{common}/" if common else ""
-
-
-def _splits(names: Sequence[str]) -> dict[str, str]:
-    """The folders of splits that all images are in, and the split that each is: train2017 is train; else none."""
-    places: dict[str, str] = {}
-    for name in names:
-        folders = name.split("/")[:-1]
-        place = next((place for place, each in enumerate(folders, 1) if split_name(each)), 0)
-        places["/".join(folders[:place])] = split_name(folders[place - 1]) if place else ""
-    if "" in places or len(places) < 2:
-        return {}
-    return places if len(set(places.values())) == len(places) else {each: re.sub(r"\W", "-", each) for each in places}
 
 
 # each kind of annotation ---------------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ from imagenet_prep.recipes.layouts import (
     strange,
 )
 from imagenet_prep.recipes.layouts.class_folders import Shape, faults_of, shape_of
-from imagenet_prep.recipes.splits import counted, suffix_of
+from imagenet_prep.recipes.splits import counted, grouped, suffix_of
 from imagenet_prep.sources.tars import folder_of_tar
 from imagenet_prep.text import listed, number_of
 
@@ -115,10 +115,8 @@ def _shape(names: Sequence[str]) -> Shape:
 
 
 def _by_top(names: Sequence[str]) -> dict[str, list[str]]:
-    files: dict[str, list[str]] = {}
-    for top, _, rest in (name.partition("/") for name in names if "/" in name):
-        files.setdefault(top, []).append(rest)
-    return files
+    by_top = grouped((name for name in names if "/" in name), lambda name: name.partition("/")[0])
+    return {top: [name.partition("/")[2] for name in files] for top, files in by_top.items()}
 
 
 def _content_of(inspection: Inspection) -> Content | None:

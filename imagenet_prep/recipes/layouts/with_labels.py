@@ -8,7 +8,7 @@ from imagenet_prep.recipes.labels_file import LABELS, LINES, flat_labels
 from imagenet_prep.recipes.labels_search import LabelsFile, judge_labels, last_names, name_in_recipe, separator_of
 from imagenet_prep.recipes.layouts import CERTAIN, LIKELY, ONLY_IF_ASKED, POSSIBLE, Proposal, Reading, as_command
 from imagenet_prep.recipes.layouts.class_folders import shape_of
-from imagenet_prep.recipes.splits import top_splits
+from imagenet_prep.recipes.splits import splits_above
 from imagenet_prep.text import listed
 
 
@@ -51,8 +51,8 @@ def _recognise_several(inspection: Inspection) -> Reading | None:
 def _propose(inspection: Inspection, table: LabelsFile) -> Proposal:
     """Patterns of files, the labels file, and splits where the first folders have names of splits."""
     assert inspection.content is not None
-    splits = top_splits(inspection.items) or {}
-    return Proposal("files", inspection.content, inspection.items, splits=splits, table=table)
+    items = inspection.items
+    return Proposal("files", inspection.content, items, splits=splits_above(items), table=table)
 
 
 def _evidence(inspection: Inspection, table: LabelsFile) -> str:

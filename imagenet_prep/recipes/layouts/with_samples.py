@@ -14,7 +14,7 @@ from imagenet_prep.recipes.inspection import Inspection
 from imagenet_prep.recipes.labels_search import LabelsFile, class_values
 from imagenet_prep.recipes.layouts import CERTAIN, ONLY_IF_ASKED, Layout, Proposal, Reading
 from imagenet_prep.recipes.sample_sources import Samples, list_samples, split_of
-from imagenet_prep.recipes.splits import stem_of
+from imagenet_prep.recipes.splits import grouped, stem_of
 from imagenet_prep.text import listed, number_of
 
 
@@ -69,10 +69,8 @@ def _check_label(inspection: Inspection, samples: Samples, kind: str) -> None:
 
 def _by_split(kind: str, names: Sequence[str]) -> dict[str, list[str]]:
     """The files by the splits that their names tell; arrays tell theirs themselves."""
-    groups: dict[str, list[str]] = {}
-    for name in names:
-        split = "" if kind == "arrays" else split_of(name.rpartition("/")[2]) or split_of(name)
-        groups.setdefault(split, []).append(name)
+    is_one = kind == "arrays"
+    groups = grouped(names, lambda name: "" if is_one else split_of(name.rpartition("/")[2]) or split_of(name))
     order = ["train", "validation", "test"]
     return dict(sorted(groups.items(), key=lambda each: order.index(each[0]) if each[0] in order else -1))
 
