@@ -263,24 +263,19 @@ def _coco(keys: Boxes, images: _Images, file: BoxFile) -> Matched:
     missing: list[str] = []
     while contents:
         path, content = paths.pop(0), contents.pop(0)  # it takes a gigabyte
-        for row, image in _by_name(coco_boxes(path, content, most, file), images, path):
-            if row < 0:
-                missing.append(f"{image.name} ({image.where})")
-            elif marked.setdefault(row, image) is not image:
+        for row, image in _by_name(coco_boxes(path, content, most, file), images, path, missing):
+            if marked.setdefault(row, image) is not image:
                 raise _twice(image, marked[row], images.listing.names[row])
     for path in (_need(images.root / text) for text in _texts(keys.captions or [])):
-        for row, image in _by_name(coco_captions(path, read_coco(path)), images, path):
-            if row < 0:
-                missing.append(f"{image.name} ({image.where})")
-            else:
-                captions = image.values.pop("boxes.caption", [])
-                kept = marked.get(row) or file.captioned.setdefault(row, image)
-                kept.values.setdefault("boxes.caption", []).extend(captions)
+        for row, image in _by_name(coco_captions(path, read_coco(path)), images, path, missing):
+            captions = image.values.pop("boxes.caption", [])
+            kept = marked.get(row) or file.captioned.setdefault(row, image)
+            kept.values.setdefault("boxes.caption", []).extend(captions)
     return marked, list(dict.fromkeys(missing))
 
 
-def _by_name(found: Sequence[Marked], images: _Images, path: Path) -> Iterator[tuple[int, Marked]]:
-    """Each image of an annotation file with its row; -1 if it is not in the listing."""
+def _by_name(found: Sequence[Marked], images: _Images, path: Path, missing: list[str]) -> Iterator[tuple[int, Marked]]:
+    """Each image of an annotation file that is in the listing, with its row; others are added to ``missing``."""
     rows = {name: row for row, name in enumerate(images.names)}
     names = [each.name for each in found]
     if not any("." in name for name in names):  # image ids, as in Open Images
@@ -291,7 +286,11 @@ def _by_name(found: Sequence[Marked], images: _Images, path: Path) -> Iterator[t
             if rows.setdefault(stem, row) != row and stem.rpartition("/")[2] in wanted:
                 what = f"{name} has the name of {images.listing.names[rows[stem]]}, too: {stem}"
                 raise InputError(what, f"expected one image of each name of {path}", "rename one of them")
-    return zip(find_rows(names, rows, images.base, path), found, strict=True)
+    for row, image in zip(find_rows(names, rows, images.base, path), found, strict=True):
+        if row < 0:
+            missing.append(f"{image.name} ({image.where})")
+        else:
+            yield row, image
 
 
 def find_rows(wanted: Sequence[str], rows: Mapping[str, int], base: Path, path: Path) -> list[int]:
@@ -350,12 +349,11 @@ def _csv(keys: Boxes, images: _Images, file: BoxFile) -> Matched:
     rows = csv_boxes(path, keys.columns or {})
     relative = is_relative(rows)
     marked = {each.name: each for each in (Marked(row.name, row.where) for row in reversed(rows))}
-    found = {image.name: (row, image) for row, image in _by_name(list(marked.values()), images, path)}
+    missing: list[str] = []
+    found = {image.name: (row, image) for row, image in _by_name(list(marked.values()), images, path, missing)}
     by_row: dict[int, Marked] = {}
-    for each in rows:
+    for each in (row for row in rows if row.name in found):
         place, image = found[each.name]
-        if place < 0:
-            continue
         if by_row.setdefault(place, image) is not image:
             raise _twice(image, by_row[place], images.listing.names[place])
         if not relative:
@@ -366,7 +364,7 @@ def _csv(keys: Boxes, images: _Images, file: BoxFile) -> Matched:
         box = file.place(each.corners, image.size, each.where) if each.corners is not None else None
         if box is not None:
             image.add(box, text=each.label)
-    return by_row, [f"{image.name} ({image.where})" for place, image in found.values() if place < 0]
+    return by_row, missing
 
 
 _WAYS: dict[str, Callable[[Boxes, _Images, BoxFile], Matched]] = {

@@ -7,6 +7,7 @@ out.
 
 from __future__ import annotations
 
+import contextlib
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -127,6 +128,12 @@ def fault(where: str, problem: str, expected: str = "") -> InputError:
     return InputError(f"{where}: {problem}", expected, "correct it and run the same command again")
 
 
+def _size(width: float, height: float, where: str) -> Size:
+    if min(width, height) < 1:
+        raise fault(where, f"a size of {int(width)} x {int(height)}", "expected pixels")
+    return int(width), int(height)
+
+
 # COCO ----------------------------------------------------------------------------------------------------------
 
 
@@ -222,12 +229,9 @@ def coco_boxes(path: Path, coco: Coco, most: int, found: BoxFile) -> list[Marked
         x, y, width, height = each.bbox
         box = found.place((x, y, x + width, y + height), image.size, where)
         if box is not None:
-            area = width * height if each.area is None else each.area
-            if not math.isfinite(area):
-                raise fault(where, f"an area of {area}", "expected a finite number")
-            values = {"label": each.category_id, "text": found.classes[each.category_id]}
             more = _points(each, points[each.category_id], most, image, where) if most else {}
-            image.add(box, **values, crowd=each.iscrowd, area=area, **more)
+            more["area"] = width * height if each.area is None else each.area
+            image.add(box, label=each.category_id, text=found.classes[each.category_id], crowd=each.iscrowd, **more)
     return list(images.values())
 
 
@@ -241,7 +245,7 @@ def _points(each: _Annotation, names: list[str], most: int, image: Marked, where
         raise fault(where, f"{len(values)} numbers of keypoints", f"expected three for each of {most}")
     assert image.size is not None
     xs, ys = ([value / side for value in values[start::3]] for start, side in enumerate(image.size))
-    if not all(map(math.isfinite, values)) or not all(-1 <= value <= 2 for value in (*xs, *ys)):
+    if not all(-1 <= value <= 2 for value in (*xs, *ys)):
         raise fault(where, "keypoints that lead out of the image", "expected x, y and visibility of each")
     strange = next((value for value in values[2::3] if not abs(value) <= _MOST), None)
     if strange is not None:
@@ -270,10 +274,8 @@ def _coco_images(path: Path, coco: Coco) -> dict[int | str, Marked]:
         where = f"{path}: images[{number}] (id {each.id})"
         if each.id in images or names.setdefault(each.file_name, number) != number:
             raise fault(where, f"{each.file_name} or its id is there twice", "expected every image once")
-        if min(each.width, each.height) < 1:
-            raise fault(where, f"a size of {each.width} x {each.height}", "expected pixels")
-        values = {"boxes.source_id": str(each.id)}
-        images[each.id] = Marked(each.file_name, where, (each.width, each.height), values=values)
+        size, values = _size(each.width, each.height, where), {"boxes.source_id": str(each.id)}
+        images[each.id] = Marked(each.file_name, where, size, values=values)
     return images
 
 
@@ -296,10 +298,8 @@ def voc_boxes(path: Path, found: BoxFile) -> Marked:
         root = ElementTree.fromstring(content)  # noqa: S314 - nothing expands without a DOCTYPE
     except (ElementTree.ParseError, ValueError, LookupError) as error:
         raise fault(where, f"not well-formed XML: {error}") from error
-    width, height = (int(_number(root, f"size/{side}", where)) for side in ("width", "height"))
-    if min(width, height) < 1:
-        raise fault(where, f"a size of {width} x {height}", "expected pixels in <size>")
-    image = Marked(_text(root, "filename"), where, (width, height))
+    size = _size(_number(root, "size/width", where), _number(root, "size/height", where), where)
+    image = Marked(_text(root, "filename"), where, size)
     for number, each in enumerate(root.findall("object"), 1):
         place = f"{where}: object {number}"
         name = _text(each, "name")
@@ -323,13 +323,10 @@ def _number(element: ElementTree.Element, path: str, where: str, otherwise: str 
 
 
 def _parsed(text: str, where: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not abs(value) <= _MOST:
-        raise fault(where, f"{text[:40]!r}", f"expected a finite number, at most {_MOST:,}")
-    return value
+    with contextlib.suppress(ValueError):
+        if abs(value := float(text)) <= _MOST:
+            return value
+    raise fault(where, f"{text[:40]!r}", f"expected a finite number, at most {_MOST:,}")
 
 
 # YOLO ----------------------------------------------------------------------------------------------------------
@@ -432,9 +429,7 @@ def csv_boxes(path: Path, columns: Mapping[str, str]) -> list[CsvBox]:
             continue
         size = None
         if said.get("width") and said.get("height"):
-            size = int(_parsed(said["width"], where)), int(_parsed(said["height"], where))
-            if min(size) < 1:
-                raise fault(where, f"a size of {size[0]} x {size[1]}", "expected pixels")
+            size = _size(_parsed(said["width"], where), _parsed(said["height"], where), where)
         edges = [said[edge] for edge in EDGES]
         if not said["path"] or (any(edges) and not said["label"]):
             raise fault(where, "an empty cell", "expected an image, four corners and a class")

@@ -7,7 +7,7 @@ import itertools
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.images import ENDINGS as FORMATS
@@ -82,14 +82,13 @@ class Mapped:
     many: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Wish:
+class Wish(NamedTuple):
     """One feature as the recipe asks for it: its kind may be left open."""
 
     feature: str
     column: str
-    kind: Kind | None
-    optional: bool
+    kind: Kind | None = None
+    optional: bool = False
 
 
 def column_name(name: str) -> str:
@@ -111,12 +110,9 @@ def wishes(file: RecipeFile) -> list[Wish]:
         key = ("record", name)
         if not name:
             raise file.fault(key, "a feature without a name", "expected a text")
-        if isinstance(value, str) and value:
-            found.append(Wish(name, value, None, optional=False))
-            continue
-        if not isinstance(value, dict):
+        if not isinstance(value, dict) and not (isinstance(value, str) and value):
             raise file.fault(key, f"{value!r} is not a column", "expected its name, or {from, type, optional}")
-        each: Feature = file.convert(value, Feature, key)
+        each: Feature = file.convert({"from": value} if isinstance(value, str) else value, Feature, key)
         found.append(Wish(name, each.from_ or name, each.type, each.optional))
     if not found:
         raise file.fault(("record",), "no features", "expected at least one")
@@ -129,21 +125,16 @@ def _check_wish(file: RecipeFile, wish: Wish, known: _Known, names: Collection[s
     Raises:
         UsageError: there is no such column, or it can't be of that type.
     """
-    key = ("record", wish.feature)
-    if wish.column not in names:
-        raise file.fault(key, f"no column {wish.column!r}", *_instead(wish.column, names, content))
-    if wish.kind is not None and wish.kind not in (kinds := known.get(wish.column, (wish.kind,))):
-        raise file.fault(key, f"{wish.column} can't be {wish.kind}", f"expected {' or '.join(kinds)}")
-
-
-def _instead(column: str, names: Collection[str], content: Content) -> tuple[str, str]:
-    """The columns that could have been meant instead of a missing one, and why it is missing."""
-    near = difflib.get_close_matches(column, names, 1)
-    expected = f"expected {near[0]}, perhaps" if near else f"expected one of {', '.join(names)}"
-    if column in OF_CLASS:
-        return expected, "labels come from class folders, or from a file that `labels` names"
-    other = next((each for each, columns in OF_CONTENT.items() if column in columns and each != content), None)
-    return expected, f"content is {content}: {column} is a column of {other}" if other else ""
+    key, column = ("record", wish.feature), wish.column
+    if column not in names:
+        near = difflib.get_close_matches(column, names, 1)
+        expected = f"expected {near[0]}, perhaps" if near else f"expected one of {', '.join(names)}"
+        other = next((each for each, columns in OF_CONTENT.items() if column in columns and each != content), None)
+        hint = f"content is {content}: {column} is a column of {other}" if other else ""
+        hint = "labels come from class folders, or from a file that `labels` names" if column in OF_CLASS else hint
+        raise file.fault(key, f"no column {column!r}", expected, hint)
+    if wish.kind is not None and wish.kind not in (kinds := known.get(column, (wish.kind,))):
+        raise file.fault(key, f"{column} can't be {wish.kind}", f"expected {' or '.join(kinds)}")
 
 
 def promise(features: Collection[Mapped]) -> dict[str, dict[str, Any]]:
@@ -159,18 +150,13 @@ def usual(content: Content, of_class: Mapping[str, Kind], is_rescaled: bool) -> 
     label, _, text = of_class or ("", "", "")
     if content == "image":
         columns = {f"image/{name}": name for name in ("encoded", "format", "height", "width", "channels")}
-        columns["image/filename"] = "path"
-        if of_class:
-            columns |= {"image/class/label": label, "image/class/text": text}
-    elif content == "pixels":
-        names = {"values": "values"} if is_rescaled else {"image_raw": "raw"}
-        columns = {**names, "height": "height", "width": "width", "depth": "depth", "filename": "path"}
+        columns |= {"image/filename": "path", "image/class/label": label, "image/class/text": text}
     else:
-        names = {"values": "values"} if is_rescaled else {"raw": "raw", "dtype": "dtype"}
-        columns = {**names, "shape": "shape", "filename": "path"}
-    if of_class and content != "image":
-        columns["label"] = label
-    return [Wish(feature, column, None, optional=False) for feature, column in columns.items()]
+        plain = {"image_raw": "raw"} if content == "pixels" else {"raw": "raw", "dtype": "dtype"}
+        size = ("height", "width", "depth") if content == "pixels" else ("shape",)
+        columns = {"values": "values"} if is_rescaled else plain
+        columns |= {**dict(zip(size, size, strict=True)), "filename": "path", "label": label}
+    return [Wish(feature, column) for feature, column in columns.items() if column]
 
 
 # columns of a file of labels -------------------------------------------------------------------------------------
@@ -187,11 +173,9 @@ def extra_columns(
     objects = {name: OBJECT_FEATURES[name] for name in annotations.columns if name not in extra}
     of_class = OF_CLASSES if labelled.several else OF_CLASS if labelled.classes.names else {}
     if file.recipe.record is None:
-        asked = [
-            each for each in usual(content, of_class, file.recipe.min_val is not None) if each.feature not in extra
-        ]
-        asked += [Wish(name, name, None, optional=True) for name in extra]
-        asked += [Wish(each.name, name, None, optional=False) for name, each in objects.items()]
+        asked = [e for e in usual(content, of_class, file.recipe.min_val is not None) if e.feature not in extra]
+        asked += [Wish(name, name, optional=True) for name in extra]
+        asked += [Wish(each.name, name) for name, each in objects.items()]
     else:
         asked = wishes(file)
     known = _kinds({**OF_ITEM, **of_class, **OF_CONTENT[content]})
@@ -230,12 +214,7 @@ def _kinds(columns: Mapping[str, Kind]) -> _Known:
 
 
 def _from_table(
-    file: RecipeFile,
-    wish: Wish,
-    name: str,
-    labelled: Labelled,
-    listing: Catalog,
-    values: dict[str, list[Any]],
+    file: RecipeFile, wish: Wish, name: str, labelled: Labelled, listing: Catalog, values: dict[str, list[Any]]
 ) -> Mapped:
     """A feature of a column of the labels file, whose values go to ``values`` by row of the listing."""
     table, path = labelled.table, labelled.table_path
@@ -245,7 +224,7 @@ def _from_table(
         kind, column = typed(table.columns[name], table.lines, table.is_text, wish.kind)
     except LabelsFault as fault:
         raise at_line(path, LabelsFault(fault.line, f"{name}: {fault.reason}"), table) from fault
-    by_row = [column[row] if row >= 0 else None for row in labelled.table_rows]
+    by_row = [column[row] if row >= 0 else None for row in labelled.table_rows.tolist()]
     lacking = [row for row, value in enumerate(by_row) if value is None and labelled.labels[row] >= 0]
     if lacking and not wish.optional:
         line = table.lines[labelled.table_rows[lacking[0]]]

@@ -204,12 +204,7 @@ def _by_number(file: RecipeFile, known: Collection[int], words: Mapping[int, str
 
 
 def label_by_folder(
-    file: RecipeFile,
-    inputs: Inputs,
-    listing: Catalog,
-    divisions: Sequence[Division],
-    given: Classes | None,
-    first: int,
+    file: RecipeFile, inputs: Inputs, listing: Catalog, divisions: Sequence[Division], given: Classes | None, first: int
 ) -> Labelled:
     """Labels by the folder of a file, below the folder of its split; ``given`` and ``first`` as for a table.
 

@@ -20,14 +20,7 @@ from imagenet_prep.recipes import rules
 from imagenet_prep.recipes.annotating import Annotations, annotate
 from imagenet_prep.recipes.columns import ENDINGS, Content, is_odd, is_of
 from imagenet_prep.recipes.inputs import Inputs, data_root, find_inputs
-from imagenet_prep.recipes.labels import (
-    Classes,
-    Labelled,
-    given_classes,
-    label_by_folder,
-    label_by_table,
-    read_table,
-)
+from imagenet_prep.recipes.labels import Classes, Labelled, given_classes, label_by_folder, label_by_table, read_table
 from imagenet_prep.recipes.labels_file import LabelTable
 from imagenet_prep.recipes.recipe_dataset import RecipeDataset, SplitPlan, make_recorder, settings_of
 from imagenet_prep.recipes.recipe_file import RecipeFile, read_recipe

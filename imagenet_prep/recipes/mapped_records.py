@@ -270,10 +270,7 @@ def follow(item: Item, data: Buffer, made: ImageForm, masks: Path | None) -> Ite
 
 def _turn_points(columns: dict[str, Any], orientation: int) -> None:
     """Turn the key points that are there; those that are not, of visibility 0, stay at 0, 0."""
-    points = zip(
-        *(columns[f"boxes.keypoint_{each}"] for each in ("x", "y", "visibility")),
-        strict=True,
-    )
+    points = zip(*(columns[f"boxes.keypoint_{each}"] for each in ("x", "y", "visibility")), strict=True)
     turned = [turn_box(Box(x, y, x, y), orientation) if seen else Box(x, y, x, y) for x, y, seen in points]
     columns["boxes.keypoint_x"] = [point.xmin for point in turned]
     columns["boxes.keypoint_y"] = [point.ymin for point in turned]

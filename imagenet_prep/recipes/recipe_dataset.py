@@ -16,7 +16,6 @@ from imagenet_prep.datasets.plan import InceptionRecorder, Plan, PlannedSet, Rec
 from imagenet_prep.errors import InputError
 from imagenet_prep.images.pixels import codec
 from imagenet_prep.images.prepare import Check
-from imagenet_prep.model import ShardInfo
 from imagenet_prep.recipes.columns import Content, Mapped
 from imagenet_prep.recipes.inputs import ManifestFile
 from imagenet_prep.recipes.labels import Classes, Labelled, class_notes
@@ -98,14 +97,11 @@ class RecipeDataset:
         prefixes = tuple(each.prefix for each in self.splits)
         ordering = {each.prefix: {"seed": each.seed, "shuffle": each.shuffle} for each in self.splits}
         features = {name: dict(promised) for name, promised in self.features.items()}
+        expected = {"expected": dict(self.expected)} if self.expected else {}
         return PlannedSet(
             entry=DatasetEntry(RECIPE, self.path.stem, prefixes, features),
             splits=tuple(splits),
-            settings={
-                **self.settings,
-                "order": ordering,
-                **({"expected": dict(self.expected)} if self.expected else {}),
-            },
+            settings={**self.settings, "order": ordering, **expected},
             expected={each.prefix: len(each.catalog) for each in self.splits},
             notes=(*self.notes, *class_notes(self.classes.names, self.classes.numbers), *self.warnings),
             lists=self._lists(),
@@ -193,13 +189,10 @@ def grow(made: RecipeDataset, layout: Layout, *, adds: bool) -> RecipeDataset:
     if plan is None:
         return made
     journal = Journal(layout.journal_path)
-    done = {name for name, info in plan.shards().items() if _is_done(journal.get(name), info)}
+    planned = ((name, info, journal.get(name)) for name, info in plan.shards().items())
+    done = {name for name, info, found in planned if found is not None and found.fingerprint == info.fingerprint}
     splits = [part for split in made.splits for part in _parts(split, _Earlier(plan, layout, done), adds=adds)]
     return dataclasses.replace(made, splits=tuple(sorted(splits, key=lambda each: grown_from(each.prefix)[1])))
-
-
-def _is_done(made: ShardInfo | None, planned: ShardInfo) -> bool:
-    return made is not None and made.fingerprint == planned.fingerprint
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,8 +29,9 @@ _MAX_BYTES = 1 << 20
 _MAX_DEPTH = 64
 _INT = re.compile(r"[-+]?[0-9]+")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
-_WORDS = {"": None, "~": None, "null": None, "Null": None, "NULL": None}
-_WORDS_BOOL = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
+_VALUES = {"null": None, "true": True, "false": False}
+_WORDS: dict[str, bool | None] = {"": None, "~": None}
+_WORDS |= {form(text): value for text, value in _VALUES.items() for form in (str.lower, str.title, str.upper)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,14 +173,14 @@ class _Nodes:
 
         self._lines.setdefault(key, node.start_mark.line + 1)
         if isinstance(node, yaml.ScalarNode):
-            self._check_text(node)
-            return self._scalar(node)
+            text = self._text(node, "a text")
+            return text if node.style in ("'", '"', "|", ">") or not self._typed else _scalar(text)
         if isinstance(node, yaml.SequenceNode):
             return [self._value(child, (*key, number)) for number, child in enumerate(node.value)]
         assert isinstance(node, yaml.MappingNode)
         values: dict[str, Any] = {}
         for name_node, child in node.value:
-            name, line = self._name(name_node), name_node.start_mark.line + 1
+            name, line = self._text(name_node, "a key"), name_node.start_mark.line + 1
             place = (*key, name)
             if name in values:
                 again = f"{_shown(place)} is in line {self._lines[place]} already"
@@ -188,35 +189,25 @@ class _Nodes:
             values[name] = self._value(child, place)
         return values
 
-    def _name(self, node: yaml.Node) -> str:
-        import yaml
-
-        if not isinstance(node, yaml.ScalarNode):
-            raise self._refusal(node.start_mark.line, "a key that is not text", "expected the name of a key")
-        self._check_text(node)
-        return str(node.value)
-
-    def _check_text(self, node: yaml.ScalarNode) -> None:
-        """YAML can say what UTF-8 can't write: then neither a name nor a text can be made of it."""
+    def _text(self, node: yaml.Node, what: str) -> str:
+        """The text of a scalar; YAML can say what UTF-8 can't write."""
+        if not isinstance(node.value, str):
+            raise self._refusal(node.start_mark.line, f"{what} that is not text", "expected the name of a key")
         if any("\ud800" <= sign <= "\udfff" for sign in node.value):
-            raise self._refusal(
-                node.start_mark.line, "half of a surrogate pair", "expected a text that UTF-8 can write"
-            )
-
-    def _scalar(self, node: yaml.ScalarNode) -> Any:
-        text = str(node.value)
-        if not self._typed or node.style in ("'", '"', "|", ">"):
-            return text
-        if text in _WORDS:
-            return None
-        if text in _WORDS_BOOL:
-            return _WORDS_BOOL[text]
-        if _INT.fullmatch(text) and len(text) < 40:
-            return int(text)
-        return float(text) if _FLOAT.fullmatch(text) else text
+            raise self._refusal(node.start_mark.line, "half of a surrogate pair", "expected UTF-8")
+        return node.value
 
     def _refusal(self, line: int, problem: str, detail: str) -> UsageError:
         return UsageError(f"{self._path}, line {line + 1}: {problem}", detail)
+
+
+def _scalar(text: str) -> Any:
+    """The value of a plain scalar."""
+    if text in _WORDS:
+        return _WORDS[text]
+    if _INT.fullmatch(text) and len(text) < 40:
+        return int(text)
+    return float(text) if _FLOAT.fullmatch(text) else text
 
 
 # values -> types -----------------------------------------------------------------------------------------------
@@ -252,10 +243,10 @@ _WORDS_OF |= {"object": "a mapping", "array": "a list"}
 
 def _choices(kind: Any, key: Key) -> list[str]:
     """The texts that a key can have."""
-    unions = _alternatives(_part_of(kind, key), str(key[-1]))
-    return [
-        str(value) for each in unions if typing.get_origin(each) is typing.Literal for value in typing.get_args(each)
+    literals = [
+        each for each in _alternatives(_part_of(kind, key), str(key[-1])) if typing.get_origin(each) is typing.Literal
     ]
+    return [str(value) for each in literals for value in typing.get_args(each)]
 
 
 def _named(value: object) -> str:
@@ -266,9 +257,8 @@ def _named(value: object) -> str:
 
 def _part_of(kind: Any, key: Key) -> Any:
     """The type of the mapping that a key of it stands in."""
-    if len(key) < 2:
-        return kind
-    return next((each for each in _alternatives(kind, str(key[0])) if hasattr(each, "__struct_fields__")), kind)
+    inner = _alternatives(kind, str(key[0])) if len(key) > 1 else []
+    return next((each for each in inner if hasattr(each, "__struct_fields__")), kind)
 
 
 def _alternatives(kind: Any, name: str) -> list[Any]:

@@ -152,19 +152,11 @@ class RecipeSet(Dataset):
     def refuse_without_source(self) -> None:
         """Raise InputError if the recipe file has moved."""
         if self.path is None or kind_of(self.path) != "file":
-            raise InputError(
-                f"the recipe of {self.name} isn't there" + (f": {self.path}" if self.path else ""),
-                "expected the file that the shards were made by",
-                "put it back, and repair again",
-            )
+            what = f"the recipe of {self.name} isn't there" + (f": {self.path}" if self.path else "")
+            raise InputError(what, "expected the file that the shards were made by", "put it back, and repair again")
 
     def plan(
-        self,
-        layout: Layout,
-        engine: Engine,
-        options: MakingOptions,
-        progress: Progress,
-        splits: Collection[str] = (),
+        self, layout: Layout, engine: Engine, options: MakingOptions, progress: Progress, splits: Collection[str] = ()
     ) -> PlannedSet:
         """List its files, and cut every split into plans; with ``splits``, the recipe must be the recorded one."""
         from imagenet_prep.recipes.inputs import data_root, is_root_named
@@ -193,11 +185,10 @@ class RecipeSet(Dataset):
         names = sorted({*planned.settings, *recorded})
         changed = [name for name in names if planned.settings.get(name) != recorded.get(name)]
         if changed:
-            raise InputError(
-                f"{self.path} is not the recipe that the shards were made by: it differs in {', '.join(changed)}",
-                f"expected {recorded.get(changed[0])!r}, got {planned.settings.get(changed[0])!r}",
-                "bring back the recorded recipe, or make the set again with this one: the same convert, --overwrite",
-            )
+            what = f"{self.path} is not the recipe that the shards were made by: it differs in {', '.join(changed)}"
+            was, now = (settings.get(changed[0]) for settings in (recorded, planned.settings))
+            hint = "bring back the recorded recipe, or make the set again with this one: the same convert, --overwrite"
+            raise InputError(what, f"expected {was!r}, got {now!r}", hint)
         own = tuple(split for split in planned.splits if split.catalog.split in splits)
         return dataclasses.replace(planned, splits=own)
 
@@ -232,11 +223,9 @@ def refuse_made(layout: Layout) -> None:
     if made is None or (made.manifest is None and made.path is None):
         return
     again = made.following(layout, {}) if made.path else "give its recipe with --config"
-    raise UsageError(
-        f"{layout.output_dir} holds shards of the recipe {made.name}",
-        "expected a folder for ILSVRC2012 alone: without --config that is what would be made",
-        f"{again}    (ILSVRC2012: choose another folder, or --output)",
-    )
+    what = f"{layout.output_dir} holds shards of the recipe {made.name}"
+    expected = "expected a folder for ILSVRC2012 alone: without --config that is what would be made"
+    raise UsageError(what, expected, f"{again}    (ILSVRC2012: choose another folder, or --output)")
 
 
 def _outside(path: AnyPath, folder: str) -> AnyPath:

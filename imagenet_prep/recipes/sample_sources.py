@@ -6,7 +6,6 @@ import dataclasses
 import functools
 import json
 import re
-from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -67,15 +66,13 @@ class Samples:
         """
         if label is None and self.doubt:
             raise self.doubt
-        name = self.label if label is None else label
-        if name and name not in self.columns:
+        name = self.label if label is None else label or None
+        if name is not None and name not in self.columns:
             raise InputError(f"{where} has no column {name}", f"expected one of {', '.join(self.columns) or 'none'}")
-        columns = {key: values for key, values in self.columns.items() if key != name}
-        labels = self.columns[str(name)] if name else None
-        lines = array("Q", range(1, len(self.names) + 1))
-        return LabelTable(
-            self.names, lines, labels, columns, is_text=False, words=self.words.get(str(name), {}), of_samples=True
-        )
+        columns = dict(self.columns)
+        labels = columns.pop(str(name), None) if name else None
+        lines, words = range(1, len(self.names) + 1), self.words.get(str(name), {})
+        return LabelTable(self.names, lines, labels, columns, is_text=False, words=words, of_samples=True)
 
     def be_arrays(self) -> None:
         """Read its pictures as arrays: by their names, that are known by the endings."""
@@ -126,28 +123,20 @@ def _joined(parts: Sequence[Samples]) -> Samples:
                 )
                 raise InputError(what, "expected the same classes in all files", "make a set of each")
             known |= own
-    return Samples(
+    listing, names = (
         refuse_twice(Catalog.join(part.listing for part in parts)),
-        [name for part in parts for name in part.names],
-        columns,
-        words,
-        *_label_of(parts),
+        [n for part in parts for n in part.names],
     )
-
-
-def _label_of(parts: Sequence[Samples]) -> tuple[str | None, list[str], InputError | None]:
-    """The column of labels, what is not read, and the doubt."""
     passed = list(dict.fromkeys(line for part in parts for line in part.passed))
     by_label = {part.label: part for part in parts if part.names}
+    label = next(iter(by_label)) if len(by_label) == 1 else None
     doubt = next((part.doubt for part in parts if part.doubt), None)
     if len(by_label) > 1 and not doubt:
-        said = [
-            f"{part.listing.containers[0].path} has {f'labels in {label}' if label else 'no labels'}"
-            for label, part in by_label.items()
-        ]
-        ways = " or ".join(f"source: {{..., label: {label}}}" for label in [*filter(None, by_label), "false"])
-        doubt = InputError(" and ".join(said), "expected one column", f"a recipe can say: {ways}")
-    return (next(iter(by_label)) if len(by_label) == 1 else None), passed, doubt
+        said = {each: part.listing.containers[0].path for each, part in by_label.items()}
+        what = " and ".join(f"{path} has {f'labels in {each}' if each else 'no labels'}" for each, path in said.items())
+        ways = " or ".join(f"source: {{..., label: {each}}}" for each in [*filter(None, said), "false"])
+        doubt = InputError(what, "expected one column", f"a recipe can say: {ways}")
+    return Samples(listing, names, columns, words, label, passed, doubt)
 
 
 def split_of(name: str) -> str:
@@ -188,11 +177,10 @@ def _webdataset(paths: Sequence[Path], engine: Engine) -> dict[str, Samples]:
                 others[end] += 1
                 continue
             value = _member(bytes(listing.read(row, reader)), end, listing.names[row])
-            values = value if isinstance(value, dict) else {end: value}
-            for name, text in samples[-1].items():
-                if name in values and str(values[name]) != str(text):
-                    what = f"{listing.container(row).path}: {key} has two values of {name}: {text} and {values[name]}"
-                    raise InputError(what, "expected one", "correct it in its tar")
+            values, known = value if isinstance(value, dict) else {end: value}, samples[-1]
+            if twice := next((name for name in known if str(values.get(name, known[name])) != str(known[name])), None):
+                what = f"{key} has two values of {twice}: {known[twice]} and {values[twice]}"
+                raise InputError(f"{listing.container(row).path}: {what}", "expected one", "correct it in its tar")
             samples[-1] |= values
     columns = _columns(samples)
     passed = [f"{count:,} .{end} in tars: not read" for end, count in others.items()]
@@ -243,11 +231,10 @@ def _drop_nested(columns: dict[str, list[Any]]) -> list[str]:
     def is_plain(value: Any) -> bool:
         return value is None or isinstance(value, (str, int, float))
 
-    nested = [
-        name
-        for name, values in columns.items()
-        if not all(is_plain(each) or (isinstance(each, list) and all(map(is_plain, each))) for each in values)
-    ]
+    def is_flat(value: Any) -> bool:
+        return all(map(is_plain, value)) if isinstance(value, list) else is_plain(value)
+
+    nested = [name for name, values in columns.items() if not all(map(is_flat, values))]
     for name in nested:
         del columns[name]
     return nested
@@ -273,12 +260,10 @@ def _of_tfrecord(path: Path) -> Samples:
             last = _text(features.get("image/filename")) or f"image{ending_of(data)}"
             names.append(f"{path.name}/{framed.number:06}/{str(last).rpartition('/')[2]}")
             builder.append(names[-1], offset, len(data), stamp)
-            samples.append(
-                values := {name: _text(each) for name, each in features.items() if name not in _KNOWN | {image}}
-            )
-            for name in [name for name, value in values.items() if isinstance(value, bytes)]:
-                del values[name]
-                passed[f"the feature {name}: not read, it is no text"] = None
+            values = {name: _text(each) for name, each in features.items() if name not in _KNOWN | {image}}
+            samples.append({name: value for name, value in values.items() if not isinstance(value, bytes)})
+            odd = (name for name in values if name not in samples[-1])
+            passed |= dict.fromkeys(f"the feature {name}: not read, it is no text" for name in odd)
     except (FramingError, ExampleError) as error:
         what = f"{path}, record {len(names):,}, can't be read"
         raise InputError(what, str(error), "expected uncompressed TFRecords of Examples with an image each") from error
@@ -290,11 +275,8 @@ def _of_tfrecord(path: Path) -> Samples:
 
 def _image_feature(features: Mapping[str, Feature]) -> str:
     """The feature that holds the image: one of bytes that start as an image does."""
-    found = [
-        name
-        for name, each in features.items()
-        if isinstance(each, BytesList) and len(each.values) == 1 and ending_of(each.values[0])
-    ]
+    single = {name: e.values[0] for name, e in features.items() if isinstance(e, BytesList) and len(e.values) == 1}
+    found = [name for name, value in single.items() if ending_of(value)]
     if not found:
         raise ExampleError(f"no feature of it is an image: {listed(sorted(features), 6)}")
     return "image/encoded" if "image/encoded" in found else min(found, key=lambda name: ("image" not in name, name))

@@ -274,9 +274,4 @@ def _recognise_masks(inspection: Inspection) -> Reading | None:
     return _read(inspection, "mask", {"folder": folders, "match": "stem"}, ())
 
 
-LAYOUTS = {
-    "coco": _recognise_coco,
-    "masks": _recognise_masks,
-    "pascal-voc": _recognise_voc,
-    "yolo": _recognise_yolo,
-}
+LAYOUTS = {"coco": _recognise_coco, "masks": _recognise_masks, "pascal-voc": _recognise_voc, "yolo": _recognise_yolo}
