@@ -137,8 +137,8 @@ def _add_boxes(found: Annotations, keys: Boxes, images: _Images) -> None:
     policy = keys.unannotated or ("empty" if way == "yolo" else "error")
     bare = [name for row, name in enumerate(names) if row not in marked]
     where = listed(_texts(getattr(keys, way)))
-    found.notes += _unmatched("annotation", "unannotated", where, bare, policy)
-    found.notes += _unmatched("image", "missing", where, missing, keys.missing)
+    found.notes += _unmatched("an annotation", "unannotated", where, bare, policy)
+    found.notes += _unmatched("an image", "missing", where, missing, keys.missing)
     found.notes += _notes(file, [names[row] for row, each in sorted(marked.items()) if not each.boxes])
     found.notes += file.unread
     found.unmatched, found.unread = (bare, missing), file.unread
@@ -150,13 +150,10 @@ def _add_boxes(found: Annotations, keys: Boxes, images: _Images) -> None:
     found.values[SIZE] = [each.size for each in several]
     for name in (name for name in found.columns if name.startswith("boxes.") and name.partition(".")[2] not in EDGES):
         found.values[name] = [each.values.get(name, each.columns.get(name, [])) for each in several]
-    names = [names[row].rpartition("/")[2] for row in rows]
-    found.values["boxes.source_id"] = [
-        each.values.get("boxes.source_id", name) for each, name in zip(several, names, strict=True)
-    ]
-    listing = images.listing.picked(rows)
+    lasts = zip(several, (names[row].rpartition("/")[2] for row in rows), strict=True)
+    found.values["boxes.source_id"] = [each.values.get("boxes.source_id", name) for each, name in lasts]
     found.listing = dataclasses.replace(
-        listing,
+        images.listing.picked(rows),
         box_starts=edges_of(np.fromiter((len(each.boxes) for each in several), np.int64, len(several))),
         boxes=np.fromiter((edge for each in several for box in each.boxes for edge in box), np.float32),
     )
@@ -166,16 +163,16 @@ def _add_masks(found: Annotations, keys: Mask, images: _Images) -> None:
     folders, names = _texts(keys.folder), images.names
     masks, missing = _by_stems(images, [images.root / each for each in folders], ".png")
     bare = [name for row, name in enumerate(names) if row not in masks]
-    found.notes += _unmatched("mask", "unmasked", listed(folders), bare, keys.unmasked)
-    found.notes += _unmatched("image", "missing", listed(folders), missing, keys.missing)
+    found.notes += _unmatched("a mask", "unmasked", listed(folders), bare, keys.unmasked)
+    found.notes += _unmatched("an image", "missing", listed(folders), missing, keys.missing)
     found.unmatched = bare, missing
     rows = sorted(masks)
     found.listing = images.listing.picked(rows)
-    facts = [masks[row].stat() for row in rows]
-    folders = [f"masks in {os.path.realpath(masks[row].parent)}" for row in rows]
-    found.values[MASK_STAMP] = [[folder, each.st_mtime_ns] for folder, each in zip(folders, facts, strict=True)]
-    texts = [os.path.relpath(masks[row], images.root) for row in rows]
-    found.values["mask.encoded"] = [list(pair) for pair in zip(texts, (each.st_size for each in facts), strict=True)]
+    stamps, encoded = found.values.setdefault(MASK_STAMP, []), found.values.setdefault("mask.encoded", [])
+    for path in (masks[row] for row in rows):
+        facts = path.stat()
+        stamps.append([f"masks in {os.path.realpath(path.parent)}", facts.st_mtime_ns])
+        encoded.append([os.path.relpath(path, images.root), facts.st_size])
     found.values["mask.format"] = ["png"] * len(rows)
     found.columns += ("mask.encoded", "mask.format")
     found.masks = images.root
@@ -185,23 +182,20 @@ def _texts(value: str | list[str]) -> list[str]:
     return [value] if isinstance(value, str) else value
 
 
-def _unmatched(what: str, key: str, where: str, names: Sequence[str], policy: str) -> list[str]:
-    """A note of what has no counterpart.
+_SKIPS = {"missing": "missing: ignore", "unmasked": "unmasked: skip"}
+_SKIPS["unannotated"] = "unannotated: skip (or empty: they are kept without boxes)"
 
-    Raises:
-        InputError: the recipe doesn't say what to do with it.
-    """
+
+def _unmatched(what: str, key: str, where: str, names: Sequence[str], policy: str) -> list[str]:
+    """A note of what has no counterpart, or InputError if the recipe doesn't say what to do with it."""
     if not names:
         return []
-    nouns = ("annotation", "annotations") if what == "image" else ("image", "images")
-    text = f"{number_of(len(names), *nouns)} without {'an' if what[0] in 'ai' else 'a'} {what}"
-    text = f"{where}: {text}: {listed(names)}"
-    if policy != "error":
-        return [f"{text}; {'kept without boxes' if policy == 'empty' else 'left out'}"]
-    choices = {"missing": ["ignore"], "unmasked": ["skip"], "unannotated": ["skip", "empty"]}[key]
-    hint = " or ".join(f"{key}: {choice}" for choice in choices)
-    words = "; empty keeps them without boxes" if "empty" in choices else ""
-    raise InputError(text, "expected one for each", f"to leave them out, write {hint} next to {where}{words}")
+    count = number_of(len(names), "annotation" if what == "an image" else "image")
+    text = f"{where}: {count} without {what}: {listed(names)}"
+    if policy == "error":
+        hint = f"to leave them out, write next to {where}: {_SKIPS[key]}"
+        raise InputError(text, "expected one for each", hint)
+    return [f"{text}; {'kept without boxes' if policy == 'empty' else 'left out'}"]
 
 
 def _notes(file: BoxFile, bare: Sequence[str]) -> Iterator[str]:
@@ -367,9 +361,7 @@ def _csv(keys: Boxes, images: _Images, file: BoxFile) -> Matched:
     return by_row, missing
 
 
-_WAYS: dict[str, Callable[[Boxes, _Images, BoxFile], Matched]] = {
-    **{"coco": _coco, "voc": _voc, "yolo": _yolo, "csv": _csv}
-}
+_WAYS = {"coco": _coco, "voc": _voc, "yolo": _yolo, "csv": _csv}
 """The kinds of annotations by their keys."""
 
 

@@ -58,12 +58,12 @@ def is_of(content: Content, name: str) -> bool:
     return name.lower().endswith(ENDINGS[content])
 
 
-def becoming_jpeg(names: Iterable[str], is_inception: bool) -> dict[str, int]:
-    """How many images will become JPEGs, by the usual endings of their names: a mapped record keeps PNGs, too."""
+def becoming_jpeg(names: Iterable[str], is_inception: bool) -> str:
+    """How many images will become JPEGs, by the endings of their names, as text: a mapped record keeps PNGs, too."""
     kept = (".jpg", ".jpeg") if is_inception else (".jpg", ".jpeg", ".png")
     others = (name.lower() for name in names if is_of("image", name) and not name.lower().endswith(kept))
     found = Counter(f".{name.rpartition('.')[2]}" for name in others)
-    return dict(found.most_common())
+    return ", ".join(f"{count:,} {ending}" for ending, count in found.most_common())
 
 
 def is_odd(content: Content, name: str) -> bool:
@@ -80,6 +80,10 @@ class Mapped:
     kind: Kind
     optional: bool = False
     many: bool = False
+
+
+Features = tuple[Mapped, ...] | None
+"""The features of a record; None: Inception's."""
 
 
 class Wish(NamedTuple):
@@ -164,7 +168,7 @@ def usual(content: Content, of_class: Mapping[str, Kind], is_rescaled: bool) -> 
 
 def extra_columns(
     file: RecipeFile, is_inception: bool, labelled: Labelled, content: Content, annotations: Annotations
-) -> tuple[tuple[Mapped, ...] | None, dict[str, list[Any]]]:
+) -> tuple[Features, dict[str, list[Any]]]:
     """The features of records (None: Inception's), and the values by row that labels file and annotations have."""
     if is_inception:
         return None, {}

@@ -26,7 +26,7 @@ from imagenet_prep.recipes.recipe_dataset import RecipeDataset, SplitPlan, make_
 from imagenet_prep.recipes.recipe_file import RecipeFile, read_recipe
 from imagenet_prep.recipes.splits import ONLY, Division, counted, divide, missing_classes, stratify
 from imagenet_prep.sources.catalog import Catalog
-from imagenet_prep.sources.names import Names, Rows, places_of
+from imagenet_prep.sources.names import Rows, places_of
 from imagenet_prep.sources.slices import Reader
 from imagenet_prep.storage.layout import MAX_SHARDS, Layout
 from imagenet_prep.storage.location import AnyPath, local_path
@@ -91,11 +91,11 @@ def _annotated(file: RecipeFile, inputs: Inputs, listing: Catalog, root: Path, c
     boxes, mask = file.recipe.boxes, file.recipe.mask
     if boxes is None and mask is None:
         return Annotations(listing)
+    key = ("boxes",) if boxes else ("mask",)
     if content != "image":
-        raise file.fault(("boxes",) if boxes else ("mask",), f"content is {content}", "expected it with images only")
+        raise file.fault(key, f"content is {content}", "expected it with images only")
     found = annotate(boxes, mask, listing, inputs.base, root)
     if inputs.divided and len(found.listing) < len(listing):
-        key = ("boxes",) if boxes else ("mask",)
         raise file.fault(key, "images would be skipped", "expected manifests of annotated images alone")
     return found
 
@@ -124,7 +124,7 @@ class _Sorted:
         expected = (file.recipe.expected or {}).items()
         return RecipeDataset(
             path=file.path,
-            splits=self._plans(features, values),
+            splits=tuple(self._plans(features, values)),
             skip_bad=skip_bad,
             settings={**settings, **self.annotations.settings},
             features=inception.PROMISE if features is None else cols.promise(features),
@@ -141,28 +141,15 @@ class _Sorted:
         prefix = rules.prefix_of(self.file)[1]
         return (prefix if len(self.divisions) == 1 else f"{prefix}-{split}") if prefix else split
 
-    def _plans(
-        self, features: tuple[cols.Mapped, ...] | None, values: Mapping[str, list[Any]]
-    ) -> tuple[SplitPlan, ...]:
-        counts, recipe = self._shard_counts(), self.file.recipe
-        return tuple(
-            SplitPlan(
-                name=each.name,
-                prefix=self._prefix(each.name),
-                catalog=self._catalog(each, values),
-                origin=self.inputs.origin,
-                shards=counts[each.name],
-                # a manifest_file was shuffled when it was made; any other manifest keeps its order unless the recipe
-                # says otherwise
-                shuffle=recipe.manifest_file is None
-                and (recipe.shuffle if "shuffle" in self.file.value else not each.is_ordered),
-                seed=recipe.seed,
-                recorder=make_recorder(
-                    self.file, features, self.content, self.labelled, each.name, self.annotations.masks
-                ),
-            )
-            for each in self.divisions
-        )
+    def _plans(self, features: cols.Features, values: Mapping[str, list[Any]]) -> Iterator[SplitPlan]:
+        counts, recipe, origin = self._shard_counts(), self.file.recipe, self.inputs.origin
+        for each in self.divisions:
+            # a manifest_file was shuffled when it was made; any other one keeps its order unless the recipe says more
+            asked = recipe.shuffle if "shuffle" in self.file.value else not each.is_ordered
+            shuffle, masks = recipe.manifest_file is None and asked, self.annotations.masks
+            prefix, catalog = self._prefix(each.name), self._catalog(each, values)
+            recorder = make_recorder(self.file, features, self.content, self.labelled, each.name, masks)
+            yield SplitPlan(each.name, prefix, catalog, origin, counts[each.name], shuffle, recipe.seed, recorder)
 
     def _catalog(self, division: Division, values: Mapping[str, list[Any]]) -> Catalog:
         """The rows of a split, known by the prefix of its shards: by label, then by name, or in its own order."""
@@ -213,8 +200,7 @@ class _Sorted:
         is_kept = self.content != "image" or recipe.keep or recipe.reencode is not None
         if not is_kept and cols.becoming_jpeg(names.endings(), self.is_inception):
             those = (names[row] for each in self.divisions for row in each.rows)
-            counts = cols.becoming_jpeg(those, self.is_inception)
-            yield f"{', '.join(f'{count:,} {ending}' for ending, count in counts.items())} become JPEGs"
+            yield f"{cols.becoming_jpeg(those, self.is_inception)} become JPEGs"
         yield from (*self.inputs.notes, *self.notes, *self.labelled.notes)
         if links := self.inputs.remarks.links:
             files = number_of(len(links), "file is a link that leads", "files are links that lead")
@@ -240,7 +226,7 @@ class _Sorted:
             raise file.fault(("shards", wrong[0]), what, f"expected a number for each of {', '.join(sizes)}")
         for name, files in sizes.items():
             if counts[name] > (most := order.most_shards(files)):
-                key = ("num_shards",) if file.recipe.num_shards else ("shards", name)
+                key = next(key for key in (("shards", name), ("shards",), ("num_shards",)) if key in file.lines)
                 where = f" in split {name}" if name != ONLY else ""
                 what = f"{number_of(counts[name], 'shard')} of {number_of(files, 'file')}{where}"
                 raise file.fault(key, what, f"expected at most {most:,}")
@@ -333,7 +319,7 @@ def _keep(file: RecipeFile, inputs: Inputs, content: Content, *, skip_bad: bool)
     Raises:
         InputError: such a file is named, or nothing is left.
     """
-    listing = inputs.listing
+    listing, noun = inputs.listing, "array" if content == "array" else "image"
     if all(is_of(content, each) for each in listing.names.endings()):
         return listing, []
     fit, are_odd = (listing.names.chosen(functools.partial(accept, content)) for accept in (is_of, is_odd))
@@ -342,7 +328,12 @@ def _keep(file: RecipeFile, inputs: Inputs, content: Content, *, skip_bad: bool)
     odd, others = (listing.names.picked(np.flatnonzero(each)) for each in (are_odd, ~(fit | are_odd)))
     rows = np.flatnonzero(fit)
     if (odd and not skip_bad) or not len(rows) or (others and not inputs.has_folders):
-        error = _unreadable(file, inputs, content, odd or others, odd and len(rows))
+        wrong = odd or others
+        count = number_of(len(wrong), f"file can't be read as an {noun}", f"files can't be read as {noun}s")
+        expected = f"expected names that end in {', '.join(ENDINGS[content])}, since content is {content}"
+        hint = f"convert or remove them, or say in {file.path} what the content is"
+        hint += "; skip_bad: true, or --skip-bad, leaves them out" if odd and len(rows) else ""
+        error = InputError(f"{inputs.origin}: {count}, {wrong[0]} first ({counted(wrong)})", expected, hint)
         if not len(rows) or not inputs.has_folders:
             raise error
         inputs.obstacles.append(error)
@@ -353,21 +344,9 @@ def _keep(file: RecipeFile, inputs: Inputs, content: Content, *, skip_bad: bool)
         names = listed(listing.names[row] for row in found)
         notes.append(f"{number_of(len(found), 'file is', 'files are')} of this content by the first bytes: {names}")
     if others:
-        noun, more = "array" if content == "array" else "image", f" ({counted(others)})" if len(others) > 3 else ""
         left = number_of(len(others), f"file that is not an {noun} is", f"files that are not {noun}s are")
-        notes.append(f"{left} left out: {listed(others)}{more}")
+        notes.append(f"{left} left out: {listed(others)}" + (f" ({counted(others)})" if len(others) > 3 else ""))
     return listing.picked(rows), notes
-
-
-def _unreadable(file: RecipeFile, inputs: Inputs, content: Content, wrong: Names, has_choice: object) -> InputError:
-    noun = "array" if content == "array" else "image"
-    count = number_of(len(wrong), f"file can't be read as an {noun}", f"files can't be read as {noun}s")
-    choice = f"convert or remove them, or say in {file.path} what the content is"
-    return InputError(
-        f"{inputs.origin}: {count}, {wrong[0]} first ({counted(wrong)})",
-        f"expected names that end in {', '.join(ENDINGS[content])}, since content is {content}",
-        f"{choice}; skip_bad: true, or --skip-bad, leaves them out" if has_choice else choice,
-    )
 
 
 def _known_by_content(inputs: Inputs, rows: list[int], content: Content) -> list[int]:

@@ -193,12 +193,12 @@ def _render_record(dataset: RecipeDataset, proposal: Proposal) -> str:
     """The record of the recipe, as ``dataset`` has it without the key; and which images become JPEGs."""
     recorder, numbers = dataset.splits[0].recorder, dataset.classes.numbers
     is_mapped = isinstance(recorder, MappedRecorder)
-    found = becoming_jpeg(proposal.names, not is_mapped) if proposal.content == "image" else {}
-    said = ", ".join(f"{count:,} {escaped(ending)}" for ending, count in found.items())
-    note = f"# {said} become JPEGs; keep: true and a mapping of features in record keep their bytes\n" * bool(found)
+    found = becoming_jpeg(proposal.names, not is_mapped) if proposal.content == "image" else ""
+    kept = "keep: true and a mapping of features in record keep their bytes"
+    note = f"# {escaped(found)} become JPEGs; {kept}\n" if found else ""
     if not isinstance(recorder, MappedRecorder):
-        first = f"labels are {numbers[0]} to {numbers[-1]}"
-        return note + _block("record", "inception", f"the fifteen features of ImageNet's records; {first}")
+        fifteen = f"the fifteen features of ImageNet's records; labels are {numbers[0]} to {numbers[-1]}"
+        return note + _block("record", "inception", fifteen)
     if proposal.annotations:
         return (
             note + "# record: the features of TensorFlow's Object Detection API and DeepLab; a mapping chooses others"
