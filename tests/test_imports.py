@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
 import subprocess
 import sys
 from collections import Counter
@@ -62,18 +61,6 @@ def test_one_name_for_one_thing() -> None:
     types = (node for module in MODULES for node in ast.walk(_tree(module)) if isinstance(node, ast.ClassDef))
     names.update(f"class {node.name}" for node in types)
     assert [name for name, count in names.items() if count > 1] == []
-
-
-def test_few_modules_stand_loose() -> None:
-    """What belongs together lies in a room; the root keeps what everyone needs."""
-    assert len([module for module in MODULES if "/" not in module]) <= 8
-
-
-def test_nobody_asks_whether_there_is_a_recipe() -> None:
-    """A data set is asked what it is: that of a recipe is one among others."""
-    asks = re.compile(r"recipe is (not )?None|if recipe\b")
-    others = [module for module in MODULES if _part(module) not in ("recipes", "cli")]
-    assert [module for module in others if asks.search((ROOT / module).read_text())] == []
 
 
 def test_training_libraries_are_not_loaded_by_an_import() -> None:

@@ -6,10 +6,10 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from made_sets import ENGINE
 from PIL import Image
 from running import prep
 
-from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import UsageError
 from imagenet_prep.recipes.loading import load
 from imagenet_prep.recipes.recipe_dataset import RecipeDataset
@@ -18,8 +18,6 @@ from imagenet_prep.sources.slices import Reader
 from imagenet_prep.stages.convert import convert
 from imagenet_prep.stages.init import init
 from imagenet_prep.storage.layout import Layout
-
-ENGINE = make_engine("threads", 2)
 
 
 def images(folder: Path, names: list[str]) -> None:

@@ -119,12 +119,6 @@ def test_rare_sampling_factors_are_no_damage(tf: Any, factors: tuple[int, ...]) 
     assert prepare(data, "decode").encoded == data
 
 
-@pytest.mark.parametrize("padding", [b"\0" * 40, b"trailing words" * 100])
-def test_padding_behind_the_image_is_taken(padding: bytes) -> None:
-    """Some cameras pad behind the end of image; that is no cut."""
-    assert prepare(PLAIN + padding, "decode").encoded == PLAIN + padding
-
-
 # refusals ------------------------------------------------------------------------------------------------------
 
 

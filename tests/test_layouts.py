@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from bounded import processor_time
 from existing import existing
+from made_sets import ENGINE
 from PIL import Image
 
-from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import InputError
 from imagenet_prep.recipes.loading import load
 from imagenet_prep.recipes.recipe_dataset import RecipeDataset
@@ -24,8 +24,6 @@ from imagenet_prep.sources.slices import Reader
 from imagenet_prep.stages.convert import convert
 from imagenet_prep.stages.init import InitSummary, init
 from imagenet_prep.storage.layout import Layout
-
-ENGINE = make_engine("threads", 2)
 
 
 def save(folder: Path, *names: str) -> None:

@@ -182,6 +182,3 @@ def test_a_forged_manifest_with_the_right_crc(layout: Layout, name: str, has_pla
         with pytest.raises(InputError, match=r"manifest\.json") as caught:
             verify_and_repair(layout, ENGINE)
         assert "differ" in str(caught.value)
-
-
-# what is not ---------------------------------------------------------------------------------------------------

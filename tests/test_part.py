@@ -122,19 +122,6 @@ def test_all_classes_can_count_from_0() -> None:
     assert find_part(None, 1) == WHOLE
 
 
-@pytest.mark.parametrize("first", [None, 0, 1])
-def test_what_a_manifest_records_gives_the_part_again(first: int | None, tmp_path: Path) -> None:
-    """Name and labels, which is all that a manifest has, make the same part; of a file it knows the name alone."""
-    part = find_part("imagewoof", first)
-    again = recorded_part(part.name, part.labels)
-    assert (again, again.said, again.first) == (part, "imagewoof", first)
-    path = tmp_path / "mine.txt"
-    path.write_text(f"{CHURCH}\n{TENCH}\n")
-    part = find_part(str(path), first)
-    again = recorded_part(part.name, part.labels)
-    assert (again, again.said) == (part, "mine.txt")
-
-
 @pytest.mark.parametrize(
     "labels", [{"n99999999": 1}, {TENCH: 1, DOG: 3}, {TENCH: 2, DOG: 219}, {TENCH: 1, DOG: 0}, {"tench": 0}]
 )
@@ -142,6 +129,3 @@ def test_labels_that_no_part_has_are_not_understood(labels: dict[str, int]) -> N
     """A manifest whose classes or labels can't be is told so, and not half believed."""
     with pytest.raises(InputError, match="classes in the manifest"):
         recorded_part("mine", labels)
-
-
-# what is known of a part ---------------------------------------------------------------------------------------

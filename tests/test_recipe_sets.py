@@ -9,12 +9,11 @@ import numpy as np
 import pytest
 import tf_fixture
 from existing import existing
-from made_sets import data_of, write
+from made_sets import ENGINE, data_of, write
 from running import command
 
 from imagenet_prep import records
 from imagenet_prep.demo import photographs
-from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.ilsvrc2012.settings import SHIPPED, ConvertOptions
 from imagenet_prep.model import ProblemKind
@@ -29,7 +28,6 @@ from imagenet_prep.storage.layout import Layout
 
 tf = tf_fixture.tf
 
-ENGINE = make_engine("threads", 2)
 CLASSES = ("daisy", "dandelion", "rose", "sunflower", "tulip")
 
 

@@ -51,9 +51,6 @@ def raw(tf: Any, path: Path, compression: str | None = None) -> list[bytes]:
     return [record.numpy() for record in dataset]
 
 
-# the dictionary ------------------------------------------------------------------------------------------------
-
-
 # what TensorFlow writes ----------------------------------------------------------------------------------------
 
 names = st.text(max_size=8).map(lambda text: text.replace("$", "") + "$")  # none begins with another one

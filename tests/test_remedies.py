@@ -32,7 +32,6 @@ from imagenet_prep.registry import ILSVRC2012
 from imagenet_prep.shards import consumption
 from imagenet_prep.stages.convert import convert, foresee
 from imagenet_prep.stages.download import DownloadOptions
-from imagenet_prep.stages.show import show
 from imagenet_prep.stages.status import status
 from imagenet_prep.stages.verify import verify
 from imagenet_prep.storage.layout import Layout
@@ -142,16 +141,6 @@ def test_an_image_of_a_recipe(tmp_path: Path, record: str) -> None:
     assert "--check" not in said
     recipe.write_text(f"{text}check: header\n")
     convert(Layout(tmp_path / "out"), ENGINE, dataset=RecipeSet.read(recipe))
-
-
-# a damaged file ------------------------------------------------------------------------------------------------
-
-
-def hint(path: Path) -> str:
-    """What show says to do about a damaged file."""
-    with pytest.raises(InputError) as caught:
-        list(show(path))
-    return caught.value.hint
 
 
 # what is kept --------------------------------------------------------------------------------------------------

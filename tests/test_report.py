@@ -10,7 +10,6 @@ import json
 import os
 import random
 import re
-import shutil
 import signal
 from collections import Counter
 from html.parser import HTMLParser
@@ -20,6 +19,7 @@ import pytest
 from existing import existing
 from hypothesis import given
 from hypothesis import strategies as st
+from made_sets import ENGINE, copied, reported, write
 from PIL import Image
 from running import prep
 from test_cli import restricted
@@ -36,37 +36,28 @@ from imagenet_prep.reading.shard import Shard
 from imagenet_prep.reporting import census as counting
 from imagenet_prep.reporting.census import BROKEN, FOUR, GREY, PNG, ROTATED, TINY, UNREAD, Census, TakeCensus, join
 from imagenet_prep.reporting.lenient import look
-from imagenet_prep.stages.annotate import annotate
-from imagenet_prep.stages.convert import convert
 from imagenet_prep.stages.report import write_report
 from imagenet_prep.storage.layout import Layout
-from imagenet_prep.tfrecord import framing as tfrecord
 from imagenet_prep.tfrecord.example import BytesList, Feature, FloatList, Int64List, encode_example
 from imagenet_prep.tfrecord.inception_reader import read_record
 
 pytestmark = pytest.mark.once
 
-ENGINE = make_engine("threads", 2)
 PART = ConvertOptions(train_shards=4, validation_shards=2, allow_incomplete=True)
 REPAIRED = (Kind.CMYK, Kind.YCCK, Kind.PNG)
 VERDICT = Verdict("full", (), (), is_part=False, has_manifest=False)
 
 
 @pytest.fixture(scope="module")
-def sound(tmp_path_factory: pytest.TempPathFactory, made: MadeSet) -> Path:
+def sound(tmp_path_factory: pytest.TempPathFactory, made: MadeSet) -> Layout:
     """Shards of ``made``, verified, with a report of 48 samples. Read only."""
-    folder = tmp_path_factory.mktemp("sound") / "my-data"
-    layout = Layout(folder, raw=made.archives["train"].parent)
-    annotate(layout, ENGINE)
-    convert(layout, ENGINE, PART)
-    report(Layout(folder), ENGINE)
-    return folder
+    return reported(tmp_path_factory.mktemp("sound") / "my-data", made, PART)
 
 
 @pytest.fixture
-def layout(tmp_path: Path, sound: Path) -> Layout:
+def layout(tmp_path: Path, sound: Layout) -> Layout:
     """The test's own copy of ``sound``."""
-    return Layout(Path(shutil.copytree(sound, tmp_path / "my-data")))
+    return copied(sound, tmp_path / "my-data")
 
 
 def census_of(layout: Layout, splits: tuple[str, ...] = facts.SPLITS) -> Census:
@@ -121,9 +112,8 @@ class Page(HTMLParser):
 
 def write_shard(layout: Layout, records: list[bytes], name: str = "train-00000-of-00001") -> None:
     """A shard of these records' data."""
-    framed = b"".join(header + data + footer for data in records for header, footer, _ in [tfrecord.frame(data)])
     layout.output_dir.mkdir(parents=True, exist_ok=True)
-    layout.shard_path(name).write_bytes(framed)
+    write(layout.shard_path(name), records)
 
 
 def picture(width: int = 40, height: int = 30, mode: str = "RGB", form: str = "JPEG", quality: int = 75) -> bytes:

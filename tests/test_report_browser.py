@@ -9,11 +9,10 @@ from typing import Any
 
 import pytest
 from browsing import VIEWS, Shown, serious_findings, show
-from made_sets import reported
+from made_sets import ENGINE, reported
 
 from imagenet_prep.demo import photographs
 from imagenet_prep.demo.archives import MadeSet
-from imagenet_prep.engines import make_engine
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.model import Box
@@ -24,7 +23,6 @@ from imagenet_prep.stages.convert import convert
 from imagenet_prep.storage.layout import Layout
 
 SAMPLES = "#gallery .grid"
-ENGINE = make_engine("threads", 2)
 PART = ConvertOptions(train_shards=2, validation_shards=1, allow_incomplete=True)
 
 

@@ -10,16 +10,14 @@ import numpy as np
 import pytest
 import tf_fixture
 from existing import existing
-from made_sets import reported
+from made_sets import ENGINE, reported
 
 from imagenet_prep.demo.archives import MadeSet
-from imagenet_prep.engines import make_engine
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.storage.layout import Layout
 
 pytestmark = pytest.mark.once
 
-ENGINE = make_engine("threads", 2)
 tf = tf_fixture.tf
 PART = ConvertOptions(train_shards=3, validation_shards=2, allow_incomplete=True)
 

@@ -14,11 +14,11 @@ import pytest
 from existing import existing
 from hypothesis import given
 from hypothesis import strategies as st
+from made_sets import ENGINE
 from PIL import Image
 from test_report import Page, odd_of, write_shard
 
 from imagenet_prep.demo import photographs
-from imagenet_prep.engines import make_engine
 from imagenet_prep.pipeline import report
 from imagenet_prep.recipes.recipe_set import RecipeSet
 from imagenet_prep.reporting.census import _COLUMNS, UNLABELED, Census, join
@@ -31,7 +31,6 @@ from imagenet_prep.tfrecord.example import BytesList, Feature, FloatList, Int64L
 
 pytestmark = pytest.mark.once
 
-ENGINE = make_engine("threads", 2)
 TIMES = "\N{MULTIPLICATION SIGN}"
 DASH = "\N{EN DASH}"
 CLASSES = ("daisy", "rose", "tulip")

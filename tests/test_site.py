@@ -93,18 +93,6 @@ def test_no_page_keeps_anybody_out(address: str, browser: Any, name: str) -> Non
         page.close()
 
 
-@pytest.mark.parametrize(("words", "guide"), [("killed", "resume"), ("disk space", "time-and-space")])
-def test_the_search_lists_the_guide_first(address: str, browser: Any, words: str, guide: str) -> None:
-    """Reference pages and maintainers' pages come after the how-to guide of a task."""
-    page = browser.new_page(viewport={"width": 1280, "height": 800})
-    page.goto(f"{address}/index.html")
-    page.keyboard.press("/")
-    page.keyboard.type(words)
-    first = page.wait_for_selector(".md-search-result__link").get_attribute("href")
-    assert f"/howto/{guide}.html" in first
-    page.close()
-
-
 def test_no_page_is_wider_than_a_phone(address: str, browser: Any) -> None:
     """At 390 pixels text wraps; only code and tables scroll within themselves."""
     page = browser.new_page(viewport={"width": 390, "height": 800})

@@ -10,12 +10,11 @@ from pathlib import Path
 
 import pytest
 from existing import existing
-from made_sets import copied
+from made_sets import ENGINE, copied
 
 from imagenet_prep.cli.commands import cli
 from imagenet_prep.demo import photographs
 from imagenet_prep.demo.archives import MadeSet
-from imagenet_prep.engines import make_engine
 from imagenet_prep.ilsvrc2012.facts import ARCHIVES
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.recipes.recipe_set import RecipeSet
@@ -25,7 +24,6 @@ from imagenet_prep.stages.status import StageStatus, status
 from imagenet_prep.stages.verify import verify
 from imagenet_prep.storage.layout import Layout
 
-ENGINE = make_engine("threads", 2)
 PART = ConvertOptions(train_shards=8, validation_shards=4, allow_incomplete=True)
 
 
@@ -92,21 +90,6 @@ def test_checked_archives(tiny_data_dir: Path) -> None:
     os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
     layout.checked_path.write_text(json.dumps({path.name: {**entry, "md5": None}}))
     assert stage(layout, "download").detail == "3 of 3 archives, 0 of them checked"
-
-
-def test_stages_follow_each_other(tiny_data_dir: Path) -> None:
-    """After each stage its state changes, and the command for the next one is named."""
-    layout = Layout(tiny_data_dir)
-    assert states(layout) == ["done", "not started", "not started", "not started", "not started"]
-    assert status(layout).following == f"imagenet-prep annotate {tiny_data_dir}"
-    annotate(layout, ENGINE)
-    lines = layout.boxes_csv.read_bytes().count(b"\n")
-    assert stage(layout, "annotate") == StageStatus("annotate", "done", f"{lines:,} boxes")
-    assert status(layout).following == f"imagenet-prep convert {tiny_data_dir}"
-    convert(layout, ENGINE, PART)
-    assert stage(layout, "convert") == StageStatus("convert", "done", "12 of 12 shards")
-    assert states(layout) == ["done", "not started", "done", "done", "not started"]
-    assert status(layout).following == f"imagenet-prep verify {tiny_data_dir}"
 
 
 def test_conversion_under_way(converted: Layout) -> None:

@@ -245,9 +245,6 @@ def run_noted(server: FaultServer, part: Path, connections: int = 1, pace: Pace 
     return progress
 
 
-# slow ------------------------------------------------------------------------------------------------------------
-
-
 def test_a_body_below_the_minimum_speed_is_cut(server: FaultServer, part: Path) -> None:
     """Bytes that come too slowly are no progress: after the tries without any the server is given up."""
     server.faults = Faults(rate=500)
@@ -276,9 +273,6 @@ def test_a_host_that_is_unknown_for_a_while_is_waited_for(server: FaultServer, m
     with pytest.raises(NetworkError, match=r"can't reach localhost:[0-9]+: unknown host name"):
         inspect(unknown, url + "a.tar", pace)
     assert len(waits) == 2
-
-
-# what is said ----------------------------------------------------------------------------------------------------
 
 
 # connections -----------------------------------------------------------------------------------------------------

@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 from existing import existing
+from made_sets import ENGINE, converted, copied
 from made_sets import edit_manifest as edit_soundly
 
 from imagenet_prep.demo.archives import MadeSet
-from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import InputError, PrepError, SpaceError, WriteError
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.model import ProblemKind
@@ -26,26 +26,20 @@ from imagenet_prep.stages.verify import verify
 from imagenet_prep.storage import local
 from imagenet_prep.storage.layout import Layout
 
-ENGINE = make_engine("threads", 2)
 PART = ConvertOptions(train_shards=4, validation_shards=2, allow_incomplete=True)
 VICTIM = "train-00001-of-00004"
 
 
 @pytest.fixture(scope="module")
-def sound(tmp_path_factory: pytest.TempPathFactory, made_tiny: MadeSet) -> Path:
+def sound(tmp_path_factory: pytest.TempPathFactory, made_tiny: MadeSet) -> Layout:
     """A DATA_DIR with archives and the six shards that convert made of them. Read only."""
-    layout = Layout(tmp_path_factory.mktemp("trust"))
-    layout.raw_dir.mkdir(parents=True)
-    for archive in made_tiny.archives.values():
-        shutil.copy2(archive, layout.raw_dir)
-    convert(layout, ENGINE, PART)
-    return layout.data_dir
+    return converted(tmp_path_factory.mktemp("trust") / "data", made_tiny, PART)
 
 
 @pytest.fixture
-def layout(tmp_path: Path, sound: Path) -> Layout:
+def layout(tmp_path: Path, sound: Layout) -> Layout:
     """The test's own copy of ``sound``, times and all."""
-    return Layout(Path(shutil.copytree(sound, tmp_path / "data")))
+    return copied(sound, tmp_path / "data")
 
 
 def contents(layout: Layout) -> dict[str, bytes]:

@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from made_sets import ENGINE
 from PIL import Image, ImageOps
 
 from imagenet_prep import records
 from imagenet_prep.datasets.plan import InceptionRecorder
-from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.images.pixels import Reencode
@@ -31,7 +31,6 @@ from imagenet_prep.stages.convert import convert
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.tfrecord.example import parse_example
 
-ENGINE = make_engine("threads", 2)
 ORIENTATION = 0x0112
 SMALLER = "resize: 24\n"
 

@@ -359,13 +359,6 @@ def test_manifest_of_another_partition(layout: Layout) -> None:
     assert "partition" in problems_of(layout)[0].detail
 
 
-def test_totals_of_the_manifest(layout: Layout) -> None:
-    """Sound shards that don't add up to the recorded totals are found, without a plan too."""
-    layout.plan_path.unlink()
-    edit_manifest(layout, lambda manifest: one_more(manifest["totals"]["train"], "boxes"))
-    assert "boxes, got" in the_problem(layout, K.WRONG_COUNT, "train").detail
-
-
 # what records say ----------------------------------------------------------------------------------------------
 
 
@@ -448,21 +441,6 @@ def test_cut_and_broken_images(layout: Layout) -> None:
     assert rewritten(layout, 0, put("image/encoded", BytesList((bytes(broken),)))).problems == ()
     (problem,) = ShardCheck(layout, ImageNetExaminer(decode=True))(SHARD).problems
     assert (problem.kind, "does not decode" in problem.detail) == (K.BAD_IMAGE, True)
-
-
-def test_same_image_in_two_shards(layout: Layout) -> None:
-    """A file name in two shards of a split is named in the second, with the place of the first."""
-    shutil.rmtree(layout.state_dir)
-    source = records_of(layout.shard_path("train-00001-of-00008"))
-    path = layout.shard_path(SHARD)
-    records = records_of(path)
-    write(path, [record.data for record in [*records, source[7]]])
-    found = [problem for problem in problems_of(layout) if problem.kind is K.DUPLICATE]
-    assert [problem.subject for problem in found] == [SHARD]
-    assert found[0].detail.startswith(
-        f"record {len(records)} at byte {path.stat().st_size - len(source[7].data) - 16} "
-    )
-    assert "also record 7 of train-00001-of-00008" in found[0].detail
 
 
 def test_many_problems_are_counted(layout: Layout) -> None:
