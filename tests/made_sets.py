@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from imagenet_prep.demo import photographs
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.engines import make_engine
 from imagenet_prep.ilsvrc2012.official import ImageFolders, OfficialTar
@@ -26,6 +27,18 @@ from imagenet_prep.tfrecord.example import BytesList, Feature, FloatList, Int64L
 
 ENGINE = make_engine("threads", 2)
 PART = ConvertOptions(train_shards=8, validation_shards=8, allow_incomplete=True)
+
+
+FLOWERS = ("daisy", "dandelion", "rose", "sunflower", "tulip")
+
+
+def make_flowers(folder: Path, per_class: int, names: Sequence[str] = FLOWERS) -> Path:
+    """Class folders of small JPEGs."""
+    for number in range(len(names) * per_class):
+        path = folder / names[number % len(names)] / f"{number:04d}.jpg"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(photographs.tiny(number))
+    return folder
 
 
 def write_lists(made: RecipeDataset) -> None:

@@ -18,12 +18,12 @@ import pytest
 import running
 from bounded import kill_group
 from existing import existing
+from made_sets import make_flowers
 from object_server import CANARY, KEY, Fault, ObjectServer, Proxy, each_in_turn, run_proxy, times
 from running import error_lines
 
 import imagenet_prep
 from imagenet_prep.demo.archives import make
-from imagenet_prep.demo.photographs import tiny
 from imagenet_prep.engines import ThreadEngine
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.state.manifest import load_manifest
@@ -118,10 +118,7 @@ def test_the_same_shards_in_a_store(objects: ObjectServer, local: Path, tmp_path
 def test_recipes_put_shards_there_and_read_here(objects: ObjectServer, tmp_path: Path) -> None:
     """Shards of a recipe are made in a store, byte for byte; its images are refused in one, however named."""
     url, folder = objects.new_bucket(), tmp_path / "flowers"
-    for wnid in ("daisy", "rose"):
-        (folder / wnid).mkdir(parents=True)
-        for number in range(3):
-            (folder / wnid / f"{number}.jpg").write_bytes(tiny(number))
+    make_flowers(folder, 1)
     recipe = tmp_path / "flowers.yaml"
     recipe.write_text("source:\n  folders: flowers\nrecord: inception\n")
     right("convert", tmp_path / "here", "--config", recipe, "--quiet")

@@ -9,11 +9,10 @@ import numpy as np
 import pytest
 import tf_fixture
 from existing import existing
-from made_sets import ENGINE, data_of, write
+from made_sets import ENGINE, FLOWERS, data_of, make_flowers, write
 from running import command
 
 from imagenet_prep import records
-from imagenet_prep.demo import photographs
 from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.ilsvrc2012.settings import SHIPPED, ConvertOptions
 from imagenet_prep.model import ProblemKind
@@ -27,17 +26,6 @@ from imagenet_prep.state.manifest import load_manifest
 from imagenet_prep.storage.layout import Layout
 
 tf = tf_fixture.tf
-
-CLASSES = ("daisy", "dandelion", "rose", "sunflower", "tulip")
-
-
-def make_flowers(folder: Path, per_class: int) -> Path:
-    """Class folders of small JPEGs."""
-    for number in range(len(CLASSES) * per_class):
-        path = folder / CLASSES[number % len(CLASSES)] / f"{number:04d}.jpg"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(photographs.tiny(number))
-    return folder
 
 
 def made(tmp_path: Path, recipe: str, name: str = "recipe.yaml") -> Layout:
@@ -80,7 +68,7 @@ def test_a_folder_of_classes_in_four_commands(tmp_path: Path, tf: Any) -> None:
     found = [tf.io.parse_single_example(record, features) for record in tf.data.TFRecordDataset(paths)]
     assert len(found) == 200
     for record in found:
-        assert CLASSES[int(record["image/class/label"]) - 1] == record["image/class/synset"].numpy().decode()
+        assert FLOWERS[int(record["image/class/label"]) - 1] == record["image/class/synset"].numpy().decode()
     encoded = {record["image/encoded"].numpy() for record in found}
     assert encoded == {path.read_bytes() for path in existing(flowers, "**/*.jpg")}
 

@@ -10,10 +10,9 @@ from pathlib import Path
 
 import pytest
 from existing import existing
-from made_sets import ENGINE, copied
+from made_sets import ENGINE, copied, make_flowers
 
 from imagenet_prep.cli.commands import cli
-from imagenet_prep.demo import photographs
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.ilsvrc2012.facts import ARCHIVES
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions
@@ -192,10 +191,7 @@ RECIPE = "source: {folders: images}\nsplits: {train: 0.7, validation: 0.3}\nshar
 @pytest.fixture
 def flowers(tmp_path: Path) -> Path:
     """A recipe, flowers.yaml, beside its folder of 24 images in 2 classes."""
-    for number in range(24):
-        path = tmp_path / "images" / ("daisy", "rose")[number % 2] / f"{number:02d}.jpg"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(photographs.tiny(number))
+    make_flowers(tmp_path / "images", 12, ("daisy", "rose"))
     (tmp_path / "flowers.yaml").write_text(RECIPE)
     return tmp_path / "flowers.yaml"
 

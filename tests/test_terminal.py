@@ -17,8 +17,7 @@ import pytest
 from existing import existing
 from hypothesis import given
 from hypothesis import strategies as st
-from made_sets import write
-from PIL import Image
+from made_sets import make_flowers, write
 
 import imagenet_prep
 from imagenet_prep.escaping import command_line, escaped
@@ -96,15 +95,6 @@ def test_one_function_does_the_printing() -> None:
 # names from data, from end to end --------------------------------------------------------------------------------
 
 
-def some_images(folder: Path, *classes: str) -> Path:
-    """Twelve small images of each class."""
-    for number, name in enumerate(classes):
-        (folder / name).mkdir(parents=True)
-        for each in range(12):
-            Image.new("RGB", (4, 4), (each, number, 0)).save(folder / name / f"{each}.png")
-    return folder
-
-
 @pytest.mark.parametrize("more", [(), ("--json", "-")])
 def test_show_prints_names_of_a_record_escaped(tmp_path: Path, more: tuple[str, ...]) -> None:
     """So it is with the name of a feature and that of the file; JSON stays JSON."""
@@ -125,7 +115,7 @@ def test_show_prints_names_of_a_record_escaped(tmp_path: Path, more: tuple[str, 
 
 def test_commands_proposed_for_odd_names_can_be_copied(tmp_path: Path) -> None:
     """init, convert, status, verify, repair: each by the command that the one before printed, as a shell reads it."""
-    some_images(tmp_path / f"my {FORGED}", "a", "b")
+    make_flowers(tmp_path / f"my {FORGED}", 12, ("a", "b"))
     init = prep("init", tmp_path / f"my {FORGED}", "--output", tmp_path / f"{FORGED}.yaml")
     convert = copied(init, "next: ", tmp_path)
     shards = tmp_path / f"{FORGED}-shards"
@@ -199,7 +189,7 @@ def nobody_reads() -> Iterator[int]:
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with images, the recipe that init made of it, and its shards."""
     folder = tmp_path_factory.mktemp("made")
-    some_images(folder / "images", "a", "b")
+    make_flowers(folder / "images", 12, ("a", "b"))
     recipe = folder / "recipe.yaml"
     assert prep("init", folder / "images", "--output", recipe, "-q").returncode == 0
     assert prep("convert", folder / "shards", "--config", recipe, "-q").returncode == 0

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import tf_fixture
-from made_sets import annotated
+from made_sets import annotated, make_flowers
 from PIL import Image, ImageDraw
 from running import command
 
@@ -152,8 +152,7 @@ def test_a_set_with_features_of_its_own_says_so(tf: Any, tmp_path: Path) -> None
     """dataset takes Inception's layout alone: the error lists the features that the recipe named."""
     from imagenet_prep.tensorflow import dataset
 
-    (tmp_path / "flowers" / "rose").mkdir(parents=True)
-    Image.new("RGB", (8, 8)).save(tmp_path / "flowers" / "rose" / "1.jpg")
+    make_flowers(tmp_path / "flowers", 1)
     (tmp_path / "recipe.yaml").write_text("source: {folders: flowers}\nrecord: {image: encoded, label: label}\n")
     command("convert", "out", "--config", "recipe.yaml", cwd=tmp_path)
     with pytest.raises(InputError, match=r"names its own features \(image, label\)"):

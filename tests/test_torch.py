@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from existing import existing
-from made_sets import PART, converted
+from made_sets import PART, converted, make_flowers
 from PIL import Image
 from running import command
 
@@ -79,9 +79,7 @@ def test_a_set_with_features_of_its_own_says_so(torch: Any, tmp_path: Path) -> N
     """Its recipe named them: the error lists them, and how to read the image."""
     from imagenet_prep.torch import ImageDataset
 
-    for name in ("rose", "tulip"):
-        (tmp_path / "flowers" / name).mkdir(parents=True)
-        Image.new("RGB", (8, 8)).save(tmp_path / "flowers" / name / "1.jpg")
+    make_flowers(tmp_path / "flowers", 1)
     recipe = "source: {folders: flowers}\nrecord: {image: encoded, label: label, class: class}\n"
     (tmp_path / "recipe.yaml").write_text(recipe)
     command("convert", "out", "--config", "recipe.yaml", cwd=tmp_path)
