@@ -2,44 +2,18 @@
 
 from __future__ import annotations
 
-import io
 import random
-import tarfile
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from made_tars import contents
 
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.ilsvrc2012.facts import SPLITS
 
-SCHEMA = pa.schema(
-    [
-        ("image", pa.struct([("bytes", pa.binary()), ("path", pa.string())])),
-        ("label", pa.int64()),
-    ]
-)
-
-
-def contents(made: MadeSet, split: str) -> dict[str, bytes]:
-    """The images of a split by their official names."""
-    with tarfile.open(made.archives[split]) as outer:
-        if split != "train":
-            return dict(_members(outer))
-        found: dict[str, bytes] = {}
-        for _, content in _members(outer):
-            with tarfile.open(fileobj=io.BytesIO(content)) as inner:
-                found.update(_members(inner))
-        return found
-
-
-def _members(tar: tarfile.TarFile) -> Iterable[tuple[str, bytes]]:
-    for member in tar:
-        file = tar.extractfile(member)
-        assert file is not None
-        yield member.name, file.read()
+SCHEMA = pa.schema([("image", pa.struct([("bytes", pa.binary()), ("path", pa.string())])), ("label", pa.int64())])
 
 
 def hugging_face_rows(made: MadeSet, split: str) -> list[dict[str, Any]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ssl
 import threading
 import time
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -14,6 +15,8 @@ from typing import BinaryIO
 from urllib.parse import parse_qs, urlsplit
 
 from file_server import FileHandler, FileServer, parse_range, run_server
+
+from imagenet_prep.errors import PrepError
 
 CANARY = "canary-31415926"  # part of every secret: wherever this turns up, a secret has leaked
 USERNAME, PASSWORD = "ada", f"{CANARY}-pässword"
@@ -236,3 +239,17 @@ class FaultHandler(FileHandler):
     def _send_page(self, kind: str, page: bytes, status: int = 200) -> None:
         self.send_head(status, {"Content-Type": kind, "Content-Length": str(len(page))})
         self.wfile.write(page)
+
+
+def assert_told(error: PrepError, exit_code: int, *words: str) -> None:
+    """An error has this exit code, at most three lines, and these words; and no secret in it."""
+    assert error.exit_code == exit_code
+    assert len(str(error).splitlines()) <= 3
+    for word in words:
+        assert word in str(error)
+    assert_no_secret("".join(traceback.format_exception(error)) + repr(error))
+
+
+def assert_no_secret(text: str) -> None:
+    """No canary is in a text."""
+    assert CANARY not in text

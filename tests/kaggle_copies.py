@@ -5,7 +5,7 @@ from __future__ import annotations
 import zipfile
 from pathlib import Path
 
-from copies_of_imagenet import contents
+from made_tars import contents
 
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.ilsvrc2012.facts import SPLITS, TRAIN

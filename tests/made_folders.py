@@ -7,12 +7,12 @@ import io
 import json
 import pickle
 import struct
-import tarfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
+from made_tars import pack
 from PIL import Image
 
 from imagenet_prep.tfrecord.example import BytesList, Feature, Int64List, encode_example
@@ -43,17 +43,6 @@ def write(folder: Path, **contents: bytes) -> None:
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
-
-
-def tarred(files: Mapping[str, bytes]) -> bytes:
-    """A tar of files."""
-    buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w") as tar:
-        for name, content in files.items():
-            info = tarfile.TarInfo(name)
-            info.size = len(content)
-            tar.addfile(info, io.BytesIO(content))
-    return buffer.getvalue()
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +129,7 @@ def web(*samples: str) -> bytes:
     for sample in samples:
         name, label = sample.split()
         files |= {name: picture(name), f"{name.rpartition('.')[0]}.cls": label.encode()}
-    return tarred(files)
+    return pack(files)
 
 
 def framed(*names: str, words: bool = False) -> bytes:
@@ -223,42 +212,84 @@ def _annotated() -> dict[str, bytes | None]:
     return {**images(*(f"images/{name}" for name in FLAT)), "annotations/instances.json": json.dumps(value).encode()}
 
 
-CSV = rows("{n},{l}", header="file,label")
-UNUSUAL = rows("{n},{l}", header="picture,label")
+HEAD = "file,label"
+CSV = rows("{n},{l}", header=HEAD)
+NONE = dict.fromkeys(FLAT)
 NESTED = [f"{place}/{name}" for place in ("x", "y") for name in FLAT]
 DEEP = ["animals/cats/tabby/1.jpg", "animals/dogs/pug/2.jpg", "plants/rose/3.jpg"]
 WNIDS = {"n00000001.tar": ["n00000001_1.JPEG", "n00000001_2.JPEG"], "n00000002.tar": ["n00000002_1.JPEG"]}
 WHOLE = {name: name.partition("_")[0] for names in WNIDS.values() for name in names}
-TARS = {name: tarred(_pictures(*names)) for name, names in WNIDS.items()}
+TARS = {name: pack(_pictures(*names)) for name, names in WNIDS.items()}
 SPLIT = ["train/cat/a1.jpg", "train/dog/a2.jpg", "train/dog/a3.jpg", "val/cat/b1.jpg", "val/dog/b2.jpg"]
 IN_SPLITS = {
     "train": {"a1.jpg": "cat", "a2.jpg": "dog", "a3.jpg": "dog"},
     "validation": {"b1.jpg": "cat", "b2.jpg": "dog"},
 }
+BY_SPLIT = images("train/1.jpg", "train/2.jpg", "val/3.jpg")
+INNER = images(*(f"{split}/a/{n}/{split}{n}.jpg" for split in ("train", "val") for n in "xy"))
+INNER_RIGHT = {"train": {"trainx.jpg": "x", "trainy.jpg": "y"}, "validation": {"valx.jpg": "x", "valy.jpg": "y"}}
 TWELVE = {f"{number}/p{number}.jpg": None for number in range(12)}
+TWELVE_RIGHT = {f"p{number}.jpg": number + 1 for number in range(12)}
 HUB = {"train": ("1.jpg", "2.jpg", "3.png"), "test": ("4.jpg",)}
-NUMBERED = {"000000.npy": 0, "000001.npy": 0}
-MEDICAL = {"images": (8, 8, 3), "labels": (1,)}
+MEDICAL = arrays(
+    **{f"{s}_{n}": (2, *r) for s in ("train", "val") for n, r in (("images", (8, 8, 3)), ("labels", (1,)))}
+)
+NPZ = arrays(x_train=(2, 8, 8), y_train=(2,), x_test=(1, 8, 8), y_test=(1,))
+ZEROS = {"000000.png": 0, "000001.png": 0}
 AMBIGUOUS = [f"{name}.tar" for name in ("part-1", "part-2")]
+CONTRADICTING = {**images(*CATS), "l.csv": b"file,label\ncat/c1.jpg,x\ncat/c2.jpg,y\ndog/d1.jpg,x\ndog/d2.png,y\n"}
+A_LINE_EACH = labelled("l.csv", f"{HEAD}\n" + "".join(f"{n},{each}\n" for n, own in SEVERAL.items() for each in own))
+PAIRS = images("benign/0.png", "benign/0_mask.png", "normal/1.png", "normal/1_mask.png")
+COLUMN = "(breed) is called label or class; if breed is the class: labels: {file: data/l.csv, path: Id, label: breed}"
+
+
+def several(sign: str, line: str = "{n},{l}") -> dict[str, bytes | None]:
+    """Flat images and a file of several labels of each."""
+    return labelled("l.csv", rows(line, {n: sign.join(own) for n, own in SEVERAL.items()}, HEAD))
+
+
+def below(folder: str, **more: bytes) -> dict[str, bytes | None]:
+    """Flat images in a folder."""
+    return {**images(*(f"{folder}/{name}" for name in FLAT)), **more}
+
+
+def beside(name: str, content: bytes) -> dict[str, bytes | None]:
+    """Flat images, and as many files of another name."""
+    return images(*FLAT) | {name.format(number): content for number in range(6)}
+
+
+def one_tar(*names: str, **more: bytes) -> dict[str, bytes | None]:
+    """A tar of images and other members."""
+    return {"0.tar": pack({**_pictures(*names), **more})}
+
+
+def bare(names: list[str], **more: bytes) -> dict[str, bytes | None]:
+    """Images without endings."""
+    return {**{name: picture(name, "png") for name in names}, **more}
+
+
+def last(names: list[str], label: str | None = None) -> dict[str, str | None]:
+    """A label for each name without its folders."""
+    return {name.rpartition("/")[2]: label for name in names}
+
+
+def cifar(meta: object, *, train: bytes, **test: bytes) -> dict[str, bytes | None]:
+    """Batches of CIFAR-10, and the names of its classes."""
+    return {"data_batch_1": train, **test, "batches.meta": pickle.dumps(meta, 2)}
+
+
+CIFAR_RIGHT = {"train": {"000000.png": "cat", "000001.png": "dog"}, "test": {"000000.png": "dog"}}
 
 FOLDERS: dict[str, Made] = {
     # class folders
     "class folders": taken(images(*CATS), "2 folders of files: cat, dog", train=TWO),
     "class folders two down": taken(images(*(f"data/set/{name}" for name in CATS)), train=TWO),
-    "class folders with spaces": taken(
-        images("big cat/a b.jpg", "dög/ü.jpg"), train={"a b.jpg": "big cat", "ü.jpg": "dög"}
-    ),
-    "numeric class folders": taken(
-        TWELVE, "0 1, 1 2, 2 3, ... 11 12", train={f"p{number}.jpg": number + 1 for number in range(12)}
-    ),
+    "spaces": taken(images("big cat/a b.jpg", "dög/ü.jpg"), train={"a b.jpg": "big cat", "ü.jpg": "dög"}),
+    "numeric class folders": taken(TWELVE, "0 1, 1 2, 2 3, ... 11 12", train=TWELVE_RIGHT),
     "padded numbers": taken(images("01/a.jpg", "2/b.jpg", "10/c.jpg"), train={"a.jpg": 1, "b.jpg": 2, "c.jpg": 3}),
-    "folders that are called true and 1e3": taken(
-        images("true/a.jpg", "1e3/b.jpg"), train={"a.jpg": "true", "b.jpg": "1e3"}
-    ),
+    "true and 1e3": taken(images("true/a.jpg", "1e3/b.jpg"), train={"a.jpg": "true", "b.jpg": "1e3"}),
     "one class": refused(images("cat/1.jpg", "cat/2.jpg"), "--as class-folders", "--as unlabelled"),
-    "one class, asked": taken(
-        images("cat/1.jpg", "cat/2.jpg"), layout="class-folders", train={"1.jpg": "cat", "2.jpg": "cat"}
-    ),
+    "one class, asked": taken(images("cat/1.jpg"), layout="class-folders", train={"1.jpg": "cat"}),
     "one folder of images": taken(images("images/1.jpg", "images/2.jpg"), train={"1.jpg": None, "2.jpg": None}),
     "nested class folders": refused(
         images("dog/husky/1.jpg", "dog/poodle/2.jpg", "cat/3.jpg"), "dog/husky", "classes: ["
@@ -270,23 +301,14 @@ FOLDERS: dict[str, Made] = {
         layout="inner-folders",
         train={"1.jpg": "tabby", "2.jpg": "pug", "3.jpg": "rose"},
     ),
-    "nested class folders, by paths": taken(
-        images(*DEEP),
-        layout="folder-paths",
-        train={name[-5:]: name[:-6] for name in DEEP},
-    ),
-    "nested class folders in splits, by inner names": taken(
-        images(*(f"{split}/a/{n}/{split}{n}.jpg" for split in ("train", "val") for n in "xy")),
-        layout="inner-folders",
-        train={"trainx.jpg": "x", "trainy.jpg": "y"},
-        validation={"valx.jpg": "x", "valy.jpg": "y"},
-    ),
+    "nested, by paths": taken(images(*DEEP), layout="folder-paths", train={name[-5:]: name[:-6] for name in DEEP}),
+    "nested class folders in splits, by inner names": taken(INNER, layout="inner-folders", **INNER_RIGHT),
     "inner folders of one name": refused(
         images("a/x/1.jpg", "b/x/2.jpg"),
         *("a/x and b/x end in the same folder", "--as folder-paths"),
         layout="inner-folders",
     ),
-    "nested class folders in a tar": refused({"0.tar": tarred(_pictures(*DEEP))}, "class_folder: inner"),
+    "nested class folders in a tar": refused(one_tar(*DEEP), "class_folder: inner"),
     "a loose file": refused(images(*CATS, "loose.jpg"), "loose.jpg is in no class folder"),
     "upper case endings": taken(images("a/1.JPG", "b/2.PNG"), train={"1.JPG": "a", "2.PNG": "b"}),
     "a text among classes": taken({**images(*CATS), "README.md": b"hello"}, "1 .md: no image (README.md)", train=TWO),
@@ -301,75 +323,41 @@ FOLDERS: dict[str, Made] = {
     "train with classes, test without": refused(images(*SPLIT[:3], "test/1.jpg"), "called as splits are"),
     "train and val without classes": refused(images("train/1.jpg", "val/2.jpg"), "called as splits are"),
     "splits and a labels file": taken(
-        {
-            **images("train/1.jpg", "train/2.jpg", "val/3.jpg"),
-            "l.csv": b"path,label\ntrain/1.jpg,a\ntrain/2.jpg,b\nval/3.jpg,a\n",
-        },
+        {**BY_SPLIT, "l.csv": b"path,label\ntrain/1.jpg,a\ntrain/2.jpg,b\nval/3.jpg,a\n"},
         "l.csv names 3 of 3 images in its column `path`",
         train={"1.jpg": "a", "2.jpg": "b"},
         validation={"3.jpg": "a"},
     ),
     # labels files that are used
     "csv": taken(labelled("labels.csv", CSV), "labels.csv names 6 of 6 images in its column `file`", train=LETTERS),
-    "csv with an unusual column": taken(labelled("l.csv", UNUSUAL), "in its column `picture`", train=LETTERS),
+    "an unusual column": taken(labelled("l.csv", CSV.replace("file", "picture")), "column `picture`", train=LETTERS),
     "csv without a header": taken(labelled("labels.csv", rows("{n},{l}")), train=LETTERS),
     "semicolons": taken(labelled("labels.csv", CSV.replace(",", ";")), train=LETTERS),
     # several labels
-    **{
-        f"several labels, {name}": taken(
-            labelled("l.csv", rows("{n},{l}", {n: sign.join(several) for n, several in SEVERAL.items()}, "file,label")),
-            "several labels, with",
-            train=SEVERAL,
-        )
-        for name, sign in (("semicolons", ";"), ("bars", " | "))
-    },
-    "several labels, spaces": refused(
-        labelled("l.csv", rows("{n},{l}", {n: " ".join(several) for n, several in SEVERAL.items()}, "file,label")),
-        *("--as several-labels", "--as with-labels"),
-    ),
-    "several labels, commas, asked": taken(
-        labelled("l.csv", rows('{n},"{l}"', {n: ",".join(several) for n, several in SEVERAL.items()}, "file,label")),
-        layout="several-labels",
-        train=SEVERAL,
-    ),
+    "several labels, semicolons": taken(several(";"), "several labels, with", train=SEVERAL),
+    "several labels, bars": taken(several(" | "), "several labels, with", train=SEVERAL),
+    "several labels, spaces": refused(several(" "), "--as several-labels", "--as with-labels"),
+    "several labels, commas, asked": taken(several(",", '{n},"{l}"'), layout="several-labels", train=SEVERAL),
     "several labels, a line for each": refused(
-        labelled(
-            "l.csv", "file,label\n" + "".join(f"{n},{each}\n" for n, several in SEVERAL.items() for each in several)
-        ),
-        *("l.csv, line 3", "if an image has several labels", "--as several-labels"),
+        A_LINE_EACH, "l.csv, line 3", "if an image has several labels", "--as several-labels"
     ),
-    "several labels, a line for each, asked": taken(
-        labelled(
-            "l.csv", "file,label\n" + "".join(f"{n},{each}\n" for n, several in SEVERAL.items() for each in several)
-        ),
-        layout="several-labels",
-        train=SEVERAL,
-    ),
+    "several labels, a line for each, asked": taken(A_LINE_EACH, layout="several-labels", train=SEVERAL),
     "several labels, lines that contradict each other": refused(
-        labelled("l.csv", "file,label,size\n" + "".join(f"{n},a,1\n" for n in FLAT) + "0.jpg,b,2\n"),
-        "l.csv, line 8",
+        labelled("l.csv", rows("{n},a,1", header=f"{HEAD},size") + "0.jpg,b,2\n"), "l.csv, line 8"
     ),
     "several labels, JSON lines": taken(
-        labelled(
-            "l.jsonl",
-            rows('{{"file": "{n}", "label": {l}}}', {n: json.dumps(several) for n, several in SEVERAL.items()}),
-        ),
+        labelled("l.jsonl", "".join(json.dumps({"file": n, "label": own}) + "\n" for n, own in SEVERAL.items())),
         train=SEVERAL,
     ),
     "several labels, WebDataset": taken(
-        {
-            "0.tar": tarred(
-                _pictures(*FLAT)
-                | {f"{n[0]}.json": json.dumps({"label": several}).encode() for n, several in SEVERAL.items()}
-            )
-        },
+        one_tar(*FLAT, **{f"{n[0]}.json": json.dumps({"label": own}).encode() for n, own in SEVERAL.items()}),
         train=SEVERAL,
     ),
     "a vector of zeros and ones": taken(
-        labelled("l.jsonl", rows('{{"file": "{n}", "label": [0, {l}, 1, 1]}}', NUMBERS)), train=dict.fromkeys(FLAT)
+        labelled("l.jsonl", rows('{{"file": "{n}", "label": [0, {l}, 1, 1]}}', NUMBERS)), train=NONE
     ),
     "names of classes with commas": taken(
-        labelled("l.csv", rows('{n},"{l}, {l}us"', LETTERS, "file,label")),
+        labelled("l.csv", rows('{n},"{l}, {l}us"', LETTERS, HEAD)),
         train={name: f"{label}, {label}us" for name, label in LETTERS.items()},
     ),
     "tsv": taken(labelled("labels.tsv", CSV.replace(",", "\t")), train=LETTERS),
@@ -380,81 +368,53 @@ FOLDERS: dict[str, Made] = {
     "comments": taken(labelled("labels.csv", "# made by hand\n" + CSV + "# the end\n"), train=LETTERS),
     "a byte order mark": taken(labelled("labels.csv", CSV.encode("utf-8-sig")), train=LETTERS),
     "UTF-16": taken(labelled("labels.csv", CSV.encode("utf-16")), train=LETTERS),
-    "absolute paths": taken(labelled("labels.csv", rows("{{home}}/{n},{l}", header="file,label")), train=LETTERS),
-    "windows paths": taken(labelled("l.csv", rows(r"D:\set\{n},{l}", header="file,label")), train=LETTERS),
-    "another letter case": taken(
-        labelled("l.csv", rows("{n},{l}", header="file,label").replace("jpg", "JPG")), train=LETTERS
-    ),
-    "a labels file in a folder": taken(
-        {**images(*(f"imgs/{n}" for n in FLAT)), "meta/l.csv": CSV.encode()}, train=LETTERS
-    ),
-    "labels that agree with folders": taken(
-        {**images(*CATS), "l.csv": rows("{n},{l}", CATS, "file,label").encode()}, train=TWO
-    ),
+    "absolute paths": taken(labelled("labels.csv", rows("{{home}}/{n},{l}", header=HEAD)), train=LETTERS),
+    "windows paths": taken(labelled("l.csv", rows(r"D:\set\{n},{l}", header=HEAD)), train=LETTERS),
+    "another letter case": taken(labelled("l.csv", CSV.replace("jpg", "JPG")), train=LETTERS),
+    "a labels file in a folder": taken(below("imgs", **{"meta/l.csv": CSV.encode()}), train=LETTERS),
+    "labels as folders": taken({**images(*CATS), "l.csv": rows("{n},{l}", CATS, HEAD).encode()}, train=TWO),
     # labels files next to the folder
     "bare names next to it": taken(labelled("../labels.csv", CSV), "../labels.csv names 6 of 6 images", train=LETTERS),
     "paths in it, from next to it": refused(
-        {**images(*(f"x/{n}" for n in FLAT)), "../l.csv": rows("x/{n},{l}", header="path,label").encode()},
+        below("x", **{"../l.csv": rows("x/{n},{l}", header="path,label").encode()}),
         *("l.csv has paths from within", "such as x/0.jpg", "move it into"),
     ),
-    "bare names of files in folders, next to it": taken(
-        {**images(*(f"x/{n}" for n in FLAT)), "../l.csv": CSV.encode()}, train=LETTERS
-    ),
+    "bare names of files in folders, next to it": taken(below("x", **{"../l.csv": CSV.encode()}), train=LETTERS),
     "labels of the folder beside": taken(
-        labelled("../other.csv", CSV) | {"../other/0.jpg": None}, "6 images without a class", train=dict.fromkeys(FLAT)
+        labelled("../other.csv", CSV) | {"../other/0.jpg": None}, "6 images without a class", train=NONE
     ),
-    "few of the names next to it": taken(labelled("../l.csv", b"file,label\n0.jpg,a\n"), train=dict.fromkeys(FLAT)),
+    "few of the names next to it": taken(labelled("../l.csv", b"file,label\n0.jpg,a\n"), train=NONE),
     # headers
     "capital letters": taken(labelled("l.csv", CSV.replace("file,label", "File,Label")), train=LETTERS),
-    "a capital number with a fraction": taken(
-        labelled("l.csv", rows("{n},0.5", header="File,Label")), train=dict.fromkeys(FLAT)
-    ),
+    "a capital number with a fraction": taken(labelled("l.csv", rows("{n},0.5", header="File,Label")), train=NONE),
     "csv without a header, label first": taken(labelled("labels.csv", rows("{l},{n}")), train=LETTERS),
-    "no column of labels": taken(
-        labelled("l.csv", CSV.replace("file,label", "Id,breed")),
-        "no class: none of the columns (breed) is called label or class; if breed is the class: "
-        "labels: {file: data/l.csv, path: Id, label: breed}",
-        train=dict.fromkeys(FLAT),
-    ),
+    "no column of labels": taken(labelled("l.csv", CSV.replace("file,label", "Id,breed")), COLUMN, train=NONE),
     "a column of tags": taken(
-        labelled("l.csv", rows("{n},{l}", {n: "|".join(several) for n, several in SEVERAL.items()}, "file,tags")),
+        labelled("l.csv", rows("{n},{l}", {n: "|".join(own) for n, own in SEVERAL.items()}, "file,tags")),
         "if tags is the class: labels: {file: data/l.csv, label: tags, several: '|'}",
-        train=dict.fromkeys(FLAT),
+        train=NONE,
     ),
     # labels files that are refused, with the line
     "a repeated line": refused(labelled("l.csv", CSV + "0.jpg,a\n"), "l.csv, line 8", "is in line 2 already"),
     "a ragged line": refused(labelled("l.csv", CSV + "0.jpg,a,b\n"), "l.csv, line 8", "2 columns expected, 3 found"),
     "a bad line": refused(labelled("l.txt", rows("{n}:{l}") + "and more\n"), "l.txt, line 7", "expected path:label"),
     "Latin-1": refused(labelled("l.csv", CSV.encode() + b"x.jpg,\xe9\n"), "l.csv, line 8", "not UTF-8"),
-    "half of the images": refused(
-        labelled("l.csv", rows("{n},{l}", dict([*LETTERS.items()][:4]), "file,label")),
-        "labels 4 of 6 images",
-        "unlabelled: skip",
-    ),
+    "half of the images": refused(labelled("l.csv", CSV[:-18]), "labels 4 of 6 images", "unlabelled: skip"),
     "files that are not there": refused(labelled("l.csv", CSV + "7.jpg,a\n"), "line 8 names 7.jpg", "missing: ignore"),
-    "a line without a label": refused(
+    "no label": refused(
         labelled("l.csv", CSV.replace("0.jpg,a", "0.jpg,")), "without a label: line 2", "unlabelled: skip"
     ),
-    "names without endings": refused(
-        labelled("l.csv", rows("{s},{l}", header="id,label")), "l.csv may label the images", "the names of the files"
+    "no endings": refused(
+        labelled("l.csv", rows("{s},{l}", header="id,label")), "may label the images", "the names of"
     ),
-    "with labels, of which there are none": refused(
-        images(*FLAT), "data holds no file that names its images", layout="with-labels"
-    ),
-    "ambiguous bare names": refused(
-        {**images(*NESTED), "l.csv": CSV.encode()}, "l.csv, line 2: 0.jpg can be x/0.jpg or y/0.jpg"
-    ),
+    "with labels, none": refused(images(*FLAT), "data holds no file that names its images", layout="with-labels"),
+    "ambiguous names": refused({**images(*NESTED), "l.csv": CSV.encode()}, "line 2: 0.jpg can be x/0.jpg or y/0.jpg"),
     "two labels files": refused(
         labelled("l.csv", CSV) | {"m.csv": CSV.replace(",a", ",c").encode()}, "give 0.jpg different labels"
     ),
-    "labels that contradict folders": refused(
-        {**images(*CATS), "l.csv": b"file,label\ncat/c1.jpg,x\ncat/c2.jpg,y\ndog/d1.jpg,x\ndog/d2.png,y\n"},
-        *("--as class-folders", "--as with-labels"),
-    ),
+    "labels that contradict folders": refused(CONTRADICTING, "--as class-folders", "--as with-labels"),
     "labels that contradict folders, asked": taken(
-        {**images(*CATS), "l.csv": b"file,label\ncat/c1.jpg,x\ncat/c2.jpg,y\ndog/d1.jpg,x\ndog/d2.png,y\n"},
-        layout="with-labels",
-        train={"c1.jpg": "x", "c2.jpg": "y", "d1.jpg": "x", "d2.png": "y"},
+        CONTRADICTING, layout="with-labels", train={"c1.jpg": "x", "c2.jpg": "y", "d1.jpg": "x", "d2.png": "y"}
     ),
     "labels in order": refused(labelled("l.csv", "label\n" + "a\n" * 6), "l.csv may label the images"),
     "a JSON that names all": refused(
@@ -470,121 +430,83 @@ FOLDERS: dict[str, Made] = {
     "path label with spaces in names": taken(
         images("a b.jpg", "c d.jpg") | {"l.txt": b"a b.jpg 3\nc d.jpg 4\n"}, train={"a b.jpg": 3, "c d.jpg": 4}
     ),
-    "labels beside a mask": refused(
-        images("benign/0.png", "benign/0_mask.png", "normal/1.png", "normal/1_mask.png"), "called as masks of others"
-    ),
+    "labels beside a mask": refused(PAIRS, "called as masks of others"),
     "a tar beside a folder of images": refused({**images(*CATS), "x/y.tar": TARS["n00000001.tar"]}, "x/y.tar"),
     "a damaged tar": refused({"a.tar": TARS["n00000001.tar"][:600]}, "a.tar is damaged"),
     "a float label": taken(
-        labelled("l.csv", rows("{n},{l}", {name: number / 4 for number, name in enumerate(FLAT)}, "file,label")),
-        train=dict.fromkeys(FLAT),
+        labelled("l.csv", rows("{n},{l}", {name: number / 4 for number, name in enumerate(FLAT)}, HEAD)), train=NONE
     ),
-    "no labels": taken(images(*FLAT), train=dict.fromkeys(FLAT)),
+    "no labels": taken(images(*FLAT), train=NONE),
     # annotations
     "COCO without sizes": refused(_annotated(), "annotations/instances.json: images[0]: Object missing required field"),
     "VOC": refused(
-        images(*(f"JPEGImages/{n}" for n in FLAT)) | {f"Annotations/{n}.xml": b"<annotation/>" for n in range(6)},
+        below("JPEGImages", **{f"Annotations/{n}.xml": b"<annotation/>" for n in range(6)}),
         "Annotations/0.xml: <width>: ''",
     ),
     "YOLO without names": refused(
-        images(*FLAT) | {f"{n}.txt": b"0 0.5 0.5 0.2 0.2\n" for n in range(6)},
-        "YOLO annotations, and no file of the names",
+        beside("{}.txt", b"0 0.5 0.5 0.2 0.2\n"), "YOLO annotations, and no file of the names"
     ),
+    "masks beside their images": refused(
+        below("img", **{f"img/{n}_seg.png": picture("x.png") for n in range(6)}),
+        "6 of 12 files are called as masks of others",
+    ),
+    **{f"no endings, {what}": taken(bare(names), train=last(names)) for what, names in BARE.items()},
     **{
-        f"masks beside their images, in {folder}": refused(
-            images(*(f"{folder}/{n}.jpg" for n in range(6)), *(f"{folder}/{n}_{word}.png" for n in range(6))),
-            "6 of 12 files are called as masks of others",
-        )
-        for folder, word in (("img", "seg"),)
-    },
-    **{
-        f"images without endings, {what}": taken(
-            {name: picture(name, "png") for name in names}, train={name.rpartition("/")[2]: None for name in names}
-        )
-        for what, names in BARE.items()
-    },
-    **{
-        f"images without endings and labels.csv, {what}": taken(
-            {name: picture(name, "png") for name in names}
-            | {"labels.csv": rows("{n},{l}", dict.fromkeys(names, "a"), "filename,label").encode()},
-            train={name.rpartition("/")[2]: "a" for name in names},
+        f"no endings and labels.csv, {what}": taken(
+            bare(names, **{"labels.csv": rows("{n},a", dict.fromkeys(names), "filename,label").encode()}),
+            train=last(names, "a"),
         )
         for what, names in BARE.items()
     },
     "masks": taken(
-        images(*(f"images/{n}" for n in FLAT), *(f"masks/{n}.png" for n in range(6))),
+        below("images", **{f"masks/{n}.png": picture("x.png") for n in range(6)}),
         "masks has masks of 6 of 6 images",
-        train=dict.fromkeys(FLAT),
+        train=NONE,
     ),
-    "LabelMe": refused(
-        images(*FLAT) | {f"{n}.json": b'{"shapes": [], "imagePath": "x"}' for n in range(6)}, "LabelMe annotations"
-    ),
-    "captions": refused(
-        images(*FLAT) | {f"{n}.txt": b"a cat" for n in range(6)}, ".txt files of the same names as images"
-    ),
+    "LabelMe": refused(beside("{}.json", b'{"shapes": [], "imagePath": "x"}'), "LabelMe annotations"),
+    "captions": refused(beside("{}.txt", b"a cat"), ".txt files of the same names as images"),
     # tars
-    "tars of class folders": taken({"a.tar": tarred(_pictures(*CATS))}, train=TWO),
-    "a tar without folders": taken({"a.tar": tarred(_pictures(*FLAT))}, train=dict.fromkeys(FLAT)),
-    "cat.tar and dog.tar": refused(
-        {f"{n}.tar": tarred(_pictures(f"{n}1.jpg")) for n in ("cat", "dog")}, "--as class-tars"
-    ),
+    "tars of class folders": taken(one_tar(*CATS), train=TWO),
+    "a tar without folders": taken(one_tar(*FLAT), train=NONE),
+    "cat and dog": refused({f"{n}.tar": pack(_pictures(f"{n}1.jpg")) for n in ("cat", "dog")}, "--as class-tars"),
     "cat.tar and dog.tar, asked": taken(
-        {f"{n}.tar": tarred(_pictures("1.jpg")) for n in ("cat", "dog")}, layout="class-tars", train={"1.jpg": None}
+        {f"{n}.tar": pack(_pictures("1.jpg")) for n in ("cat", "dog")}, layout="class-tars", train={"1.jpg": None}
     ),
     "numbered tars": taken(
-        {name: tarred(_pictures(f"{name}.jpg")) for name in AMBIGUOUS},
-        train={f"{name}.jpg": None for name in AMBIGUOUS},
+        {name: pack(_pictures(f"{name}.jpg")) for name in AMBIGUOUS}, train={f"{name}.jpg": None for name in AMBIGUOUS}
     ),
     "winter21": taken(TARS, train=WHOLE),
-    "fall11": taken({"fall11_whole.tar": tarred(TARS)}, train=WHOLE),
+    "fall11": taken({"fall11_whole.tar": pack(TARS)}, train=WHOLE),
     "WebDataset": taken(
         {"0.tar": web("1.jpg 3", "2.png 4"), "1.tar": web("3.jpg 3", "4.webp 4")},
         "2 webdataset files with 4 samples",
         train={"1.jpg": 3, "2.png": 4, "3.jpg": 3, "4.webp": 4},
     ),
     "WebDataset with masks": taken(
-        {"0.tar": tarred(_pictures("1.jpg") | {"1.cls": b"5", "1.seg.png": picture("x.png")})},
+        one_tar("1.jpg", **{"1.cls": b"5", "1.seg.png": picture("x.png")}),
         "1 .seg.png in tars: not read",
         train={"1.jpg": 5},
     ),
     "WebDataset with capital endings": taken(
-        {
-            "0.tar": tarred(
-                {"v1.0/1.JPG": picture("1.JPG"), "v1.0/1.CLS": b"3", "v1.0/2.JPG": picture("2.JPG"), "v1.0/2.CLS": b"4"}
-            )
-        },
-        train={"1.JPG": 3, "2.JPG": 4},
+        one_tar("v1.0/1.JPG", "v1.0/2.JPG", **{"v1.0/1.CLS": b"3", "v1.0/2.CLS": b"4"}), train={"1.JPG": 3, "2.JPG": 4}
     ),
-    "WebDataset with two images of a key": refused(
-        {"0.tar": tarred({**_pictures("1.jpg", "1.JPG"), "1.cls": b"3"})}, "0/1 has two members .jpg"
-    ),
-    "WebDataset with dots in keys": refused(
-        {"0.tar": tarred({**_pictures("a.b.jpg"), "a.b.cls": b"3"})}, "has no image for 0/a", "ends at the first dot"
-    ),
+    "two images of a key": refused(one_tar("1.jpg", "1.JPG", **{"1.cls": b"3"}), "0/1 has two members .jpg"),
+    "dots in keys": refused(one_tar("a.b.jpg", **{"a.b.cls": b"3"}), "has no image for 0/a", "ends at the first dot"),
     "WebDataset by split": taken(
         {f"{name}-00{number}.tar": web(f"{name}{number}.jpg cat") for name in ("train", "val") for number in (0, 1)},
         train={"train0.jpg": "cat", "train1.jpg": "cat"},
         validation={"val0.jpg": "cat", "val1.jpg": "cat"},
     ),
     "WebDataset with captions": taken(
-        {"0.tar": tarred(_pictures("1.jpg", "2.jpg") | {"1.txt": b"a cat", "2.txt": b"a dog"})},
-        train={"1.jpg": None, "2.jpg": None},
+        one_tar("1.jpg", "2.jpg", **{"1.txt": b"a cat", "2.txt": b"a dog"}), train={"1.jpg": None, "2.jpg": None}
     ),
     "WebDataset with JSON": taken(
-        {
-            "0.tar": tarred(
-                _pictures("1.jpg", "2.jpg") | {f"{n}.json": b'{"label": %d, "more": {}}' % n for n in (1, 2)}
-            )
-        },
+        one_tar("1.jpg", "2.jpg", **{f"{n}.json": b'{"label": %d, "more": {}}' % n for n in (1, 2)}),
         "more: not read",
         train={"1.jpg": 1, "2.jpg": 2},
     ),
-    "WebDataset without a label": refused(
-        {"0.tar": tarred(_pictures("1.jpg", "2.jpg") | {"1.cls": b"0"})}, "0/2.jpg has no cls", "label: false"
-    ),
-    "WebDataset without an image": refused(
-        {"0.tar": tarred(_pictures("1.jpg") | {"1.cls": b"0", "2.cls": b"0"})}, "has no image for 0/2"
-    ),
+    "no label of a key": refused(one_tar("1.jpg", "2.jpg", **{"1.cls": b"0"}), "0/2.jpg has no cls", "label: false"),
+    "no image of a key": refused(one_tar("1.jpg", **{"1.cls": b"0", "2.cls": b"0"}), "has no image for 0/2"),
     "TFRecords with a word of each sample": taken(
         {"a.tfrecord": framed("1.jpg", "2.jpg", "3.jpg", words=True)}, train={"1.jpg": 1, "2.jpg": 0, "3.jpg": 1}
     ),
@@ -623,65 +545,48 @@ FOLDERS: dict[str, Made] = {
         {"X_train.npy": array(3, 8, 8), "y_train.npy": saved([7, 8, 7])},
         train={"000000.png": 7, "000001.png": 8, "000002.png": 7},
     ),
-    "X and y of numbers": taken({"X_train.npy": array(2, 4), "y_train.npy": array(2)}, train=NUMBERED),
-    "an npz of four": taken(
-        {"mnist.npz": arrays(x_train=(2, 8, 8), y_train=(2,), x_test=(1, 8, 8), y_test=(1,))},
-        train={"000000.png": 0, "000001.png": 0},
-        test={"000000.png": 0},
+    "X and y of numbers": taken(
+        {"X_train.npy": array(2, 4), "y_train.npy": array(2)}, train={"000000.npy": 0, "000001.npy": 0}
     ),
-    "MedMNIST": taken(
-        {"p.npz": arrays(**{f"{s}_{n}": (2, *r) for s in ("train", "val") for n, r in MEDICAL.items()})},
-        train={"000000.png": 0, "000001.png": 0},
-        validation={"000000.png": 0, "000001.png": 0},
-    ),
+    "an npz of four": taken({"mnist.npz": NPZ}, train=ZEROS, test={"000000.png": 0}),
+    "MedMNIST": taken({"p.npz": MEDICAL}, train=ZEROS, validation=ZEROS),
     "MNIST": taken(
         {
             **{"train-images-idx3-ubyte": idx(2, 8, 8), "train-labels-idx1-ubyte": idx(2)},
             **{"t10k-images-idx3-ubyte.gz": zipped(idx(1, 8, 8)), "t10k-labels-idx1-ubyte.gz": zipped(idx(1))},
         },
-        train={"000000.png": 0, "000001.png": 0},
+        train=ZEROS,
         test={"000000.png": 0},
     ),
     "CIFAR": taken(
-        {
-            "data_batch_1": batch(labels=[0, 1]),
-            "test_batch": batch(labels=[1]),
-            "batches.meta": pickle.dumps({"label_names": ["cat", "dog"]}, 2),
-        },
+        cifar({"label_names": ["cat", "dog"]}, train=batch(labels=[0, 1]), test_batch=batch(labels=[1])),
         "cat 0, dog 1",
-        train={"000000.png": "cat", "000001.png": "dog"},
-        test={"000000.png": "dog"},
+        **CIFAR_RIGHT,
     ),
     "CIFAR with keys of bytes": taken(
-        {
-            "data_batch_1": _of_bytes(batch(labels=[0, 1])),
-            "test_batch": _of_bytes(batch(labels=[1])),
-            "batches.meta": pickle.dumps({b"label_names": [b"cat", b"dog"], b"num_vis": 3072}, 2),
-        },
+        cifar(
+            {b"label_names": [b"cat", b"dog"], b"num_vis": 3072},
+            train=_of_bytes(batch(labels=[0, 1])),
+            test_batch=_of_bytes(batch(labels=[1])),
+        ),
         "cat 0, dog 1",
-        train={"000000.png": "cat", "000001.png": "dog"},
-        test={"000000.png": "dog"},
+        **CIFAR_RIGHT,
     ),
     "CIFAR-100": taken(
         {
             "train": batch(fine_labels=[0, 1], coarse_labels=[1, 1]),
             "meta": pickle.dumps({"fine_label_names": ["cat", "dog"], "coarse_label_names": ["a", "b"]}, 2),
         },
-        train={"000000.png": "cat", "000001.png": "dog"},
+        train=CIFAR_RIGHT["train"],
     ),
     "a pickle that runs code": refused({"data_batch_1": pickle.dumps(print)}, "names builtins.print"),
-    "labels that are too few": refused(
+    "too few labels": refused(
         {"x_train.npy": array(6, 8, 8), "y_train.npy": array(5)}, "x_train (6, 8, 8)", "y_train (5,)"
     ),
-    "a cut npz": refused({"mnist.npz": arrays(x_train=(2, 8, 8), y_train=(2,))[:-30]}, "mnist.npz"),
-    "images beside arrays": refused(
-        images(*FLAT) | {f"{n}.npy": array(3) for n in range(6)}, "6 .npy next to 6 images", "--as unlabelled"
-    ),
+    "a cut npz": refused({"mnist.npz": NPZ[:-30]}, "mnist.npz"),
+    "images beside arrays": refused(beside("{}.npy", array(3)), "6 .npy next to 6 images", "--as unlabelled"),
     "images beside arrays, asked": taken(
-        images(*FLAT) | {f"{n}.npy": array(3) for n in range(6)},
-        "(left out, as --as unlabelled says)",
-        layout="unlabelled",
-        train=dict.fromkeys(FLAT),
+        beside("{}.npy", array(3)), "(left out, as --as unlabelled says)", layout="unlabelled", train=NONE
     ),
     "nothing": refused({"a.md": b"x"}, "nothing to make records of"),
 }

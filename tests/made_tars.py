@@ -5,6 +5,9 @@ from __future__ import annotations
 import io
 import tarfile
 from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from imagenet_prep.demo.archives import MadeSet
 
 
 def member(name: str, kind: bytes = tarfile.REGTYPE, link: str = "") -> tarfile.TarInfo:
@@ -25,3 +28,15 @@ def pack(
             entry.size = len(content) or entry.size
             tar.addfile(entry, io.BytesIO(content) if content else None)
     return out.getvalue()
+
+
+def unpack(tar: bytes | Path) -> dict[str, bytes]:
+    """The files of a tar, compressed or not, by name."""
+    with tarfile.open(fileobj=io.BytesIO(tar if isinstance(tar, bytes) else tar.read_bytes())) as opened:
+        return {each.name: file.read() for each in opened if (file := opened.extractfile(each))}
+
+
+def contents(made: MadeSet, split: str) -> dict[str, bytes]:
+    """The images of a split by their official names."""
+    found = unpack(made.archives[split])
+    return {name: data for tar in found.values() for name, data in unpack(tar).items()} if split == "train" else found

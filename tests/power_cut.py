@@ -174,9 +174,7 @@ class Disk:
     # what may be left ----------------------------------------------------------------------------------------
 
     def tree(
-        self,
-        names: Callable[[Folder], bool] = lambda _: True,
-        data: Callable[[File], Content] = lambda file: file.now,
+        self, names: Callable[[Folder], bool] = lambda _: True, data: Callable[[File], Content] = lambda file: file.now
     ) -> Tree:
         """What lies there if ``names`` says which folders have the names of now, and ``data`` what each file holds."""
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 PROGRAM = (sys.executable, "-m", "imagenet_prep")
@@ -36,3 +38,24 @@ def error_lines(result: subprocess.CompletedProcess[str]) -> list[str]:
     """The lines of an error message."""
     lines = result.stderr.splitlines()
     return lines[next(i for i, line in enumerate(lines) if line.startswith("error: ")) :]
+
+
+_HOLD = """
+import sys
+from pathlib import Path
+from imagenet_prep.storage.lock import hold
+with hold([Path(path) for path in sys.argv[1:]]):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+@contextmanager
+def held(*locks: Path) -> Iterator[int]:
+    """The id of another process, which holds these locks until it is killed as the block ends."""
+    call = [sys.executable, "-c", _HOLD, *locks]
+    with subprocess.Popen(call, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
+        assert holder.stdout is not None
+        holder.stdout.readline()
+        yield holder.pid
+        holder.kill()

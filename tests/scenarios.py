@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import io
 import json
 import shutil
-import tarfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from made_tars import contents
 from power_cut import Commands, Run, flat, read
 from syscalls import record
 
@@ -159,14 +158,10 @@ def _recipe(shards: int) -> Callable[[Path, MadeSet, Commands], None]:
 def _photos(folder: Path, made: MadeSet) -> None:
     """Train images in one folder, and their labels."""
     (folder / "photos").mkdir(parents=True)
-    names = []
-    with tarfile.open(made.archives["train"]) as outer:
-        for member in outer:
-            with tarfile.open(fileobj=io.BytesIO(outer.extractfile(member).read())) as inner:  # type: ignore[union-attr]
-                for each in inner:
-                    (folder / "photos" / each.name).write_bytes(inner.extractfile(each).read())  # type: ignore[union-attr]
-                    names.append(each.name)
-    lines = [f"photos/{name},{number % 7}" for number, name in enumerate(sorted(names))]
+    images = contents(made, "train")
+    for name, content in images.items():
+        (folder / "photos" / name).write_bytes(content)
+    lines = [f"photos/{name},{number % 7}" for number, name in enumerate(sorted(images))]
     (folder / "labels.csv").write_text("\n".join(["path,label", *lines]) + "\n")
 
 

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import email.utils
-import io
 import random
 import socket
 import struct
-import tarfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,6 +15,7 @@ from typing import Literal
 
 from fault_server import PROBE, FaultHandler, FaultServer, Seen
 from file_server import parse_range, run_server
+from made_tars import pack
 
 ALWAYS = 1 << 30
 RIGHT, NEW = "right", "new"
@@ -31,21 +30,10 @@ those that begin later; the same, where the whole file never comes in one answer
 """
 
 
-def tar_of(members: Mapping[str, bytes], kind: int = tarfile.GNU_FORMAT) -> bytes:
-    """A tar of these files."""
-    file = io.BytesIO()
-    with tarfile.open(fileobj=file, mode="w", format=kind) as tar:
-        for name, content in members.items():
-            member = tarfile.TarInfo(name)
-            member.size = len(content)
-            tar.addfile(member, io.BytesIO(content))
-    return file.getvalue()
-
-
 def _tar(seed: int) -> bytes:
     """A tar of ten class tars, 400 kB in all."""
     draw, wnids = random.Random(seed), [f"n0144076{number}" for number in range(10)]
-    return tar_of({f"{wnid}.tar": tar_of({f"{wnid}_1.JPEG": draw.randbytes(29_000)}) for wnid in wnids})
+    return pack({f"{wnid}.tar": pack({f"{wnid}_1.JPEG": draw.randbytes(29_000)}) for wnid in wnids})
 
 
 CONTENT, OTHER = _tar(1), _tar(2)

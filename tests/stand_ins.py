@@ -85,10 +85,7 @@ class _StorageHandler(FileHandler):
         path = self.find_file()
         assert path is not None
         content = path.read_bytes()
-        digests = {
-            "md5": hashlib.md5(content).digest(),
-            "crc32c": crc32c(content).to_bytes(4, "big"),
-        }
+        digests = {"md5": hashlib.md5(content).digest(), "crc32c": crc32c(content).to_bytes(4, "big")}
         told = ",".join(f"{name}={base64.b64encode(digests[name]).decode()}" for name in self.server.hashes)
         headers = {**headers, **({"x-goog-hash": told} if told else {}), **self.server.extra}
         super().send_part(file, start, stop, status, headers)

@@ -1,19 +1,15 @@
-"""Who is let in: what a server asks for, forms that are for signing in, sessions that end midway, proxies."""
+"""Who is let in, what an answer means, and what a session sends to whom: forms, sessions that end midway, patience."""
 
 from __future__ import annotations
 
 import random
-import threading
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+import requests
 from fault_server import (
-    CANARY,
-    COOKIE,
-    FORM,
     PASSWORD,
     PROBE,
     USERNAME,
@@ -21,13 +17,14 @@ from fault_server import (
     Faults,
     FaultServer,
     Seen,
+    assert_told,
     fault_server,
 )
 
 from imagenet_prep.errors import AccessError, NetworkError
 from imagenet_prep.fetch.access import Credentials, find_login_form, open_session
-from imagenet_prep.fetch.patience import Pace
-from imagenet_prep.fetch.reply import check_status, inspect
+from imagenet_prep.fetch.patience import CutError, Pace, Patience
+from imagenet_prep.fetch.reply import content_range, inspect
 from imagenet_prep.fetch.session import Session
 from imagenet_prep.fetch.transfer import Manner, fetch
 
@@ -71,28 +68,6 @@ def _enter(server: FaultServer, credentials: Credentials | None = ADA) -> Sessio
     return open_session(server.url, credentials, None, probe="a.tar", pace=PACE)
 
 
-def _told(error: AccessError | NetworkError, *words: str) -> None:
-    for word in words:
-        assert word in str(error)
-    assert CANARY not in str(error) + repr(error)
-    assert len(str(error).splitlines()) == 3
-
-
-def test_only_a_server_that_answered_once_is_waited_for(tmp_path: Path) -> None:
-    """An address that refuses all connections may be wrong: a few attempts show that before anything is decided."""
-    (tmp_path / "a.tar").write_bytes(CONTENT)
-    pace = replace(PACE, tries=6)
-    with fault_server(tmp_path) as server:
-        session, url = open_session(server.url, None, None, probe="a.tar", pace=pace), server.url
-    session._at_home.close()  # its connection outlives the server
-    with pytest.raises(NetworkError, match="gave up after 6 attempts"):
-        inspect(session, f"{url}a.tar", pace)
-    waits: list[str] = []
-    with pytest.raises(NetworkError, match=r"no connection to 127\.0\.0\.1"):
-        open_session(url, None, None, probe="a.tar", pace=pace, note=waits.append)
-    assert len(waits) == 2
-
-
 # what a server asks for ----------------------------------------------------------------------------------------------
 
 
@@ -103,7 +78,7 @@ def test_a_server_that_asks_for_no_basic_gets_none(server: FaultServer, header: 
     server.faults = Faults(statuses=[(401, headers)] * 9)
     with pytest.raises(AccessError) as caught:
         _enter(server)
-    _told(caught.value, "401", "--cookies")
+    assert_told(caught.value, 6, "401", "--cookies")
     assert len(server.seen) == 1
     assert "Authorization" not in server.seen[0].headers
 
@@ -141,16 +116,8 @@ def test_a_form_that_is_not_for_signing_in_gets_nothing(server: FaultServer, kin
     server.faults = Faults(login="page", form=f"<html>{form}")
     with pytest.raises(AccessError) as caught:
         _enter(server)
-    _told(caught.value, "sign-in form", "--cookies")
+    assert_told(caught.value, 6, "sign-in form", "--cookies")
     assert [seen.method for seen in server.seen] == ["GET"]
-
-
-@pytest.mark.parametrize("kind", ["two passwords", "button"])
-def test_the_form_for_signing_in_is_chosen(server: FaultServer, kind: str) -> None:
-    """Among several forms it is the one that looks like it, wherever it stands."""
-    server.faults = Faults(login="page", form=NOT_FOR_SIGNING_IN[kind] + FORM)
-    _enter(server)
-    assert server.seen[-1].headers["Cookie"] == f"session={COOKIE}"
 
 
 def test_the_form_that_says_so_is_chosen() -> None:
@@ -178,51 +145,18 @@ def _posts(server: FaultServer) -> list[Seen]:
     return [seen for seen in server.seen if seen.method == "POST"]
 
 
-@pytest.mark.parametrize(("way", "connections"), [("page", 1), ("redirect", 4), ("forbidden", 4)])
-def test_a_session_that_ends_midway(server: FaultServer, tmp_path: Path, way: str, connections: int) -> None:
-    """Whoever notices first signs in again, all others wait for that; the file comes whole."""
+@pytest.mark.parametrize(("way", "connections", "times"), [("page", 1, 2), ("redirect", 4, 1), ("forbidden", 4, 1)])
+def test_a_session_that_ends_midway(
+    server: FaultServer, tmp_path: Path, way: str, connections: int, times: int
+) -> None:
+    """Whoever notices first signs in again, all others wait for that; the file comes whole, however often it ends."""
     server.faults = Faults(login=way, cut=100_000)
     session = _enter(server)
-    _let_sessions_end(server, 2)
+    _let_sessions_end(server, 2, times)
     part = tmp_path / "a.tar.part"
     fetch(session, server.url + "a.tar", part, Manner(connections=connections, pace=PACE))
     assert part.read_bytes() == CONTENT
-    assert len(_posts(server)) == 2
-
-
-def _ask_at_once(server: FaultServer, session: Session) -> tuple[list[bytes], list[AccessError]]:
-    """What four requests at the same moment bring."""
-    barrier = threading.Barrier(4)
-    bodies: list[bytes] = []
-    errors: list[AccessError] = []
-
-    def ask() -> None:
-        barrier.wait(10)
-        try:
-            with session.get(server.url + "a.tar", {"Range": "bytes=5-9"}) as response:
-                check_status(response, server.url + "a.tar")
-                bodies.append(response.content)
-        except AccessError as error:
-            errors.append(error)
-
-    threads = [threading.Thread(target=ask) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(20)
-    return bodies, errors
-
-
-def test_a_password_that_no_longer_counts_is_sent_once(server: FaultServer) -> None:
-    """Four connections that are refused do not try the same password four times."""
-    server.faults = Faults(login="forbidden")
-    session = _enter(server)
-    _let_sessions_end(server, 0, times=100)
-    bodies, errors = _ask_at_once(server, session)
-    assert (bodies, len(errors)) == ([], 4)
-    assert len(_posts(server)) == 2
-    for error in errors:
-        _told(error, "IMAGENET_ACCESS_KEY")
+    assert len(_posts(server)) == 1 + times
 
 
 def test_signing_in_again_that_does_not_help(server: FaultServer, tmp_path: Path) -> None:
@@ -232,19 +166,8 @@ def test_signing_in_again_that_does_not_help(server: FaultServer, tmp_path: Path
     server.faults = Faults(statuses=[(403, {})] * 4)
     with pytest.raises(AccessError) as caught:
         fetch(session, server.url + "a.tar", tmp_path / "part", Manner(pace=PACE))
-    _told(caught.value, "a.tar", "403", "IMAGENET_ACCESS_KEY")
+    assert_told(caught.value, 6, "a.tar", "403", "IMAGENET_ACCESS_KEY")
     assert len(server.faults.statuses) == 1  # it may have meant a moment
-
-
-def test_a_session_may_end_often(server: FaultServer, tmp_path: Path) -> None:
-    """A download of days signs in again each time, as long as something was fetched in between."""
-    server.faults = Faults(login="page", cut=100_000)
-    session = _enter(server)
-    _let_sessions_end(server, 2, times=2)
-    part = tmp_path / "part"
-    fetch(session, server.url + "a.tar", part, Manner(connections=1, pace=PACE))
-    assert part.read_bytes() == CONTENT
-    assert len(_posts(server)) == 3
 
 
 class _WantsReferer(FaultHandler):
@@ -265,5 +188,85 @@ def test_a_site_for_browsers_does_not_blame_the_credentials(tmp_path: Path) -> N
         server.RequestHandlerClass = _WantsReferer
         with pytest.raises(AccessError) as caught:
             _enter(server)
-    _told(caught.value, "denied access to a.tar, signed in as 'ada'", "403", "--cookies")
+    assert_told(caught.value, 6, "denied access to a.tar, signed in as 'ada'", "403", "--cookies")
     assert "refused the credentials" not in str(caught.value)
+
+
+# patience ------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def waits() -> list[float]:
+    """The waits asked for."""
+    return []
+
+
+def _patience(waits: list[float], **pace: float) -> Patience:
+    settings: dict[str, Any] = {"tries": 10, "first_wait": 1, "longest_wait": 20, "longest_retry_after": 300, **pace}
+    return Patience("a.tar", Pace(**settings), waits.append)
+
+
+def test_time_without_progress_is_bounded(waits: list[float]) -> None:
+    """However many tries are left, and however long the server asks for."""
+    patience = _patience(waits, budget=500)
+    patience.wait(CutError("busy", 300))
+    patience._since -= 300
+    with pytest.raises(NetworkError, match="gave up after 2 attempts"):
+        patience.wait(CutError("busy", 300))
+    assert waits == [300]
+
+
+# answers -------------------------------------------------------------------------------------------------------
+
+
+def _answer(**headers: str) -> requests.Response:
+    response = requests.Response()
+    response.headers.update({name.replace("_", "-"): value for name, value in headers.items()})
+    return response
+
+
+@pytest.mark.parametrize(
+    ("value", "found"),
+    [
+        ("bytes 0-0/1", (0, 1, 1)),
+        ("bytes 5-9/10", (5, 10, 10)),
+        ("bytes 5-10/10", None),
+        ("bytes 5-4/10", None),
+        ("bytes 0-9/*", None),
+        ("bytes 0-9/10, 0-9/10", None),
+        ("bytes 0-9/100000000000000000000", None),
+        ("bytes \u0660-\u0669/10", None),
+        ("", None),
+    ],
+)
+def test_a_content_range_makes_sense_or_counts_for_nothing(value: str, found: tuple[int, int, int] | None) -> None:
+    """The last byte is part of the range, and lies within the file; anything behind it makes it another header."""
+    assert content_range(_answer(Content_Range=value)) == found
+
+
+# sessions ------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path, server: FaultServer) -> Any:
+    """Another server, on another port, with the same file."""
+    with fault_server(tmp_path / "served") as other:
+        yield other
+
+
+@pytest.mark.parametrize("span", ["bytes 0-1022/600000", "bytes 1-1024/600000"])
+def test_a_probe_that_is_answered_otherwise_tells_no_length(server: FaultServer, span: str) -> None:
+    """A first part that ends or begins elsewhere than asked is not believed: the file is asked for as a whole."""
+    server.faults = Faults(content_range=span)
+    remote = inspect(Session(server.url, 1), server.url + "a.tar", Pace())
+    assert (remote.total, remote.ranges) == (len(CONTENT), False)
+    assert [seen.headers.get("Range") for seen in server.seen] == ["bytes=0-1023", None]
+
+
+def test_a_form_is_not_sent_on(server: FaultServer, elsewhere: FaultServer) -> None:
+    """A server that wants the filled-in form sent to another address is refused, and that address gets nothing."""
+    server.faults = Faults(statuses=[(307, {"Location": elsewhere.url})])
+    with pytest.raises(NetworkError) as caught:
+        Session(server.url, 1).post(server.url + "login", {"user": "a", "pass": PASSWORD})
+    assert "sign-in form to another address" in caught.value.detail
+    assert elsewhere.seen == []

@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 import gzip
+import os
+import signal
+import tarfile
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
-from made_tars import pack
+from existing import existing
+from hypothesis import given
+from hypothesis import strategies as st
+from made_tars import member, pack
+from progress import Bars
 
 from imagenet_prep.demo.archives import BAD_QUIRKS, MadeSet, Quirk, boxes_csv
 from imagenet_prep.engines import ThreadEngine
 from imagenet_prep.engines.processes import ProcessEngine
-from imagenet_prep.errors import InputError, PrepError, UsageError
-from imagenet_prep.ilsvrc2012.boxes import LARGEST, BoxFolder, find_annotations, parse_boxes
+from imagenet_prep.errors import DataProblemsError, InputError, PrepError, UsageError
+from imagenet_prep.ilsvrc2012.boxes import LARGEST, BoxesFault, encode_boxes, find_annotations, parse_boxes
 from imagenet_prep.ilsvrc2012.facts import ARCHIVES
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions
-from imagenet_prep.model import Silent
+from imagenet_prep.model import Box
 from imagenet_prep.sources import tar_members
 from imagenet_prep.stages import annotate as stage
 from imagenet_prep.stages.annotate import BoxesSummary, BoxTotals, annotate
@@ -103,25 +112,13 @@ def test_second_run_does_nothing(data_dir: Path) -> None:
     layout = Layout(data_dir)
     first = annotate(layout, ThreadEngine(1), validation=True)
     before = [path.stat().st_mtime_ns for path in (layout.boxes_csv, layout.raw_dir, layout.annotate_path)]
-    progress = Counting()
+    progress = Bars()
     second = annotate(layout, ThreadEngine(1), validation=True, progress=progress)
     assert [path.stat().st_mtime_ns for path in (layout.boxes_csv, layout.raw_dir, layout.annotate_path)] == before
-    assert progress.begun == []
+    assert progress.labels == []
     for once, again in zip(first.splits, second.splits, strict=True):
         assert (once.up_to_date, again.up_to_date) == (False, True)
         assert (again.totals, again.problems, again.csv_path) == (once.totals, once.problems, once.csv_path)
-
-
-class Counting(Silent):
-    """A Progress that remembers what was begun."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.begun: list[tuple[str, int | None]] = []
-
-    def begin(self, label: str, total: int | None, unit: str, done: int = 0) -> None:
-        """Remember the bar."""
-        self.begun.append((label, total))
 
 
 @pytest.mark.parametrize("change", ["csv", "csv-gone", "archive", "state", "state-form", "rules"])
@@ -165,21 +162,6 @@ def test_folders_give_the_same_boxes(data_dir: Path, made: MadeSet, tmp_path: Pa
     tar.write_bytes(gzip.decompress(made.archives["boxes"].read_bytes()))
     train(bare, tar)
     assert bare.boxes_csv.read_bytes() == made.boxes_csv
-
-
-def test_the_tree_of_kaggle_is_found(made: MadeSet, tmp_path: Path) -> None:
-    """Without archives, Kaggle's annotations of train and validation are taken, also from another raw folder."""
-    raw = tmp_path / "kaggle"
-    unpack(made, raw / "ILSVRC/Annotations/CLS-LOC/train")
-    (raw / "ILSVRC/Annotations/CLS-LOC/val").mkdir()
-    for each in made.validation_annotations:
-        (raw / f"ILSVRC/Annotations/CLS-LOC/val/{each.name}.xml").write_bytes(each.xml)
-    layout = Layout(tmp_path / "data", raw=raw)
-    assert find_annotations(layout, "train") == BoxFolder(raw / "ILSVRC/Annotations/CLS-LOC/train")
-    assert find_annotations(layout, "validation") == BoxFolder(raw / "ILSVRC/Annotations/CLS-LOC/val")
-    annotate(layout, ThreadEngine(2), validation=True)
-    assert layout.boxes_csv.read_bytes() == made.boxes_csv
-    assert layout.validation_boxes_csv.read_bytes() == boxes_csv(made.validation_annotations)
 
 
 def test_class_rules(layout: Layout) -> None:
@@ -249,13 +231,6 @@ def test_places_and_names_as_in_2016(form: str, layout: Layout, tmp_path: Path) 
     assert found.keys() == named.keys()
     assert all(why in found[name] for name, why in named.items())
     assert train(layout, None if form == "archive" else tmp_path / "in").problems == summary.problems
-
-
-def test_the_last_folder_in_an_archive_is_the_class(layout: Layout) -> None:
-    """An archive whose class folders lie deeper gives their boxes."""
-    write_archive(layout, gzip.compress(pack([(f"./a/train/{WNID}/{WNID}_1.xml", xml())])))
-    assert train(layout).problems == ()
-    assert layout.boxes_csv.read_bytes() == LINE % b"n01440764_1.JPEG"
 
 
 def test_a_box_of_equal_corners_comes_to_the_record(tiny_data_dir: Path, made_tiny: MadeSet, tmp_path: Path) -> None:
@@ -353,12 +328,6 @@ def test_an_archive_that_inflates_without_end_is_capped(
     assert {"member": "beyond the limit of", "after": "exceeds the limit of"}[where] in error.detail
 
 
-def test_the_limits_leave_room_for_the_real_archives() -> None:
-    """544,546 files of 1.5 kB in their tar, packed to 20 MB, are less than half of the limit."""
-    limit = max(tar_members.INFLATION_FLOOR, tar_members.INFLATION * ARCHIVES["boxes"].about)
-    assert limit > 2 * 1536 * 544_546
-
-
 def test_a_file_that_is_there_twice_is_refused(layout: Layout) -> None:
     """An archive that holds a file twice would double its boxes: refused."""
     write_archive(layout, gzip.compress(pack([(f"{WNID}/{WNID}_1.xml", xml())] * 2)))
@@ -375,3 +344,192 @@ def test_missing_input_is_said(layout: Layout, tmp_path: Path) -> None:
     assert "no annotations" in refused(layout, tmp_path).what
     write_archive(layout, gzip.compress(pack([])))
     assert "no annotations" in refused(layout).what
+
+
+FILES = [(f"{WNID}/{WNID}_{number}.xml", xml()) for number in range(1, 4)]
+CSV = b"".join(LINE % f"{WNID}_{number}.JPEG".encode() for number in range(1, 4))
+
+
+# hostile archives ----------------------------------------------------------------------------------------------
+
+
+TAR = pack(FILES)
+HOSTILE_TARS = {
+    "checksum": (TAR[:1024] + b"\xff" + TAR[1025:], "1,024"),
+    "cut within a member": (TAR[:1600], "1,600"),
+    "web page": (b"<html>" + b"please log in" * 100 + b"</html>", "0"),
+    "symbolic link": (pack([FILES[0], (member(FILES[1][0], tarfile.SYMTYPE, "/etc/passwd"), b"")]), "1,024"),
+}
+"""One of each kind of fault: ``test_tar`` has all of them."""
+
+
+@pytest.mark.parametrize("case", HOSTILE_TARS)
+def test_a_hostile_tar_is_exit_4_with_the_byte(case: str, layout: Layout) -> None:
+    """A tar that can't be trusted is refused as a whole, with archive and byte, and no boxes are written."""
+    content, byte = HOSTILE_TARS[case]
+    path = write_archive(layout, content if case == "checksum" else gzip.compress(content))
+    error = refused(layout)
+    assert error.exit_code == 4
+    assert error.what.startswith(f"{path}, unpacked, is damaged at byte {byte}")
+    assert not layout.annotate_path.exists()
+
+
+@pytest.mark.parametrize("name", ["../../../{}", "/tmp/{}"])
+def test_no_name_leads_out_of_data_dir(name: str, layout: Layout, tmp_path: Path) -> None:
+    """Nothing is ever written under a member's name: the same CSV comes out, and no other file."""
+    write_archive(layout, gzip.compress(pack([(name.format(each), content) for each, content in FILES])))
+    before = {path for path in existing(tmp_path, "**/*") if path.is_file()}
+    assert train(layout).problems == ()
+    assert layout.boxes_csv.read_bytes() == CSV
+    made = {path for path in existing(tmp_path, "**/*") if path.is_file()} - before
+    assert {path.relative_to(layout.data_dir).as_posix() for path in made} <= {
+        "raw-data/imagenet_2012_bounding_boxes.csv",
+        "imagenet-prep/annotate.json",
+        "imagenet-prep/lock",
+    }
+
+
+# hostile folders -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [(os.mkfifo, "is not a plain file"), (lambda path: path.symlink_to(path), "can't be read")],
+    ids=["pipe", "link to itself"],
+)
+def test_what_is_no_file_in_a_folder_is_exit_4(make: Callable[[Path], Any], said: str, tmp_path: Path) -> None:
+    """A pipe (which nobody may ever write to) or a broken link under an .xml name is refused."""
+    source = tmp_path / "in" / WNID
+    source.mkdir(parents=True)
+    (source / f"{WNID}_1.xml").write_bytes(xml())
+    make(source / f"{WNID}_2.xml")
+    error = refused(Layout(tmp_path / "data"), tmp_path / "in")
+    assert error.exit_code == 4
+    assert error.what == f"{source / WNID}_2.xml {said}"
+
+
+# the disk ------------------------------------------------------------------------------------------------------
+
+
+# others at the same time ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("form", ["archive", "folder"])
+def test_an_input_that_changes_while_it_is_read_is_read_again(
+    form: str, layout: Layout, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was made from an input that changed meanwhile is never taken for what the input says now."""
+    source = tmp_path / "in"
+    if form == "archive":
+        source.write_bytes(pack(FILES[:2]))
+    else:
+        (source / WNID).mkdir(parents=True)
+        for name, content in FILES[:2]:
+            (source / name).write_bytes(content)
+    read_all = stage._read_all
+
+    def read_then_change(*given: Any) -> Any:
+        result = read_all(*given)
+        if form == "archive":
+            source.write_bytes(pack(FILES))
+        else:
+            (source / FILES[2][0]).write_bytes(FILES[2][1])
+        return result
+
+    monkeypatch.setattr(stage, "_read_all", read_then_change)
+    train(layout, source)
+    monkeypatch.undo()
+    assert not train(layout, source).up_to_date
+    assert layout.boxes_csv.read_bytes() == CSV
+
+
+# workers -------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def deaths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
+    """Has the worker that comes to the second file killed the given number of times."""
+    counter = tmp_path / "deaths"
+    parse = stage.parse_annotation
+
+    def die_then_parse(content: bytes) -> Any:
+        if b"fatal" in content and (left := int(counter.read_text())):
+            counter.write_text(str(left - 1))
+            os.kill(os.getpid(), signal.SIGKILL)
+        return parse(content)
+
+    monkeypatch.setattr(stage, "parse_annotation", die_then_parse)
+    monkeypatch.setattr(stage, "_BATCH", 1)
+
+    def allow(count: int) -> None:
+        counter.write_text(str(count))
+
+    return allow
+
+
+FATAL = xml().replace(b"<annotation>", b"<annotation><folder>fatal</folder>")
+
+
+def test_files_that_kill_every_worker_are_named(
+    layout: Layout, deaths: Callable[[int], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After three deaths on the same files: exit status 3, with archive and file; no CSV."""
+    path = write_archive(layout, gzip.compress(pack([FILES[0], (FILES[1][0], FATAL), FILES[2]])))
+    for batch, where in ((1, FILES[1][0]), (3, f"{FILES[0][0]} or one of the 2 files after it")):
+        deaths(99)
+        monkeypatch.setattr(stage, "_BATCH", batch)
+        with pytest.raises(DataProblemsError) as caught:
+            annotate(layout, ProcessEngine(2))
+        assert caught.value.exit_code == 3
+        assert caught.value.what.startswith(f"{path}, {where}: a worker died 3 times")
+        assert not layout.boxes_csv.exists()
+
+
+places = st.lists(st.integers(0, 10_000), min_size=2, max_size=2, unique=True).map(sorted)
+boxes = st.builds(lambda x, y: Box(x[0] / 10_000, y[0] / 10_000, x[1] / 10_000, y[1] / 10_000), places, places)
+names = st.from_regex(r"[a-zA-Z0-9_. é]{1,20}", fullmatch=True)
+
+
+def test_lines_have_the_form_of_the_original() -> None:
+    """A line is name, xmin, ymin, xmax, ymax with four decimals; lines are sorted by byte value."""
+    rows = [
+        ("n2_1.JPEG", Box(0, 0, 1, 1)),
+        ("n1_9.JPEG", Box(0.006, 0.262, 0.7545, 0.994)),
+        ("n1_10.JPEG", Box(0, 0, 1, 1)),
+    ]
+    assert encode_boxes(rows) == (
+        b"n1_10.JPEG,0.0000,0.0000,1.0000,1.0000\n"
+        b"n1_9.JPEG,0.0060,0.2620,0.7545,0.9940\n"
+        b"n2_1.JPEG,0.0000,0.0000,1.0000,1.0000\n"
+    )
+
+
+@given(st.lists(st.tuples(names, boxes), max_size=20))
+def test_round_trip(rows: list[tuple[str, Box]]) -> None:
+    """Boxes written are read back, exactly, under their names."""
+    found = parse_boxes(encode_boxes(rows))
+    assert set(found) == {name for name, _ in rows}
+    for name, given_boxes in found.items():
+        assert sorted(map(repr, given_boxes)) == sorted(repr(box) for each, box in rows if each == name)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *(b"", b"name", b"a,0,0,1", b"a,0,0,1,1,1", b",0,0,1,1", b"a,x,0,1,1", b"\xff,0,0,1,1", b"a,0,0,,1"),
+        *(b"a,0.6,0,0.5,1", b"a,0,0.6,1,0.5", b"a,-0.1,0,1,1", b"a,0,0,1,1.1", b"a,nan,0,1,1", b"a,0,0,inf,1"),
+    ],
+)
+def test_a_broken_line_is_named(line: bytes) -> None:
+    """A line of another form, or a box outside of the image or back to front, is refused by its number."""
+    with pytest.raises(BoxesFault) as caught:
+        parse_boxes(b"a,0,0,1,1\n" + line + b"\nb,0,0,1,1\n")
+    assert caught.value.line == 2
+    assert str(caught.value).startswith("line 2: expected ")
+
+
+def test_a_cut_file_is_refused() -> None:
+    """A last line without its end is refused, even where it would still read as a box."""
+    with pytest.raises(BoxesFault, match="cut"):
+        parse_boxes(b"a,0,0,1,1\nb,0.0000,0.0000,0.5000,0.99")
+    assert parse_boxes(b"") == {}

@@ -21,6 +21,8 @@ from imagenet_prep.registry import imagenet_options
 FOLDERS = "source: {folders: flowers}\n"
 FILES = "source: {files: 'arrays/*.npy'}\n"
 IMAGENET = "source: {imagenet: true}\n"
+BEYOND = FILES + "labels: less2.txt\nclasses: [a]\nrecord: {l: label}\n"
+ROSES = FOLDERS + "splits: {train: {folder: rose}, test: %s}\n"
 
 # Recipe, and what its message must hold; each is wrong usage.
 RECIPES = {
@@ -39,16 +41,12 @@ RECIPES = {
     "no source": ("seed: 1\n", "no source", "folders"),
     "two sources": (FILES + "input_file_pattern: '*.npy'\n", "line 1: source: two sources", "one of them"),
     "class folders of files": (
-        "source: {files: '*.npy', class_folder: inner}\n",
-        "source.class_folder: files has no use for it",
+        "source: {files: x, class_folder: inner}\n",
+        "files has no use for it",
         "folders or tar",
     ),
     "two sources in one": ("source:\n  files: a\n  tar: b\n", "line 1: source: files and tar at once", "one of"),
-    "shards twice": (
-        FILES + "num_shards: 2\nshard_size: 1MB\n",
-        "line 3: shard_size: num_shards says",
-        "one of the two",
-    ),
+    "shards twice": (FILES + "num_shards: 2\nshard_size: 1MB\n", "line 3: shard_size: num_shards says", "one of"),
     "shard size": (FILES + "shard_size: 100 megabytes\n", "line 2: shard_size: '100 megabytes'", "100MB"),
     "half a range": (FILES + "min_val: 0\n", "line 2: min_val: max_val is missing", "both"),
     "empty range": (FILES + "min_val: 1\nmax_val: 1\n", "line 3: max_val: 1", "above min_val"),
@@ -67,16 +65,8 @@ RECIPES = {
     ),
     "column of other content": (FOLDERS + "record: {a: raw}\n", "record.a: no column 'raw'", "of pixels"),
     "column of no labels": (FILES + "record: {a: label}\n", "record.a: no column 'label'", "labels come from"),
-    "column's type": (
-        FOLDERS + "record: {a: {from: encoded, type: int64}}\n",
-        "record.a: encoded can't be int64",
-        "bytes",
-    ),
-    "feature's type": (
-        FOLDERS + "record: {a: {from: width, type: int}}\n",
-        "record.a.type: 'int'",
-        "bytes, int64, float",
-    ),
+    "column's type": (FOLDERS + "record: {a: {from: encoded, type: int64}}\n", "encoded can't be int64", "bytes"),
+    "feature's type": (FOLDERS + "record: {a: {from: width, type: int}}\n", "record.a.type: 'int'", "int64, float"),
     "feature's key": (FOLDERS + "record:\n  a: {form: width}\n", "line 3: record.a.form: no such key", "from, perhaps"),
     "no features": (FOLDERS + "record: {}\n", "line 2: record: no features", ""),
     "images of arrays": (FILES + "resize: 8\n", "line 2: resize: the files are arrays", ""),
@@ -88,11 +78,7 @@ RECIPES = {
     "labels of ImageNet": (IMAGENET + "labels: x\n", "line 2: labels: no such key", "relabel, perhaps"),
     "splits of ImageNet": (IMAGENET + "shards: {test: 3}\n", "shards.test: no such key", "train, validation"),
     "ImageNet's only": (FOLDERS + "allow_incomplete: true\n", "line 2: allow_incomplete: no such key", ""),
-    "long pattern": (
-        f"source: {{files: 'ab{'*' * 3000}'}}\n",
-        f"'ab{'*' * 58}...' is not a pattern",
-        "alone between slashes",
-    ),
+    "long pattern": (f"source: {{files: 'ab{'*' * 3000}'}}\n", f"'ab{'*' * 58}...' is not a pattern", "alone between"),
     "pattern": ("source: {files: 'arrays/[x'}\n", "line 1: source.files: 'arrays/[x' is not a pattern", "closed"),
 }
 
@@ -112,25 +98,13 @@ INPUTS = {
     "labels without a colon": (FILES + "labels: bad.txt\n", "bad.txt, line 2: expected path:label", ""),
     "labels with a row too short": (FILES + "labels: short.csv\n", "short.csv, line 3: 2 columns expected", "1 found"),
     "labels without paths": (FILES + "labels: nopath.csv\n", "nopath.csv, line 1: no column of paths", "name, label"),
-    "labels of what is gone": (
-        FILES + "labels: more.txt\n",
-        "more.txt labels 1 file that is not there",
-        "2.npy (line 3)",
-    ),
+    "labels of what is gone": (FILES + "labels: more.txt\n", "labels 1 file that is not there", "2.npy (line 3)"),
     "files without labels": (FILES + "labels: less.txt\n", "1 file has no label in", "arrays/1.npy"),
     "labels twice": (FILES + "labels: doubled.txt\n", "doubled.txt, line 2: '0.npy' is in line 1", ""),
     "labels that are no JSON": (FILES + "labels: bad.jsonl\n", "bad.jsonl, line 2: not JSON", ""),
-    "labels with fractions": (
-        FILES + "labels: half.txt\n",
-        "half.txt, line 1: a label that is not a class",
-        "label: false",
-    ),
+    "labels with fractions": (FILES + "labels: half.txt\n", "half.txt, line 1: a label that is not", "label: false"),
     "a class that is not listed": (FOLDERS + "classes: [daisy]\n", "rose/0.png is in rose", "recipe.yaml"),
-    "a label beyond the classes": (
-        FILES + "labels: less2.txt\nclasses: [a]\nrecord: {l: label}\n",
-        "less2.txt, line 2: label 1, expected 0 to 0",
-        "",
-    ),
+    "a label beyond the classes": (BEYOND, "less2.txt, line 2: label 1, expected 0 to 0", ""),
     "a file beside class folders": ("source: {folders: loose}\n", "x.png is in no class folder", "loose/CLASS/FILE"),
     "a PPM": ("source: {folders: ppms}\n", "1 file can't be read as an image, rose/0.ppm first", ".jpg, .jpeg, .png"),
     "a link of a folder": ("source: {folders: linked}\n", "linked/rose is a link to another folder", ""),
@@ -138,16 +112,8 @@ INPUTS = {
     "a tar that is cut": ("source: {tar: cut.tar}\n", "cut.tar is damaged at byte", ""),
     "a tar that is compressed": ("source: {tar: small.tar.gz}\n", "small.tar.gz is compressed with gzip", "decompress"),
     "a tar that leads out": ("source: {tar: out.tar}\n", "out.tar holds a member whose name leads out", "../x.png"),
-    "no such split": (
-        FOLDERS + "splits: {train: {folder: rose}, test: {folder: lily}}\n",
-        "line 2: no file is in split test",
-        "",
-    ),
-    "a file in two splits": (
-        FOLDERS + "splits: {train: {folder: rose}, test: {files: '*/*'}}\n",
-        "rose/0.png is in the splits train and test",
-        "",
-    ),
+    "no such split": (ROSES % "{folder: lily}", "line 2: no file is in split test", ""),
+    "a file in two splits": (ROSES % "{files: '*/*'}", "rose/0.png is in the splits train and test", ""),
     "a name of odd bytes": ("source: {folders: odd}\n", "holds a file whose name can't be written", "UTF-8"),
 }
 

@@ -65,14 +65,6 @@ def test_all_that_is_kept_stays_right_and_costs_no_memory(shard: Path) -> None:
     assert all(record.data.readonly for record in kept)
 
 
-@pytest.mark.parametrize("every", [2, 60])
-def test_some_that_are_kept_stay_right(shard: Path, every: int) -> None:
-    """Of slices of slices too, when their record is gone."""
-    expected = [data[-20:] for data in data_of(shard)[::every]]
-    kept = [record.data[-20:][:] for record in itertools.islice(Shard.open(shard), None, None, every)]
-    assert [bytes(view) for view in kept] == expected
-
-
 def test_threads_have_buffers_of_their_own(shard: Path) -> None:
     """Each keeps some records, and lets go of others, while all read."""
     expected = data_of(shard)

@@ -50,20 +50,6 @@ def test_class_tars_make_the_same_shards(tiny_data_dir: Path, tmp_path: Path) ->
     assert "images in 10 class tars" in status(layout).stages[0].detail
 
 
-def test_other_files_and_folders_are_left_alone(tiny_data_dir: Path, made_tiny: MadeSet) -> None:
-    """A folder without class tars is none of them; what else lies among them is passed over."""
-    layout = Layout(tiny_data_dir)
-    folder = _unpacked(layout)
-    for name in ("notes.txt", "n99999999.tar", "n01440764.tar.part", "n02119789.txt", "x.tar"):
-        (folder / name).write_bytes(b"x")
-    source = find_source(layout, "train")
-    assert source is not None
-    assert source.words == "10 class tars"
-    for wnid in made_tiny.wnids:
-        (folder / f"{wnid}.tar").unlink()
-    assert find_source(layout, "train") is None
-
-
 def _cut(path: Path, other: Path) -> None:
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
 

@@ -18,7 +18,8 @@ import kaggle_copies
 import pytest
 from copies_of_imagenet import write_hugging_face
 from existing import existing
-from running import prep
+from progress import Bars
+from running import command, prep
 
 from imagenet_prep.datasets.plan import load_plan
 from imagenet_prep.demo.archives import MadeSet, make
@@ -42,14 +43,6 @@ pytestmark = pytest.mark.once
 PLAIN = ConvertOptions(train_shards=3, validation_shards=2, allow_incomplete=True, check="header")
 CONSUME = PLAIN.replace(consume=True, memory=2000)
 ENGINE = make_engine("threads", 1)
-
-
-class Said(Silent):
-    """What a stage says."""
-
-    def begin(self, label: str, total: int | None, unit: str, done: int = 0) -> None:
-        """Keep what a bar is about, too."""
-        self.notes.append(label)
 
 
 def see(layout: Layout) -> None:
@@ -121,15 +114,15 @@ def expected(few: MadeSet, tmp_path_factory: pytest.TempPathFactory) -> dict[str
 
 def test_the_shards_are_those_of_an_ordinary_conversion(layout: Layout, expected: dict[str, bytes]) -> None:
     """Shards, indexes and manifest are the same, the archives are gone, nothing but records of them is left."""
-    said = Said()
+    said = Bars()
     convert(layout, ENGINE, CONSUME, progress=said)
     assert states(layout) == expected
     assert not {"ILSVRC2012_img_train.tar", "ILSVRC2012_img_val.tar"} & set(os.listdir(layout.raw_dir))
     left = {path.name for path in existing(layout.consumed_dir, "*/*")}
     assert left == {"record.json", "listing"}
-    (told,) = [at for at, note in enumerate(said.notes) if note.startswith("--consume: ILSVRC2012_img_train.tar and 1")]
-    assert "then they are gone" in said.notes[told]
-    assert told < said.notes.index("reading ILSVRC2012_img_train.tar in order")
+    (told,) = (note for note in said.notes if note.startswith("--consume: ILSVRC2012_img_train.tar and 1"))
+    assert "then they are gone" in told
+    assert "reading ILSVRC2012_img_train.tar in order" in said.labels
 
 
 def test_the_disk_never_holds_much_more_than_the_shards(data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -193,19 +186,13 @@ def test_a_set_that_is_done_gives_the_space_back(layout: Layout, few: MadeSet, e
 
 
 def test_afterwards_everything_is_done(layout: Layout, expected: dict[str, bytes]) -> None:
-    """Convert with or without --consume makes nothing, run fetches no images, status says where they are."""
+    """Convert makes nothing, run fetches no images, status says where they are; other shards are refused."""
     made(layout)
     assert made(layout) == made(layout, PLAIN) == [0, 0]
-    assert states(layout) == expected
     assert missing_archives(layout) == ()
     stages = {stage.stage: stage for stage in status(layout).stages}
     assert stages["convert"].state == "done"
     assert "in the train shards only: ILSVRC2012_img_train.tar was consumed" in stages["download"].detail
-
-
-def test_other_shards_are_refused_before_anything_is_removed(layout: Layout, expected: dict[str, bytes]) -> None:
-    """Another number of shards takes the images again: the finished ones stay, --overwrite or not."""
-    made(layout)
     for options in (PLAIN.replace(train_shards=2), CONSUME.replace(seed=1)):
         with pytest.raises(InputError, match=r"img_train.tar was consumed: its images are in the shards") as refused:
             made(layout, options.replace(overwrite=True))
@@ -281,24 +268,15 @@ def survive(moment: int, layout: Layout, expected: dict[str, bytes], *, is_thoro
     shutil.rmtree(layout.data_dir)
 
 
-def test_a_kill_before_each_kind_of_step_loses_nothing(few: MadeSet, quick: Path, expected: dict[str, bytes]) -> None:
-    """Of each kind of step some one of a run: whichever it dies before."""
+@pytest.mark.parametrize("every", [False, pytest.param(True, marks=pytest.mark.exhaustive)])
+def test_a_kill_before_a_step_loses_nothing(few: MadeSet, quick: Path, expected: dict[str, bytes], every: bool) -> None:
+    """Of each kind of step some one of a run, or all: whichever it dies before."""
     layout = filled(quick / "all", few)
     steps = run_until(10_000, lambda: made(layout))
     kinds = {step.replace("validation", "train"): moment for moment, step in enumerate(steps, 1)}
     assert len(kinds) > 30
-    for moment in sorted(kinds.values()):
-        survive(moment, filled(quick / "data", few), expected)
-
-
-@pytest.mark.exhaustive
-def test_a_kill_before_any_step_loses_nothing(few: MadeSet, quick: Path, expected: dict[str, bytes]) -> None:
-    """All steps of a run."""
-    layout = filled(quick / "all", few)
-    steps = run_until(10_000, lambda: made(layout))
-    assert len(steps) > 100
-    for moment in range(1, len(steps) + 1):
-        survive(moment, filled(quick / "data", few), expected, is_thorough=True)
+    for moment in range(1, len(steps) + 1) if every else sorted(kinds.values()):
+        survive(moment, filled(quick / "data", few), expected, is_thorough=every)
 
 
 def test_what_was_begun_goes_on_only_when_asked(layout: Layout, expected: dict[str, bytes]) -> None:
@@ -377,23 +355,24 @@ def test_raw_data_of_others(layout: Layout, few: MadeSet, tmp_path: Path) -> Non
     assert "it is outside" in str(refused(layout).detail)
 
 
-def test_shards_elsewhere_and_parts(layout: Layout, tmp_path: Path) -> None:
-    """The shards take the place of the raw data, and all of it is theirs."""
+def _no_holes(*_: object) -> None:
+    raise OSError(errno.EOPNOTSUPP, os.strerror(errno.EOPNOTSUPP))
+
+
+def _full(_: object) -> SimpleNamespace:
+    return SimpleNamespace(f_bavail=10, f_frsize=1000, f_files=9**9, f_favail=9**9)
+
+
+def test_where_it_can_not_be_done(layout: Layout, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shards elsewhere, a part of the classes, a file system without holes, a disk without the little that it takes."""
     elsewhere = Layout(layout.data_dir, output=tmp_path / "out")
     assert "can't give its space to shards in" in refused(elsewhere).what
     assert "expected all classes" in str(refused(layout, CONSUME.replace(classes="imagenette")).detail)
-
-
-def test_a_file_system_without_holes(layout: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
-    """EOPNOTSUPP is told before anything is written."""
-
-    def no_holes(*_: object) -> None:
-        raise OSError(errno.EOPNOTSUPP, os.strerror(errno.EOPNOTSUPP))
-
-    monkeypatch.setattr(durable, "_punch", no_holes)
-    found = refused(layout)
-    assert isinstance(found, UsageError)
-    assert "can't free space" in found.what
+    with monkeypatch.context() as patch:
+        patch.setattr(durable, "_punch", _no_holes)
+        assert "can't free space" in refused(layout).what
+    monkeypatch.setattr(os, "statvfs", _full)
+    assert "3 train shards in the space of the raw data" in refused(layout).what
 
 
 @pytest.mark.parametrize(
@@ -413,36 +392,25 @@ def test_copies_whose_space_can_not_be_given_back(
 @pytest.mark.parametrize(
     ("words", "why"),
     [
-        (("--source", "kaggle"), "--consume does not work with Kaggle's zip, which holds both splits"),
-        (("--source", "huggingface", "--output", "out", "--dry-run"), "can't give its space to shards in out"),
+        ("run --source kaggle", "--consume does not work with Kaggle's zip, which holds both splits"),
+        ("run --source huggingface --output out --dry-run", "can't give its space to shards in out"),
+        ("convert --config recipe.yaml", "expected ImageNet"),
     ],
 )
-def test_nothing_is_downloaded_that_could_not_be_consumed(tmp_path: Path, words: tuple[str, ...], why: str) -> None:
-    """Refused before any server is asked, also by a dry run."""
-    done = prep("run", "data", "--consume", *words, "--base-url", "http://127.0.0.1:9/", cwd=tmp_path)
-    assert done.returncode == 2, done.stderr
+def test_what_could_not_be_consumed_is_not_downloaded(tmp_path: Path, words: str, why: str) -> None:
+    """Refused before any server is asked, also by a dry run; of a recipe's data no digest is known."""
+    (tmp_path / "recipe.yaml").write_text("source: {files: photos/*.JPEG}\n")
+    stage, *more = words.split()
+    done = command(stage, "data", "--consume", *more, cwd=tmp_path, status=2)
     assert why in done.stderr
     assert not (tmp_path / "data/raw-data").exists()
-
-
-def test_a_disk_without_the_little_that_it_takes(layout: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is free beside the raw data must hold a step of the pass and the shards under way."""
-    true = os.statvfs
-
-    def little(folder: Path) -> SimpleNamespace:
-        found = true(folder)
-        return SimpleNamespace(f_bavail=10, f_frsize=1000, f_files=found.f_files, f_favail=found.f_favail)
-
-    monkeypatch.setattr(os, "statvfs", little)
-    assert "3 train shards in the space of the raw data" in refused(layout).what
 
 
 # what goes wrong midway ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("place", "code"),
-    [("bundle", errno.ENOSPC), ("sync", errno.EIO), ("hole", errno.EIO), ("shard", errno.ENOSPC)],
+    ("place", "code"), [("bundle", errno.ENOSPC), ("sync", errno.EIO), ("hole", errno.EIO), ("shard", errno.ENOSPC)]
 )
 def test_a_disk_that_refuses_midway(
     layout: Layout, expected: dict[str, bytes], place: str, code: int, monkeypatch: pytest.MonkeyPatch
@@ -469,55 +437,68 @@ def test_a_disk_that_refuses_midway(
     assert states(layout) == expected
 
 
-@pytest.mark.parametrize("name", ["record.json", "listing/names.npy"])
-def test_a_record_that_has_changed_is_not_gone_by(layout: Layout, name: str) -> None:
+def _change_a_digit(path: Path) -> None:
+    path.write_bytes(re.sub(rb"\d", lambda digit: b"%d" % (int(digit[0]) ^ 1), path.read_bytes(), count=1))
+
+
+def _flip(position: int) -> Callable[[Path], None]:
+    def flip(path: Path) -> None:
+        data = bytearray(path.read_bytes())
+        if data:
+            data[position] ^= 1
+            path.write_bytes(data)
+
+    return flip
+
+
+def _start_again(record: Path) -> None:
+    value = json.loads(record.read_text())
+    del value["crc"]
+    record.write_bytes(sealed_line({**value, "rows": -1}))
+
+
+CHANGED = "has changed since it was written"
+LOST = "may exist nowhere else"
+
+
+@pytest.mark.parametrize(
+    ("files", "harm", "said", "detail"),
+    [
+        ("record.json", _change_a_digit, CHANGED, ""),
+        ("record.json", _start_again, f"record.json {CHANGED}, or is gone", ""),
+        ("record.json", Path.unlink, "record.json has changed since it was written, or is gone", ""),
+        ("listing/names.npy", _flip(-5), CHANGED, ""),
+        ("b*/*", lambda path: os.truncate(path, 1), f"is damaged, and its images {LOST}", ""),
+        ("b*/*", _flip(300), LOST, "does not match its checksum"),  # within the first image
+    ],
+    ids=["number", "first record", "no record", "listing", "short bundle", "bit in a bundle"],
+)
+def test_what_is_left_midway_and_changed_is_not_gone_by(
+    layout: Layout, files: str, harm: Callable[[Path], object], said: str, detail: str
+) -> None:
     """A wrong number would give back what is nowhere else: it is refused, and what is there stays."""
     midway(layout)
-    path = layout.consumed("train").folder / name
-    data = bytearray(path.read_bytes())
-    data[-5 if name.endswith("npy") else next(at for at, byte in enumerate(data) if chr(byte).isdigit())] ^= 1
-    path.write_bytes(data)
+    for path in existing(layout.consumed("train").folder, files):
+        harm(path)
     kept = {each: each.read_bytes() for each in existing(layout.consumed_dir, "**/*") if each.is_file()}
-    with pytest.raises(InputError, match="has changed since it was written"):
-        made(layout)
-    assert {each: each.read_bytes() for each in kept} == kept
-
-
-def test_a_bundle_that_is_too_short_is_not_filled_up(layout: Layout) -> None:
-    """What it held is nowhere else: it is named, with what helps."""
-    midway(layout)
-    for bundle in existing(layout.consumed("train").bundles, "*"):
-        os.truncate(bundle, 1)
-    with pytest.raises(InputError, match="is damaged, and its images may exist nowhere else") as found:
-        made(layout)
-    assert str(layout.consumed("train").bundles) in found.value.what
-
-
-def test_a_bundle_with_another_bit_makes_no_shard(layout: Layout) -> None:
-    """It is the only copy of its images: each is compared with its checksum, whatever its header says."""
-    midway(layout)
-    for bundle in existing(layout.consumed("train").bundles, "*"):
-        data = bytearray(bundle.read_bytes())
-        if data:
-            data[300] ^= 1  # within the first image, which is counted in one of them at least
-            bundle.write_bytes(data)
-    with pytest.raises(InputError, match="may exist nowhere else") as found:
-        made(layout)
-    assert "does not match its checksum" in found.value.detail
+    for options in (CONSUME, CONSUME.replace(skip_bad=True)):
+        with pytest.raises(InputError, match=said) as found:
+            made(layout, options)
+        assert detail in found.value.detail
+    assert detail or {each: each.read_bytes() for each in kept} == kept
     assert not layout.manifest_path.exists()
 
 
-@pytest.mark.parametrize("is_over", [False, True])
-def test_without_its_record_a_split_is_not_left_out(layout: Layout, is_over: bool) -> None:
-    """Midway and afterwards: what else is kept tells that there was one, and convert refuses to make less."""
-    made(layout) if is_over else midway(layout)
-    before = states(layout) if is_over else {}
+def test_without_its_record_a_split_is_not_left_out(layout: Layout) -> None:
+    """What else is kept tells that there was one, and convert refuses to make less."""
+    made(layout)
+    before = states(layout)
     layout.consumed("train").record.unlink()
     for options in (CONSUME, PLAIN):
-        with pytest.raises(InputError, match=r"record.json (has changed since it was written, or )?is gone") as found:
+        with pytest.raises(InputError, match=r"record\.json is gone") as found:
             made(layout, options)
         assert "get the raw data again" in found.value.hint
-    assert not is_over or states(layout) == before
+    assert states(layout) == before
 
 
 @pytest.mark.parametrize("more", [("--consume", "--overwrite"), ("--dry-run",)])
@@ -526,26 +507,11 @@ def test_a_split_whose_files_are_lost_is_missed(layout: Layout, more: tuple[str,
     midway(layout)
     shutil.rmtree(layout.consumed("train").folder)
     counts = ("--train-shards", 3, "--validation-shards", 2, "--check", "header", "--workers", 1)
-    ended = prep("convert", layout.data_dir, "--allow-incomplete", *counts, *more)
-    assert ended.returncode == 4, ended.stdout + ended.stderr
+    ended = command("convert", layout.data_dir, "--allow-incomplete", *counts, *more, status=4)
     assert f"{layout.consumed('train').record} is gone" in ended.stderr
     assert f"imagenet-prep download {layout.data_dir}" in ended.stderr
     assert not layout.manifest_path.exists()
-    assert prep("verify", layout.data_dir).returncode == 4
-
-
-def test_with_its_first_record_a_pass_does_not_start_again(layout: Layout) -> None:
-    """The images before it are in bundles alone, and holes are in their place in the archive: nothing is touched."""
-    midway(layout)
-    record = layout.consumed("train").record
-    value = json.loads(record.read_text())
-    del value["crc"]
-    record.write_bytes(sealed_line({**value, "rows": -1}))
-    kept = {each: each.read_bytes() for each in existing(layout.consumed_dir, "**/*") if each.is_file()}
-    for options in (CONSUME, CONSUME.replace(skip_bad=True)):
-        with pytest.raises(InputError, match=r"record.json has changed since it was written, or is gone"):
-            made(layout, options)
-    assert {each: each.read_bytes() for each in existing(layout.consumed_dir, "**/*") if each.is_file()} == kept
+    command("verify", layout.data_dir, status=4)
 
 
 def test_an_archive_that_was_exchanged_before_the_pass_began(layout: Layout, few: MadeSet, tmp_path: Path) -> None:
@@ -570,19 +536,9 @@ def test_run_consumes(layout: Layout) -> None:
     arguments = ("run", layout.data_dir, "--consume", "--allow-incomplete", *counts, "--workers", 1)
     foreseen = prep(*arguments, "--dry-run")
     assert "3 train shards in the space of the raw data" in foreseen.stdout, foreseen.stderr
-    ended = prep(*arguments)
-    assert ended.returncode == 0, ended.stderr
+    ended = command(*arguments)
     assert "--consume: ILSVRC2012_img_train.tar and 1 more" in ended.stderr
     assert "(imagenet-prep download fetches them)" in ended.stderr
     assert list(layout.raw_dir.glob("*_img_*")) == []
-    assert prep(*arguments).returncode == 0
-    assert prep(*arguments, "--extract").returncode == 2
-
-
-def test_a_recipe_is_not_consumed(tmp_path: Path) -> None:
-    """Of other data sets no digest is known."""
-    recipe = tmp_path / "recipe.yaml"
-    recipe.write_text("source: {files: photos/*.JPEG}\n")
-    ended = prep("convert", tmp_path / "out", "--config", recipe, "--consume")
-    assert ended.returncode == 2
-    assert "expected ImageNet" in ended.stderr
+    command(*arguments)
+    command(*arguments, "--extract", status=2)

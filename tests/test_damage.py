@@ -1,62 +1,45 @@
-"""Damage that no CRC sees: each class of it is called by its name, with and without a manifest."""
+"""Damage that no CRC sees, copies among it: each class of it is called by its name, with and without a manifest."""
 
 from __future__ import annotations
 
-import random
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import pytest
-import tf_fixture
 from existing import existing
-from made_sets import ENGINE, PART, annotated, data_of, write
+from made_sets import ENGINE, PART, annotated, copied, data_of, write
 
 from imagenet_prep.checks.verdict import Verdict
 from imagenet_prep.datasets import order
+from imagenet_prep.demo import photographs
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.engines import make_engine
 from imagenet_prep.ilsvrc2012 import facts
-from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.model import Item, Problem, ProblemKind
 from imagenet_prep.stages.verify import verify
 from imagenet_prep.storage.layout import Layout, shard_name
 from imagenet_prep.tfrecord import inception
-from imagenet_prep.tfrecord.example import (
-    BytesList,
-    Feature,
-    Int64List,
-    encode_example,
-    parse_example,
-)
+from imagenet_prep.tfrecord.example import BytesList, Feature, Int64List, encode_example, parse_example
 from imagenet_prep.tfrecord.inception_reader import read_record
 
 pytestmark = pytest.mark.once
-
-tf = tf_fixture.tf
 
 K = ProblemKind
 SHARD, OTHER = "train-00003-of-00008", "train-00006-of-00008"
 
 
 @pytest.fixture(scope="module")
-def sound(tmp_path_factory: pytest.TempPathFactory, made_tiny: MadeSet) -> Path:
+def sound(tmp_path_factory: pytest.TempPathFactory, made_tiny: MadeSet) -> Layout:
     """Shards of ``made_tiny`` with their manifest and indexes. Read only."""
-    return made(tmp_path_factory.mktemp("sound"), made_tiny, PART)
-
-
-def made(folder: Path, source: MadeSet, options: ConvertOptions) -> Path:
-    """A folder with the shards of a made set."""
-    return annotated(folder, source, options).data_dir
+    return annotated(tmp_path_factory.mktemp("sound") / "data", made_tiny)
 
 
 @pytest.fixture
-def layout(tmp_path: Path, sound: Path) -> Layout:
+def layout(tmp_path: Path, sound: Layout) -> Layout:
     """The test's own copy of ``sound``."""
-    shutil.copytree(sound, tmp_path / "data")
-    return Layout(tmp_path / "data")
+    return copied(sound, tmp_path / "data")
 
 
 @pytest.fixture
@@ -91,43 +74,9 @@ def one(problems: Sequence[Problem]) -> Problem:
 # our own shards, which the manifest and the index know ---------------------------------------------------------
 
 
-def test_every_record_dropped_doubled_swapped(layout: Layout) -> None:
-    """The first, some and the last record dropped, doubled and swapped with the next: the right one is named."""
-    path = layout.shard_path(SHARD)
-    records = data_of(path)
-    names = [read_record(memoryview(data)).filename for data in records]
-    for k in (0, 1, len(records) // 2, len(records) - 2, len(records) - 1):
-        write(path, records[:k] + records[k + 1 :])
-        problem = one(look(layout).problems)
-        assert (problem.kind, problem.record, problem.image, problem.expected) == (
-            *(K.MISSING_RECORD, k),
-            *(names[k], names[k]),
-        )
-        write(path, records[: k + 1] + records[k:])
-        problem = one(look(layout).problems)
-        assert (problem.kind, problem.record, problem.image) == (K.EXTRA_RECORD, k + 1, names[k])
-        if k + 1 < len(records):
-            write(path, [*records[:k], records[k + 1], records[k], *records[k + 2 :]])
-            problem = one(look(layout).problems)
-            assert (problem.kind, problem.record) == (K.SWAPPED_RECORDS, k)
-            assert f"records {k} and {k + 1} are swapped" in problem.detail
-
-
-def test_records_lost_and_added(layout: Layout) -> None:
-    """Several faults in one shard are counted."""
-    path = layout.shard_path(SHARD)
-    records = data_of(path)
-    write(path, [*records[:3], *records[5:20], records[0], *records[21:]])
-    problem, duplicate = look(layout).problems
-    assert (problem.kind, problem.record) == (K.WRONG_CONTENT, 3)
-    assert (duplicate.kind, duplicate.record, duplicate.got) == (K.DUPLICATE, 18, f"record 0 of {SHARD}")
-    assert "3 records are missing and 1 were not written" in problem.detail
-
-
 def test_a_shard_of_another_conversion(layout: Layout, tmp_path: Path, made_tiny: MadeSet) -> None:
     """A shard of the same images in another quality is told from a damaged one, with or without its own index."""
-    options = PART.replace(quality=40)
-    other = Layout(made(tmp_path / "other", made_tiny, options))
+    other = annotated(tmp_path / "other", made_tiny, PART.replace(quality=40))
     shutil.copy(other.shard_path(SHARD), layout.shard_path(SHARD))
     problem = one(look(layout).problems)
     assert (problem.kind, problem.subject) == (K.OTHER_CONVERSION, SHARD)
@@ -151,6 +100,13 @@ def shift(features: dict[str, Feature]) -> None:
     features["image/object/bbox/label"] = Int64List((label.values[0] - 1,) * len(boxes.values))
 
 
+def shift_but_boxes(features: dict[str, Feature]) -> None:
+    """Labels from 0, with the right labels of boxes, which are not at fault."""
+    boxes = features["image/object/bbox/label"]
+    shift(features)
+    features["image/object/bbox/label"] = boxes
+
+
 def permute(features: dict[str, Feature]) -> None:
     """The devkit's ids for labels."""
     wnid = features["image/class/synset"]
@@ -162,7 +118,11 @@ def permute(features: dict[str, Feature]) -> None:
 
 @pytest.mark.parametrize(
     ("change", "kind", "word"),
-    [(shift, K.ZERO_BASED_LABELS, "labels count from 0"), (permute, K.DEVKIT_LABELS, "labels are the devkit's ids")],
+    [
+        (shift, K.ZERO_BASED_LABELS, "labels count from 0"),
+        (shift_but_boxes, K.ZERO_BASED_LABELS, "labels count from 0"),
+        (permute, K.DEVKIT_LABELS, "labels are the devkit's ids"),
+    ],
 )
 def test_labels_wrong_in_one_way(
     bare: Layout, change: Callable[[dict[str, Feature]], None], kind: ProblemKind, word: str
@@ -266,29 +226,11 @@ def test_a_record_that_breaks_what_its_flavour_promises(bare: Layout) -> None:
     assert "image/height is missing" in problem.detail
 
 
-def test_shuffled_shards_written_by_tensorflow(bare: Layout, tmp_path: Path, tf: Any) -> None:
-    """Another order, by TensorFlow's own writer and encoding, without a manifest: right, and not canonical."""
-    folder = tmp_path / "shuffled"
-    folder.mkdir()
-    for split in facts.SPLITS:
-        records = [data for path in existing(bare.data_dir, f"{split}-*") for data in data_of(path)]
-        random.Random(7).shuffle(records)
-        for index, (start, stop) in enumerate(pairwise(order.bounds(len(records), 8))):
-            with tf.io.TFRecordWriter(str(folder / shard_name(split, index, 8))) as writer:
-                for data in records[start:stop]:
-                    writer.write(tf.train.Example.FromString(data).SerializeToString())
-    verdict = look(Layout(folder))
-    assert verdict.problems == ()
-    assert verdict.order == "not canonical"
-    assert verdict.fingerprint != look(bare).fingerprint
-
-
 def test_fingerprint(layout: Layout, tmp_path: Path, made_tiny: MadeSet) -> None:
     """The fingerprint is the same for compressed shards and for any maker's, and another one for other records."""
-    options = PART.replace(compression="gzip")
     own = look(layout).fingerprint
     assert len(own) == 64
-    assert look(Layout(made(tmp_path / "gzip", made_tiny, options))).fingerprint == own
+    assert look(annotated(tmp_path / "gzip", made_tiny, PART.replace(compression="gzip"))).fingerprint == own
     shutil.rmtree(layout.state_dir)
     assert look(layout).fingerprint == own
     path = layout.shard_path(SHARD)
@@ -325,112 +267,112 @@ def test_swapped_records_without_a_manifest(bare: Layout) -> None:
 
 
 @pytest.fixture(scope="module")
-def validation(tmp_path_factory: pytest.TempPathFactory, made_tiny: MadeSet) -> Path:
-    """All 50,000 validation records in 128 shards, in canonical order, the same few images in them. Read only."""
-    folder = tmp_path_factory.mktemp("validation")
-    source = sorted(made_tiny.archives["validation"].parent.glob("*img_val.tar"))[0]
-    encoded = next(_images(source))
-    wnids = facts.validation_wnids()
+def validation(tmp_path_factory: pytest.TempPathFactory) -> Layout:
+    """All 50,000 validation records in 128 shards, in canonical order, the same image in all. Read only."""
+    layout, wnids, encoded = Layout(tmp_path_factory.mktemp("v")), facts.validation_wnids(), photographs.tiny(1)
+
+    def record(number: int) -> bytes:
+        wnid = wnids[number - 1]
+        item = Item(facts.validation_filename(number), facts.labels()[wnid], wnid, facts.texts()[wnid], ())
+        head, tail = inception.record_parts(item, 16, 16, len(encoded))
+        return head + encoded + tail
+
     listed = sorted(range(1, 50_001), key=lambda number: (wnids[number - 1], number))
     rows = [listed[i] for i in order.shuffled(50_000, order.SEED)]
     for index, (start, stop) in enumerate(pairwise(order.bounds(50_000, 128))):
-        write(folder / shard_name("validation", index, 128), [_record(n, encoded) for n in rows[start:stop]])
-    return folder
+        write(layout.shard_path(shard_name("validation", index, 128)), map(record, rows[start:stop]))
+    return layout
 
 
-def _images(archive: Path) -> Iterator[bytes]:
-    import tarfile
-
-    with tarfile.open(archive) as tar:
-        for member in tar:
-            file = tar.extractfile(member)
-            assert file is not None
-            yield file.read()
+def of_validation(layout: Layout) -> Problem:
+    """The one problem of validation: there is no train split."""
+    verdict = verify(layout, make_engine("processes", 2))
+    return one([problem for problem in verdict.problems if "validation" in problem.subject])
 
 
-def _record(number: int, encoded: bytes, shift: int = 0) -> bytes:
-    wnid = facts.validation_wnids()[number - 1]
-    item = Item(
-        filename=facts.validation_filename(number),
-        label=facts.labels()[wnid] - shift,
-        wnid=wnid,
-        text=facts.texts()[wnid],
-        boxes=(),
-    )
-    head, tail = inception.record_parts(item, 16, 16, len(encoded))
-    return head + encoded + tail
-
-
-def of_validation(folder: Path) -> tuple[list[Problem], Verdict]:
-    """The problems of validation: there is no train split."""
-    verdict = verify(Layout(folder), make_engine("processes", 2))
-    return [problem for problem in verdict.problems if "validation" in problem.subject], verdict
-
-
-def linked(source: Path, folder: Path) -> Path:
-    """A folder of links to the same shards, to be replaced one by one."""
-    folder.mkdir()
-    for path in existing(source, "*-of-*"):
-        (folder / path.name).hardlink_to(path)
-    return folder
-
-
-def replace(path: Path, records: Sequence[bytes]) -> None:
-    """Put another file in the place of a link."""
-    path.unlink()
-    write(path, records)
-
-
-def test_all_of_validation(validation: Path, tmp_path: Path) -> None:
-    """All 50,000 images in canonical order have no problem; the first record is the published one."""
-    problems, verdict = of_validation(linked(validation, tmp_path / "v"))
-    sizes = {problem.kind for problem in problems}
-    assert sizes <= {K.SIZE_MISMATCH}, problems[:3]
-    assert verdict.order == "canonical"
-    first = read_record(memoryview(data_of(validation / "validation-00000-of-00128")[0]))
-    assert (first.filename, first.label) == ("ILSVRC2012_val_00042559.JPEG", 550)
-    missing = next(problem for problem in verdict.problems if problem.subject == "train")
-    assert (missing.kind, missing.count) == (K.MISSING_IMAGE, 1_281_167)
-
-
-def test_one_validation_image_is_missing(validation: Path, tmp_path: Path) -> None:
-    """Without any manifest the one image that is missing is named, with shard, record and byte offset."""
-    folder = linked(validation, tmp_path / "v")
-    path = folder / "validation-00017-of-00128"
+def test_an_image_or_a_class_is_missing_in_all_of_validation(validation: Layout, tmp_path: Path) -> None:
+    """Without any manifest the image is named with shard and record, the class with its words."""
+    layout = copied(validation, tmp_path / "v")
+    path = layout.shard_path("validation-00017-of-00128")
     records = data_of(path)
-    name = read_record(memoryview(records[100])).filename
-    replace(path, records[:100] + records[101:])
-    problem = one(of_validation(folder)[0])
-    assert (problem.kind, problem.subject, problem.record, problem.image) == (
-        *(K.MISSING_RECORD, path.name),
-        *(100, name),
-    )
-
-
-def test_a_validation_class_is_missing(validation: Path, tmp_path: Path) -> None:
-    """A class without an image is named with its words."""
-    folder = linked(validation, tmp_path / "v")
-    for path in existing(folder, "*-of-*"):
-        records = data_of(path)
-        kept = [data for data in records if read_record(memoryview(data)).wnid != "n01440764"]
-        if kept != records:
-            replace(path, kept)
-    problem = one(of_validation(folder)[0])
+    write(path, records[:100] + records[101:])
+    problem, name = of_validation(layout), read_record(memoryview(records[100])).filename
+    assert (problem.kind, problem.subject) == (K.MISSING_RECORD, path.name)
+    assert (problem.record, problem.image) == (100, name)
+    write(path, records)
+    for path in existing(layout.data_dir, "*-of-*"):
+        write(path, [data for data in data_of(path) if b"n01440764" not in data])
+    problem = of_validation(layout)
     assert (problem.kind, problem.subject) == (K.MISSING_CLASS, "validation")
     assert problem.detail == "1 class has no image: n01440764 (tench, Tinca tinca)"
 
 
-def test_many_shards_are_missing(validation: Path, tmp_path: Path) -> None:
-    """Of more missing shards than anyone reads the first are named and the others counted."""
-    folder = linked(validation, tmp_path / "v")
-    for index in range(100):
-        (folder / shard_name("validation", index, 128)).unlink()
-    problems, verdict = of_validation(folder)
-    missing = [problem for problem in problems if problem.kind is K.MISSING_SHARD]
-    assert len(missing) == 21
+# copies, without a manifest ------------------------------------------------------------------------------------
 
-    assert missing[-1].detail == "and 80 more of this kind in 80 shards"
-    assert len([name for name in verdict.faulty if name.startswith("validation")]) == 100
+
+@pytest.mark.parametrize(("split", "distance"), [("train", 1), ("validation", 6)])
+def test_copies_are_found(bare: Layout, split: str, distance: int) -> None:
+    """Whichever shard is overwritten by whichever other one: both are named, since either may be the copy."""
+    for index in (0, 4, 7):
+        path = bare.shard_path(shard_name(split, index, 8))
+        source = bare.shard_path(shard_name(split, (index + distance) % 8, 8))
+        content = path.read_bytes()
+        shutil.copy(source, path)
+        problem = one(look(bare).problems)
+        assert (problem.kind, problem.subject) == (K.DUPLICATE, split)
+        names = " and ".join(sorted((path.name, source.name)))
+        assert problem.detail.startswith(f"{names} hold the same records: all except one are copies")
+        assert "second set" in problem.remedy
+        path.write_bytes(content)
+
+
+def test_shards_without_records_are_no_copies(made_tiny: MadeSet, tmp_path: Path) -> None:
+    """Empty shards of a set with more shards than images are not called copies of each other."""
+    layout = annotated(tmp_path / "data", made_tiny, PART.replace(train_shards=8, validation_shards=96))
+    layout.manifest_path.unlink()
+    layout.journal_path.unlink()
+    assert {problem.kind for problem in look(layout).problems} == {K.WRONG_COUNT}
+
+
+def test_a_doubled_record_is_called_so(bare: Layout) -> None:
+    """A record that is there once more, next to itself or elsewhere in its shard, is one problem that says so."""
+    path = bare.shard_path(SHARD)
+    records = data_of(path)
+    last = len(records) - 1
+    for place, repeated in ((1, 0), (last + 1, last), (last + 1, 2)):
+        write(path, [*records[:place], records[repeated], *records[place:]])
+        problem = one(look(bare).problems)
+        assert (problem.kind, problem.subject, problem.record) == (K.EXTRA_RECORD, SHARD, place)
+        assert f"it repeats record {repeated}" in problem.detail
+
+
+def test_a_doubled_record_in_an_order_that_is_not_known(made_tiny: MadeSet, tmp_path: Path) -> None:
+    """The same where the order is not the canonical one: the bytes tell, and another record of the image is none."""
+    layout = annotated(tmp_path / "data", made_tiny, PART.replace(seed=7))
+    shutil.rmtree(layout.state_dir)
+    path = layout.shard_path(SHARD)
+    records = data_of(path)
+    features = parse_example(memoryview(records[4]))
+    features["image/colorspace"] = BytesList((b"rgb",))
+    write(path, [*records[:9], encode_example(features), *records[9:]])
+    found = [problem for problem in look(layout).problems if problem.kind is K.DUPLICATE]
+    assert [problem.detail.partition(": ")[2] for problem in found] == [f"this image is also record 4 of {SHARD}"]
+    write(path, [*records[:9], records[4], *records[9:]])
+    problem = one(look(layout).problems)
+    assert (problem.kind, problem.subject, problem.record) == (K.DUPLICATE, SHARD, 9)
+    assert "it repeats record 4" in problem.detail
+
+
+@pytest.mark.parametrize(("split", "source", "target"), [("train", 1, 6), ("validation", 6, 1)])
+def test_a_record_of_another_shard(bare: Layout, split: str, source: int, target: int) -> None:
+    """A record added to a shard where it does not belong is named there, not where it belongs."""
+    home, path = (bare.shard_path(shard_name(split, index, 8)) for index in (source, target))
+    stray, records = data_of(home)[5], data_of(path)
+    write(path, [*records[:3], stray, *records[3:]])
+    problem = one(look(bare).problems)
+    assert (problem.kind, problem.subject, problem.record) == (K.DUPLICATE, path.name, 3)
+    assert problem.image == read_record(memoryview(stray)).filename
+    assert f"this image is also record 5 of {home.name}, where it belongs" in problem.detail
 
 
 def test_records_in_another_order(layout: Layout) -> None:
@@ -441,15 +383,3 @@ def test_records_in_another_order(layout: Layout) -> None:
     problem = one(look(layout).problems)
     assert (problem.kind, problem.record) == (K.SWAPPED_RECORDS, 3)
     assert "in another order" in problem.detail
-
-
-def test_labels_from_0_with_right_labels_of_boxes(bare: Layout) -> None:
-    """Boxes that have the right label are not at fault for the record's wrong one."""
-
-    def change(features: dict[str, Feature]) -> None:
-        boxes = features["image/object/bbox/label"]
-        shift(features)
-        features["image/object/bbox/label"] = boxes
-
-    rewrite(bare, change)
-    assert [problem.kind for problem in look(bare).problems] == [K.ZERO_BASED_LABELS] * 2

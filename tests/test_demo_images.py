@@ -2,59 +2,16 @@
 
 from __future__ import annotations
 
-import os
-import tarfile
 from pathlib import Path
-from typing import IO
 
 import pytest
 from existing import existing
+from made_tars import unpack
 
-from imagenet_prep.demo import archives
-from imagenet_prep.demo.archives import BAD_QUIRKS, MadeAnnotation, MadeSet, Quirk, annotation, make
-from imagenet_prep.demo.photographs import Kind
+from imagenet_prep.demo.archives import BAD_QUIRKS, MadeAnnotation, MadeSet, Quirk, annotation
 from imagenet_prep.ilsvrc2012.facts import TRAIN
 
 SAMPLES_DIR = Path(__file__).parent.parent / "data" / "bounding_boxes"
-
-
-def members(path: Path) -> list[tuple[str, bytes]]:
-    """Name and content of each file of an archive, nested tars opened."""
-    with path.open("rb") as file:
-        return list(_members(file))
-
-
-def _members(file: IO[bytes]) -> list[tuple[str, bytes]]:
-    found = []
-    with tarfile.open(fileobj=file) as tar:
-        for entry in tar:
-            content = tar.extractfile(entry)
-            if content is None:
-                continue
-            found += _members(content) if entry.name.endswith(".tar") else [(entry.name, content.read())]
-    return found
-
-
-# archives --------------------------------------------------------------------------------------------------------
-
-
-def test_same_arguments_make_the_same_archives(tmp_path: Path, made_tiny: MadeSet) -> None:
-    """Archives are byte-identical when made again."""
-    again = make(tmp_path / "again", classes=10, per_class=30, validation=80, tiny=True)
-    assert again.md5 == made_tiny.md5
-    assert (again.images, again.annotations) == (made_tiny.images, made_tiny.annotations)
-    for key in ("boxes", "validation-boxes"):  # no time of writing, which two quick runs would share
-        assert again.archives[key].read_bytes()[4:8] == bytes(4)
-
-
-@pytest.mark.parametrize("fixture", ["made", "made_tiny"])
-def test_every_odd_image_is_there(fixture: str, request: pytest.FixtureRequest) -> None:
-    """Every odd kind is in the split it belongs to, grey ones in both."""
-    made: MadeSet = request.getfixturevalue(fixture)
-    for split, kinds in archives.ODD_KINDS.items():
-        assert {image.kind for image in made.of(split)} == {Kind.RGB, *kinds}
-    assert all(Kind.GREY in kinds for kinds in archives.ODD_KINDS.values())
-    assert {kind for kinds in archives.ODD_KINDS.values() for kind in kinds} == set(Kind) - {Kind.RGB}
 
 
 # annotations -----------------------------------------------------------------------------------------------------
@@ -112,9 +69,9 @@ def test_truth_of_each_quirk(quirk: Quirk, boxes: list[str]) -> None:
 def test_box_archives_hold_the_annotations(fixture: str, request: pytest.FixtureRequest) -> None:
     """Both box archives hold the annotations told, every quirk once, and most images but not all have one."""
     made: MadeSet = request.getfixturevalue(fixture)
-    train = dict(members(made.archives["boxes"]))
+    train = unpack(made.archives["boxes"])
     assert train == {f"{each.wnid}/{each.name}.xml": each.xml for each in made.annotations}
-    assert dict(members(made.archives["validation-boxes"])) == {
+    assert unpack(made.archives["validation-boxes"]) == {
         f"val/{each.name}.xml": each.xml for each in made.validation_annotations
     }
     quirks = [each.quirk for each in made.annotations]
@@ -127,9 +84,3 @@ def test_box_archives_hold_the_annotations(fixture: str, request: pytest.Fixture
 
 
 # the guard -------------------------------------------------------------------------------------------------------
-
-
-def test_no_credentials_reach_a_test() -> None:
-    """A tester's own ImageNet account and netrc file are out of sight."""
-    assert not {"IMAGENET_USERNAME", "IMAGENET_ACCESS_KEY"} & set(os.environ)
-    assert not Path(os.environ["NETRC"]).exists()

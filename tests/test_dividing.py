@@ -1,4 +1,4 @@
-"""Which split each file is of, and which classes there are: folders, fractions, lists."""
+"""Which split each file is of, which classes there are, and how many: folders, fractions, lists, totals."""
 
 from __future__ import annotations
 
@@ -9,13 +9,25 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from made_folders import CATS, arrays, images, picture, write
+from made_sets import write_lists
+from PIL import Image
+from running import command
 
+from imagenet_prep import records
+from imagenet_prep.datasets.declarations import MakingOptions
 from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import InputError, PrepError
 from imagenet_prep.recipes.loading import load
 from imagenet_prep.recipes.recipe_dataset import RecipeDataset
-from imagenet_prep.recipes.splits import apportion
+from imagenet_prep.recipes.recipe_set import RecipeSet
 from imagenet_prep.sources.fingerprint import fingerprint, names_and_sizes
+from imagenet_prep.stages.convert import convert
+from imagenet_prep.stages.init import init
+from imagenet_prep.stages.verify import verify
+from imagenet_prep.storage.layout import Layout
+
+ENGINE = make_engine("threads", 2)
 
 
 def plan(root: Path, recipe: str, *names: str) -> RecipeDataset:
@@ -25,7 +37,7 @@ def plan(root: Path, recipe: str, *names: str) -> RecipeDataset:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.touch()
     (root / "recipe.yaml").write_text(recipe)
-    return load(root / "recipe.yaml", None, make_engine("threads", 1))
+    return load(root / "recipe.yaml", None, ENGINE)
 
 
 def splits(made: RecipeDataset) -> dict[str, list[str]]:
@@ -77,13 +89,6 @@ def test_a_label_beyond_16_bits(tmp_path: Path) -> None:
     assert names_and_sizes(other) != names_and_sizes(same)
 
 
-def test_a_list_of_no_classes_is_refused(tmp_path: Path) -> None:
-    """A file of classes that names none is a mistake, and says so."""
-    (tmp_path / "classes.txt").write_text("\t\n")
-    with pytest.raises(PrepError, match="nothing in it"):
-        plan(tmp_path, FOLDERS + "classes: classes.txt\n", "a/1.jpg")
-
-
 LABELS = "source: {files: 'set/*.jpg'}\nlabels: {file: labels.csv}\n"
 
 
@@ -127,17 +132,6 @@ def test_stratified_splits_divide_each_class(tmp_path: Path) -> None:
     assert set(found["test"]) >= {by_hash[-1]}
 
 
-@pytest.mark.parametrize("fractions", [(0.9, 0.1), (0.98, 0.01, 0.01), (1 / 3, 1 / 3, 1 / 3), (1.0,)])
-def test_every_file_of_a_class_has_a_split(fractions: tuple[float, ...]) -> None:
-    """No file is left over; each split is within one file of its fraction, or has the one file that it must have."""
-    for count in range(200):
-        found = apportion(count, fractions)
-        assert sum(found) == count
-        assert count < len(fractions) or min(found) >= 1
-        wanted = [max(count * fraction, 1) for fraction in fractions]
-        assert all(given < most + len(fractions) for given, most in zip(found, wanted, strict=True))
-
-
 @pytest.mark.parametrize(
     ("recipe", "words"),
     [
@@ -165,3 +159,163 @@ def test_the_folder_of_a_split_is_a_whole_folder(tmp_path: Path) -> None:
     made = plan(tmp_path, recipe, "a/x/1.jpg", "ab/x/2.jpg", "abc/x/3.jpg")
     assert splits(made) == {"train": ["a/x/1.jpg"], "test": ["ab/x/2.jpg"]}
     assert made.notes == ("1 of 3 files are in no split, and are left out",)
+
+
+def save_images(folder: Path, names: list[str]) -> None:
+    """A small image of each name."""
+    for number, name in enumerate(names):
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.new("RGB", (8, 6), (number, 0, 0)).save(path)
+
+
+# options -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("spelling", ["GZIP"])
+def test_a_compression_is_known_in_any_case(tmp_path: Path, spelling: str) -> None:
+    """TensorFlow writes GZIP: a recipe, the option and records.write take it as it takes gzip."""
+    save_images(tmp_path, ["a/1.png", "b/1.png"])
+    (tmp_path / "recipe.yaml").write_text(f"source: {{folders: .}}\ncompression: {spelling}\n")
+    assert RecipeSet.read(tmp_path / "recipe.yaml").options.compression == "gzip"
+    records.write(tmp_path / "x.tfrecord", [{"a": 1}], spelling)
+    assert (tmp_path / "x.tfrecord").read_bytes()[:2] == b"\x1f\x8b"
+    (tmp_path / "none").mkdir()
+    said = command("convert", tmp_path / "none", "--set", f"compression={spelling}", status=4).stderr
+    assert "no images of ImageNet in" in said
+
+
+def test_skip_bad_works_beside_a_recipe(tmp_path: Path) -> None:
+    """The option that a refusal proposes can be given with --config, and the command to go on with names it."""
+    save_images(tmp_path, [f"in/{name}/{number}.png" for name in "ab" for number in range(3)])
+    (tmp_path / "in/a/1.png").write_bytes(b"\x89PNG\r\n\x1a\nno more")
+    (tmp_path / "recipe.yaml").write_text("source: {folders: in}\nshards: 2\n")
+    words = ("convert", tmp_path / "out", "--config", tmp_path / "recipe.yaml")
+    assert "--skip-bad" in command(*words, status=3).stderr
+    assert "set aside: 1 image" in command(*words, "--skip-bad", status=3).stdout
+    assert 'The shards of "recipe" are whole and right.' in command("verify", tmp_path / "out").stdout
+    (tmp_path / "out/imagenet-prep/manifest.json").unlink()
+    assert command("status", tmp_path / "out").stdout.splitlines()[-1].endswith("--skip-bad")
+
+
+# manifests -----------------------------------------------------------------------------------------------------
+
+
+def test_a_complete_manifest_needs_no_folder_of_the_pattern(tmp_path: Path) -> None:
+    """The manifest names the files; that the folder of input_file_pattern is gone makes no difference."""
+    save_images(tmp_path, [f"kept/{number}.png" for number in range(3)])
+    (tmp_path / "m.txt").write_text("".join(f"kept/{number}.png\n" for number in (2, 0, 1)))
+    for pattern in ("gone/*.png", f"{tmp_path}/gone/*.png", "/nowhere/at/all/*.png"):
+        made = plan(tmp_path, f"manifest_file: m.txt\ninput_file_pattern: {pattern}\n")
+        assert list(made.splits[0].catalog.names) == [f"kept/{number}.png" for number in (2, 0, 1)]
+
+
+SPLIT = "manifest_file: lists/m.txt\ninput_file_pattern: in/*.png\nsplits: {train: 0.75, test: 0.25}\n"
+
+
+def contents(made: RecipeDataset) -> dict[str, list[str]]:
+    """The files of each split, in order."""
+    return {split.name: list(split.catalog.names) for split in made.splits}
+
+
+def test_a_manifest_a_split_is_made_and_used_again(tmp_path: Path) -> None:
+    """manifest_file with splits: one of each is written, and from then on it says what that split holds."""
+    save_images(tmp_path, [f"in/{number}.png" for number in range(40)])
+    first = plan(tmp_path, SPLIT)
+    write_lists(first)
+    lists = {split: (tmp_path / f"lists/m-{split}.txt").read_text().splitlines() for split in ("train", "test")}
+    assert lists == contents(first)
+    assert not (tmp_path / "lists/m.txt").exists()
+    save_images(tmp_path, ["in/new.png"])
+    moved = lists["train"].pop()
+    lists["test"].append(moved)
+    for split, names in lists.items():
+        (tmp_path / f"lists/m-{split}.txt").write_text("\n".join(names))
+    again = plan(tmp_path, SPLIT)
+    assert contents(again) == lists
+    assert again.manifest is None
+    assert not any(split.shuffle for split in again.splits)
+
+
+def test_a_manifest_that_is_missing_among_those_of_splits(tmp_path: Path) -> None:
+    """Half of the manifests would be half of a set: the one that is not there is named."""
+    save_images(tmp_path, [f"in/{number}.png" for number in range(40)])
+    write_lists(plan(tmp_path, SPLIT))
+    (tmp_path / "lists/m-test.txt").unlink()
+    with pytest.raises(InputError, match=r"m-test\.txt is not there, and m-train\.txt is"):
+        plan(tmp_path, SPLIT)
+
+
+def save(folder: Path, recipe: str, **files: bytes | None) -> Path:
+    """Files and a recipe."""
+    write(folder, **{name: picture(name) if content is None else content for name, content in files.items()})
+    (folder / "r.yaml").write_text(recipe)
+    return folder / "r.yaml"
+
+
+@pytest.mark.parametrize(
+    ("said", "part"),
+    [
+        ("images: 4, classes: 2", ""),
+        ("images: 5", "5 images expected, 4 found"),
+        ("classes: 3", "3 classes expected, 2"),
+        ("train: {classes: 3}", "3 classes expected, 2 found in train"),
+        ("test: {images: 3}", "expected.test: no such split"),
+        ("images: 0", "expected.images: 0 can't be"),
+    ],
+)
+def test_convert_compares_the_totals(tmp_path: Path, said: str, part: str) -> None:
+    """Fewer images or classes than the recipe expects are refused, with the line."""
+    recipe = save(
+        tmp_path,
+        f"source: {{folders: data}}\nexpected: {{{said}}}\n",
+        **{f"data/{n}": c for n, c in images(*CATS).items()},
+    )
+    if not part:
+        layout = Layout(tmp_path / "out")
+        convert(layout, ENGINE, dataset=RecipeSet.read(recipe))
+        assert verify(layout, ENGINE).problems == ()
+        return
+    with pytest.raises(PrepError, match=r"r\.yaml, line 2: ") as caught:
+        load(recipe, None, ENGINE)
+    assert part in str(caught.value)
+
+
+def test_totals_of_a_split_and_classes_that_it_lacks(tmp_path: Path) -> None:
+    """verify compares the totals of each split; init, convert and verify name the classes that a split lacks."""
+    paths = (*(f"train/{name}/{number}.jpg" for name in "abc" for number in range(2)), "val/a/1.jpg", "val/b/1.jpg")
+    files = {f"data/{path}": picture(path) for path in paths}
+    said = "expected: {train: {images: 6}, validation: {images: 2, classes: 2}}\noutput_file_prefix: set\n"
+    recipe = save(tmp_path, f"source: {{folders: data}}\nskip_bad: true\n{said}", **files)
+    warning = "warning: split validation lacks 1 of 3 classes: c"
+    assert init(tmp_path / "data", tmp_path / "p.yaml", ENGINE).warnings == (warning,)
+    (tmp_path / "data/val/b/1.jpg").write_bytes(b"\xff\xd8 cut")
+    layout = Layout(tmp_path / "out", set_name="set")
+    notes = convert(layout, ENGINE, MakingOptions(skip_bad=True), dataset=RecipeSet.read(recipe)).notes
+    assert warning in notes
+    verdict = verify(layout, ENGINE)
+    details = {(problem.subject, problem.detail) for problem in verdict.problems}
+    assert details == {("set-validation", f"expected 2 {what}, got 1") for what in ("images", "classes")}
+    assert "warning: split set-validation lacks 2 of 3 classes: label 2, label 3" in verdict.notes
+
+
+def test_several_arrays_in_a_file_are_a_choice(tmp_path: Path) -> None:
+    """The message names the arrays and the key, and asks for no sound copies."""
+    recipe = save(tmp_path, "source: {files: '*.npz'}\n", **{"a.npz": arrays(x_train=(2, 2), y_train=(2,))})
+    with pytest.raises(PrepError, match="holds 2 arrays: x_train, y_train") as caught:
+        load(recipe, None, ENGINE)
+    assert "write array: x_train" in str(caught.value)
+
+
+def test_a_second_recipe_in_the_same_folder_is_told_how(tmp_path: Path) -> None:
+    """Two recipes without a prefix need different folders; with a prefix both sets are right in one."""
+    files = {f"data/{name}": content for name, content in images(*CATS).items()}
+    layout = Layout(tmp_path / "out")
+    convert(layout, ENGINE, dataset=RecipeSet.read(save(tmp_path, "source: {folders: data}\n", **files)))
+    second = save(tmp_path, "source: {folders: data}\nsplits: {b: 1.0}\n")
+    with pytest.raises(PrepError, match="of another recipe") as caught:
+        convert(layout, ENGINE, dataset=RecipeSet.read(second))
+    assert "output_file_prefix: r;" in str(caught.value)
+    second.write_text(second.read_text() + "output_file_prefix: r\n")
+    convert(layout, ENGINE, dataset=RecipeSet.read(second))
+    assert [verify(each, ENGINE).problems for each in layout.sets()] == [(), ()]

@@ -157,12 +157,6 @@ def test_the_tables_of_options_are_those_of_the_code() -> None:
     assert named == {"shared", *(name for name, each in cli.commands.items() if script.options_of(each))}
 
 
-def test_every_command_is_in_the_first_table() -> None:
-    """The table at the top of cli.md has all commands, and only those."""
-    table = rows(CLI[: CLI.index("## ")])
-    assert {re.sub(r"\[(\w+)\].*", r"\1", row[0]) for row in table} == set(cli.commands)
-
-
 @every_document
 def test_make_targets_exist(document: Path) -> None:
     """Every `make TARGET` is a target of the Makefile."""
@@ -231,13 +225,6 @@ def test_messages_are_quoted_word_for_word(message: str, status: int) -> None:
     found = {status for text, status in messages() if re.search(".*".join(pieces), text)}
     assert found, "nothing in the code says so"
     assert found - {None} <= {status}
-
-
-def test_troubleshooting_has_every_exit_status() -> None:
-    """No exit status is left without a message to find it by."""
-    table = rows(TROUBLES)
-    named = {int(number) for row in table for number in re.findall(r"\d+", row[1])}
-    assert named == {*exit_statuses().values(), command_line.INTERRUPTED}
 
 
 def test_kinds_of_problems_are_those_of_the_code() -> None:

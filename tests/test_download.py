@@ -7,17 +7,17 @@ import hashlib
 import json
 import os
 import random
-import zlib
 from pathlib import Path
 
 import pytest
 from existing import existing
-from fault_server import CANARY, PASSWORD, USERNAME, Faults, fault_server
+from fault_server import PASSWORD, USERNAME, Faults, assert_told, fault_server
 from made_sets import ENGINE
+from progress import Bars
 
 from imagenet_prep.errors import InputError, NetworkError, PrepError, SpaceError, UsageError
 from imagenet_prep.fetch.access import Credentials, open_session
-from imagenet_prep.fetch.partial import PartialFile, state_path
+from imagenet_prep.fetch.partial import PartialFile
 from imagenet_prep.fetch.patience import Pace
 from imagenet_prep.fetch.reply import Remote, inspect
 from imagenet_prep.ilsvrc2012.facts import ARCHIVES
@@ -65,15 +65,6 @@ def assert_whole(layout, keys=tuple(CONTENTS)):
     for key in keys:
         assert layout.download_path(ARCHIVES[key]).read_bytes() == CONTENTS[key]
     assert list(layout.raw_partial_dir.iterdir()) == []
-
-
-def assert_told(error, exit_code, *words):
-    """An error has this exit code, at most three lines, these words, and no secret in it."""
-    assert error.exit_code == exit_code
-    assert len(str(error).splitlines()) <= 3
-    for word in words:
-        assert word in str(error)
-    assert CANARY not in str(error) + repr(error)
 
 
 def snapshot(folder):
@@ -132,7 +123,7 @@ def test_an_archive_that_was_touched_is_hashed_again(server, layout):
     for expected in ([f"checking {path.name}"], []):
         progress = Bars()
         run(server, layout, progress=progress)
-        assert progress.labels == expected
+        assert (progress.labels, progress.left) == (expected, 0)
     content = bytearray(path.read_bytes())
     content[7] ^= 1
     path.write_bytes(content)
@@ -141,28 +132,6 @@ def test_an_archive_that_was_touched_is_hashed_again(server, layout):
         run(server, layout)
     assert_told(caught.value, 4, path.name, DIGESTS["train"])
     assert path.read_bytes() == content
-
-
-class Bars(Silent):
-    """A Progress that remembers the names of its bars, and holds them against what they announced."""
-
-    def __init__(self):
-        super().__init__()
-        self.labels = []
-        self.left = 0
-
-    def begin(self, label, total, unit, done=0):
-        """Remember a bar."""
-        self.labels.append(label)
-        self.left = total - done
-
-    def advance(self, amount=1):
-        """Count down."""
-        self.left -= amount
-
-    def end(self):
-        """Each bar must have come to its end."""
-        assert self.left == 0
 
 
 def test_only(server, layout):
@@ -268,17 +237,6 @@ def test_only_whole_files_have_final_names(server, layout):
     server.faults = Faults()
     assert run(server, layout).present == (train,)
     assert_whole(layout)
-
-
-def test_a_crash_while_state_is_saved_leaves_nothing(server, layout):
-    """What a killed run has begun to write of its state is gone after the next one, though nothing is to be fetched."""
-    run(server, layout)
-    before = {path for path in existing(layout.own_raw_dir, "**/*") if path.is_file()}
-    states = [layout.checked_path, *(state_path(layout.part_path(ARCHIVES[key].filename)) for key in CONTENTS)]
-    for state in states:
-        state.with_name(f".{state.name}.1-ab-{zlib.crc32(os.uname().nodename.encode()):08x}.partial").touch()
-    run(server, layout)
-    assert {path for path in existing(layout.own_raw_dir, "**/*") if path.is_file()} == before
 
 
 def test_crash_right_after_the_renaming(server, layout):

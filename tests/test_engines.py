@@ -10,16 +10,17 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from bounded import bounded
 from existing import existing
 
 from imagenet_prep import errors
-from imagenet_prep.engines import TRIES, ThreadEngine, available_cpus, make_engine
+from imagenet_prep.engines import TRIES, ThreadEngine, make_engine
 from imagenet_prep.engines.processes import ProcessEngine
 from imagenet_prep.errors import DataProblemsError, InputError, PrepError, UsageError, WorkerError
 from imagenet_prep.model import Done, Engine, Failed
@@ -44,21 +45,15 @@ except KeyboardInterrupt:
     sys.exit(130)
 """
 
-NO_PROCESS = """
-if os.geteuid() == 0:  # no limit holds for root
-    os.setresuid(59873, 59873, 59873)
-resource.setrlimit(resource.RLIMIT_NPROC, (1, 1))
-"""
-NO_THREAD = """
-threading.stack_size(1 << 56)  # more than there are addresses: the system refuses every thread, to any user
-"""
 LIMITED = """
-import os, resource, sys, threading
+import os, resource
 from imagenet_prep.engines.processes import ProcessEngine
 from imagenet_prep.errors import PrepError
 
 list(ProcessEngine(1).map(abs, [1]))  # what it imports, another user may not be able to read
-%s
+if os.geteuid() == 0:  # no limit holds for root
+    os.setresuid(59873, 59873, 59873)
+resource.setrlimit(resource.RLIMIT_NPROC, (1, 1))
 try:
     list(ProcessEngine(2).map(abs, range(5)))
 except PrepError as error:
@@ -163,12 +158,6 @@ def _dying(folder: Path, deaths: int, how: int) -> Callable[[int], int]:
     return call
 
 
-def test_a_killed_workers_task_is_tried_again(tmp_path: Path) -> None:
-    """A worker killed twice on one task costs nothing but time: all tasks are done."""
-    outcomes = list(ProcessEngine(2).map(_dying(tmp_path, TRIES - 1, signal.SIGKILL), range(6)))
-    assert sorted(outcome.task for outcome in outcomes if isinstance(outcome, Done)) == list(range(6))
-
-
 @pytest.mark.parametrize(
     ("how", "cause", "workers"), [(signal.SIGKILL, "out of memory", 2), (signal.SIGBUS, "cut short", 1)]
 )
@@ -222,39 +211,36 @@ def _raise(error: type[BaseException]) -> None:
     raise error("in unpickling")
 
 
-@pytest.mark.parametrize(("error", "workers"), [(EOFError, 1), (OSError, 2), (MemoryError, 2)])
-def test_an_answer_that_cant_be_read_is_a_failure(
-    error: type[Exception], workers: int, capfd: pytest.CaptureFixture[str]
+def _mine(task: object) -> object:
+    return task
+
+
+def _unreadable_at_1(error: type[BaseException]) -> Callable[[object], object]:
+    return lambda task: _Unreadable(error) if task == 1 else task
+
+
+@pytest.mark.parametrize(
+    ("workers", "function", "tasks", "said"),
+    [
+        (1, _unreadable_at_1(EOFError), range(4), "in unpickling"),
+        (2, _unreadable_at_1(OSError), range(4), "in unpickling"),
+        (2, _unreadable_at_1(MemoryError), range(4), "in unpickling"),
+        (2, lambda task: (lambda: task) if task == 1 else task, range(4), "pickle"),
+        (1, _mine, [0, _Unreadable(EOFError), 2, 3], "in unpickling"),
+    ],
+    ids=["EOFError", "OSError", "MemoryError", "not to be pickled", "task"],
+)
+def test_what_cant_be_read_or_sent_is_a_failure(
+    workers: int, function: Callable[[object], object], tasks: Sequence[object], said: str, capfd: Any
 ) -> None:
-    """Whatever its unpickling raises: that task has failed, the others are done, and nothing hangs or is printed."""
+    """Whatever pickling raises, of an answer or a task: that task has failed once, the others are done, none hangs."""
     with bounded():
-        outcomes = list(ProcessEngine(workers).map(lambda task: _Unreadable(error) if task == 1 else task, range(4)))
+        outcomes = list(ProcessEngine(workers).map(function, tasks))
     (failed,) = (outcome for outcome in outcomes if isinstance(outcome, Failed))
-    assert failed.task == 1
+    assert failed.task == tasks[1]
     assert isinstance(failed.error, WorkerError)
-    assert "in unpickling" in str(failed.error)
+    assert said in str(failed.error)
     assert sorted(outcome.task for outcome in outcomes if isinstance(outcome, Done)) == [0, 2, 3]
-    assert capfd.readouterr().err == ""
-
-
-def test_an_answer_that_cant_be_pickled_says_so_once(capfd: pytest.CaptureFixture[str]) -> None:
-    """It is tried once, its error says what could not be sent, and the worker prints no traceback of its own."""
-    with bounded():
-        (outcome,) = ProcessEngine(2).map(lambda task: lambda: task, [0])
-    assert isinstance(outcome, Failed)
-    assert isinstance(outcome.error, WorkerError)
-    assert "pickle" in str(outcome.error)
-    assert capfd.readouterr().err == ""
-
-
-def test_a_task_that_cant_be_read_is_a_failure(capfd: pytest.CaptureFixture[str]) -> None:
-    """A task whose unpickling raises in the worker has failed; the worker goes on with the next one."""
-    tasks: list[object] = [_Unreadable(EOFError), 1]
-    with bounded():
-        outcomes = list(ProcessEngine(1).map(lambda task: os.getpid(), tasks))
-    assert {type(outcome) for outcome in outcomes} == {Done, Failed}
-    (failed,) = (outcome for outcome in outcomes if isinstance(outcome, Failed))
-    assert "in unpickling" in str(failed.error)
     assert capfd.readouterr().err == ""
 
 
@@ -287,16 +273,13 @@ def test_what_the_system_refuses_a_worker_names_the_file(make: Make, tmp_path: P
 # a system that starts nothing more -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("limit", "reason"), [(NO_PROCESS, "Resource temporarily unavailable"), (NO_THREAD, "can't start new thread")]
-)
-def test_a_limit_of_processes_is_an_error_in_three_lines(limit: str, reason: str) -> None:
-    """Whether the system refuses a worker or the thread in it, that is all there is to read."""
-    result = subprocess.run([sys.executable, "-c", LIMITED % limit], capture_output=True, text=True, timeout=20)
+def test_a_limit_of_processes_is_an_error_in_three_lines() -> None:
+    """Where the system refuses a worker, that is all there is to read."""
+    result = subprocess.run([sys.executable, "-c", LIMITED], capture_output=True, text=True, timeout=20)
     assert result.stderr == ""
     assert result.stdout.splitlines() == [
         "no worker can be started",
-        f"the system says: {reason}",
+        "the system says: Resource temporarily unavailable",
         "raise the limit of processes (ulimit -u), or try fewer --workers, and run the same command again",
     ]
 
@@ -400,13 +383,6 @@ def test_ctrl_c_ends_parent_and_workers_quietly(sleepers: tuple[subprocess.Popen
 
 
 # choice --------------------------------------------------------------------------------------------------------
-
-
-def test_engines_are_made_by_name() -> None:
-    """The default is a process a CPU that this process may use."""
-    assert make_engine() == ProcessEngine(available_cpus())
-    assert make_engine("threads", 3) == ThreadEngine(3)
-    assert 1 <= available_cpus() <= (os.cpu_count() or 1)
 
 
 @pytest.mark.parametrize(("name", "workers"), [("steam", 1), ("processes", 0), ("threads", -2)])

@@ -172,15 +172,6 @@ def test_an_examples_parser_sees_the_context(context: dict[str, Feature | None],
     assert not has_feature_lists(encode_example(context))
 
 
-@checked
-@given(st.binary(max_size=300))
-def test_random_bytes_raise_nothing_but_example_error(data: bytes) -> None:
-    """Bytes of any kind are parsed or refused, with one kind of error."""
-    for parse in (parse_example, parse_sequence_example, has_feature_lists):
-        with contextlib.suppress(ExampleError):
-            parse(data)
-
-
 # Messages with the right skeleton and anything inside: repeated fields, several kinds, unknown fields, cut lists.
 scalars = st.builds(
     lambda field, value: varint(field << 3) + varint(value), st.integers(1, 3), st.integers(0, 2**64 - 1)
@@ -233,41 +224,6 @@ def test_odd_but_well_formed_bytes_mean_what_they_mean_to_tensorflow(tf: Any, ex
     with contextlib.suppress(DecodeError):
         both = _theirs(tf, sequence)
         assert _ours(sequence) == both
-
-
-@st.composite
-def damaged(draw: st.DrawFn) -> bytes:
-    """A good SequenceExample with some bytes replaced, or cut."""
-    data = bytearray(encode_sequence_example(draw(contexts), draw(feature_lists)))
-    for _ in range(draw(st.integers(1, 3))):
-        data[draw(st.integers(0, len(data) - 1))] = draw(st.integers(0, 255))
-    return bytes(data[: draw(st.integers(0, len(data)))]) if draw(st.booleans()) else bytes(data)
-
-
-@settings(checked, max_examples=200)
-@given(damaged())
-def test_damaged_bytes_never_mean_something_else(tf: Any, data: bytes) -> None:
-    """Damaged bytes that both TensorFlow and this parser take have the same meaning to both."""
-    from google.protobuf.message import DecodeError
-
-    try:
-        ours, theirs = _ours(data), _theirs(tf, data)
-    except (ExampleError, DecodeError):
-        return
-    assert ours == theirs
-
-
-def test_unpacked_lists_are_taken() -> None:
-    """Floats and integers one by one, as old writers have them, are lists all the same; a mixture too."""
-    floats = b"".join(varint(1 << 3 | 5) + struct.pack("<f", value) for value in (0.5, -2.0))
-    floats += delimited(1, struct.pack("<f", 3.0))
-    integers = b"".join(varint(1 << 3) + varint(value) for value in (1, -1, 1 << 40)) + delimited(1, b"\x07\x08")
-    entries = delimited(1, delimited(1, b"f") + delimited(2, delimited(2, floats)))
-    entries += delimited(1, delimited(1, b"i") + delimited(2, delimited(3, integers)))
-    assert parse_example(delimited(1, entries)) == {
-        "f": FloatList((0.5, -2.0, 3.0)),
-        "i": Int64List((1, -1, 1 << 40, 7, 8)),
-    }
 
 
 _ONE, _TWO = delimited(1, delimited(1, b"one")), delimited(1, delimited(1, b"two"))  # bytes lists in a Feature

@@ -19,7 +19,8 @@ from typing import Any
 import pytest
 import tf_fixture
 from existing import existing
-from made_folders import picture, tarred, write
+from made_folders import picture, write
+from made_tars import pack
 from running import command
 
 from imagenet_prep.datasets.declarations import MakingOptions
@@ -65,7 +66,7 @@ def class_tars(lead: str) -> Files:
     """A tar for each class of ImageNet-21k."""
     wnids = ("n00004475", "n00005787", "n02110185")
     images = {wnid: {f"{wnid}_{number}.JPEG": jpeg(f"{wnid}_{number}.jpeg") for number in range(4)} for wnid in wnids}
-    return {f"{lead}{wnid}.tar": tarred(files) for wnid, files in images.items()}
+    return {f"{lead}{wnid}.tar": pack(files) for wnid, files in images.items()}
 
 
 def of_21k() -> Labels:
@@ -96,7 +97,7 @@ def pets() -> tuple[Files, Labels]:
         "train": {f"{each}.jpg": labels[each] for each in split["trainval"]},
         "test": {f"{each}.jpg": labels[each] for each in split["test"]},
     }
-    return {"images.tar.gz": tarred(images), "annotations.tar.gz": tarred(annotations)}, right
+    return {"images.tar.gz": pack(images), "annotations.tar.gz": pack(annotations)}, right
 
 
 def flowers() -> tuple[Files, Labels]:
@@ -107,7 +108,7 @@ def flowers() -> tuple[Files, Labels]:
     files = {"imagelabels.mat": matlab(labels=labels), "setid.mat": matlab(**ids)}
     names = {"trnid": "train", "valid": "validation", "tstid": "test"}
     right = {names[key]: {f"image_{n:05d}.jpg": labels[n - 1] for n in own} for key, own in ids.items()}
-    return {"102flowers.tgz": tarred(images), **files}, right
+    return {"102flowers.tgz": pack(images), **files}, right
 
 
 def cars() -> tuple[Files, Labels]:
@@ -134,16 +135,12 @@ def places() -> tuple[Files, Labels]:
     kinds = {"/a/airfield": 0, "/b/bus_station/indoor": 1, "/z/zen_garden": 2}
     train = {f"{kind}/0000000{number}.jpg": label for kind, label in kinds.items() for number in (1, 2)}
     val = {f"Places365_val_0000000{number}.jpg": number % 3 for number in range(1, 7)}
-    lists = {
-        "categories_places365.txt": kinds,
-        "places365_train_standard.txt": train,
-        "places365_val.txt": val,
-    }
+    lists = {"categories_places365.txt": kinds, "places365_train_standard.txt": train, "places365_val.txt": val}
     texts = {name: "".join(f"{path} {label}\n" for path, label in own.items()).encode() for name, own in lists.items()}
     files = {
-        "train_256_places365standard.tar": tarred({f"data_256{name}": jpeg(name) for name in train}),
-        "val_256.tar": tarred({f"val_256/{name}": jpeg(name) for name in val}),
-        "filelist_places365-standard.tar": tarred(texts),
+        "train_256_places365standard.tar": pack({f"data_256{name}": jpeg(name) for name in train}),
+        "val_256.tar": pack({f"val_256/{name}": jpeg(name) for name in val}),
+        "filelist_places365-standard.tar": pack(texts),
     }
     return files, {"train": {f"data_256{name}": label for name, label in train.items()}, "validation": val}
 
@@ -156,7 +153,7 @@ def food() -> tuple[Files, Labels]:
     images = {f"food-101/images/{name}.jpg": jpeg(name + ".jpg") for own in names.values() for name in own}
     meta = {f"food-101/meta/{split}.txt": "".join(f"{name}\n" for name in own).encode() for split, own in names.items()}
     right = {split: {f"{n}.jpg": dishes.index(n.partition("/")[0]) for n in own} for split, own in names.items()}
-    return {"food-101.tar.gz": tarred({**images, **meta})}, right
+    return {"food-101.tar.gz": pack({**images, **meta})}, right
 
 
 def cifar() -> tuple[Files, Labels]:
@@ -176,7 +173,7 @@ def cifar() -> tuple[Files, Labels]:
             f"{name}/data/{n:06d}.png": label for n, label in enumerate(labels)
         }
     meta = pickle.dumps({"num_cases_per_batch": 20, "label_names": ["airplane"], "num_vis": 3072}, protocol=2)
-    return {"cifar-10-python.tar.gz": tarred({**files, "cifar-10-batches-py/batches.meta": meta})}, right
+    return {"cifar-10-python.tar.gz": pack({**files, "cifar-10-batches-py/batches.meta": meta})}, right
 
 
 def mnist() -> tuple[Files, Labels]:
@@ -223,18 +220,18 @@ def sets() -> Mapping[str, Callable[[], tuple[Files, Labels]]]:
     v2 = {f"imagenetv2-matched-frequency-format-val/{n}/i{n}.jpeg": jpeg(f"i{n}.jpeg") for n in range(12)}
     r = {f"imagenet-r/{wnid}/art_{n}.jpg": jpeg(f"{wnid}{n}.jpg") for wnid in WNIDS for n in range(2)}
     return {
-        "imagenet-21k-winter21": lambda: ({"winter21_whole.tar.gz": tarred(class_tars("winter21_whole/"))}, of_21k()),
-        "imagenet-21k-fall11": lambda: ({"fall11_whole.tar": tarred(class_tars(""))}, of_21k()),
+        "imagenet-21k-winter21": lambda: ({"winter21_whole.tar.gz": pack(class_tars("winter21_whole/"))}, of_21k()),
+        "imagenet-21k-fall11": lambda: ({"fall11_whole.tar": pack(class_tars(""))}, of_21k()),
         "imagenette2": lambda: (
-            {"imagenette2.tgz": tarred({**nette, "imagenette2/noisy_imagenette.csv": b"path,noisy_labels_0\n"})},
+            {"imagenette2.tgz": pack({**nette, "imagenette2/noisy_imagenette.csv": b"path,noisy_labels_0\n"})},
             {"train": numbered["train"], "validation": numbered["val"]},
         ),
         "imagenet-v2": lambda: (
-            {"imagenetv2-matched-frequency.tar.gz": tarred(v2)},
+            {"imagenetv2-matched-frequency.tar.gz": pack(v2)},
             {"test": {f"i{n}.jpeg": n for n in range(12)}},
         ),
         "imagenet-r": lambda: (
-            {"imagenet-r.tar": tarred({**r, "imagenet-r/README.txt": b"ImageNet-R"})},
+            {"imagenet-r.tar": pack({**r, "imagenet-r/README.txt": b"ImageNet-R"})},
             {"test": {f"{wnid}/art_{n}.jpg": label for label, wnid in enumerate(WNIDS) for n in range(2)}},
         ),
         "tiny-imagenet": lambda: (
@@ -244,7 +241,7 @@ def sets() -> Mapping[str, Callable[[], tuple[Files, Labels]]]:
         "tiny-imagenet-val": lambda: (TINY, {"validation": {f"val_{n}.JPEG": n % 3 for n in range(6)}}),
         "inaturalist2021": lambda: (
             {
-                f"{split}.tar.gz": tarred({name: data for name, data in inat.items() if name.startswith(f"{split}/")})
+                f"{split}.tar.gz": pack({name: data for name, data in inat.items() if name.startswith(f"{split}/")})
                 for split in numbered
             },
             {
@@ -371,7 +368,7 @@ def voc() -> Files:
     files = {f"JPEGImages/{name}.jpg": jpeg(name) for name in names}
     files |= {f"Annotations/{name}.xml": VOC_BOX.format(name=name, label=names[name]).encode() for name in names}
     files |= {"ImageSets/Main/train.txt": b"2007_000027\n2007_000032\n", "ImageSets/Main/val.txt": b"2008_000002\n"}
-    return {"VOCtrainval_11-May-2012.tar": tarred({f"VOCdevkit/VOC2012/{name}": files[name] for name in files})}
+    return {"VOCtrainval_11-May-2012.tar": pack({f"VOCdevkit/VOC2012/{name}": files[name] for name in files})}
 
 
 def coco() -> Files:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
+import random
+import shutil
+import signal
 import subprocess
 import sys
 import tarfile
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -16,6 +21,7 @@ from existing import existing
 from made_sets import ENGINE, PART, annotated, copied, data_of, edit_manifest, inception_features, write
 from PIL import Image
 from running import command
+from test_kill import run
 
 import imagenet_prep
 from imagenet_prep.demo import photographs
@@ -32,6 +38,7 @@ from imagenet_prep.reading.shard import Record
 from imagenet_prep.recipes.recipe_set import RecipeSet
 from imagenet_prep.stages.convert import convert
 from imagenet_prep.stages.export import export
+from imagenet_prep.state.manifest import load_manifest
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.tfrecord.example import encode_example
 
@@ -179,10 +186,7 @@ def one_record(folder: Path, *names: str, label: int = 1, wnid: str = "n01440764
     image = photographs.tiny(5)
     folder.mkdir()
     items = [Item(name, label, wnid, "a fish", ()) for name in names]
-    write(
-        folder / "train-00000-of-00001",
-        [encode_example(inception_features(item, 16, 16, image)) for item in items],
-    )
+    write(folder / "train-00000-of-00001", [encode_example(inception_features(item, 16, 16, image)) for item in items])
     return Layout(folder)
 
 
@@ -226,15 +230,11 @@ def test_split_and_class_are_in_a_path_once(tmp_path: Path, name: str, path: str
 
 
 def test_images_of_one_name_are_refused_in_folders(tmp_path: Path) -> None:
-    """Within a shard and between two: neither image takes the place of the other."""
-    layout = one_record(tmp_path / "data", "a.JPEG", "b.JPEG", "a.JPEG")
+    """The shard that comes first stays, the other one is named; so it is when the command is run again, or in one."""
+    twice = one_record(tmp_path / "twice", "a.JPEG", "b.JPEG", "a.JPEG")
     with pytest.raises(InputError, match=r"two records would be the file train/n01440764/a\.JPEG"):
-        export(layout, "folders", tmp_path / "out", ENGINE)
-    assert files_below(tmp_path / "out") == {}
-
-
-def test_images_of_one_name_in_two_shards_are_refused_in_folders(tmp_path: Path) -> None:
-    """The shard that comes first stays, the other one is named; so it is when the command is run again."""
+        export(twice, "folders", tmp_path / "none", ENGINE)
+    assert files_below(tmp_path / "none") == {}
     layout = one_record(tmp_path / "data", "a.JPEG")
     first = tmp_path / "data" / "train-00000-of-00001"
     write(tmp_path / "data" / "train-00001-of-00002", data_of(first))
@@ -310,7 +310,10 @@ def test_parquet_of_a_recipe_names_its_classes(tmp_path: Path) -> None:
 # faults --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("container", ["webdataset", "folders", "parquet"])
+ARRAYS = pytest.param("arrayrecord", marks=pytest.mark.tensorflow)
+
+
+@pytest.mark.parametrize("container", ["webdataset", "folders", "parquet", ARRAYS])
 def test_a_damaged_record_is_named_and_nothing_wrong_is_left(tmp_path: Path, layout: Layout, container: str) -> None:
     """The other shards are exported, nothing of this one; once it is mended the rest follows, as of a sound set."""
     export(layout, container, tmp_path / "expected", ENGINE)
@@ -365,12 +368,13 @@ main()
 """
 
 
-def test_a_disk_that_takes_no_more_leaves_nothing_wrong(tmp_path: Path, sound: Layout) -> None:
-    """No file of a tar's size can be written: status 1, no tar, and a rerun without the limit makes all."""
+@pytest.mark.parametrize("container", ["webdataset", ARRAYS])
+def test_a_disk_that_takes_no_more_leaves_nothing_wrong(tmp_path: Path, sound: Layout, container: str) -> None:
+    """No file of a tar's size can be written: status 1, no file, and a rerun without the limit makes all."""
     out = tmp_path / "out"
-    arguments = ["export", "webdataset", str(sound.output_dir), str(out), "--workers", "1", "--quiet"]
+    arguments = ["export", container, str(sound.output_dir), str(out), "--workers", "1", "--quiet"]
     done = subprocess.run([sys.executable, "-c", LIMITED, *arguments], capture_output=True, text=True, check=False)
-    assert (done.returncode, "cannot write" in done.stderr) == (1, True)
+    assert (done.returncode, "cannot write" in done.stderr, "Traceback" in done.stderr) == (1, True, False)
     assert files_below(out) == {}
     command(*arguments)
     assert len(files_below(out)) == 16
@@ -440,7 +444,7 @@ def test_a_part_of_imagenet_with_any_labels(
     tmp_path: Path, made_tiny: MadeSet, relabel: int | None, first: int
 ) -> None:
     """Labels as they were, from 0, from 1: the class counts from 0, the JSON says the label itself. Compressed too."""
-    wnids = sorted({record["wnid"] for record in _described(made_tiny)})[2:6]
+    wnids = sorted(made_tiny.wnids)[2:6]
     listing = tmp_path / "classes.txt"
     listing.write_text("\n".join(wnids))
     layout = Layout(tmp_path / "data", raw=made_tiny.archives["train"].parent)
@@ -452,11 +456,6 @@ def test_a_part_of_imagenet_with_any_labels(
     assert [json.loads(sample["json"])["label"] for sample in samples] == [record.label for record in records]
     assert [sample["jpg"] for sample in samples] == [record.encoded for record in records]
     assert relabel != 0 or min(record.label for record in records) == 0
-
-
-def _described(made: MadeSet) -> list[dict[str, str]]:
-    with tarfile.open(made.archives["train"]) as tar:
-        return [{"wnid": member.name.removesuffix(".tar")} for member in tar]
 
 
 def test_labels_below_the_first_are_refused(tmp_path: Path) -> None:
@@ -553,3 +552,95 @@ def test_without_array_record_the_extra_is_named(
         export(sound, "arrayrecord", tmp_path / "out", ENGINE)
     assert "imagenet-prep[arrayrecord]" in str(caught.value)
     assert not (tmp_path / "out").exists()
+
+
+def metadata(layout: Layout) -> dict[str, Any]:
+    """The content of croissant.json."""
+    out = export(layout, "croissant", None, ENGINE).out
+    found: dict[str, Any] = json.loads((out / "croissant.json").read_text())
+    return found
+
+
+def test_croissant_has_every_feature_of_every_split(sound: Layout) -> None:
+    """Names and kinds as in the manifest, the image as an image; numbers of records; where the shards are."""
+    found, manifest = metadata(sound), load_manifest(sound.manifest_path)
+    assert manifest
+    assert found["name"] == "ILSVRC2012"
+    assert [each["includes"] for each in found["distribution"]] == ["train-*-of-*", "validation-*-of-*"]
+    assert [each["name"] for each in found["recordSet"]] == ["train", "validation"]
+    for each in found["recordSet"]:
+        count = len(records_of(sound, each["name"]))
+        assert each["description"] == f"{count:,} records"
+        assert f"{count:,} in {each['name']}" in found["description"]
+        kinds = {field["name"]: (field["dataType"], field.get("repeated", False)) for field in each["field"]}
+        assert kinds.keys() == manifest.dataset.features.keys()
+        assert kinds["image/encoded"] == ("sc:ImageObject", False)
+        assert kinds["image/class/label"] == ("sc:Integer", False)
+        assert kinds["image/object/bbox/xmin"] == ("sc:Float", True)
+        assert {field["source"]["fileSet"]["@id"] for field in each["field"]} == {f"{each['name']}-shards"}
+
+
+def test_croissant_of_a_recipe_claims_no_license(tmp_path: Path) -> None:
+    """Only ImageNet's terms are known."""
+    found = metadata(recipe_set(tmp_path, "record: {pic: encoded, y: label}\n"))
+    assert not {"license", "url", "citeAs"} & found.keys()
+    assert "sc:ImageObject" in {field["dataType"] for field in found["recordSet"][0]["field"]}
+
+
+def test_croissant_needs_a_manifest(sound: Layout, tmp_path: Path) -> None:
+    """Shards of another maker do not tell their features."""
+    for shard in existing(Path(str(sound.output_dir)), "*-of-*"):
+        (tmp_path / shard.name).write_bytes(shard.read_bytes())
+    with pytest.raises(UsageError, match="has no manifest"):
+        export(Layout(tmp_path), "croissant", None, ENGINE)
+
+
+def test_mds_names_what_to_install(sound: Layout, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before anything is written."""
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(UsageError, match="mosaicml-streaming") as caught:
+        imagenet_prep.export(sound, "mds", tmp_path / "out", ENGINE)
+    assert "imagenet-prep[mds]" in str(caught.value)
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.tensorflow
+def test_array_record_reads_every_record(tmp_path: Path, sound: Layout) -> None:
+    """In order and by number, what Grain's source takes: a group a record, the bytes of the Example."""
+    from array_record.python.array_record_data_source import ArrayRecordDataSource
+    from array_record.python.array_record_module import ArrayRecordReader
+
+    export(sound, "arrayrecord", tmp_path / "out", ENGINE)
+    paths = existing(tmp_path / "out", "train-*.array_record")
+    assert [path.name for path in paths] == [f"train-{k:05d}-of-00008.array_record" for k in range(8)]
+    expected = [data for path in existing(sound.output_dir, "train-*") for data in data_of(path)]
+    source = ArrayRecordDataSource([str(path) for path in paths])
+    assert len(source) == len(expected) == 300
+    assert [source[number] for number in range(300)] == expected
+    assert "group_size:1," in ArrayRecordReader(str(paths[0])).writer_options_string()
+
+
+KILLS = 4
+
+
+def test_an_export_survives_kills(tmp_path: Path, sound: Layout) -> None:
+    """After each kill every file that has its name is whole, and a rerun makes the rest."""
+    arguments = ["export", "folders", str(sound.output_dir), str(tmp_path / "out"), "--workers", "2", "--quiet"]
+    began = time.monotonic()
+    assert run(arguments).wait() == 0
+    took = time.monotonic() - began
+    expected = files_below(tmp_path / "out")
+    draw, met = random.Random(KILLS), 0
+    for _ in range(10 * KILLS):
+        shutil.rmtree(tmp_path / "out")
+        process = run(arguments)
+        time.sleep(draw.uniform(took / 3, took))
+        os.killpg(process.pid, signal.SIGKILL)
+        met += process.wait() != 0
+        assert files_below(tmp_path / "out").items() <= expected.items()
+        assert run(arguments).wait() == 0
+        assert files_below(tmp_path / "out") == expected
+        assert not (tmp_path / "out" / "imagenet-prep" / "partial").exists()
+        if met == KILLS:
+            return
+    pytest.fail("the kills come too late")

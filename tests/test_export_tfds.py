@@ -96,16 +96,6 @@ def test_the_example_of_the_page_runs(
     command("verify", layout.data_dir)
 
 
-def test_a_recipe_has_its_own_features(tfds: Any, tmp_path: Path) -> None:
-    """The image and the label under the names of the recipe; PNGs too."""
-    layout = recipe_set(tmp_path, "record: {pic: encoded, y: label, c: class, at: path}\n")
-    folder = export_tfds(layout)
-    expected = [record.features for record in records_of(layout)]
-    assert [{**each, "y": int(each["y"])} for each in examples(tfds, folder)] == expected
-    images = tfds.builder_from_directory(folder).as_dataset(split="train", as_supervised=True)
-    assert {tuple(image.shape) for image, _ in images} == {(16, 16, 3), (12, 16, 3)}
-
-
 def test_numbers_have_no_image(tfds: Any, tmp_path: Path) -> None:
     """Records without an image are read too."""
     layout = recipe_set(tmp_path, "record: {values: values, y: label}\n", content="pixels")

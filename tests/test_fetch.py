@@ -9,11 +9,11 @@ import pickle
 import random
 import threading
 import time
-import traceback
 from pathlib import Path
 
 import pytest
-from fault_server import CANARY, COOKIE, PASSWORD, USERNAME, Faults, fault_server
+from fault_server import CANARY, COOKIE, PASSWORD, USERNAME, Faults, assert_no_secret, assert_told, fault_server
+from progress import Bars
 
 from imagenet_prep.errors import AccessError, NetworkError, UsageError
 from imagenet_prep.fetch import SIGN_UP_URL
@@ -73,20 +73,6 @@ def snapshot(folder):
     return {path.relative_to(folder): path.read_bytes() for path in list(folder.rglob("*")) if path.is_file()}
 
 
-def assert_told(error, exit_code, *words):
-    """An error has this exit code, at most three lines, and these words; and no secret in it."""
-    assert error.exit_code == exit_code
-    assert len(str(error).splitlines()) <= 3
-    for word in words:
-        assert word in str(error)
-    assert_no_secret("".join(traceback.format_exception(error)))
-
-
-def assert_no_secret(text):
-    """No canary is in a text."""
-    assert CANARY not in text
-
-
 # the plain way ---------------------------------------------------------------------------------------------------
 
 
@@ -97,37 +83,6 @@ def test_state_is_private(server, part):
     assert_no_secret(state_path(part).read_text())
     assert json.loads(state_path(part).read_text())["done"] == [[0, SIZE]]
     assert {seen.path for seen in server.seen} == {f"/a.tar?token={CANARY}"}
-
-
-def test_goes_on(server, part):
-    """A new run goes on from the last durable byte, and so does its bar; what is complete is not fetched again."""
-    leave_half(server, part)
-    progress = Recorder()
-    run(server, part, progress=progress)
-    assert part.read_bytes() == CONTENT
-    assert [seen.start for seen in server.gets()] == [HALF]
-    assert progress.begun == [("a.tar", SIZE, "B", HALF)]
-    assert progress.advanced == SIZE - HALF
-    server.seen.clear()
-    run(server, part)
-    assert server.gets() == []
-
-
-class Recorder(Silent):
-    """A Progress that remembers."""
-
-    def __init__(self):
-        super().__init__()
-        self.begun = []
-        self.advanced = 0
-
-    def begin(self, label, total, unit, done=0):
-        """Remember the bar."""
-        self.begun.append((label, total, unit, done))
-
-    def advance(self, amount=1):
-        """Remember the step."""
-        self.advanced += amount
 
 
 # ranges that are not heeded, or wrong ------------------------------------------------------------------------------
@@ -358,10 +313,7 @@ def test_cookies_unreadable(server, tmp_path, content):
     assert_told(caught.value, 2, "cookies.txt")
 
 
-@pytest.mark.parametrize(
-    "url",
-    ["image-net.org", "ftp://a.org/", f"http://a:{CANARY}@a.org/", "http://a.org:x/"],
-)
+@pytest.mark.parametrize("url", ["image-net.org", "ftp://a.org/", f"http://a:{CANARY}@a.org/", "http://a.org:x/"])
 def test_base_url(url):
     """A base URL that is none, or that holds a password, is wrong usage."""
     with pytest.raises(UsageError) as caught:
@@ -433,7 +385,7 @@ def test_interrupt(server, part):
     server.faults = Faults(rate=2_000_000)
     threads = threading.active_count()
 
-    class Interrupt(Recorder):
+    class Interrupt(Bars):
         def advance(self, amount=1):
             super().advance(amount)
             if self.advanced > 500_000:
@@ -447,7 +399,7 @@ def test_interrupt(server, part):
     durable = kept_bytes(part, inspect(Session(server.url, 1), server.url + "a.tar", PACE))
     assert 500_000 < durable < SIZE
     server.faults = Faults()
-    again = Recorder()
+    again = Bars()
     run(server, part, connections=4, progress=again)
     assert part.read_bytes() == CONTENT
     assert again.advanced == SIZE - durable

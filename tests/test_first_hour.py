@@ -6,7 +6,7 @@ import fcntl
 import os
 import pty
 import re
-import select
+import shutil
 import struct
 import subprocess
 import sys
@@ -18,7 +18,7 @@ import click
 import pytest
 from click.testing import CliRunner
 from pseudo_terminals import rest_shown
-from running import error_lines, prep
+from running import command, error_lines, held, prep
 
 import imagenet_prep
 from imagenet_prep.cli import COMMANDS
@@ -74,8 +74,6 @@ def path_with_program(tmp_path: Path) -> str:
 
 def shell(name: str) -> str:
     """The path of a shell; where it isn't there the test is skipped, unless that is not allowed."""
-    import shutil
-
     found = shutil.which(name)
     if found is None and not REQUIRED:
         pytest.skip(f"{name} is not installed")
@@ -83,56 +81,24 @@ def shell(name: str) -> str:
     return found
 
 
-def typed(command: list[str], lines: list[str], keys: str, expected: str, environment: dict[str, str]) -> str:
-    """What an interactive shell shows when these lines, then these keys are typed, until ``expected`` is there."""
-    pid, terminal = pty.fork()
-    if pid == 0:
-        os.execvpe(command[0], command, environment)
-    shown = ""
-    try:
-        for line in lines:
-            os.write(terminal, line.encode() + b"\n")
-        os.write(terminal, b"echo rea''dy\n")
-        for text, until in (("", "ready"), (keys, expected)):
-            os.write(terminal, text.encode())
-            shown = ""
-            deadline = time.monotonic() + 60
-            while until not in shown and time.monotonic() < deadline:
-                if select.select([terminal], [], [], 1)[0]:
-                    shown += os.read(terminal, 4096).decode(errors="replace")
-        return shown
-    finally:
-        os.kill(pid, 9)
-        os.waitpid(pid, 0)
-        os.close(terminal)
-
-
-@pytest.mark.parametrize(
-    ("name", "options", "before"),
-    [
-        ("bash", ["--norc", "--noprofile", "-i"], "source <(imagenet-prep completion bash)"),
-        ("zsh", ["-f", "-i"], "autoload -U compinit && compinit -u -D && source <(imagenet-prep completion zsh)"),
-    ],
-)
-def test_tab_completes_a_command(
-    name: str, options: list[str], before: str, path_with_program: str, tmp_path: Path
-) -> None:
-    """In a real shell at a terminal, Tab makes convert of conv, and --train-shards of its beginning."""
-    environment = {"PATH": path_with_program, "TERM": "xterm", "HOME": str(tmp_path), "PS1": "$ "}
-    for variable in ("PYTHONPATH", "LANG"):
-        environment.update({variable: os.environ[variable]} if variable in os.environ else {})
-    call = [shell(name), *options]
-    assert "convert" in typed(call, [before], "imagenet-prep conv\t", "convert", environment)
-    assert "train-shards" in typed(call, [before], "imagenet-prep convert --train\t", "train-shards", environment)
+SHELLS = {
+    "bash": "source <(imagenet-prep completion bash); COMP_WORDS=({line}); COMP_CWORD={last}; "
+    "_imagenet_prep_completion imagenet-prep; echo ${{COMPREPLY[@]}}",
+    "zsh": "autoload -U compinit && compinit -u -D && source <(imagenet-prep completion zsh) && "
+    "whence _imagenet_prep_completion && _IMAGENET_PREP_COMPLETE=zsh_complete COMP_WORDS='{line}' COMP_CWORD={last} "
+    "imagenet-prep",
+    "fish": "imagenet-prep completion fish | source; complete -C '{line}'",
+}
 
 
 @pytest.mark.once
-def test_fish_completes(path_with_program: str, tmp_path: Path) -> None:
-    """fish, asked for what may follow, names the command with its words, and the option."""
+@pytest.mark.parametrize("name", SHELLS)
+def test_a_shell_completes(name: str, path_with_program: str, tmp_path: Path) -> None:
+    """A real shell that took our script makes convert of conv, and --train-shards of its beginning."""
     environment = {**os.environ, "PATH": path_with_program, "HOME": str(tmp_path)}
     for line, expected in (("imagenet-prep conv", "convert"), ("imagenet-prep convert --train", "--train-shards")):
-        code = f"imagenet-prep completion fish | source; complete -C '{line}'"
-        found = subprocess.run([shell("fish"), "-c", code], env=environment, capture_output=True, text=True, timeout=60)
+        code = SHELLS[name].format(line=line, last=line.count(" "))
+        found = subprocess.run([shell(name), "-c", code], env=environment, capture_output=True, text=True, timeout=60)
         assert expected in found.stdout, found.stderr
 
 
@@ -141,21 +107,16 @@ def test_fish_completes(path_with_program: str, tmp_path: Path) -> None:
 
 def test_status_says_who_is_at_work(tmp_path: Path) -> None:
     """As long as another process holds the folder, status and verify name it; one that was killed is not named."""
-    code = "import sys, time; from imagenet_prep.storage.lock import hold; from pathlib import Path\n"
-    code += "with hold([Path(sys.argv[1])]): print('held', flush=True); time.sleep(60)"
     lock = tmp_path / "imagenet-prep" / "lock"
-    with subprocess.Popen([sys.executable, "-c", code, lock], stdout=subprocess.PIPE, text=True) as holder:
-        assert holder.stdout is not None
-        holder.stdout.readline()
+    with held(lock) as holder:
         waiting = subprocess.Popen(["flock", lock, "true"])  # one who waits for a lock has a line in /proc/locks too
         while " -> " not in Path("/proc/locks").read_text():
             time.sleep(0.01)
         shown = prep("status", tmp_path).stdout.splitlines()[0]
         noted = prep("verify", tmp_path).stderr
-        holder.kill()
-        waiting.wait()
-    assert re.fullmatch(rf"running: process {holder.pid} on \S+ since \d{{4}}-\d\d-\d\d \d\d:\d\d", shown)
-    assert f"process {holder.pid} on" in noted
+    waiting.wait()
+    assert re.fullmatch(rf"running: process {holder} on \S+ since \d{{4}}-\d\d-\d\d \d\d:\d\d", shown)
+    assert f"process {holder} on" in noted
     assert lock.exists()
     assert prep("status", tmp_path).stdout.startswith("download")
 
@@ -183,50 +144,12 @@ def test_after_ctrl_c_no_bar_is_drawn(tmp_path: Path) -> None:
 # slips -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        *(("run", ""), ("convert", "D", "--raw", "")),
-        ("verify", "D", "--json", ""),
-    ],
-)
+@pytest.mark.parametrize("arguments", [*(("run", ""), ("convert", "D", "--raw", "")), ("verify", "D", "--json", "")])
 def test_an_empty_word_is_no_folder(arguments: tuple[str, ...], tmp_path: Path) -> None:
     """A variable that is not set must not be taken for the folder that the shell is in: nothing is made there."""
-    result = prep(*arguments, cwd=tmp_path)
-    assert result.returncode == 2
+    result = command(*arguments, cwd=tmp_path, status=2)
     assert "the value is empty; is a shell variable unset?" in result.stderr
     assert not list(tmp_path.iterdir())
-
-
-def test_one_credential_without_the_other(tmp_path: Path) -> None:
-    """It is said before anything starts: netrc or a prompt would hide that a variable was misspelt."""
-    result = prep("download", tmp_path, IMAGENET_USERNAME="canary")
-    assert result.returncode == 2
-    assert error_lines(result)[0] == "error: IMAGENET_USERNAME is set and IMAGENET_ACCESS_KEY is not"
-
-
-@pytest.mark.parametrize("command", ["convert", "annotate"])
-def test_a_mistyped_folder_is_not_there(command: str, tmp_path: Path) -> None:
-    """It is not an invitation to download into the slip; nor is the folder of a wrong --raw."""
-    for words in ((tmp_path / "daat",), (tmp_path / "new", "--raw", tmp_path / "daat")):
-        result = prep(command, *words)
-        assert result.returncode == 2
-        assert "daat" in result.stderr
-        assert not re.search("download|credentials", result.stderr)
-    assert not list(tmp_path.iterdir())
-
-
-@pytest.mark.parametrize("where", ["raw-data"])
-def test_images_of_ones_own_lead_to_init(where: str, tmp_path: Path) -> None:
-    """Folders of images that are none of ImageNet's: what lies there is named, and the way to convert it."""
-    (tmp_path / where / "cats").mkdir(parents=True)
-    (tmp_path / where / "cats" / "tom.jpg").write_bytes(b"")
-    result = prep("convert", tmp_path)
-    assert result.returncode == 4
-    what, expected, todo = error_lines(result)
-    assert what == f"error: no images of ImageNet in {tmp_path / 'raw-data'}"
-    assert expected.endswith(f"; found cats in {tmp_path / where}")
-    assert todo.endswith(f"imagenet-prep init {tmp_path / where}    (for images of your own)")
 
 
 def test_status_and_run_know_images_of_ones_own(tmp_path: Path) -> None:
@@ -257,8 +180,7 @@ def test_a_framework_that_is_not_installed_is_named(package: str, library: str, 
 def test_demo_leaves_a_folder_alone_that_holds_something(tmp_path: Path) -> None:
     """A folder of somebody's own is refused; what the demo itself made is found done."""
     (tmp_path / "thesis.txt").write_text("mine")
-    result = prep("demo", tmp_path)
-    assert result.returncode == 2
+    result = command("demo", tmp_path, status=2)
     assert error_lines(result)[0] == f"error: {tmp_path} holds other files"
     assert os.listdir(tmp_path) == ["thesis.txt"]
     small = ("demo", tmp_path / "new", "--classes", 2, "--per-class", 2)
@@ -266,6 +188,5 @@ def test_demo_leaves_a_folder_alone_that_holds_something(tmp_path: Path) -> None
     assert [first.returncode, again.returncode] == [0, 0]
     assert "making" in first.stderr
     assert "of an earlier run are kept" in again.stderr
-    other = prep(*small[:-1], 3)
-    assert other.returncode == 2
+    other = command(*small[:-1], 3, status=2)
     assert error_lines(other)[0] == f"error: {tmp_path / 'new'} holds a demo of 2 classes of 2 images"

@@ -1,8 +1,9 @@
-"""Images of other formats than JPEG: read by content, as JPEGs or as they are, with what they lose."""
+"""Images of other formats than JPEG, as JPEGs or as they are, with what they lose; and which way up EXIF says."""
 
 from __future__ import annotations
 
 import io
+import struct
 import tarfile
 from pathlib import Path
 
@@ -10,15 +11,16 @@ import numpy as np
 import pytest
 from existing import existing
 from made_folders import picture
-from PIL import Image, ImageOps
+from PIL import Image
 from test_folders import read
 
 from imagenet_prep.checks.examiner import PromiseExaminer
+from imagenet_prep.demo import photographs
+from imagenet_prep.demo.photographs import Kind
 from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import UsageError
-from imagenet_prep.images import ENDINGS
 from imagenet_prep.images.pixels import read_facts
-from imagenet_prep.images.prepare import prepare
+from imagenet_prep.images.prepare import prepare, read_orientation
 from imagenet_prep.model import ProblemKind
 from imagenet_prep.recipes.loading import load
 from imagenet_prep.recipes.recipe_set import RecipeSet
@@ -135,22 +137,62 @@ def test_an_animation_gives_its_first_frame_and_says_so(kind: str) -> None:
     assert pixel[0] > 240
 
 
-@pytest.mark.parametrize("kind", ["WEBP", "TIFF", "AVIF"])
-@pytest.mark.parametrize("orientation", [3, 6])
-def test_other_formats_are_turned_upright(kind: str, orientation: int) -> None:
-    """As Pillow turns them."""
-    image = Image.new("RGB", (32, 16))
-    image.paste((255, 255, 255), (0, 0, 8, 8))
-    exif = Image.Exif()
-    exif[0x0112] = orientation
-    data = saved(image, kind, exif=exif)
-    found = Image.open(io.BytesIO(bytes(prepare(data, "decode", upright=True).encoded)))
-    expected = ImageOps.exif_transpose(Image.open(io.BytesIO(data))).convert("RGB")
-    assert found.size == expected.size
-    assert np.abs(np.asarray(found).astype(int) - np.asarray(expected)).mean() < 6
+ORIENTATION, MAKE = 0x0112, 0x010F
 
 
-def test_every_format_has_an_ending() -> None:
-    """Each is known by its content."""
-    for kind in ENDINGS:
-        assert read_facts(saved(Image.new("RGB", (8, 8)), kind)).kind == kind
+def jpeg(exif: bytes = b"") -> bytes:
+    """A small JPEG with this EXIF segment, if any."""
+    return saved(Image.new("RGB", (8, 8)), "JPEG", **({"exif": exif} if exif else {}))
+
+
+def tiff(orientation: int, order: str, *, kind: int = 3, magic: int = 42, promised: int = 2) -> bytes:
+    """An EXIF segment with the maker's name and an orientation, big endian (">") or little endian ("<")."""
+    begin = {"<": b"II", ">": b"MM"}[order] + struct.pack(f"{order}HIH", magic, 8, promised)
+    make = struct.pack(f"{order}HHI4s", MAKE, 2, 4, b"us\0\0")
+    return b"Exif\0\0" + begin + make + struct.pack(f"{order}HHIHH", ORIENTATION, kind, 1, orientation, 0) + bytes(4)
+
+
+@pytest.mark.parametrize("orientation", range(1, 9))
+@pytest.mark.parametrize("order", ["<", ">"])
+def test_every_orientation_is_read(orientation: int, order: str) -> None:
+    """All eight, in both byte orders, as Pillow reads them."""
+    data = jpeg(tiff(orientation, order))
+    with Image.open(io.BytesIO(data)) as image:
+        assert image.getexif()[ORIENTATION] == orientation
+    assert read_orientation(data) == read_orientation(memoryview(data)) == orientation
+
+
+def test_exif_behind_other_segments() -> None:
+    """Segments before it are passed over, another APP1 among them; EXIF behind the frame header is not looked for."""
+    data = jpeg(tiff(3, ">"))
+    assert read_orientation(data[:2] + b"\xff\xff" + data[2:]) == 3
+    xmp = b"\xff\xe1" + struct.pack(">H", 2 + 20) + b"http://ns.adobe.com/"
+    assert read_orientation(data[:2] + xmp + data[2:]) == 3
+    start = data.index(b"Exif") - 4
+    (length,) = struct.unpack_from(">H", data, start + 2)
+    segment = data[start : start + 2 + length]
+    frame = data.index(b"\xff\xc0")
+    assert read_orientation(data[:start] + data[start + 2 + length : frame] + data[frame:-2] + segment) == 1
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"\xff\xd8",
+        jpeg(),
+        photographs.tiny(1, Kind.CORRUPT_EXIF),
+        photographs.tiny(1, Kind.PNG),
+        jpeg(tiff(0, "<")),
+        jpeg(tiff(9, "<")),
+        jpeg(tiff(6, "<", kind=4)),
+        jpeg(tiff(6, "<", magic=43)),
+        jpeg(tiff(6, "<", promised=1)),
+        jpeg(b"Exif\0\0XX" + tiff(6, "<")[8:]),
+        jpeg(tiff(6, "<")[:20]),
+        jpeg(tiff(6, "<"))[:30],
+    ],
+)
+def test_without_a_sensible_orientation_it_is_upright(data: bytes) -> None:
+    """No EXIF, EXIF cut short, an orientation that there isn't, or of another type: upright."""
+    assert read_orientation(data) == 1

@@ -1,17 +1,20 @@
-"""verify and repair where they could call wrong what is right, or right what nobody looked at."""
+"""verify and repair where they could call wrong what is right, or right what nobody looked at; compressed sets, too."""
 
 from __future__ import annotations
 
+import gzip
+import hashlib
 import json
 import os
 import shutil
 import signal
-import subprocess
-import sys
+import zlib
 from pathlib import Path
 
 import pytest
+from existing import existing
 from made_sets import ENGINE, PART, converted, copied, data_of, edit_manifest, write
+from running import held
 
 from imagenet_prep.checks.shard_check import ShardCheck
 from imagenet_prep.demo import photographs
@@ -19,11 +22,13 @@ from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import BusyError, InputError, WorkerError
 from imagenet_prep.ilsvrc2012.record_check import ImageNetExaminer
-from imagenet_prep.model import ProblemKind
+from imagenet_prep.model import Problem, ProblemKind
+from imagenet_prep.pipeline import verify_and_repair
 from imagenet_prep.recipes.recipe_set import RecipeSet
 from imagenet_prep.stages.convert import convert
 from imagenet_prep.stages.repair import RepairSummary, repair
 from imagenet_prep.stages.verify import verify
+from imagenet_prep.state.manifest import load_manifest
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.tfrecord.example import BytesList, Feature, Int64List, encode_example, parse_example
 from imagenet_prep.tfrecord.inception_reader import read_record
@@ -183,21 +188,14 @@ def test_totals_are_compared_with_the_records(layout: Layout, split: str, key: s
 # repair --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("compress", [True])
-def test_a_record_framed_again_is_not_as_it_was(tmp_path: Path, made_tiny: MadeSet, compress: bool) -> None:
+def test_a_record_framed_again_is_not_as_it_was(tmp_path: Path, made_tiny: MadeSet) -> None:
     """A shard whose changed record was framed with right CRCs is made again, whatever is said to be wrong with it."""
-    import zlib
-
-    options = PART.replace(compression="gzip" if compress else "none")
-    layout = converted(tmp_path / "data", made_tiny, options)
+    layout = converted(tmp_path / "data", made_tiny, PART.replace(compression="gzip"))
     path = layout.shard_path(SHARD)
     sound = path.read_bytes()
-    if compress:
-        path.write_bytes(zlib.decompress(sound, 31))
+    path.write_bytes(zlib.decompress(sound, 31))
     change(path, 4, image__format=BytesList((b"jpeg",)))
-    if compress:
-        packer = zlib.compressobj(wbits=31)
-        path.write_bytes(packer.compress(path.read_bytes()) + packer.flush())
+    path.write_bytes(gzip.compress(path.read_bytes()))
     assert repair(layout, ENGINE, {SHARD: (K.BAD_FIELD,), OTHER: (K.DUPLICATE,)}) == RepairSummary((SHARD,), (OTHER,))
     assert path.read_bytes() == sound
 
@@ -205,18 +203,9 @@ def test_a_record_framed_again_is_not_as_it_was(tmp_path: Path, made_tiny: MadeS
 def test_repair_holds_its_own_lock(layout: Layout) -> None:
     """repair by itself, not only behind verify, refuses a DATA_DIR that another process holds."""
     layout.shard_path(SHARD).unlink()
-    code = (
-        "import sys; from pathlib import Path; from imagenet_prep.storage.layout import Layout;"
-        "from imagenet_prep.storage.lock import hold\n"
-        f"with hold(Layout(Path({str(layout.data_dir)!r})).lock_paths): print('held', flush=True); sys.stdin.read()"
-    )
-    call = [sys.executable, "-c", code]
-    with subprocess.Popen(call, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
-        assert holder.stdout is not None
-        holder.stdout.readline()
-        with pytest.raises(BusyError, match=str(holder.pid)):
-            repair(layout, ENGINE, {SHARD: (K.MISSING_SHARD,)})
-        assert not layout.shard_path(SHARD).exists()
+    with held(*layout.lock_paths) as holder, pytest.raises(BusyError, match=str(holder)):
+        repair(layout, ENGINE, {SHARD: (K.MISSING_SHARD,)})
+    assert not layout.shard_path(SHARD).exists()
     assert repair(layout, ENGINE, {SHARD: (K.MISSING_SHARD,)}).made == (SHARD,)
 
 
@@ -227,3 +216,109 @@ def test_a_record_that_is_damaged_is_not_as_it_was(layout: Layout) -> None:
     path.write_bytes(sound[:-40] + bytes((sound[-40] ^ 1,)) + sound[-39:])
     assert repair(layout, ENGINE, {SHARD: (K.BAD_IMAGE,)}) == RepairSummary((SHARD,))
     assert path.read_bytes() == sound
+
+
+WINDOW = {"gzip": 31, "zlib": 15}
+TRAILER = {"gzip": 8, "zlib": 4}
+
+
+@pytest.fixture(scope="module", params=["gzip", "zlib"])
+def packed(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, made_tiny: MadeSet) -> Layout:
+    """Compressed shards of ``made_tiny`` beside its archives. Read only."""
+    options = PART.replace(compression=request.param)
+    return converted(tmp_path_factory.mktemp(request.param) / "data", made_tiny, options)
+
+
+@pytest.fixture
+def small(tmp_path: Path, packed: Layout) -> Layout:
+    """The test's own copy of ``packed``."""
+    return copied(packed, tmp_path / "data")
+
+
+def compression_of(layout: Layout) -> str:
+    """How the shards are compressed, as the manifest says."""
+    manifest = load_manifest(layout.manifest_path)
+    assert manifest is not None
+    return str(manifest.settings["compression"])
+
+
+def harmless_flips(content: bytes, compression: str) -> list[bytes]:
+    """The file with each bit flipped, in its header and in the byte before its trailer, that changes no record."""
+    plain = zlib.decompress(content, WINDOW[compression])
+    found = []
+    for position in (*range(10), len(content) - TRAILER[compression] - 1):
+        for bit in range(8):
+            flipped = content[:position] + bytes((content[position] ^ 1 << bit,)) + content[position + 1 :]
+            stream = zlib.decompressobj(WINDOW[compression])
+            try:
+                is_same = stream.decompress(flipped) == plain and stream.eof and not stream.unused_data
+            except zlib.error:
+                continue
+            if is_same:
+                found.append(flipped)
+    return found
+
+
+def the_problem(layout: Layout) -> Problem:
+    """The one problem that a full verify finds."""
+    (problem,) = verify(layout, ENGINE).problems
+    return problem
+
+
+def test_flips_that_change_no_record(small: Layout) -> None:
+    """A bit of a gzip header or of deflate's padding: named with both digests, and repair brings back the bytes."""
+    manifest = load_manifest(small.manifest_path)
+    assert manifest is not None
+    check = ShardCheck(small, ImageNetExaminer(), manifest.shards, compression_of(small))  # type: ignore[arg-type]
+    tried = 0
+    for path in existing(small.data_dir, "train-*"):
+        content = path.read_bytes()
+        flips = harmless_flips(content, compression_of(small))
+        for flipped in flips[:: 9 if tried > 60 else 1]:
+            tried += 1
+            path.write_bytes(flipped)
+            (problem,) = check(path.name).problems
+            assert (problem.kind, problem.subject) == (K.BAD_COMPRESSION, path.name)
+            assert problem.expected == hashlib.sha256(content).hexdigest()
+            assert problem.got == hashlib.sha256(flipped).hexdigest()
+            assert "the records are right, the bytes around them are not" in problem.detail
+        if flips:
+            last, sound = path, content
+        path.write_bytes(content)
+    assert tried >= (60 if compression_of(small) == "gzip" else 1)
+    last.write_bytes(flipped)
+    assert verify_and_repair(small, ENGINE).repair.made == (last.name,)
+    assert last.read_bytes() == sound
+
+
+def test_other_damage_is_told_once(small: Layout) -> None:
+    """Damage of the records, of the stream or of the size is one problem, not one more for the file's bytes."""
+    path = small.shard_path(SHARD)
+    content = path.read_bytes()
+    window = WINDOW[compression_of(small)]
+    packer = zlib.compressobj(9, wbits=window)
+    path.write_bytes(packer.compress(zlib.decompress(content, window)) + packer.flush())
+    kind = K.WRONG_SIZE if path.stat().st_size != len(content) else K.BAD_COMPRESSION
+    assert the_problem(small).kind == kind
+    path.write_bytes(content[:-1])
+    assert the_problem(small).kind == K.TRUNCATED
+    shutil.copy(small.shard_path("train-00004-of-00008"), path)
+    assert the_problem(small).kind == K.EXCHANGED_SHARD
+
+
+def test_repair_refuses_other_bytes(small: Layout) -> None:
+    """A shard of the right records and size that comes out in other bytes is not put in its place."""
+    edit_manifest(small, lambda manifest: manifest["shards"][SHARD].update(file_digest="0" * 64))
+    small.journal_path.unlink()
+    before = small.shard_path(SHARD).read_bytes()
+    with pytest.raises(InputError, match="another library makes other bytes"):
+        repair(small, ENGINE, {SHARD: (K.BAD_COMPRESSION,)})
+    assert small.shard_path(SHARD).read_bytes() == before
+
+
+def test_a_digest_that_is_none(small: Layout) -> None:
+    """A manifest whose digest of a file is no text is damaged."""
+    edit_manifest(small, lambda manifest: manifest["shards"][SHARD].update(file_digest=7))
+    small.journal_path.unlink()
+    first = verify(small, ENGINE, allow_incomplete=True).problems[0]
+    assert (first.kind, first.detail) == (K.BAD_MANIFEST, f"{small.manifest_path} can't be understood")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import socket
 from pathlib import Path
@@ -17,7 +16,6 @@ from imagenet_prep.errors import InputError, PrepError, UsageError
 from imagenet_prep.recipes.labels_file import LabelsFault, parse_labels, typed
 from imagenet_prep.recipes.loading import load
 from imagenet_prep.recipes.recipe_file import read_recipe
-from imagenet_prep.state.journal import sealed_line
 
 pytestmark = pytest.mark.once
 
@@ -82,14 +80,7 @@ def odd_file(folder: Path, kind: str) -> Path:
 
 
 @pytest.mark.parametrize("kind", ["pipe", "device", "socket", "folder", "hole", "loop"])
-@pytest.mark.parametrize(
-    "recipe",
-    [
-        "source: {manifest: odd}\n",
-        FILES + "labels: odd\n",
-        FOLDERS + "classes: odd\n",
-    ],
-)
+@pytest.mark.parametrize("recipe", ["source: {manifest: odd}\n", FILES + "labels: odd\n", FOLDERS + "classes: odd\n"])
 def test_what_is_no_file_is_not_read(folder: Path, kind: str, recipe: str) -> None:
     """A pipe, a device, a socket, a folder, a file of a terabyte, a link to itself: refused at once, by its name."""
     odd_file(folder, kind)
@@ -140,23 +131,6 @@ def test_a_link_to_itself_in_a_class_folder_is_one_error(folder: Path) -> None:
     (folder / "flowers" / "tulip").symlink_to("lily")
     (folder / "flowers" / "lily").symlink_to("tulip")
     assert "can't be read" in refusal(folder, FOLDERS).what
-
-
-@pytest.mark.parametrize("key", ["root"])
-def test_a_path_too_long_in_a_file_of_ours_is_no_crash(folder: Path, key: str) -> None:
-    """The plan beside the shards names a path that no system takes: repair says which; other commands go on."""
-    assert convert(folder, FOLDERS + "shards: 1\n").status == 0
-    out = folder / "out"
-    plan = out / "imagenet-prep" / "plan" / "plan.json"
-    value = json.loads(plan.read_bytes())
-    del value["crc"]
-    value["recipe"] = {"recipe": str(folder / "recipe.yaml"), key: "/" + "x" * 5000}
-    plan.write_bytes(sealed_line(value))
-    (out / "train-00000-of-00001").unlink()
-    for command in ("status", "verify", "repair"):
-        ran = measure(folder, command, out)
-        assert "bug" not in ran.err, ran.err
-        assert ran.status == (0 if command == "status" else 3 if command == "verify" else 4), ran
 
 
 # numbers and nesting without end -------------------------------------------------------------------------------

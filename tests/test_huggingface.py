@@ -23,7 +23,6 @@ from imagenet_prep.ilsvrc2012.portals import HubFiles, official_name
 from imagenet_prep.ilsvrc2012.raw_data import find_source
 from imagenet_prep.model import Silent
 from imagenet_prep.shards.run import ConvertSummary
-from imagenet_prep.stages.annotate import annotate
 from imagenet_prep.stages.convert import convert, foresee
 from imagenet_prep.stages.repair import repair
 from imagenet_prep.stages.status import status
@@ -72,18 +71,6 @@ def test_the_shards_are_those_of_the_archives(official: Layout, hub_dir: Path) -
     assert _digests(Layout(hub_dir)) == _digests(official)
 
 
-def test_boxes_of_official_archives_beside_it_are_used(tmp_path: Path, made_tiny: MadeSet, hub_dir: Path) -> None:
-    """It has none itself; those of the official archives in the raw folder give the same shards as everywhere."""
-    found = []
-    for layout in (converted(tmp_path / "official", made_tiny), Layout(hub_dir)):
-        for key in ("boxes", "validation-boxes"):
-            shutil.copy(made_tiny.archives[key], layout.raw_dir)
-        annotate(layout, ENGINE, validation=True)
-        convert(layout, ENGINE, PART.replace(validation_boxes=True, overwrite=True))
-        found.append(_digests(layout))
-    assert found[0] == found[1]
-
-
 def _in(*parts: str) -> Callable[[Path, Path], None]:
     def put(raw: Path, copy: Path) -> None:
         shutil.copytree(copy, raw.joinpath(*parts))
@@ -118,12 +105,7 @@ def _two_snapshots(raw: Path, copy: Path) -> None:
 
 @pytest.mark.parametrize(
     "put",
-    [
-        _in(),
-        _in("ILSVRC", "imagenet-1k", "data"),
-        _cached("hub", "datasets--ILSVRC--imagenet-1k"),
-        _two_snapshots,
-    ],
+    [_in(), _in("ILSVRC", "imagenet-1k", "data"), _cached("hub", "datasets--ILSVRC--imagenet-1k"), _two_snapshots],
 )
 def test_it_is_found_where_people_have_it(tmp_path: Path, copy: Path, put: Callable[[Path, Path], None]) -> None:
     """In the raw folder, below its name, and in the cache of huggingface_hub; the split with more files first."""
@@ -204,12 +186,6 @@ def test_it_is_not_read_in_another_order(hub_dir: Path) -> None:
     assert "leave the option out" in caught.value.hint
 
 
-def test_little_memory_gives_the_same_shards(official: Layout, hub_dir: Path) -> None:
-    """However often bundles are written out."""
-    convert(Layout(hub_dir), ENGINE, PART.replace(memory=1))
-    assert _digests(Layout(hub_dir)) == _digests(official)
-
-
 # what is refused -----------------------------------------------------------------------------------------------
 
 
@@ -233,14 +209,6 @@ def test_missing_files_are_named_before_the_others_are_read(hub_dir: Path) -> No
     )
 
 
-def test_what_is_there_is_converted_if_that_is_asked_for(hub_dir: Path, made_tiny: MadeSet) -> None:
-    """With --allow-incomplete a file less is a part, and said to be."""
-    (hub_dir / "raw-data" / "data" / "train-00001-of-00003.parquet").unlink()
-    summary = convert(Layout(hub_dir), ENGINE, PART)
-    assert "a part of ILSVRC2012: train lacks train-00001-of-00003.parquet" in summary.notes
-    assert summary.splits[0].images == len(made_tiny.of("train")) * 2 // 3
-
-
 def _changed(made: MadeSet, **changes: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     """A row of the train split, as it is and changed."""
     row = hugging_face_rows(made, "train")[0]
@@ -250,12 +218,7 @@ def _changed(made: MadeSet, **changes: Any) -> tuple[dict[str, Any], dict[str, A
 
 @pytest.mark.parametrize(
     "name",
-    [
-        "n01440764_10026_n01443537.JPEG",
-        "n99999999_1_n99999999.JPEG",
-        "ILSVRC2012_val_00000293_n01440764.JPEG",
-        "",
-    ],
+    ["n01440764_10026_n01443537.JPEG", "n99999999_1_n99999999.JPEG", "ILSVRC2012_val_00000293_n01440764.JPEG", ""],
 )
 def test_another_name_is_refused(hub_dir: Path, made_tiny: MadeSet, name: str) -> None:
     """A row of anything but a train image is named with its file."""
@@ -311,20 +274,3 @@ def test_without_pyarrow_the_extra_is_named(hub_dir: Path, monkeypatch: pytest.M
     with pytest.raises(UsageError, match="pyarrow") as caught:
         convert(Layout(hub_dir), ENGINE, PART)
     assert "imagenet-prep[parquet]" in caught.value.hint
-
-
-def test_files_that_are_none_of_it_are_left_alone(tmp_path: Path, copy: Path) -> None:
-    """Test images, files of other exports and numbers beyond their count, a link to nowhere, a folder."""
-    data = tmp_path / "raw-data"
-    data.mkdir()
-    some = existing(copy, "train-*.parquet")
-    for name in ("test-00000-of-00001", "train-00003-of-00003", "train-0-of-3", "train", "train-00000-of-00009"):
-        shutil.copy(some[0], data / f"{name}.parquet")
-    for path in some[:2]:
-        shutil.copy(path, data)
-    (data / "train-00002-of-00003.parquet").symlink_to("nowhere")
-    (data / "validation-00000-of-00001.parquet").mkdir()
-    found = find_source(Layout(tmp_path), "train")
-    assert found is not None
-    assert found.missing == "train-00002-of-00003.parquet"
-    assert find_source(Layout(tmp_path), "validation") is None

@@ -17,7 +17,7 @@ import pyarrow.parquet
 import pytest
 from existing import existing
 from fault_server import FaultServer, fault_server
-from scripted_server import tar_of
+from made_tars import pack
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.fetch.patience import Pace
@@ -30,7 +30,7 @@ from imagenet_prep.storage.layout import Layout
 
 PACE = Pace(tries=3, first_wait=0.001, longest_wait=0.01, stall=2)
 NOISE = random.Random(1).randbytes(100_000)
-MEMBERS = {f"n0144076{number}.tar": tar_of({"a.JPEG": NOISE[:40_000]}) for number in range(3)}
+MEMBERS = {f"n0144076{number}.tar": pack({"a.JPEG": NOISE[:40_000]}) for number in range(3)}
 
 
 def _zip(comment: bytes, compression: int = zipfile.ZIP_STORED) -> bytes:
@@ -48,9 +48,9 @@ def _parquet() -> bytes:
 
 
 GOOD = {
-    "ustar.tar": tar_of(MEMBERS, tarfile.USTAR_FORMAT),
-    "gnu.tar": tar_of(MEMBERS, tarfile.GNU_FORMAT),
-    "pax.TAR": tar_of(MEMBERS, tarfile.PAX_FORMAT),
+    "ustar.tar": pack(MEMBERS, tarfile.USTAR_FORMAT),
+    "gnu.tar": pack(MEMBERS, tarfile.GNU_FORMAT),
+    "pax.TAR": pack(MEMBERS, tarfile.PAX_FORMAT),
     "a.tar.gz": gzip.compress(NOISE),
     "a.tgz": gzip.compress(b""),
     "stored.zip": _zip(b""),

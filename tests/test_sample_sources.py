@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from made_folders import arrays, batch, framed, idx, parquet, picture, tarred, write, zipped
+from made_folders import arrays, batch, framed, idx, parquet, picture, write, zipped
+from made_tars import pack
 
 from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import InputError, PrepError, UsageError
@@ -170,7 +171,7 @@ def test_damaged_arrays_are_named(tmp_path: Path, files: dict[str, bytes]) -> No
         ("tfrecord: f, label: other", framed("1.jpg"), "has no column other"),
         ("folders: f, label: other", b"", "folders has no use for it"),
         ("parquet: f", b"PAR1" + bytes(20), "damaged"),
-        ("webdataset: f", tarred({"1.jpg": picture("1.jpg"), "1.json": b"{"}), "1.json can't be read"),
+        ("webdataset: f", pack({"1.jpg": picture("1.jpg"), "1.json": b"{"}), "1.json can't be read"),
         ("arrays: f", pickle.dumps({"data": print}), "its pickle names builtins.print"),
         ("arrays: f", arrays(x=(2**4, 8, 8), y=(3,)), "no array of images with labels for each"),
         ("arrays: f", b"\0\0\x08\3" + b"\0\0\3\xff" * 3 + bytes(4), "claims"),
@@ -235,11 +236,11 @@ def test_a_column_replaces_the_usual_feature_of_its_name(tmp_path: Path) -> None
         ),
         (
             "webdataset: a",
-            {"a": tarred(PICTURE | {"a/1.json": b'{"cls": 2}', "a/1.cls": b"3"})},
+            {"a": pack(PICTURE | {"a/1.json": b'{"cls": 2}', "a/1.cls": b"3"})},
             ["a/1", "cls", "2", "3"],
         ),
-        ("webdataset: a", {"a": tarred(PICTURE | {"a/1.json": b'{"cls": "\\ud800"}'})}, ["1.json can't be read"]),
-        ("webdataset: a", {"a": tarred(PICTURE | {"a/1.json": b'{"cls": 0.5}'})}, ["sample a/a/1.jpg", "label: false"]),
+        ("webdataset: a", {"a": pack(PICTURE | {"a/1.json": b'{"cls": "\\ud800"}'})}, ["1.json can't be read"]),
+        ("webdataset: a", {"a": pack(PICTURE | {"a/1.json": b'{"cls": 0.5}'})}, ["sample a/a/1.jpg", "label: false"]),
         ("tfrecord: a", {"a": example(**REPEATED)}, ["sample a/000000/image.jpg", "a label is there twice"]),
         ("parquet: a", {"a": reduced(0)}, ["/a", "no sample"]),
         ("arrays: a", {"a": arrays(x=(0, 8, 8), y=(0,))}, ["/a", "no sample"]),
