@@ -16,21 +16,8 @@ import numpy as np
 from imagenet_prep.errors import InputError
 from imagenet_prep.images.jpeg import ImageError
 from imagenet_prep.images.pixels import read_facts
-from imagenet_prep.recipes.box_files import (
-    BoxFile,
-    Marked,
-    Size,
-    coco_boxes,
-    coco_captions,
-    csv_boxes,
-    fault,
-    is_relative,
-    read_coco,
-    read_names,
-    voc_boxes,
-    walk,
-    yolo_boxes,
-)
+from imagenet_prep.recipes import box_files
+from imagenet_prep.recipes.box_files import BoxFile, Marked, Size, fault
 from imagenet_prep.recipes.labels import class_notes
 from imagenet_prep.recipes.labels_file import match
 from imagenet_prep.recipes.splits import is_image_folder, is_mask_folder, unmasked
@@ -229,7 +216,7 @@ def _label(keys: Boxes, file: BoxFile, marked: Mapping[int, Marked], root: Path)
 def given_names(keys: Boxes, root: Path) -> list[str]:
     """The names of classes that the recipe gives, itself or in a file."""
     said = keys.names
-    names = [str(each) for each in said] if isinstance(said, list) else read_names(_need(root / said)) if said else []
+    names = [str(each) for each in said] if isinstance(said, list) else box_files.read_names(_need(root / said)) if said else []
     again = Counter(filter(None, names)).most_common(1)
     if again and again[0][1] > 1:
         raise InputError(f"names of boxes: {again[0][0]} is there twice", "expected each once")
@@ -251,17 +238,17 @@ Matched = tuple[dict[int, Marked], list[str]]
 def _coco(keys: Boxes, images: _Images, file: BoxFile) -> Matched:
     assert keys.coco is not None
     paths = [_need(images.root / text) for text in _texts(keys.coco)]
-    contents = [read_coco(path) for path in paths]
+    contents = [box_files.read_coco(path) for path in paths]
     most = max((len(each.keypoints) for content in contents for each in content.categories), default=0)
     marked: dict[int, Marked] = {}
     missing: list[str] = []
     while contents:
         path, content = paths.pop(0), contents.pop(0)  # it takes a gigabyte
-        for row, image in _by_name(coco_boxes(path, content, most, file), images, path, missing):
+        for row, image in _by_name(box_files.coco_boxes(path, content, most, file), images, path, missing):
             if marked.setdefault(row, image) is not image:
                 raise _twice(image, marked[row], images.listing.names[row])
     for path in (_need(images.root / text) for text in _texts(keys.captions or [])):
-        for row, image in _by_name(coco_captions(path, read_coco(path)), images, path, missing):
+        for row, image in _by_name(box_files.coco_captions(path, box_files.read_coco(path)), images, path, missing):
             captions = image.values.pop("boxes.caption", [])
             kept = marked.get(row) or file.captioned.setdefault(row, image)
             kept.values.setdefault("boxes.caption", []).extend(captions)
@@ -321,7 +308,7 @@ def _twice(image: Marked, other: Marked, name: str) -> InputError:
 
 def _voc(keys: Boxes, images: _Images, file: BoxFile) -> Matched:
     found, missing = _by_stems(images, [images.root / text for text in _texts(keys.voc or [])], ".xml")
-    marked = {row: voc_boxes(path, file) for row, path in found.items()}
+    marked = {row: box_files.voc_boxes(path, file) for row, path in found.items()}
     names = [name.rpartition("/")[2] for name in images.names]
     known = set(names)
     others = [each.where for row, each in marked.items() if each.name != names[row] and each.name in known]
@@ -334,14 +321,14 @@ def _voc(keys: Boxes, images: _Images, file: BoxFile) -> Matched:
 def _yolo(keys: Boxes, images: _Images, file: BoxFile) -> Matched:
     names = given_names(keys, images.root)
     found, missing = _by_stems(images, [images.root / text for text in _texts(keys.yolo or [])], ".txt")
-    return {row: yolo_boxes(path, names, file) for row, path in found.items()}, missing
+    return {row: box_files.yolo_boxes(path, names, file) for row, path in found.items()}, missing
 
 
 def _csv(keys: Boxes, images: _Images, file: BoxFile) -> Matched:
     assert keys.csv is not None
     path = _need(images.root / keys.csv)
-    rows = csv_boxes(path, keys.columns or {})
-    relative = is_relative(rows)
+    rows = box_files.csv_boxes(path, keys.columns or {})
+    relative = box_files.is_relative(rows)
     marked = {each.name: each for each in (Marked(row.name, row.where) for row in reversed(rows))}
     missing: list[str] = []
     found = {image.name: (row, image) for row, image in _by_name(list(marked.values()), images, path, missing)}
@@ -373,7 +360,7 @@ def _by_stems(images: _Images, folders: Sequence[Path], ending: str) -> tuple[di
     """
     paths: dict[str, Path] = {}  # by a name that images can have; the empty path: several files have it
     for folder in folders:
-        for name in walk(_need(folder, "folder"), ending):
+        for name in box_files.walk(_need(folder, "folder"), ending):
             path = folder / name
             for key in {_key(os.path.relpath(path, images.root)), _key(name)}:
                 if paths.setdefault(key, path) != path:

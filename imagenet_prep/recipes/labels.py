@@ -49,16 +49,13 @@ def read_table(file: RecipeFile, root: AnyPath) -> tuple[LabelTable, AnyPath] | 
     Raises:
         InputError: it is not there, or a line of it can't be understood.
     """
-    labels = rules.labels_of(file)
-    if labels is None:
+    said = file.recipe.labels
+    if not isinstance(said, Labels):
         return None
-    key = ("labels",) if isinstance(file.recipe.labels, str) else ("labels", "file")
-    path = need_path(file, key, root / labels.file)
+    path = need_path(file, ("labels", "file"), root / said.file)
+    label, form = None if said.label is True else said.label, said.format or form_of(said.file)
     try:
-        label = None if labels.label is True else labels.label
-        form = labels.format or form_of(labels.file)
-        content, several = read_plain(path), labels.several or ""
-        table = parse_labels(content, form, labels.path, label, header=labels.header, several=several)
+        table = parse_labels(read_plain(path), form, said.path, label, header=said.header, several=said.several or "")
     except LabelsFault as fault:
         raise _at(f"{path}, line {fault.line}", fault) from fault
     if not table.paths:
@@ -107,8 +104,8 @@ def label_by_table(
             raise at_line(path, fault, table) from fault
     labels = np.array([*by_row, -1], np.int32)[rows]  # the last one is that of files without a line
     empty = np.flatnonzero(labels == 0).tolist() if table.labels is not None else []
-    said = rules.labels_of(file)
-    if empty and (said is None or said.unlabelled == "error"):
+    said = _said(file)
+    if empty and said.unlabelled == "error":
         raise at_line(path, LabelsFault(table.lines[rows[empty[0]]], f"no label for {listing.names[empty[0]]}"), table)
     labels[empty] = -1
     if several:
@@ -120,7 +117,7 @@ def _matched(
     file: RecipeFile, inputs: Inputs, listing: Catalog, table: LabelTable, path: AnyPath
 ) -> tuple[Column, list[str]]:
     """The table's row of each file (-1: none); what is not matched is an error unless the recipe says otherwise."""
-    said, notes = rules.labels_of(file), []
+    said, notes = _said(file), []
     by_name = {name: row for row, name in enumerate(listing.names)}
     hits = np.array(match(table.paths, by_name, os.path.normpath(inputs.base), os.path.normpath(str(path.parent))))
     rows, found = np.full(len(listing), -1, np.int64), np.flatnonzero(hits >= 0)
@@ -129,14 +126,14 @@ def _matched(
     missing = np.setdiff1d(np.arange(len(hits)), rows).tolist()
     if unlabelled:
         text = f"{number_of(len(unlabelled), 'file has', 'files have')} no label in {path}: {listed(unlabelled)}"
-        if said is None or said.unlabelled == "error":
+        if said.unlabelled == "error":
             hint = "add them, or leave such files out with labels: {file: ..., unlabelled: skip}"
             raise InputError(text, "expected every file to have a line", hint)
         notes.append(f"{text}; left out")
     if missing:
         lines = (f"{table.paths[number]} (line {table.lines[number]})" for number in missing)
         text = f"{path} labels {number_of(len(missing), 'file that is', 'files that are')} not there: {listed(lines)}"
-        if said is None or said.missing == "error":
+        if said.missing == "error":
             hint = "take them out, or skip such lines with labels: {file: ..., missing: ignore}"
             raise InputError(text, f"expected them among the files in {inputs.origin}", hint)
         notes.append(text)

@@ -329,27 +329,29 @@ def _folded(path: str) -> str:
 def _ways(rows: Mapping[str, int], base: str, near: str, paths: Sequence[str]) -> Iterator[Callable[[str], int]]:
     """Functions that find the row that a path means, one after the other."""
 
-    def found_from(folder: str) -> Callable[[str], int]:
-        return lambda text: rows.get(os.path.normpath(os.path.join(folder, text)).removeprefix(f"{base}/"), -1)  # noqa: PTH118
+    def from_folder(folder: object, lead: str = "") -> Callable[[str], int]:
+        def find(text: str) -> int:
+            path = os.path.normpath(f"{folder}/{rest}") if (rest := text.removeprefix(lead))[:1] != "/" else rest
+            return rows.get(path.removeprefix(f"{base}/"), -1)
+
+        return find
 
     yield lambda text: rows.get(text.removeprefix("./"), -1)
-    yield found_from(near)
+    yield from_folder(near)
     bare: dict[str, int] = {}
     for name, row in rows.items():
         last = name.rpartition("/")[2]
         bare[last] = -1 if last in bare else row
     yield lambda text: bare.get(text, -1)
-    yield found_from(str(Path(near).parent))
-    yield found_from(str(Path(base).parent))
-    both = (path.split("/")[:-1] for path in (min(paths, default=""), max(paths, default="")))
-    folders = [
-        folder for folder, other in itertools.takewhile(lambda pair: pair[0] == pair[1], zip(*both, strict=False))
-    ]
-    for count in range(1, len(folders) + 1):
-        lead = "/".join((*folders[:count], ""))
-        for folder in (base, near):
-            find = found_from(folder)
-            yield lambda text, lead=lead, find=find: find(text.removeprefix(lead))  # type: ignore[misc]
+    yield from_folder(Path(near).parent)
+    yield from_folder(Path(base).parent)
+    first, other = (path.split("/")[:-1] for path in (min(paths, default=""), max(paths, default="")))
+    for count in range(1, min(len(first), len(other)) + 1):
+        if first[:count] != other[:count]:
+            return
+        lead = "/".join((*first[:count], ""))
+        yield from_folder(base, lead)
+        yield from_folder(near, lead)
 
 
 # values --------------------------------------------------------------------------------------------------------

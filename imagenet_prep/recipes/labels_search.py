@@ -14,23 +14,8 @@ from typing import Any
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.escaping import command
-from imagenet_prep.recipes.labels_file import (
-    COMMENT,
-    LABELS,
-    LINES,
-    PATHS,
-    Form,
-    LabelsFault,
-    LabelTable,
-    delimiter_of,
-    form_of,
-    match,
-    open_text,
-    parse_labels,
-    read_rows,
-    split_line,
-    typed,
-)
+from imagenet_prep.recipes import labels_file
+from imagenet_prep.recipes.labels_file import LABELS, LINES, PATHS, Form, LabelsFault, LabelTable, form_of
 from imagenet_prep.text import number_of
 
 _PROBED = 50  # lines that tell the form of a file
@@ -177,7 +162,7 @@ def _probe(content: bytes, where: str, known: frozenset[str], several: str) -> _
     usual = form_of(where)
     if usual == "jsonl":
         return _Form(usual, header=True, several=several)
-    lines = (line for line in open_text(content) if line.strip() and not COMMENT.match(line))
+    lines = (line for line in labels_file.open_text(content) if line.strip() and not labels_file.COMMENT.match(line))
     first = list(itertools.islice(lines, _PROBED))
     forms: Sequence[Form] = ("csv", "tsv") if usual == "csv" else ("tsv",) if usual == "tsv" else _FORMS
     hits = {form: [_names_image(line, form, known) for line in first] for form in forms}
@@ -187,9 +172,9 @@ def _probe(content: bytes, where: str, known: frozenset[str], several: str) -> _
 
 def _names_image(line: str, form: Form, known: frozenset[str]) -> bool:
     if form in ("lines", "words"):
-        path, label = split_line(line, form)
+        path, label = labels_file.split_line(line, form)
         return bool(label) and _last(path) in known
-    cells = line.split(delimiter_of(line, form))
+    cells = line.split(labels_file.delimiter_of(line, form))
     return len(cells) > 1 and any(_last(cell.strip().strip('"')) in known for cell in cells)
 
 
@@ -204,13 +189,13 @@ def _parse(content: bytes, reading: _Form, known: frozenset[str]) -> LabelTable 
         LabelsFault: a line can't be understood, or a path occurs twice.
     """
     form, header, several = reading.form, reading.header, reading.several
-    columns = read_rows(content, form, header=header)[1]
+    columns = labels_file.read_rows(content, form, header=header)[1]
     texts = {name: {value for value in values if isinstance(value, str)} for name, values in columns.items()}
     hits = {name: sum(_last(each) in known for each in values) for name, values in texts.items()}
     if not any(hits.values()):
         return None
     if form in ("lines", "words"):
-        return parse_labels(content, form, several=several) if hits["1"] else None
+        return labels_file.parse_labels(content, form, several=several) if hits["1"] else None
     usual = next((name for name in (PATHS if header else "1") if name in columns), None)
     best = max(columns, key=lambda name: (hits[name], name == usual))
     reading.column, reading.path = best, None if best == usual else best
@@ -219,10 +204,10 @@ def _parse(content: bytes, reading: _Form, known: frozenset[str]) -> LabelTable 
         label = "1" if len(columns) == 2 else False
     if header and not set(LABELS) & set(columns):
         label = reading.label = next((name for name in columns if name.lower() in LABELS and name != best), None)
-    table = parse_labels(content, form, reading.path, label, header=header, several=several)
+    table = labels_file.parse_labels(content, form, reading.path, label, header=header, several=several)
     if reading.label and class_values(table) is None:
         reading.label = None
-        return parse_labels(content, form, reading.path, several=several)
+        return labels_file.parse_labels(content, form, reading.path, several=several)
     return table
 
 
@@ -235,7 +220,7 @@ def _fit(
     """The table, if it names each image in a line and no other file; else what is wrong with it, and the choice."""
     home = os.path.abspath(folder)  # noqa: PTH100 - links stay, as in names
     rows = {name: row for row, name in enumerate(items)}
-    hits = match(table.paths, rows, home, os.path.dirname(os.path.join(home, where)))  # noqa: PTH118, PTH120
+    hits = labels_file.match(table.paths, rows, home, os.path.dirname(os.path.join(home, where)))  # noqa: PTH118, PTH120
     inner = next((text for text in table.paths if "/" in text and text.removeprefix("./") in rows), None)
     if inner and where.startswith("../"):  # convert would not find them, as its names start above the folder
         what = f"{_place(folder, where)} has paths from within {folder}, such as {inner}"
@@ -279,7 +264,7 @@ def _fault(
 def class_values(table: LabelTable) -> list[Any] | None:
     """The labels of a table, if they can be classes: in a list, each is once."""
     with contextlib.suppress(LabelsFault):
-        kind, values = typed(table.labels or (), table.lines if table.labels else (), table.is_text)
+        kind, values = labels_file.typed(table.labels or (), table.lines if table.labels else (), table.is_text)
         lists = (value for value in values if isinstance(value, list))
         if table.labels is not None and kind != "float" and all(len(set(each)) == len(each) for each in lists):
             return values

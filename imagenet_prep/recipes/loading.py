@@ -180,13 +180,11 @@ class _Sorted:
             InputError: there are more or fewer images or classes.
             UsageError: there is no such split.
         """
-        file, names = self.file, [each.name for each in self.divisions]
-        for split, name, count in rules.totals_in(file.recipe.expected or {}):
-            if split and split not in names:
-                raise file.fault(("expected", split), "no such split", f"expected one of {', '.join(names)}")
-            those = [each for each in self.divisions if split in ("", each.name)]
-            classes: set[str] = set().union(*map(self._classes_in, those))
-            found = sum(len(each.rows) for each in those) if name == "images" else len(classes)
+        file, images = self.file, {each.name: len(each.rows) for each in self.divisions}
+        classes = {each.name: self._classes_in(each) for each in self.divisions}
+        for split, name, count, found in rules.totals_in(file.recipe.expected or {}, images, classes):
+            if split and split not in images:
+                raise file.fault(("expected", split), "no such split", f"expected one of {', '.join(images)}")
             if found != count:
                 where = f" in {split}" if split else ""
                 key = ("expected", split, name) if split else ("expected", name)

@@ -89,7 +89,9 @@ def read_recipe(path: Path, text: str | None = None) -> RecipeFile:
         UsageError: it is no YAML, or a key or a type is wrong; the error names file, line and key.
         InputError: it can't be read.
     """
-    from imagenet_prep.recipes.schema import Recipe
+    from msgspec import structs
+
+    from imagenet_prep.recipes.schema import Labels, Recipe
 
     value, lines = _Nodes(path).read(_read_text(path) if text is None else text)
     if not isinstance(value, dict):
@@ -101,7 +103,10 @@ def read_recipe(path: Path, text: str | None = None) -> RecipeFile:
     source = value.get("source")
     of_imagenet = isinstance(source, dict) and "imagenet" in source
     said = {"source": source} if of_imagenet else value
-    return dataclasses.replace(file, recipe=file.convert(said, Recipe, ()))
+    recipe: Recipe = file.convert(said, Recipe, ())
+    if isinstance(recipe.labels, str):
+        recipe = structs.replace(recipe, labels=Labels(file=recipe.labels))
+    return dataclasses.replace(file, recipe=recipe)
 
 
 def _read_text(path: Path) -> str:

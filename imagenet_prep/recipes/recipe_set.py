@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -113,39 +113,29 @@ class RecipeSet(Dataset):
     def check_set(self, inventory: Inventory, checked: Checked, examiner: Examiner, *, is_part: bool) -> SetFindings:
         """Whether the shards hold what the manifest counts: names may lack their folders, and be there twice."""
         from imagenet_prep.checks.inventory import check_totals
+        from imagenet_prep.recipes.rules import totals_in
         from imagenet_prep.recipes.splits import missing_classes
 
         manifest, problems = inventory.manifest, list[Problem]()
         for split in self.splits:
             shards = inventory.of(split)
-            found = checked.of(shards)
-            own = [problem for report in found for problem in report.problems]
-            if manifest and not own and len(found) == len(shards) and split in manifest.totals:
-                own += check_totals(split, found, len(checked.labels[split]), manifest, counts_alone=True)
+            reports = checked.of(shards)
+            own = [problem for report in reports for problem in report.problems]
+            if manifest and not own and len(reports) == len(shards) and split in manifest.totals:
+                own += check_totals(split, reports, len(checked.labels[split]), manifest, counts_alone=True)
             problems += own
-        if manifest and not problems:
-            problems += self._check_expected(checked)
         labels = defaultdict[str, set[int]](set)
+        images = Counter[str]()
         for split in self.splits:
             labels[grown_from(split)[0]] |= checked.labels[split]
-        named = {split: [f"label {label}" for label in sorted(found)] for split, found in labels.items()}
-        return SetFindings(tuple(problems), tuple(missing_classes(named)) if manifest else (), flavour="recipe")
-
-    def _check_expected(self, checked: Checked) -> list[Problem]:
-        """The totals that the recipe expects, compared with the records of all splits."""
-        from imagenet_prep.recipes.rules import totals_in
-
-        remedy = "get the missing images and make the set again, or correct `expected` in the recipe"
-        assert self.manifest is not None
-        problems = []
-        for split, name, count in totals_in(self.manifest.settings.get("expected", {})):
-            those = [each for each in self.splits if split in ("", grown_from(each)[0])]
-            labels = {label for each in those for label in checked.labels[each]}
-            found = sum(self.manifest.totals[each].images for each in those) if name == "images" else len(labels)
+            images[grown_from(split)[0]] += manifest.totals[split].images if manifest and not problems else 0
+        totals = totals_in(manifest.settings.get("expected", {}), images, labels) if manifest and not problems else ()
+        for split, name, count, found in totals:
             if found != count and (found or name == "images"):  # labels under other names are not counted
                 said = f"expected {count:,} {name}, got {found:,}"
-                problems.append(Problem(ProblemKind.WRONG_COUNT, split or name, said, remedy))
-        return problems
+                problems.append(Problem(ProblemKind.WRONG_COUNT, split or name, said, _REMEDY))
+        named = {split: [f"label {label}" for label in sorted(those)] for split, those in labels.items()}
+        return SetFindings(tuple(problems), tuple(missing_classes(named)) if manifest else (), flavour="recipe")
 
     # making them -----------------------------------------------------------------------------------------------
 
@@ -209,6 +199,7 @@ class RecipeSet(Dataset):
         return command("convert", data_dir, (*Layout(data_dir, root, output).elsewhere(), *given))
 
 
+_REMEDY = "get the missing images and make the set again, or correct `expected` in the recipe"
 _READING = ("read_order", "memory")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 from imagenet_prep.recipes.recipe_file import Key, RecipeFile
@@ -14,7 +14,6 @@ from imagenet_prep.text import byte_count
 if TYPE_CHECKING:
     from msgspec import Struct
 
-    from imagenet_prep.recipes.schema import Labels
 
 SPLIT_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,99}")
 _NO_SPLIT_NAME = ("no name of a split", "expected letters, digits, _, -, . and +, no -grownN")
@@ -145,14 +144,6 @@ def said_of_images(file: RecipeFile) -> str | None:
     return next((key for key in file.value if key in only_images), None)
 
 
-def labels_of(file: RecipeFile) -> Labels | None:
-    """The file of labels that the recipe names, by its name alone or with more; None if it names none."""
-    from imagenet_prep.recipes.schema import Labels
-
-    said = file.recipe.labels
-    return Labels(file=said) if isinstance(said, str) else said
-
-
 def _check_expected(file: RecipeFile) -> None:
     from imagenet_prep.recipes.schema import ExpectedTotals
 
@@ -163,13 +154,19 @@ def _check_expected(file: RecipeFile) -> None:
     file.convert({name: said[name] for name in said.keys() - of_splits}, ExpectedTotals, ("expected",))
 
 
-def totals_in(expected: Mapping[str, Any]) -> Iterator[tuple[str, str, int]]:
-    """Each total of ``expected`` in a recipe or a manifest: its split ("": the whole set), "images" or "classes"."""
+def totals_in(
+    expected: Mapping[str, Any], images: Mapping[str, int], classes: Mapping[str, Collection[Any]]
+) -> Iterator[tuple[str, str, int, int]]:
+    """Each total of ``expected``: its split ("": the whole set), "images" or "classes", and how many must be and are.
+
+    ``images`` and ``classes`` are those of each split; a total of another split finds none.
+    """
     for key, value in expected.items():
-        if isinstance(value, Mapping):
-            yield from ((key, name, count) for name, count in value.items())
-        else:
-            yield "", key, value
+        split, totals = (key, value) if isinstance(value, Mapping) else ("", {key: value})
+        own = [name for name in images if split in ("", name)]
+        for name, count in totals.items():
+            several: set[Any] = set().union(*(classes[each] for each in own))
+            yield split, name, count, sum(images[each] for each in own) if name == "images" else len(several)
 
 
 # splits and shards ---------------------------------------------------------------------------------------------
