@@ -216,7 +216,13 @@ def _label(keys: Boxes, file: BoxFile, marked: Mapping[int, Marked], root: Path)
 def given_names(keys: Boxes, root: Path) -> list[str]:
     """The names of classes that the recipe gives, itself or in a file."""
     said = keys.names
-    names = [str(each) for each in said] if isinstance(said, list) else box_files.read_names(_need(root / said)) if said else []
+    names = (
+        [str(each) for each in said]
+        if isinstance(said, list)
+        else box_files.read_names(_need(root / said))
+        if said
+        else []
+    )
     again = Counter(filter(None, names)).most_common(1)
     if again and again[0][1] > 1:
         raise InputError(f"names of boxes: {again[0][0]} is there twice", "expected each once")

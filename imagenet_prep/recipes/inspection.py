@@ -157,6 +157,13 @@ def strange_among(names: Iterable[str], content: Content | None) -> list[str]:
     return [name for name in names if content and not is_of(content, name) and is_of(_OTHER[content], name)]
 
 
+def strange(where: object, names: Sequence[str], content: Content | None, fit: int) -> InputError:
+    """The fault of arrays among images, or of images among arrays."""
+    what = f"{where} holds {counted(names)} next to {fit:,} {'arrays' if content == 'array' else 'images'}"
+    hint = "move one kind to another folder; or write a recipe that names one: source: {files: 'FOLDER/**/*.jpg'}"
+    return InputError(f"{what}: {listed(names)}", "expected images or arrays: records hold one of them", hint)
+
+
 def _unreadable(where: object, names: Sequence[str]) -> list[InputError]:
     if not names:
         return []

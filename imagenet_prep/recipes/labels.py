@@ -6,15 +6,16 @@ import itertools
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from imagenet_prep.errors import InputError
-from imagenet_prep.recipes import rules
 from imagenet_prep.recipes.inputs import Inputs, need_path
 from imagenet_prep.recipes.labels_file import LabelsFault, LabelTable, flat_labels, form_of, match, parse_labels, typed
 from imagenet_prep.recipes.recipe_file import RecipeFile
+from imagenet_prep.recipes.schema import Labels
 from imagenet_prep.recipes.splits import Division, misread, nested
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.folders import MACOSX
@@ -104,8 +105,7 @@ def label_by_table(
             raise at_line(path, fault, table) from fault
     labels = np.array([*by_row, -1], np.int32)[rows]  # the last one is that of files without a line
     empty = np.flatnonzero(labels == 0).tolist() if table.labels is not None else []
-    said = _said(file)
-    if empty and said.unlabelled == "error":
+    if empty and _policies(file).unlabelled == "error":
         raise at_line(path, LabelsFault(table.lines[rows[empty[0]]], f"no label for {listing.names[empty[0]]}"), table)
     labels[empty] = -1
     if several:
@@ -113,11 +113,16 @@ def label_by_table(
     return Labelled(classes, labels, table, path, rows, tuple(notes), several)
 
 
+def _policies(file: RecipeFile) -> Labels:
+    """What the recipe says of files and lines that have no counterpart."""
+    return file.recipe.labels if isinstance(file.recipe.labels, Labels) else Labels(file="-")
+
+
 def _matched(
     file: RecipeFile, inputs: Inputs, listing: Catalog, table: LabelTable, path: AnyPath
 ) -> tuple[Column, list[str]]:
     """The table's row of each file (-1: none); what is not matched is an error unless the recipe says otherwise."""
-    said, notes = _said(file), []
+    said, notes = _policies(file), []
     by_name = {name: row for row, name in enumerate(listing.names)}
     hits = np.array(match(table.paths, by_name, os.path.normpath(inputs.base), os.path.normpath(str(path.parent))))
     rows, found = np.full(len(listing), -1, np.int64), np.flatnonzero(hits >= 0)
@@ -209,8 +214,9 @@ def label_by_folder(
     of the inputs, and so are folders that would be misread as classes. A folder without a file is skipped, with a note.
     """
     assert file.recipe.source is not None
-    files = _Files(listing, divisions, file.recipe.source.class_folder)
-    inputs.obstacles.extend(_obstacles(file, inputs, files, given))
+    files = ClassFolders(listing.names, divisions, file.recipe.source.class_folder)
+    inputs.obstacles.extend(folder_faults(inputs.origin, files, may_be_no_classes=given is None))
+    inputs.obstacles.extend(_strange(file, files, given) if given else ())
     present = set(files)
     found = class_order(present)
     classes = given or numbered(found, found, first)
@@ -229,7 +235,7 @@ def label_by_folder(
     return Labelled(classes, labels, notes=tuple(notes))
 
 
-class _Files(Mapping[str, Sequence[str]]):
+class ClassFolders(Mapping[str, Sequence[str]]):
     """The files of each class folder, by their paths from there; found on request.
 
     ``runs`` are by class the divisions and places there, from one to another, that hold its files. ``loose`` are files
@@ -237,8 +243,8 @@ class _Files(Mapping[str, Sequence[str]]):
     that would be one class. ``kind``: the class is the first folder, the inner one, or the path of all.
     """
 
-    def __init__(self, listing: Catalog, divisions: Sequence[Division], kind: str) -> None:
-        self._listing, self._divisions, self._kind = listing, divisions, kind
+    def __init__(self, names: Names, divisions: Sequence[Division], kind: str = "first") -> None:
+        self._names, self._divisions, self._kind = names, divisions, kind
         self.tops: set[str] = set()
         self.same: tuple[str, ...] = ()
         paths: dict[str, str] = {}
@@ -246,9 +252,9 @@ class _Files(Mapping[str, Sequence[str]]):
         self.loose: list[tuple[str, str]] = []
         self._deep: dict[str, None] = {}
         for division in divisions:
-            for places, path, slashes in listing.names.folders(division.rows, division.lead, whole=kind != "first"):
+            for places, path, slashes in names.folders(division.rows, division.lead, whole=kind != "first"):
                 if path is None:
-                    self.loose.append((listing.names[division.rows[places.start]], division.lead))
+                    self.loose.append((names[division.rows[places.start]], division.lead))
                     continue
                 folder = path.rpartition("/")[2] if kind == "inner" else path
                 if paths.setdefault(folder, path) != path:
@@ -267,13 +273,13 @@ class _Files(Mapping[str, Sequence[str]]):
     def __getitem__(self, folder: str) -> list[str]:
         rows = ((each, row) for each, start, stop in self.runs[folder] for row in each.rows[start:stop])
         if self._kind != "first":
-            return [self._listing.names[row].rpartition("/")[2] for _, row in rows]
-        return [self._listing.names[row].removeprefix(each.lead).removeprefix(f"{folder}/") for each, row in rows]
+            return [self._names[row].rpartition("/")[2] for _, row in rows]
+        return [self._names[row].removeprefix(each.lead).removeprefix(f"{folder}/") for each, row in rows]
 
     def first(self, folder: str) -> str:
         """The name of the first file of a class."""
         division, start, _ = self.runs[folder][0]
-        return self._listing.names[division.rows[start]]
+        return self._names[division.rows[start]]
 
     def deep(self) -> dict[str, list[str]]:
         """The classes that have folders of their own within."""
@@ -285,25 +291,28 @@ class _Files(Mapping[str, Sequence[str]]):
         if len(self._divisions) > 1 or self.loose:
             runs = itertools.chain.from_iterable(self.runs.values())
             rows = np.concatenate([np.asarray(each.rows[start:stop], np.uint32) for each, start, stop in runs])
-        return self._listing.names.picked(rows)
+        return self._names.picked(rows)
 
 
-def _obstacles(file: RecipeFile, inputs: Inputs, files: _Files, given: Classes | None) -> Iterator[InputError]:
-    """Two folders of one class, files in no class folder, folders that would be misread, or are not among ``given``."""
-    origin = inputs.origin
+def folder_faults(
+    where: object, files: ClassFolders, way: str = "write class_folder: path", *, may_be_no_classes: bool = True
+) -> Iterator[InputError]:
+    """Two folders of one class (``way`` takes their paths), files in no class folder, folders that are no classes."""
     if files.same:
-        what = f"{origin}: {' and '.join(files.same)} end in the same folder"
-        yield InputError(what, "expected one folder of each name", "write class_folder: path")
+        what = f"{where}: {' and '.join(files.same)} end in the same folder"
+        yield InputError(what, "expected one folder of each name", way)
     if files.loose:
         name, lead = files.loose[0]
         others = f" (and {len(files.loose) - 1:,} others)" if len(files.loose) > 1 else ""
-        hint = "move it, or name a file of labels in the recipe"
-        yield InputError(f"{name} is in no class folder{others}", f"expected {origin.name}/{lead}CLASS/FILE", hint)
-    if given is None:
-        if wrong := misread(files, files.names()):
-            hint = f"name the choice: {wrong.choice}"
-            yield InputError(f"{origin}: {wrong.what}", "expected a folder a class", hint)
-    elif strange := sorted(set(files) - set(given.names), key=str.encode):
+        expected = f"expected {Path(str(where)).name}/{lead}CLASS/FILE"
+        yield InputError(f"{name} is in no class folder{others}", expected, "move it, or name all in a file of labels")
+    if may_be_no_classes and (wrong := misread(files, files.names())):
+        yield InputError(f"{where}: {wrong.what}", "expected a folder a class", f"a recipe can say: {wrong.choice}")
+
+
+def _strange(file: RecipeFile, files: ClassFolders, given: Classes) -> Iterator[InputError]:
+    """The folders that are not among the recipe's classes."""
+    if strange := sorted(set(files) - set(given.names), key=str.encode):
         others = f" (and files in {listed(strange[1:])})" if strange[1:] else ""
         where = f"{strange[0]}, which is not among the classes of {file.path}{others}"
         hint = "add the class, or take the folder out"

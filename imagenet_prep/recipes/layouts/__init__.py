@@ -17,7 +17,7 @@ from typing import Any
 from imagenet_prep.errors import InputError, UsageError, all_of
 from imagenet_prep.escaping import command
 from imagenet_prep.recipes.columns import Content
-from imagenet_prep.recipes.inspection import Inspection
+from imagenet_prep.recipes.inspection import Inspection, strange
 from imagenet_prep.recipes.labels_search import LabelsFile, name_in_recipe
 from imagenet_prep.recipes.splits import counted, grouped, suffix_of
 from imagenet_prep.sources.folders import EMPTY, HIDDEN, MACOSX
@@ -206,13 +206,6 @@ def _left_out(inspection: Inspection, reading: Reading) -> tuple[list[InputError
 def _unread(inspection: Inspection, what: str, names: Sequence[str]) -> InputError:
     problem = f"{inspection.folder} holds {len(names):,} {what} that would not be read: {listed(names)}"
     return InputError(problem, "expected all images in tars, or none", "move them to a folder of their own")
-
-
-def strange(where: object, names: Sequence[str], content: Content | None, fit: int) -> InputError:
-    """The fault of arrays among images, or of images among arrays."""
-    what = f"{where} holds {counted(names)} next to {fit:,} {'arrays' if content == 'array' else 'images'}"
-    hint = "move one kind to another folder; or write a recipe that names one: source: {files: 'FOLDER/**/*.jpg'}"
-    return InputError(f"{what}: {listed(names)}", "expected images or arrays: records hold one of them", hint)
 
 
 _TO_CSV = "write {} labels to a CSV with the columns filename and label, and name it in `labels`"

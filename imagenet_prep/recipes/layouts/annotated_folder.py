@@ -15,7 +15,7 @@ from imagenet_prep.recipes.box_files import read_coco, read_data_yaml
 from imagenet_prep.recipes.inspection import Inspection
 from imagenet_prep.recipes.labels_file import match
 from imagenet_prep.recipes.layouts import CERTAIN, LIKELY, Proposal, Reading
-from imagenet_prep.recipes.layouts.class_folders import Shape, shape_of
+from imagenet_prep.recipes.layouts.class_folders import shape_of
 from imagenet_prep.recipes.schema import Boxes, Mask
 from imagenet_prep.recipes.splits import is_image_folder, is_mask_folder, splits_above, stem_of, unmasked
 from imagenet_prep.text import listed, number_of
@@ -136,8 +136,8 @@ def _mask_folder(name: str) -> str:
 
 def _has_classes(names: Sequence[str]) -> bool:
     """Whether the folders of images may be classes."""
-    classes = {name: files for name, files in shape_of(names).files.items() if not is_image_folder(name)}
-    return Shape("", classes, {}).has_classes
+    shape = shape_of(names)
+    return sum(not is_image_folder(name) for name in shape.files) > 1 and shape.has_classes
 
 
 def _mixed(inspection: Inspection, names: Sequence[str], masks: Sequence[str]) -> list[InputError]:

@@ -4,30 +4,24 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.recipes.inspection import Inspection
-from imagenet_prep.recipes.labels import class_order
+from imagenet_prep.recipes.labels import ClassFolders, class_order, folder_faults
 from imagenet_prep.recipes.layouts import LIKELY, ONLY_IF_ASKED, POSSIBLE, Proposal, Reading, as_command
-from imagenet_prep.recipes.splits import Misread, is_image_folder, misread, mixed_masks, nested, split_folders
+from imagenet_prep.recipes.splits import Division, is_image_folder, misread, mixed_masks, nested, split_folders
 from imagenet_prep.sources.names import Names
 from imagenet_prep.text import listed, number_of
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """Where files are in folders: the files of each class by their paths from ``lead`` and from there, and the rest.
+    """Where files are in folders: the files of each class, the folders that lead to all, and those of splits below."""
 
-    ``splits`` are the folders above the classes; ``loose`` the files in no class folder; ``same`` two paths that would
-    be one class.
-    """
-
-    lead: str
-    files: Mapping[str, Sequence[str]]
-    splits: Mapping[str, str]
-    loose: Sequence[str] = ()
-    same: Sequence[str] = ()
+    files: ClassFolders
+    lead: str = ""
+    splits: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def classes(self) -> list[str]:
@@ -35,35 +29,20 @@ class Shape:
         return class_order(self.files)
 
     @property
-    def misread(self) -> Misread | None:
-        """The reason why the folders are no classes, if there is one."""
-        return misread(self.files, Names.take(f"{name}/{each}" for name, files in self.files.items() for each in files))
-
-    @property
     def has_classes(self) -> bool:
         """Whether the folders may be classes."""
-        return (len(self.files) > 1 or bool(self.splits)) and not self.misread
+        return (len(self.files) > 1 or bool(self.splits)) and not misread(self.files, self.files.names())
 
 
 def shape_of(names: Sequence[str], kind: str = "first") -> Shape:
     """The class folders among files, with given splits above them or not; ``kind``: the recipe's `class_folder`."""
     lead = _lead(names)
-    rest = [name.removeprefix(lead) for name in names]
-    splits = split_folders(rest, 1)
-    if splits:
-        rest = [name.partition("/")[2] for name in rest]
-    elif kind != "first":
-        lead, rest = "", list(names)
-    files: dict[str, list[str]] = {}
-    paths: dict[str, str] = {}
-    same: tuple[str, ...] = ()
-    for name in (each for each in rest if "/" in each):
-        path = name.partition("/")[0] if kind == "first" else name.rpartition("/")[0]
-        folder = path.rpartition("/")[2] if kind == "inner" else path
-        if paths.setdefault(folder, path) != path:
-            same = (paths[folder], path)
-        files.setdefault(folder, []).append(name.removeprefix(f"{path}/"))
-    return Shape(lead, files, splits, [name for name in rest if "/" not in name], same)
+    splits = split_folders((name.removeprefix(lead) for name in names), 1)
+    lead = lead if splits or kind == "first" else ""
+    packed = Names.take(sorted(names, key=str.encode))
+    leads = [f"{lead}{top}/" for top in splits] or [lead]
+    parts = [Division("", packed.below(each) if each else range(len(packed)), False, each) for each in leads]
+    return Shape(ClassFolders(packed, parts, kind), lead, splits)
 
 
 def _lead(names: Sequence[str]) -> str:
@@ -80,20 +59,13 @@ def _lead(names: Sequence[str]) -> str:
     return lead
 
 
-def faults_of(where: object, shape: Shape, ways: str) -> list[InputError]:
+def faults_of(where: object, shape: Shape, ways: str, way: str = "") -> list[InputError]:
     """The files that would be misread or lost if folders became classes; ``ways`` to take folders within classes."""
-    found = []
-    if (wrong := shape.misread) is not None:
-        hint = f"a recipe can say: {wrong.choice}"
-        found.append(InputError(f"{where}: {wrong.what}", "expected a folder a class", hint))
-    if inner := nested(shape.files):
+    found = [*folder_faults(where, shape.files, way)]
+    if inner := nested(shape.files.deep()):
         what = f"{where}: folders within classes would lose their names: {listed(inner)}"
         hint = f"{ways}; a recipe with classes: [{', '.join(list(shape.files)[:20])}] takes the first"
         found.append(InputError(what, "expected one level of class folders", hint))
-    if shape.loose:
-        others = f" (and {len(shape.loose) - 1:,} others)" if len(shape.loose) > 1 else ""
-        what, hint = f"{shape.lead}{shape.loose[0]} is in no class folder{others}", "move it, or label all in a file"
-        found.append(InputError(what, "expected all files in class folders, or none", hint))
     return found
 
 
@@ -111,15 +83,12 @@ def _recognise(layout: str, inspection: Inspection) -> Reading | None:
     shape, is_first = shape_of(inspection.items, kind), kind == "first"
     first = shape if is_first else shape_of(inspection.items)
     classes, alone = shape.classes, len(shape.files) == 1 and not shape.splits
-    has_deep = any("/" in each for files in first.files.values() for each in files)
+    has_deep = bool(first.files.deep())
     if not classes or (alone and is_image_folder(classes[0]) if is_first else not has_deep):
         return None
     assert inspection.content is not None
-    wrong = faults_of(inspection.folder, shape, _ways(inspection) if is_first else "")
-    if shape.same:
-        what = f"{inspection.folder}: {' and '.join(shape.same)} end in the same folder"
-        hint = f"{as_command(inspection, 'folder-paths')} takes the paths for classes"
-        wrong.append(InputError(what, "expected one folder of each name", hint))
+    way = f"{as_command(inspection, 'folder-paths')} takes the paths for classes"
+    wrong = faults_of(inspection.folder, shape, _ways(inspection) if is_first else "", way)
     where = f" in {' and '.join(shape.splits)}" if shape.splits and is_first else ""
     evidence = f"{number_of(len(classes), 'folder')} of files{where}: {listed(classes)}"
     names = [name.removeprefix(shape.lead) for name in inspection.items]
@@ -136,7 +105,7 @@ def _recognise(layout: str, inspection: Inspection) -> Reading | None:
 def _ways(inspection: Inspection) -> str:
     """The commands that take folders within classes."""
     deep = {name: shape_of(inspection.items, kind) for name, (kind, _) in _KINDS.items() if kind != "first"}
-    fit = {name: listed(each.classes) for name, each in deep.items() if not each.same}
+    fit = {name: listed(each.classes) for name, each in deep.items() if not each.files.same}
     return "; or ".join(f"{as_command(inspection, name)} (classes: {classes})" for name, classes in fit.items())
 
 

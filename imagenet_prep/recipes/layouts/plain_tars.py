@@ -9,20 +9,12 @@ from collections.abc import Sequence
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.recipes.columns import Content, is_of
-from imagenet_prep.recipes.inspection import DATA, Inspection, main_content, strange_among, wrong_formats
-from imagenet_prep.recipes.labels import class_order
-from imagenet_prep.recipes.layouts import (
-    CERTAIN,
-    LIKELY,
-    ONLY_IF_ASKED,
-    POSSIBLE,
-    Proposal,
-    Reading,
-    as_command,
-    strange,
-)
+from imagenet_prep.recipes.inspection import DATA, Inspection, main_content, strange, strange_among, wrong_formats
+from imagenet_prep.recipes.labels import ClassFolders, class_order
+from imagenet_prep.recipes.layouts import CERTAIN, LIKELY, ONLY_IF_ASKED, POSSIBLE, Proposal, Reading, as_command
 from imagenet_prep.recipes.layouts.class_folders import Shape, faults_of, shape_of
-from imagenet_prep.recipes.splits import counted, grouped, suffix_of
+from imagenet_prep.recipes.splits import Division, counted, suffix_of
+from imagenet_prep.sources.names import Names
 from imagenet_prep.sources.tars import folder_of_tar
 from imagenet_prep.text import listed, number_of
 
@@ -71,7 +63,7 @@ def _recognise_class_tars(inspection: Inspection) -> Reading | None:
     if inspection.items:
         certainty = ONLY_IF_ASKED
     evidence = f"{number_of(len(classes), 'tar')}, their names: {listed(classes)}"
-    reading = _reading(inspection, content, Shape("", _by_top(names), {}), tar_folders=True)
+    reading = _reading(inspection, content, _top_shape(names), tar_folders=True)
     meaning = f"each tar is a class: {listed(classes)}"
     return dataclasses.replace(reading, certainty=certainty, evidence=(evidence,), meaning=meaning)
 
@@ -108,15 +100,11 @@ def _reading(inspection: Inspection, content: Content, shape: Shape, *, tar_fold
 def _shape(names: Sequence[str]) -> Shape:
     """Class folders in tars: if one file is in no folder, convert takes no folder as a class."""
     shape = shape_of(names)
-    if shape.lead or shape.loose:  # convert looks for classes at the top, and in all or none
-        files = _by_top(names)
-        return Shape("", files, {}, [name for name in names if "/" not in name] if files else ())
-    return shape
+    return _top_shape(names) if shape.lead or shape.files.loose else shape  # convert looks for classes at the top
 
 
-def _by_top(names: Sequence[str]) -> dict[str, list[str]]:
-    by_top = grouped((name for name in names if "/" in name), lambda name: name.partition("/")[0])
-    return {top: [name.partition("/")[2] for name in files] for top, files in by_top.items()}
+def _top_shape(names: Sequence[str]) -> Shape:
+    return Shape(ClassFolders(Names.take(names), [Division("", range(len(names)), False)]))
 
 
 def _content_of(inspection: Inspection) -> Content | None:
