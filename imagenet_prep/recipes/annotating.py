@@ -18,7 +18,7 @@ from imagenet_prep.images.jpeg import ImageError
 from imagenet_prep.images.pixels import read_facts
 from imagenet_prep.recipes import box_files
 from imagenet_prep.recipes.box_files import BoxFile, Marked, Size, fault
-from imagenet_prep.recipes.labels import class_notes
+from imagenet_prep.recipes.labels import class_notes, left_out
 from imagenet_prep.recipes.labels_file import match
 from imagenet_prep.recipes.splits import is_image_folder, is_mask_folder, unmasked
 from imagenet_prep.sources.catalog import MASK_STAMP, Catalog
@@ -174,15 +174,9 @@ _SKIPS["unannotated"] = "unannotated: skip (or empty: they are kept without boxe
 
 
 def _unmatched(what: str, key: str, where: str, names: Sequence[str], policy: str) -> list[str]:
-    """A note of what has no counterpart, or InputError if the recipe doesn't say what to do with it."""
-    if not names:
-        return []
-    count = number_of(len(names), "annotation" if what == "an image" else "image")
-    text = f"{where}: {count} without {what}: {listed(names)}"
-    if policy == "error":
-        hint = f"to leave them out, write next to {where}: {_SKIPS[key]}"
-        raise InputError(text, "expected one for each", hint)
-    return [f"{text}; {'kept without boxes' if policy == 'empty' else 'left out'}"]
+    text = f"{where}: {number_of(len(names), 'annotation' if what == 'an image' else 'image')} without {what}"
+    hint = f"to leave them out, write next to {where}: {_SKIPS[key]}"
+    return left_out(text, names, policy, "expected one for each", hint)
 
 
 def _notes(file: BoxFile, bare: Sequence[str]) -> Iterator[str]:

@@ -113,8 +113,20 @@ def label_by_table(
     return Labelled(classes, labels, table, path, rows, tuple(notes), several)
 
 
+def left_out(text: str, names: Sequence[str], policy: str, expected: str, hint: str) -> list[str]:
+    """The note on files, lines or annotations that have no counterpart, if there are any.
+
+    Raises:
+        InputError: the ``policy`` is "error".
+    """
+    if names and policy == "error":
+        raise InputError(f"{text}: {listed(names)}", expected, hint)
+    done = {"skip": "; left out", "empty": "; kept without boxes"}.get(policy, "")
+    return [f"{text}: {listed(names)}{done}"] if names else []
+
+
 def _policies(file: RecipeFile) -> Labels:
-    """What the recipe says of files and lines that have no counterpart."""
+    """The recipe's policies for files and lines that have no counterpart."""
     return file.recipe.labels if isinstance(file.recipe.labels, Labels) else Labels(file="-")
 
 
@@ -129,19 +141,13 @@ def _matched(
     rows[hits[found]] = found
     unlabelled = [listing.names[row] for row in np.flatnonzero(rows < 0).tolist()]
     missing = np.setdiff1d(np.arange(len(hits)), rows).tolist()
-    if unlabelled:
-        text = f"{number_of(len(unlabelled), 'file has', 'files have')} no label in {path}: {listed(unlabelled)}"
-        if said.unlabelled == "error":
-            hint = "add them, or leave such files out with labels: {file: ..., unlabelled: skip}"
-            raise InputError(text, "expected every file to have a line", hint)
-        notes.append(f"{text}; left out")
-    if missing:
-        lines = (f"{table.paths[number]} (line {table.lines[number]})" for number in missing)
-        text = f"{path} labels {number_of(len(missing), 'file that is', 'files that are')} not there: {listed(lines)}"
-        if said.missing == "error":
-            hint = "take them out, or skip such lines with labels: {file: ..., missing: ignore}"
-            raise InputError(text, f"expected them among the files in {inputs.origin}", hint)
-        notes.append(text)
+    text = f"{number_of(len(unlabelled), 'file has', 'files have')} no label in {path}"
+    hint = "add them, or leave such files out with labels: {file: ..., unlabelled: skip}"
+    notes += left_out(text, unlabelled, said.unlabelled, "expected every file to have a line", hint)
+    lines = [f"{table.paths[number]} (line {table.lines[number]})" for number in missing]
+    text = f"{path} labels {number_of(len(missing), 'file that is', 'files that are')} not there"
+    hint = "take them out, or skip such lines with labels: {file: ..., missing: ignore}"
+    notes += left_out(text, lines, said.missing, f"expected them among the files in {inputs.origin}", hint)
     return rows, notes
 
 

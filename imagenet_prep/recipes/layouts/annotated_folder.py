@@ -61,26 +61,24 @@ def _read(
     matched = len(images) - len(bare)
     if 2 * matched < len(images):
         return None
-    said = dict(value)
-    if missing:
-        said["missing"] = "ignore"
-    if bare and not is_yolo:
-        said |= dict([[*CHOICES[key].items()][1]])
+    skips = [*CHOICES[key].items()]
+    said = {**value, **dict(skips[:1] if missing else []), **dict(skips[1:] if bare and not is_yolo else [])}
     lead, left, lists = _lead(images), set(() if is_yolo else bare), lists or {}
     ways = {split: path for split, (path, _) in lists.items()}
     unlisted = set(images).difference(left, *(names for _, names in lists.values())) if lists else set()
     names = [name.removeprefix(lead) for name in images if name not in left and name not in unlisted]
-    splits, texts = {} if lists else splits_above(names), []
-    if unlisted:
-        places = listed(dict.fromkeys(path.rpartition("/")[0] or path for path in ways.values()))
-        texts.append(f"{number_of(len(unlisted), 'image')} in no list of {places}: {listed(sorted(unlisted))}")
-    if missing:
-        texts.append(f"{number_of(len(missing), 'annotation')} without an image: {listed(missing)}")
-    without = "an annotation" if key == "boxes" else "a mask"
-    text = f"{number_of(len(bare), 'image')} without {without}: {listed(bare)}"
-    if bare and not is_yolo:
-        texts.append(text)
-    passed = [f"{text} (kept without boxes)"] if bare and is_yolo else []
+    places = listed(dict.fromkeys(path.rpartition("/")[0] or path for path in ways.values()))
+    without = f"without {'an annotation' if key == 'boxes' else 'a mask'}"
+    texts = [
+        f"{number_of(len(several), noun)} {how}: {listed(several)}"
+        for several, noun, how in (
+            (sorted(unlisted), "image", f"in no list of {places}"),
+            (missing, "annotation", "without an image"),
+            (bare, "image", without),
+        )
+        if several
+    ]
+    passed = [f"{texts.pop()} (kept without boxes)"] if bare and is_yolo else []
     if key == "boxes" and masks:
         where = sorted({name.rpartition("/")[0] for name in masks})
         hint = f"mask: {{folder: {inspection.folder.resolve().name}/{where[0]}, unmasked: skip}} in a recipe takes them"
@@ -90,7 +88,15 @@ def _read(
         LIKELY if _has_classes(images) else certainty,
         tuple(_evidence(key, value, found, matched, len(images), lists)),
         f"images with {key}",
-        Proposal("files", "image", names, lead, splits=splits, lists=ways, annotations={key: said}),
+        Proposal(
+            "files",
+            "image",
+            names,
+            lead,
+            splits={} if lists else splits_above(names),
+            lists=ways,
+            annotations={key: said},
+        ),
         [*faults, *_mixed(inspection, images, masks)],
         used=frozenset((*used, *ways.values())),
         lost=[InputError(f"{inspection.folder}: {each}", "expected one for each") for each in texts],

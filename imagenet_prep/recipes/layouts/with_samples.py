@@ -32,10 +32,10 @@ def _recognise(kind: str, find: Callable[[Inspection], Sequence[str]], inspectio
         paths = {split: [inspection.folder / name for name in several] for split, several in groups.items()}
         samples, splits = list_samples(kind, paths, inspection.engine)
         _check_label(inspection, samples, kind)
+        table = _table(samples, groups[next(iter(groups))][0])
     except InputError as error:
         return Reading(certainty, (), meaning, faults=(error,), alone=names)
     evidence = f"{number_of(len(names), f'{kind} file')} with {len(samples.names):,} samples: {listed(names)}"
-    table = _table(samples, groups[next(iter(groups))][0])
     passed = list(samples.passed)
     if samples.label is None:
         passed.append("no class: the files have no column of labels")
@@ -56,8 +56,6 @@ def _recognise(kind: str, find: Callable[[Inspection], Sequence[str]], inspectio
 def _check_label(inspection: Inspection, samples: Samples, kind: str) -> None:
     """Raise InputError if it is not plain which column has the labels, or a sample has none."""
     say = f"a recipe can say: source: {{{kind}: ..., label:"
-    if samples.doubt:
-        raise samples.doubt
     if samples.label is None and len(samples.words) > 1:
         what = f"{inspection.folder} has labels in {' and in '.join(samples.words)}"
         raise InputError(what, "expected one column of labels", f"{say} {next(iter(samples.words))}}}")
