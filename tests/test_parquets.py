@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import random
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -56,19 +55,6 @@ def test_rows_are_listed_and_read_as_they_are(tmp_path: Path, written: dict[str,
     order = list(range(COUNT))
     for chosen in (order, order[::-1], random.Random(1).sample(order, COUNT), order[5::40]):
         assert _read_all(path, chosen) == [IMAGES[number] for number in chosen]
-
-
-def test_threads_may_share_a_reader(tmp_path: Path) -> None:
-    """What one thread asks for is not what another one gets, and none is in another one's way."""
-    path = write_parquet(tmp_path / "a.parquet", _rows(), group=30)
-    read = ParquetImages(path).open()
-
-    def run(seed: int) -> list[int]:
-        order = random.Random(seed).sample(range(COUNT), COUNT)
-        return [number for number in order if read(Row("", number, len(IMAGES[number]), 0)) != IMAGES[number]]
-
-    with ThreadPoolExecutor(4) as pool:
-        assert list(pool.map(run, range(8))) == [[]] * 8
 
 
 def test_memory_is_that_of_a_row_group(tmp_path: Path) -> None:

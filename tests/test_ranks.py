@@ -170,21 +170,6 @@ def test_what_is_missing_is_named_by_rank(layout: Layout) -> None:
     assert verify(layout, ENGINE).problems == ()
 
 
-def test_merge_finishes_the_set(layout: Layout) -> None:
-    """Each rank says so; merge writes the manifest and tidies up, and once more does nothing."""
-    notes = make_ranks(layout, 3, 1, 0, 2)
-    assert f"rank 2 of 4 is done; when all ranks are, run: imagenet-prep merge {layout.data_dir}" in notes
-    assert not layout.manifest_path.exists()
-    first = merge(layout)
-    written = layout.manifest_path.read_bytes()
-    totals = [(each.split, each.shards, each.images) for each in first.splits]
-    assert totals == [("train", 8, 300), ("validation", 8, 80)]
-    assert merge(layout) == first
-    assert layout.manifest_path.read_bytes() == written
-    left = {path.name for path in existing(layout.state_dir, "*")}
-    assert left == {"index", "journal.jsonl", "manifest.json", "plan"}
-
-
 def test_images_set_aside_are_told_as_convert_tells_them(layout: Layout, made_tiny: MadeSet) -> None:
     """Ranks with --skip-bad: merge, and merge once more, say how many are missing and end as a plain convert does."""
     raw = layout.output_dir.parent / "damaged"

@@ -66,19 +66,6 @@ def _rows(catalog: Catalog) -> list[tuple[str, int, int]]:
 # one catalog, whatever it is made from -------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("split", SPLITS)
-def test_an_archive_gives_every_image_in_canonical_order(made_tiny: MadeSet, split: str) -> None:
-    """Sorted by label and then by name, every image once, with its true label, wnid and words."""
-    catalog = read_catalog(made_tiny.archives[split], split, ENGINE)
-    wanted = sorted((image.label, image.filename.encode()) for image in made_tiny.of(split))
-    assert [(label, name.encode()) for name, label, _ in _rows(catalog)] == wanted
-    for row in range(len(catalog)):
-        item = catalog.item(row)
-        assert item.wnid == made_tiny.images[item.filename].wnid
-        assert item.text == facts.texts()[item.wnid]
-        assert item.boxes == ()
-
-
 @pytest.mark.parametrize(
     ("split", "place", "flat"),
     [
@@ -224,6 +211,15 @@ def test_a_file_that_changed_its_length_is_refused(tmp_path: Path) -> None:
         Reader().read(folder, Row(path.name, 0, 5, 0))
 
 
+def test_a_range_beyond_an_archive_is_refused(tmp_path: Path) -> None:
+    """An archive that became shorter gives an error and not fewer bytes."""
+    path = tmp_path / "a.tar"
+    path.write_bytes(bytes(1000))
+    assert len(Reader().read(Archive(path), Row("a", 512, 488, 0))) == 488
+    with pytest.raises(InputError, match=r"expected 489 bytes at offset 512, got 488"):
+        Reader().read(Archive(path), Row("a", 512, 489, 0))
+
+
 def _no_such_call(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(os, "copy_file_range", raising=False)
 
@@ -271,22 +267,6 @@ def _catalog_of(counts: dict[int, int], split: str = "train") -> Catalog:
         labels.extend([label] * count)
     offsets = array("Q", bytes(8 * len(labels)))
     return Catalog(split, facts.synsets(), facts.synsets(), labels=labels, offsets=offsets)
-
-
-def test_what_is_missing_is_said_in_counts_and_classes(made_tiny: MadeSet) -> None:
-    """Images there and missing, classes without any, classes with too few, each with some names."""
-    counts = dict.fromkeys(range(3, 1001), 740)
-    counts[4], counts[9] = 731, 732
-    text = missing_text(_catalog_of(counts), "train")
-    total = sum(counts.values())
-    assert text == (
-        f"train: {total:,} of 1,281,167 images, {1_281_167 - total:,} missing"
-        "; 2 classes without any: n01440764, n01443537"
-        "; 1 class with fewer than 732: n01491361 (731)"
-    )
-    text = missing_text(read_catalog(made_tiny.archives["validation"], "validation", ENGINE), "validation")
-    assert text.startswith("validation: 80 of 50,000 images, 49,920 missing; 990 classes without any: n01443537, ")
-    assert "10 classes with fewer than 50: n01440764 (" in text
 
 
 def test_a_whole_split_misses_nothing() -> None:

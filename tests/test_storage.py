@@ -216,17 +216,6 @@ def test_a_second_run_is_refused_at_once(tmp_path: Path, holder: subprocess.Pope
     assert Layout(tmp_path).lock_paths[0].exists()  # the loser must not take the winner's lock away
 
 
-def test_a_dead_holder_does_not_block(tmp_path: Path, holder: subprocess.Popen[str]) -> None:
-    """A lock file that a killed process left behind is taken over."""
-    holder.send_signal(signal.SIGKILL)
-    holder.wait()
-    path = Layout(tmp_path).lock_paths[0]
-    assert path.exists()
-    with hold(Layout(tmp_path).lock_paths):
-        assert path.read_text().startswith(f"process {os.getpid()} on ")
-    assert not path.exists()
-
-
 def test_holding_is_re_entrant(tmp_path: Path) -> None:
     """Within one process a stage may hold what its caller holds; only the outermost lets go."""
     layout = Layout(tmp_path)

@@ -10,7 +10,6 @@ import pytest
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.storage.local import LocalStore
-from imagenet_prep.storage.location import Store
 from imagenet_prep.storage.store import GoneError
 
 
@@ -21,31 +20,6 @@ def store(tmp_path: Path) -> LocalStore:
     made.folder.mkdir()
     made.unfinished.mkdir()
     return made
-
-
-def put(store: Store, name: str, *parts: bytes) -> None:
-    """Write a file and give it its name."""
-    with store.create(name) as sink:
-        sink.write(parts)
-        sink.seal()
-        sink.commit()
-
-
-def test_a_file_has_its_name_once_it_is_committed(store: LocalStore) -> None:
-    """Until then nothing is listed, has a size or can be read; then it is all that was written, in order."""
-    with store.create("b") as sink:
-        sink.write([b"one ", memoryview(b"two "), b""])
-        sink.write([b"three"])
-        sink.seal()
-        assert (store.list(), store.size("b"), sink.size) == ([], None, 13)
-        with pytest.raises(InputError):
-            store.view("b")
-        sink.commit()
-    put(store, "a")
-    assert store.list() == ["a", "b"]
-    assert (store.size("a"), store.size("b")) == (0, 13)
-    assert bytes(store.view("b")) == b"one two three"
-    assert os.listdir(store.unfinished) == []
 
 
 def test_a_resting_sink_holds_nothing_open(store: LocalStore) -> None:

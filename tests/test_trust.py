@@ -18,7 +18,6 @@ from made_sets import edit_manifest as edit_soundly
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.errors import InputError, PrepError, SpaceError, WriteError
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions
-from imagenet_prep.model import ProblemKind
 from imagenet_prep.pipeline import verify_and_repair
 from imagenet_prep.stages.convert import convert
 from imagenet_prep.stages.repair import RepairSummary
@@ -95,35 +94,7 @@ def test_a_changed_journal_line_decides_nothing(layout: Layout, key: str) -> Non
     assert verify(layout, ENGINE).problems == ()
 
 
-def test_repair_mends_a_shard_whose_journal_line_changed(layout: Layout) -> None:
-    """The manifest and the index agree, so the shard is made by them, and the line is written again."""
-    before = contents(layout)
-    edit_line(layout, lambda line: line.update(digest=another(line["digest"])))
-    shard = layout.shard_path(VICTIM)
-    shard.write_bytes(shard.read_bytes()[:-1])
-    assert verify_and_repair(layout, ENGINE).repair.made == (VICTIM,)
-    assert contents(layout) == before
-    assert made(layout) == 0
-
-
 # the manifest --------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("key", ["digest", "size"])
-def test_a_changed_manifest_is_blamed(layout: Layout, key: str) -> None:
-    """Verify blames the manifest and not the sound shard; repair refuses it, and convert writes it again."""
-    sealed = contents(layout)
-    manifest = layout.manifest_path.read_bytes()
-    edit_manifest(layout, key, another(json.loads(manifest)["shards"][VICTIM][key]))
-    damaged = layout.manifest_path.read_bytes()
-    verdict = verify(layout, ENGINE)
-    assert [(each.kind, each.subject) for each in verdict.problems] == [(ProblemKind.BAD_MANIFEST, "manifest.json")]
-    assert verdict.faulty == {}
-    with pytest.raises(InputError, match="changed since it was written"):
-        verify_and_repair(layout, ENGINE)
-    assert layout.manifest_path.read_bytes() == damaged
-    assert made(layout) == 0
-    assert contents(layout) == sealed
 
 
 @pytest.mark.parametrize(

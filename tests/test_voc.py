@@ -33,20 +33,6 @@ def reason(content: bytes) -> str:
     return str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("corners", "box"),
-    [
-        ((40, 50, 400, 100), Box(0.1, 0.25, 1.0, 0.5)),
-        ((400, 100, 40, 50), Box(0.1, 0.25, 1.0, 0.5)),
-        ((-7, -3, 440, 1000), Box(0.0, 0.0, 1.0, 1.0)),
-    ],
-    ids=["divided by the size in the file", "put in order", "cut to the image"],
-)
-def test_corners(corners: Corners, box: Box) -> None:
-    """Corners are relative to the size that the annotator was shown, whichever was drawn first, within the image."""
-    assert parse_annotation(xml(corners)) == Annotation("n1", (box,))
-
-
 @pytest.mark.parametrize("corners", [(40, 50, 40, 100), (40, 50, 90, 50), (410, 50, 450, 100), (-9, 1, -2, 20)])
 def test_boxes_without_area_are_left_out_and_counted(corners: Corners) -> None:
     """A box without area, from the start or once it is cut to the image, is left out and the others stay."""
