@@ -24,7 +24,7 @@ from imagenet_prep.sources.folders import list_folder, list_matching, look_up, r
 from imagenet_prep.sources.patterns import compile_pattern, is_pattern, split_pattern
 from imagenet_prep.sources.tars import list_tars
 from imagenet_prep.storage.files import kind_of
-from imagenet_prep.storage.layout import RAW_NAME, STATE_NAME, Layout
+from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import AnyPath, local_or_none
 
 ROOT_VARIABLE = "DATAPATH"
@@ -124,17 +124,15 @@ def find_inputs(
     return found
 
 
-def _folders(file: RecipeFile, key: Key, root: Path, engine: Engine) -> Inputs:
-    base = need_path(file, key, root / _texts(file, key)[0], "folder")
+def _plain(file: RecipeFile, key: Key, root: Path, engine: Engine) -> Inputs:
+    """The files of a folder, of patterns, or of a manifest."""
+    texts = _texts(file, key)
+    if key[-1] == "files":
+        return _matching(file, key, texts, root, engine)
+    if key[-1] == "manifest":
+        return _listed(root / texts[0], root, engine)
+    base = need_path(file, key, root / texts[0], "folder")
     return Inputs(*list_folder(base, engine), base, base, has_folders=True)
-
-
-def _files(file: RecipeFile, key: Key, root: Path, engine: Engine) -> Inputs:
-    return _matching(file, key, _texts(file, key), root, engine)
-
-
-def _manifest(file: RecipeFile, key: Key, root: Path, engine: Engine) -> Inputs:
-    return _listed(root / _texts(file, key)[0], root, engine)
 
 
 def _texts(file: RecipeFile, key: Key) -> list[str]:
@@ -326,8 +324,8 @@ def _archives(file: RecipeFile, key: Key, texts: Iterable[str], root: Path, engi
 
 
 _SOURCES: Mapping[str, Callable[[RecipeFile, Key, Path, Engine], Inputs]] = {
-    **{"folders": _folders, "files": _files, "manifest": _manifest, "tar": _tars},
-    **dict.fromkeys(rules.SAMPLES, _samples),
+    **dict.fromkeys(("folders", "files", "manifest"), _plain),
+    **{"tar": _tars, **dict.fromkeys(rules.SAMPLES, _samples)},
 }
 """The function that lists each kind of source, by its key; a new kind needs a field in schema.Source too."""
 
@@ -342,16 +340,13 @@ def shards_dir(file: RecipeFile, output: AnyPath) -> AnyPath:
         UsageError: an absolute prefix leads out of ``output``, or to a folder that has another purpose.
     """
     folder, name = rules.prefix_of(file)
-    key, prefix = ("output_file_prefix",), file.recipe.output_file_prefix
     if folder.startswith("/"):
-        inside = _below(Path(folder), output)
+        prefix, inside = file.recipe.output_file_prefix, _below(Path(folder), output)
         if inside is None:
+            what = f"{prefix!r} leads out of {output}"
             hint = f"give {folder} as DATA_DIR, and write output_file_prefix: {name}"
-            raise file.fault(
-                key, f"{prefix!r} leads out of {output}", "expected a name, or a path below DATA_DIR", hint
-            )
-        if {RAW_NAME, STATE_NAME} & set(inside.parts):
-            raise file.fault(key, f"{prefix!r} can't be", f"expected no folder {RAW_NAME} or {STATE_NAME} in it")
+            raise file.fault(("output_file_prefix",), what, "expected a name, or a path below DATA_DIR", hint)
+        rules.check_own_folder(file, inside.parts)
     return output / folder
 
 

@@ -16,7 +16,7 @@ from imagenet_prep.datasets.plan import InceptionRecorder, Plan, PlannedSet, Rec
 from imagenet_prep.errors import InputError
 from imagenet_prep.images.pixels import codec
 from imagenet_prep.images.prepare import Check
-from imagenet_prep.recipes.columns import Content, Mapped
+from imagenet_prep.recipes.columns import Content, Features
 from imagenet_prep.recipes.inputs import ManifestFile
 from imagenet_prep.recipes.labels import Classes, Labelled, class_notes
 from imagenet_prep.recipes.mapped_records import MappedRecorder
@@ -122,12 +122,7 @@ class RecipeDataset:
 
 
 def make_recorder(
-    file: RecipeFile,
-    features: tuple[Mapped, ...] | None,
-    content: Content,
-    labelled: Labelled,
-    split: str,
-    masks: Path | None,
+    file: RecipeFile, features: Features, content: Content, labelled: Labelled, split: str, masks: Path | None
 ) -> Recorder:
     """The recorder of one split; ``features`` are those of a mapped record."""
     recipe = file.recipe
@@ -144,31 +139,26 @@ def make_recorder(
 
 
 def settings_of(
-    file: RecipeFile, features: tuple[Mapped, ...] | None, content: Content, listing: Catalog, classes: Classes
+    file: RecipeFile, features: Features, content: Content, listing: Catalog, classes: Classes
 ) -> dict[str, Any]:
     """Everything except the items that decides the bytes of records; settings without a value stay out."""
-    recipe = file.recipe
-    settings: dict[str, Any] = {"recipe": RECIPE_VERSION, "content": content, **recipe.deciding("records")}
-    if features is None:
-        settings["record"] = "inception"
-    else:
-        settings["record"] = {
-            each.feature: {"from": each.column, "type": each.kind, "optional": each.optional} for each in features
-        }
-    if classes.numbers:  # any that don't count on from the first are the names of their classes, too
-        settings["first_label"] = classes.numbers[0]
-    if recipe.keep:
-        settings["keep"] = True
-    if content == "image" and file.recipe.upright:
-        settings["upright"] = True  # versions that turned none did not have this key
-    jpegs = (each for each in listing.names.endings() if each.lower().endswith((".jpg", ".jpeg")))
-    if recipe.reencode is None and content == "pixels" and any(jpegs):
-        settings["codec"] = codec()  # how a JPEG becomes numbers is the decoder's choice
-    if recipe.min_val is not None:
-        settings["rescale"] = [float(recipe.min_val), float(recipe.max_val or 0)]
-    if recipe.array is not None:
-        settings["array"] = recipe.array
-    return settings
+    recipe, endings = file.recipe, listing.names.endings()
+    has_jpegs = content == "pixels" and any(each.lower().endswith((".jpg", ".jpeg")) for each in endings)
+    columns = {
+        each.feature: {"from": each.column, "type": each.kind, "optional": each.optional} for each in features or ()
+    }
+    settings = {
+        **{"recipe": RECIPE_VERSION, "content": content, **recipe.deciding("records")},
+        "record": "inception" if features is None else columns,
+        # any that don't count on from the first are the names of their classes, too
+        "first_label": classes.numbers[0] if classes.numbers else None,
+        "keep": recipe.keep or None,
+        "upright": (content == "image" and recipe.upright) or None,  # versions that turned none did not have this key
+        "codec": codec() if has_jpegs and recipe.reencode is None else None,  # it decides how a JPEG becomes numbers
+        "rescale": None if recipe.min_val is None else [float(recipe.min_val), float(recipe.max_val or 0)],
+        "array": recipe.array,
+    }
+    return {name: value for name, value in settings.items() if value is not None}
 
 
 # sets that grow ------------------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 from imagenet_prep.recipes.recipe_file import Key, RecipeFile
@@ -231,14 +231,18 @@ def prefix_of(file: RecipeFile) -> tuple[str, str]:
         return "", ""
     folder, _, name = prefix.rpartition("/")
     if ".." in prefix.split("/") or not SPLIT_NAME.fullmatch(name):
-        raise file.fault(
-            ("output_file_prefix",), f"{prefix!r} can't be", "expected a name of letters, digits, _, -, . and +"
-        )
-    if not prefix.startswith("/") and {RAW_NAME, STATE_NAME} & set(folder.split("/")):
-        raise file.fault(
-            ("output_file_prefix",), f"{prefix!r} can't be", f"expected no folder {RAW_NAME} or {STATE_NAME} in it"
-        )
+        expected = "expected a name of letters, digits, _, -, . and +"
+        raise file.fault(("output_file_prefix",), f"{prefix!r} can't be", expected)
+    if not prefix.startswith("/"):
+        check_own_folder(file, folder.split("/"))
     return ("/" if prefix.startswith("/") and not folder else folder), name
+
+
+def check_own_folder(file: RecipeFile, folders: Iterable[str]) -> None:
+    """Raise UsageError if shards would go to a folder that has another purpose."""
+    if not {RAW_NAME, STATE_NAME}.isdisjoint(folders):
+        what = f"{file.recipe.output_file_prefix!r} can't be"
+        raise file.fault(("output_file_prefix",), what, f"expected no folder {RAW_NAME} or {STATE_NAME} in it")
 
 
 def shard_size(file: RecipeFile) -> int | None:
