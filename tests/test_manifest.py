@@ -83,6 +83,17 @@ def test_every_torn_last_line_counts_as_not_done(tmp_path: Path) -> None:
         assert Journal(path).get(SECOND.name) == SECOND
 
 
+def test_a_line_without_its_newline_is_a_line(tmp_path: Path) -> None:
+    """Cut just before the newline, the entry is whole; the next one starts a new line."""
+    path = tmp_path / "journal.jsonl"
+    Journal(path).append(FIRST)
+    path.write_bytes(path.read_bytes()[:-1])
+    journal = Journal(path)
+    assert journal.get(FIRST.name) == FIRST
+    journal.append(SECOND)
+    assert set(Journal(path).names()) == {FIRST.name, SECOND.name}
+
+
 @pytest.mark.parametrize(
     "line", [b"", b"5", b"null", b"[]", b'"text"', b"{}", b'{"name": "x"}', b"\xff\xfe", b"\0" * 90]
 )

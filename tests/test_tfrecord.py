@@ -28,6 +28,7 @@ from imagenet_prep.tfrecord.framing import (
     intact_at,
     iter_intact,
     iter_records,
+    iter_unchecked,
     mask,
 )
 
@@ -152,6 +153,24 @@ def test_every_flipped_bit_is_found() -> None:
                 assert (caught.value.record, caught.value.offset) == (record, edges[record])
             else:
                 assert [found.number for found in _read(bytes(damaged)) if not found.intact] == [record]
+
+
+def test_unchecked_records_are_found_by_their_lengths() -> None:
+    """The same offsets and data, damaged data too; damage to a length or a cut is still an error."""
+    content = bytearray(_written(SMALL)[0])
+    expected = [(record.offset, bytes(record.data)) for record in _read(bytes(content))]
+    assert _unchecked(content) == expected
+    content[12] ^= 1
+    assert _unchecked(content) == [(0, b"girst record"), *expected[1:]]
+    with pytest.raises(TruncatedError):
+        _unchecked(content[:-1])
+    content[3] ^= 1
+    with pytest.raises(LengthError):
+        _unchecked(content)
+
+
+def _unchecked(content: bytes) -> list[tuple[int, bytes]]:
+    return [(offset, bytes(data)) for offset, data in iter_unchecked(memoryview(content))]
 
 
 def test_a_record_is_found_by_its_ends() -> None:
