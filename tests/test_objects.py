@@ -112,6 +112,10 @@ def test_the_same_shards_in_a_store(objects: ObjectServer, local: Path, tmp_path
         refuse_leftovers(url)
         assert "whole and right; they hold a part of" in right("verify", url, "--workers", "2", **temporary)
         assert re.search(r"convert +done", right("status", url))
+    name = "validation-00001-of-00002"
+    assert right("show", f"{first}/{name}", "--record", "2") == right("show", local / name, "--record", "2")
+    right("report", first, "--samples", "4", "--workers", "2", "--quiet", **temporary)
+    assert b"</html>" in Layout(locate(first)).report_path.read_bytes()
     assert list((tmp_path / "tmp").iterdir()) == []
 
 
