@@ -203,10 +203,12 @@ def _render_record(dataset: RecipeDataset, proposal: Proposal) -> str:
         return (
             note + "# record: the features of TensorFlow's Object Detection API and DeepLab; a mapping chooses others"
         )
-    record: dict[str, Any] = {}
-    for each in recorder.features:
-        is_extra = each.column.removesuffix(".list") not in RESERVED
-        record[each.feature] = {"from": each.column, "optional": True} if is_extra else each.column
+    record: dict[str, Any] = {
+        e.feature: e.column for e in recorder.features if e.column.removesuffix(".list") in RESERVED
+    }
+    for each in (each for each in recorder.features if each.feature not in record):
+        short = each.feature.removeprefix("labels.")
+        record[each.feature if short in record else short] = {"from": each.column, "optional": True}
     return note + _block("record", record, "feature: column")
 
 
@@ -277,6 +279,7 @@ def init(
     use = f"{NAME} convert DATA_DIR --config {quoted(target.name)}"
     head = f"# {escaped(found)}.\n# To use it: {escaped(use)}\n\n"
     text = f"{head}{text}\n{_render_record(dataset, proposal)}\n"
+    read(target, text)
     with writing(target):
         save_bytes(target, text.encode())
     labels = labels_in_words(dataset.classes.names, dataset.classes.numbers)

@@ -220,7 +220,7 @@ def _listed_splits(inspection: Inspection, name: str) -> Lists:
     """
     path = inspection.folder / name
     said = read_data_yaml(path) if path.suffix.lower() in (".yaml", ".yml") else {}
-    given = {key: said[key] for key in ("train", "val", "test") if said.get(key)}
+    given = {key: said[key] for key in ("train", "val", "test") if said.get(key) not in (None, "", "~", "null")}
     if not any(str(each).strip("[]'\" ").endswith(".txt") for each in given.values()):
         return {}
     lists: dict[str, tuple[str, Sequence[str]]] = {}
