@@ -56,6 +56,7 @@ def test_a_shard_is_compared_with_its_manifest(made_tiny: MadeSet, tmp_path: Pat
     assert not layout.verdict_path.exists()
     page = report(shard, ENGINE).path.read_text()
     assert all(text in page for text in ("train-00001-of-00008", "missing-record", "all of ILSVRC2012"))
+    assert ">unknown<" not in page  # a file has no order of its own
 
 
 def test_a_page_is_about_one_file(tmp_path: Path) -> None:

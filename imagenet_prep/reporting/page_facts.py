@@ -262,9 +262,9 @@ def spread_text(low: float, high: float, form: str = "{:,}") -> str:
 def origin(facts: Facts) -> Iterator[tuple[str, str, bool]]:
     """Order, fingerprint, sources, settings and versions: name, value, and whether the value is an exact code."""
     verdict, manifest, is_own = facts.verdict, facts.manifest, facts.subject.is_own
-    if verdict.flavour and not is_own:
-        yield "records", "; ".join((verdict.flavour, *verdict.differences)), False
-    if not is_own:
+    if not is_own and not facts.is_file:
+        if verdict.flavour:
+            yield "records", "; ".join((verdict.flavour, *verdict.differences)), False
         yield "order", verdict.order, False
     if verdict.fingerprint:
         yield "fingerprint", verdict.fingerprint, True
