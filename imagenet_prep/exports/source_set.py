@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -139,7 +139,7 @@ class Meaning:
     ``first_label`` is the label of the set's first class: it is subtracted so that labels start at 0.
     """
 
-    features: tuple[tuple[str, str], ...] = ()
+    features: Mapping[str, str] = field(default_factory=dict)
     first_label: int = 1
 
     def values(self, record: Record) -> ImageValues:
@@ -169,7 +169,7 @@ class Meaning:
         return label - self.first_label
 
     def _by_role(self, record: Record) -> ImageValues:
-        features, roles = dict(record.features), dict(self.features)
+        features, roles = dict(record.features), self.features
         found = {role: features.pop(name, None) for role, name in roles.items()}
         encoded, label = found["encoded"], found.get("label")
         if not isinstance(encoded, bytes) or not (label is None or isinstance(label, int)):
@@ -205,7 +205,7 @@ def find_meaning(manifest: Manifest | None) -> Meaning:
     if "encoded" not in roles:
         held = ", ".join(sorted(manifest.dataset.features))
         raise UsageError(f"the records of {manifest.dataset.name} hold no image", f"they hold {held}", _NO_IMAGE)
-    return Meaning(tuple(roles.items()), first)
+    return Meaning(roles, first)
 
 
 def find_roles(manifest: Manifest | None) -> dict[str, str]:

@@ -30,7 +30,7 @@ class ParquetPacker(Packer):
     def __init__(self, source: SourceSet) -> None:
         check_pyarrow()
         self.meaning, manifest = find_meaning(source.manifest), source.manifest
-        used = {name for _, name in self.meaning.features}
+        used = {*self.meaning.features.values()}
         held = manifest.dataset.features if manifest and used else {}
         self.others = {name: dict(promised) for name, promised in held.items() if name not in used}
         self.names = self._find_names(source)
@@ -93,7 +93,7 @@ class ParquetPacker(Packer):
         """
         labels = labels_of_classes(source.layout, source.manifest)
         found = {} if labels is None else {label - self.meaning.first_label: name for name, label in labels.items()}
-        if labels is None and {"label", "class"} <= dict(self.meaning.features).keys():
+        if labels is None and {"label", "class"} <= self.meaning.features.keys():
             for record in itertools.chain(*(shard.records() for shard in source.shards)):
                 values = self.meaning.values(record)
                 if values.label is not None and values.wnid:
