@@ -74,11 +74,10 @@ class Samples:
         lines, words = range(1, len(self.names) + 1), self.words.get(str(name), {})
         return LabelTable(self.names, lines, labels, columns, is_text=False, words=words, of_samples=True)
 
-    def be_arrays(self) -> None:
-        """Read its pictures as arrays: by their names, that are known by the endings."""
-        names = self.listing.names
-        self.names = [re.sub(r"\.png$", ".npy", name) for name in self.names]
-        self.listing = dataclasses.replace(self.listing, names=Names.take(re.sub(r"\.png$", ".npy", n) for n in names))
+    def rename(self, change: Callable[[str], str]) -> None:
+        """Change all names."""
+        self.names = list(map(change, self.names))
+        self.listing = dataclasses.replace(self.listing, names=Names.take(map(change, self.listing.names)))
 
 
 def list_samples(
@@ -96,14 +95,12 @@ def list_samples(
     ]
     if not any(part.names for _, part in parts):
         raise InputError(f"{listed(str(each) for several in groups.values() for each in several)}: no sample")
-    if as_arrays and kind == "arrays":
-        for _, part in parts:
-            part.be_arrays()
+    for _, part in parts if as_arrays and kind == "arrays" else ():
+        part.rename(lambda name: re.sub(r"\.png$", ".npy", name))  # by their endings names tell what files are
     if len(parts) == 1 and not parts[0][0]:
         return parts[0][1], ()
     for split, part in parts:
-        part.names = [f"{split}/{name}" for name in part.names]
-        part.listing = dataclasses.replace(part.listing, names=Names.take(f"{split}/{n}" for n in part.listing.names))
+        part.rename(f"{split}/{{}}".format)
     return _joined([part for _, part in parts]), tuple(dict.fromkeys(split for split, _ in parts))
 
 
@@ -118,15 +115,12 @@ def _joined(parts: Sequence[Samples]) -> Samples:
             known = words.setdefault(name, {})
             wrong = next((number for number, text in own.items() if known.get(number, text) != text), None)
             if wrong is not None:
-                what = (
-                    f"{part.listing.containers[0].path}: {name} {wrong} is {own[wrong]}, and {known[wrong]} elsewhere"
-                )
-                raise InputError(what, "expected the same classes in all files", "make a set of each")
+                path, what = part.listing.containers[0].path, f"{own[wrong]}, and {known[wrong]} elsewhere"
+                expected = "expected the same classes in all files"
+                raise InputError(f"{path}: {name} {wrong} is {what}", expected, "make a set of each")
             known |= own
-    listing, names = (
-        refuse_twice(Catalog.join(part.listing for part in parts)),
-        [n for part in parts for n in part.names],
-    )
+    listing = refuse_twice(Catalog.join(part.listing for part in parts))
+    names = [name for part in parts for name in part.names]
     passed = list(dict.fromkeys(line for part in parts for line in part.passed))
     by_label = {part.label: part for part in parts if part.names}
     label = next(iter(by_label)) if len(by_label) == 1 else None
@@ -195,9 +189,8 @@ def _by_key(names: Iterable[str]) -> Iterator[tuple[str, dict[str, int]]]:
         key, _, end = last.partition(".")
         members = found.setdefault(f"{folder}{slash}{key}", {})
         if members.setdefault(end.lower(), row) != row:
-            raise InputError(
-                f"{folder}{slash}{key} has two members .{end.lower()}", "expected one", "rename one of them"
-            )
+            what = f"{folder}{slash}{key} has two members .{end.lower()}"
+            raise InputError(what, "expected one", "rename one of them")
     yield from found.items()
 
 
