@@ -37,15 +37,6 @@ def proposed(folder: Path, output: Path, layout: str | None = None) -> RecipeDat
     return made
 
 
-def test_a_tiny_set_is_one_split(tmp_path: Path) -> None:
-    """A set so small that a tenth of it could be nothing is not split; what is proposed can be converted."""
-    names = [f"{name}/{i}.jpg" for name in ("daisy", "rose", "tulip", "lily", "iris") for i in range(9)]
-    for folder, few in (("all", names), ("twelve", names[:12])):
-        images(tmp_path / folder, few)
-        made = proposed(tmp_path / folder, tmp_path / f"{folder}.yaml")
-        assert [(split.name, len(split.catalog)) for split in made.splits] == [("train", len(few))]
-
-
 def test_paths_are_relative_to_a_recipe_above_and_full_elsewhere(
     tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:

@@ -79,15 +79,7 @@ def refused_by_convert(folder: Path) -> str:
 
 MISREAD = {
     "images and JPEGs as masks": ([*numbered("images/{}.jpg"), *numbered("masks/{}.jpg")], "images and their masks"),
-    "masks beside images": (
-        [*numbered("benign/{}.png"), *numbered("benign/{}_mask.png"), *numbered("normal/{}.png")],
-        "6 of 18 files are called as masks of others are",
-    ),
     "splits without classes": ([*numbered("train2017/{}.jpg"), *numbered("val2017/{}.jpg")], "called as splits are"),
-    "one split without classes": (
-        [*numbered("train/cat/{}.jpg"), *numbered("train/dog/{}.jpg"), *numbered("test/{}.jpg")],
-        "called as splits are",
-    ),
 }
 
 
@@ -103,24 +95,6 @@ def test_what_is_no_class_is_refused(tmp_path: Path, name: str) -> None:
     assert said in refused(tmp_path)
     classes = sorted({each.partition("/")[0] for each in names})
     assert plan(tmp_path, f"source: {{folders: in}}\nclasses: [{', '.join(classes)}]\n").classes.names == tuple(classes)
-
-
-MASKED = {
-    "images and masks": [*numbered("images/{}.jpg"), *numbered("masks/{}.png")],
-    "Pascal VOC": [*numbered("JPEGImages/{}.jpg"), *numbered("SegmentationClass/{}.png")],
-    "pairs under other names": [*numbered("frames/{}.jpg"), *numbered("gt/{}_mask.png")],
-}
-
-
-@pytest.mark.parametrize("name", MASKED)
-def test_masks_are_no_class(tmp_path: Path, name: str) -> None:
-    """convert refuses their folder as a class; init puts each into the record of its image."""
-    save(tmp_path / "in", *MASKED[name])
-    assert "look like images and their masks" in refused_by_convert(tmp_path)
-    summary, made = proposed(tmp_path)
-    assert summary.layout == "masks"
-    assert "image/segmentation/class/encoded" in made.features
-    assert [len(split.catalog) for split in made.splits] == [6]
 
 
 SOUND = {
