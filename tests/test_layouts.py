@@ -97,6 +97,24 @@ def test_what_is_no_class_is_refused(tmp_path: Path, name: str) -> None:
     assert plan(tmp_path, f"source: {{folders: in}}\nclasses: [{', '.join(classes)}]\n").classes.names == tuple(classes)
 
 
+MASKED = {
+    "images and masks": [*numbered("images/{}.jpg"), *numbered("masks/{}.png")],
+    "Pascal VOC": [*numbered("JPEGImages/{}.jpg"), *numbered("SegmentationClass/{}.png")],
+    "pairs under other names": [*numbered("frames/{}.jpg"), *numbered("gt/{}_mask.png")],
+}
+
+
+@pytest.mark.parametrize("name", MASKED)
+def test_masks_are_no_class(tmp_path: Path, name: str) -> None:
+    """convert refuses their folder as a class; init puts each into the record of its image."""
+    save(tmp_path / "in", *MASKED[name])
+    assert "look like images and their masks" in refused_by_convert(tmp_path)
+    summary, made = proposed(tmp_path)
+    assert summary.layout == "masks"
+    assert "image/segmentation/class/encoded" in made.features
+    assert [len(split.catalog) for split in made.splits] == [6]
+
+
 SOUND = {
     "numbered alike": [*numbered("cat/{}.jpg"), *numbered("dog/{}.jpg")],
     "a class of labels": [*numbered("food/a{}.jpg"), *numbered("labels/b{}.jpg")],
