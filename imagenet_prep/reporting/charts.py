@@ -18,13 +18,16 @@ BARS = 20
 
 
 class Bar(NamedTuple):
-    """The images whose value is at least ``low`` and less than ``high`` (None: no limit); ``counts`` is by split."""
+    """The images whose value is at least ``low`` and less than ``high`` (None: no limit).
+
+    By split, ``counts`` are their numbers, and ``shares`` their percentages of the split.
+    """
 
     low: float | None
     high: float | None
     name: str
     counts: dict[int, int]
-    heights: dict[int, float]
+    shares: dict[int, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,18 +115,11 @@ def _draw(
             low, high = measure.text(values[own].min()), measure.text(values[own].max())
             texts.append(f"{split}: " + (low if low == high else f"{low} to {high}, {measure.text(mean)} on average"))
     shares = {number: [100 * count / sum(own) for count in own] for number, own in counts.items()}
-    tallest = max(map(max, shares.values()))
     bars = tuple(
-        Bar(
-            low,
-            high,
-            name,
-            {number: own[k] for number, own in counts.items()},
-            {number: 100 * own[k] / tallest for number, own in shares.items()},
-        )
-        for k, (low, high, name) in enumerate(_limits(edges, values[known], measure))
+        Bar(*limits, *({number: own[k] for number, own in each.items()} for each in (counts, shares)))
+        for k, limits in enumerate(_limits(edges, values[known], measure))
     )
-    return Chart(key, measure.title, "; ".join(texts) + ".", bars, tallest, values)
+    return Chart(key, measure.title, "; ".join(texts) + ".", bars, max(map(max, shares.values())), values)
 
 
 def edges_of(values: NDArray[np.float64], smallest: float) -> NDArray[np.float64]:
@@ -154,12 +150,10 @@ def _limits(
             yield low, high, text(low) if last_value == low else f"{text(low)} to {text(last_value)}"
 
 
-def bar_label(chart: Chart, bar: Bar, splits: Mapping[str, int], thing: str) -> str:
+def bar_label(bar: Bar, splits: Mapping[str, int], nouns: tuple[str, str]) -> str:
     """A bar as text: "400 to 499: train 12 images (5%), validation none"."""
-    one, many = ("class", "classes") if chart.key == "images" else (thing, f"{thing}s")
-    totals = {number: sum(each.counts[number] for each in chart.bars) for number in bar.counts}
     parts = [
-        f"{split} {number_of(bar.counts[number], one, many)} ({100 * bar.counts[number] / totals[number]:.3g}%)"
+        f"{split} {number_of(bar.counts[number], *nouns)} ({bar.shares[number]:.3g}%)"
         for split, number in splits.items()
         if bar.counts.get(number)
     ]
