@@ -25,8 +25,7 @@ NOWHERE = "http://127.0.0.1:9"
 """Where nobody answers: no test asks an object store but its own."""
 
 SAME_EVERYWHERE = """
-access census class_tars demo_images diff export_tfds first_hour
-folded_reports fuzz guards huggingface imports init large_sets layouts looks odd_json part_sets
+census demo_images diff export_tfds fuzz guards huggingface imports init large_sets layouts looks odd_json part_sets
 raw_set recipe_pages recipe_places recorders refusals regroup remedies shard_writer show sites status terminal trust
 twice upright voc wording wrapping
 """

@@ -92,29 +92,11 @@ class ScriptedServer(FaultServer):
             return self.memory[name] - 1
 
 
-class ScriptedServer6(ScriptedServer):
-    """The same at the loopback address of IPv6."""
-
-    address_family = socket.AF_INET6
-
-    def server_bind(self) -> None:
-        """Bind to ::1."""
-        self.server_address = ("::1", 0)
-        super().server_bind()
-
-    @property
-    def url(self) -> str:
-        """The base URL, its address literal."""
-        return f"{self.scheme}://[::1]:{self.server_port}/"
-
-
 @contextmanager
-def scripted_server(
-    folder: Path, tls: object = None, kind: type[ScriptedServer] = ScriptedServer
-) -> Iterator[ScriptedServer]:
+def scripted_server(folder: Path, tls: object = None) -> Iterator[ScriptedServer]:
     """A running one."""
     folder.mkdir(exist_ok=True)
-    server = kind(folder, tls)
+    server = ScriptedServer(folder, tls)
     with run_server(server):
         try:
             yield server
@@ -180,16 +162,10 @@ class Answer(FaultHandler):
         """Send an answer; a header that is None is left out."""
         line = status if isinstance(status, str) else f"HTTP/1.1 {status} So it is"
         if self.headers.get("Range") != PROBE:
-            with (
-                self.server.lock
-            ):  # before the client has any: it may be gone, and the next one counted, once all is sent
+            # before the client has any: it may be gone, and the next one counted, once all is sent
+            with self.server.lock:
                 self.server.body_bytes += len(body)
         self.raw(head(line, headers) + body)
-
-    def reply_with(self, **changes: str | None) -> None:
-        """Send the right answer with these headers changed, which are named with "_" for "-"."""
-        status, headers, body = self.right()
-        self.reply(status, {**headers, **{name.replace("_", "-"): value for name, value in changes.items()}}, body)
 
     def nothing(self, status: int, **headers: str) -> None:
         """Send an answer without a body."""

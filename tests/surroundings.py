@@ -36,7 +36,6 @@ from scripted_server import (
     Behaviour,
     Outcome,
     ScriptedServer,
-    ScriptedServer6,
     scripted_server,
 )
 
@@ -350,21 +349,21 @@ def _certificates(folder: Path) -> dict[str, Path]:
     return {name: folder / f"{name}.both" for name in ("good", "wrong", "old", "own")} | {"": folder / "authority"}
 
 
-def _secure(place: Place, name: str, kind: type[ScriptedServer] = ScriptedServer) -> ScriptedServer:
+def _secure(place: Place, name: str) -> ScriptedServer:
     """A server with one of the certificates; the authority is trusted."""
     folder = place.folder.parents[0] / "certificates"  # one for all tests
     folder.mkdir(exist_ok=True)
     found = _certificates(folder)
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     tls.load_cert_chain(found[name])
-    server = place.stack.enter_context(scripted_server(place.folder / name, tls, kind))
+    server = place.stack.enter_context(scripted_server(place.folder / name, tls))
     place.patch.setenv("REQUESTS_CA_BUNDLE", str(found[""]))
     place.url = server.url
     return server
 
 
-def _by(certificate: str, kind: type[ScriptedServer] = ScriptedServer) -> Make:
-    return lambda place: _secure(place, certificate, kind) and None
+def _by(certificate: str) -> Make:
+    return lambda place: _secure(place, certificate) and None
 
 
 @must(5, "redirect", "from https to http")
@@ -387,7 +386,6 @@ TABLE += [
     Surroundings("certificate_is_its_own", 5, (*_UNTRUSTED, "REQUESTS_CA_BUNDLE"), _by("own")),
     Surroundings("certificate_has_expired", 5, (*_UNTRUSTED, "clock"), _by("old")),
     Surroundings("certificate_is_of_another", 5, (*_UNTRUSTED, "address"), _by("wrong")),
-    Surroundings("address_is_of_ipv6_with_tls", RIGHT, (), _by("good", ScriptedServer6)),
 ]
 
 

@@ -414,26 +414,16 @@ def test_what_is_no_file_in_a_folder_is_exit_4(make: Callable[[Path], Any], said
 # others at the same time ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("form", ["archive", "folder"])
 def test_an_input_that_changes_while_it_is_read_is_read_again(
-    form: str, layout: Layout, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    layout: Layout, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What was made from an input that changed meanwhile is never taken for what the input says now."""
-    source = tmp_path / "in"
-    if form == "archive":
-        source.write_bytes(pack(FILES[:2]))
-    else:
-        (source / WNID).mkdir(parents=True)
-        for name, content in FILES[:2]:
-            (source / name).write_bytes(content)
-    read_all = stage._read_all
+    source, read_all = tmp_path / "in", stage._read_all
+    source.write_bytes(pack(FILES[:2]))
 
     def read_then_change(*given: Any) -> Any:
         result = read_all(*given)
-        if form == "archive":
-            source.write_bytes(pack(FILES))
-        else:
-            (source / FILES[2][0]).write_bytes(FILES[2][1])
+        source.write_bytes(pack(FILES))
         return result
 
     monkeypatch.setattr(stage, "_read_all", read_then_change)

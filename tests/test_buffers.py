@@ -11,22 +11,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from made_sets import data_of
+from made_sets import data_of, write
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.reading.shard import Record, Shard
 from imagenet_prep.storage import local
-from imagenet_prep.tfrecord.framing import frame
-
-
-def write_shard(path: Path, lengths: list[int]) -> None:
-    """Records of these lengths in bytes, each of other bytes than its neighbours."""
-    draw = random.Random(1)
-    with path.open("wb") as file:
-        for length in lengths:
-            data = draw.randbytes(length)
-            header, footer, _ = frame(data)
-            file.write(header + data + footer)
 
 
 def anonymous() -> int:
@@ -47,7 +36,7 @@ def shard(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("shard") / "train-00000-of-00001"
     draw = random.Random(2)
     lengths = [draw.choice([draw.randrange(1, 100), draw.randrange(300_000)]) for _ in range(400)]
-    write_shard(path, [*lengths[:200], 3 * local.BUFFER, *lengths[200:]])
+    write(path, map(draw.randbytes, [*lengths[:200], 3 * local.BUFFER, *lengths[200:]]))
     return path
 
 

@@ -19,15 +19,19 @@ from made_tars import pack, unpack
 from paced_server import paced_server, sent_by
 
 from imagenet_prep.demo import photographs
+from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.demo.photographs import Kind
 from imagenet_prep.errors import InputError, NetworkError, SpaceError
 from imagenet_prep.fetch.patience import Pace
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.facts import ARCHIVES
+from imagenet_prep.ilsvrc2012.raw_data import find_source
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions, Part, find_part
 from imagenet_prep.model import Silent
 from imagenet_prep.pipeline import missing_archives, run
+from imagenet_prep.stages.convert import convert
 from imagenet_prep.stages.download import DownloadOptions, DownloadSummary, Incoming, download, foresee
+from imagenet_prep.stages.status import status
 from imagenet_prep.storage.layout import Layout
 
 pytestmark = pytest.mark.once
@@ -173,22 +177,6 @@ def test_the_command_line_fetches_classes(server: FaultServer, layout: Layout, t
 # what goes wrong -----------------------------------------------------------------------------------------------
 
 
-def test_what_has_arrived_of_a_class_is_kept(server: FaultServer, layout: Layout, tars: dict[str, bytes]) -> None:
-    """The bytes of a class that came before the server failed are not asked for again."""
-    first = min(PART.labels)
-    start, size = _place(server, first), len(tars[first])
-    server.faults = Faults(cut=size // 2, when=lambda at: at == start)
-    with pytest.raises(NetworkError):
-        _download(server, layout, connections=1, pace=Pace(tries=1))
-    server.faults = Faults()
-    server.seen.clear()
-    _download(server, layout, connections=1)
-    _assert_whole(layout, tars)
-    asked = [seen.start for seen in server.gets()]
-    assert start + size // 2 in asked
-    assert start not in asked
-
-
 def _place(server: FaultServer, wnid: str) -> int:
     """Where the tar of a class begins in the archive that is served."""
     with tarfile.open(server.folder / TRAIN) as tar:
@@ -265,17 +253,6 @@ def test_another_version_in_the_next_run_starts_over(
     assert any("starting over" in note for note in progress.notes)
 
 
-def test_a_damaged_header_is_named(server: FaultServer, layout: Layout) -> None:
-    """A header of the outer archive that does not give its checksum ends the walk, with its byte."""
-    content = bytearray((server.folder / TRAIN).read_bytes())
-    content[124] ^= 1
-    (server.folder / TRAIN).write_bytes(content)
-    with pytest.raises(InputError, match="damaged at byte 0") as caught:
-        _download(server, layout)
-    assert "wrong header checksum" in caught.value.detail
-    assert TRAIN in caught.value.what
-
-
 def test_a_class_that_the_archive_lacks_is_named(server: FaultServer, layout: Layout, tars: dict[str, bytes]) -> None:
     """An archive that ends before all classes are found: which one, and nothing is fetched."""
     _write(server.folder / TRAIN, {wnid: content for wnid, content in tars.items() if wnid != "n03888257"})
@@ -342,3 +319,72 @@ def test_a_header_is_tried_again(server: FaultServer, layout: Layout, tars: dict
     server.faults = Faults(cut=100, times=2, when=lambda at: at > 0)
     _download(server, layout)
     _assert_whole(layout, tars)
+
+
+FOLDER = "ILSVRC2012_img_train"
+OPTIONS = ConvertOptions(train_shards=4, validation_shards=2, allow_incomplete=True)
+
+
+def _unpacked(layout: Layout, folder: str = FOLDER) -> Path:
+    """Unpack the outer tar once, as people do."""
+    path = layout.raw_dir / folder
+    path.mkdir(parents=True)
+    archive = layout.archive_path(facts.ARCHIVES["train"])
+    with tarfile.open(archive) as tar:
+        tar.extractall(path, filter="data")
+    archive.unlink()
+    return path
+
+
+def _shards(layout: Layout) -> dict[str, bytes]:
+    return {name: layout.shard_path(name).read_bytes() for name in layout.find_shards(facts.SPLITS)}
+
+
+def test_class_tars_make_the_same_shards(tiny_data_dir: Path, tmp_path: Path) -> None:
+    """Unpacking the outer tar changes no shard, and a conversion that began with it goes on from the class tars."""
+    layout = Layout(tiny_data_dir, output=tmp_path / "out")
+    convert(layout, ENGINE, OPTIONS)
+    before = _shards(layout)
+    _unpacked(layout, "train")
+    assert [split.made for split in convert(layout, ENGINE, OPTIONS).splits] == [0, 0]
+    other = Layout(tiny_data_dir, output=tmp_path / "other")
+    convert(other, ENGINE, OPTIONS)
+    assert _shards(other) == before
+    assert "images in 10 class tars" in status(layout).stages[0].detail
+
+
+def _cut(path: Path, other: Path) -> None:
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def _exchanged(path: Path, other: Path) -> None:
+    path.write_bytes(other.read_bytes())
+
+
+def _flipped(path: Path, other: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[148] ^= 1
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize(
+    ("damage", "said"),
+    [
+        (_cut, "is damaged at byte"),
+        (_exchanged, "holds a member foreign to this data set"),
+        (_flipped, "wrong header checksum"),
+    ],
+)
+def test_a_damaged_class_is_named(damage: object, said: str, tiny_data_dir: Path, made_tiny: MadeSet) -> None:
+    """A class tar that is cut, changed, or of another class is refused with its name."""
+    layout = Layout(tiny_data_dir)
+    folder = _unpacked(layout)
+    path, other = (folder / f"{wnid}.tar" for wnid in made_tiny.wnids[:2])
+    assert callable(damage)
+    damage(path, other)
+    source = find_source(layout, "train")
+    assert source is not None
+    with pytest.raises(InputError) as caught:
+        source.catalog(ENGINE, Silent())
+    assert said in str(caught.value)
+    assert path.name in str(caught.value)

@@ -2,26 +2,38 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import io
 import json
 import os
+import pty
 import re
 import shlex
 import shutil
+import struct
 import subprocess
 import sys
+import termios
+import time
 from pathlib import Path
 
+import click
 import pytest
+from click.testing import CliRunner
 from existing import existing
 from file_server import serve
+from made_sets import write
 from PIL import Image
-from running import command, error_lines, prep
+from pseudo_terminals import rest_shown
+from running import command, error_lines, held, prep
 
+from imagenet_prep.cli import COMMANDS
+from imagenet_prep.cli.commands import cli
+from imagenet_prep.cli.options import LongCommand
 from imagenet_prep.demo.archives import MadeSet
+from imagenet_prep.ilsvrc2012.raw_data import own_images
 from imagenet_prep.storage.layout import Layout
-from imagenet_prep.tfrecord import framing as tfrecord
 from imagenet_prep.tfrecord.example import BytesList, encode_example
 
 PART = ("--allow-incomplete", "--train-shards", "8", "--validation-shards", "8", "--workers", "2")
@@ -78,8 +90,7 @@ def test_the_whole_way_with_credentials(tmp_path: Path, made_tiny: MadeSet) -> N
         assert len(lines) <= 3
         assert "IMAGENET_ACCESS_KEY" in "".join(lines)
         command(*arguments, status=6)
-        result = prep(*arguments, IMAGENET_USERNAME="user", IMAGENET_ACCESS_KEY="s3cret-canary")
-    assert result.returncode == 0, result.stderr
+        result = command(*arguments, IMAGENET_USERNAME="user", IMAGENET_ACCESS_KEY="s3cret-canary")
     assert "Finished writing all 300 images in data set." in result.stderr
     assert Layout(data_dir).boxes_csv.exists()
     everything = result.stdout + result.stderr + refused.stdout + refused.stderr
@@ -127,8 +138,7 @@ def test_boxes_are_fetched_where_the_raw_folder_lacks_them(tmp_path: Path, made_
         os.link(made_tiny.archives[key], raw / made_tiny.archives[key].name)
     with serve(made_tiny.archives["boxes"].parent, "user", "key") as url:
         arguments = ("run", data_dir, "--raw", raw, "--base-url", url, "--no-digest", *PART, "--quiet")
-        result = prep(*arguments, IMAGENET_USERNAME="user", IMAGENET_ACCESS_KEY="key")
-    assert result.returncode == 0, result.stderr
+        command(*arguments, IMAGENET_USERNAME="user", IMAGENET_ACCESS_KEY="key")
     assert len(Layout(data_dir).boxes_csv.read_text().splitlines()) == made_tiny.boxes_csv.count(b"\n")
     assert sorted(path.name for path in existing(raw, "*")) == sorted(
         made_tiny.archives[key].name for key in ("train", "validation")
@@ -145,70 +155,37 @@ def test_a_place_that_cannot_be_written_is_no_bug(tmp_path: Path, tiny_data_dir:
     assert len(error_lines(result)) == 3
 
 
-def test_the_next_command_repeats_the_options(tiny_data_dir: Path) -> None:
-    """With a shard gone, what status says to run makes just that shard again."""
-    assert (
-        prep("convert", tiny_data_dir, *PART, "--set", "seed=7", "--set", "compression=gzip", "--quiet").returncode == 0
-    )
-    victim = tiny_data_dir / "train-00002-of-00008"
-    content = victim.read_bytes()
-    victim.unlink()
-    following = json.loads(command("status", tiny_data_dir, "--json", "-").stdout)["next_command"]
-    command(*shlex.split(following)[1:])
-    assert victim.read_bytes() == content
-
-
 # files that are not ours to write over ---------------------------------------------------------------------------
-
-
-def a_picture(grey: int) -> bytes:
-    """A small PNG."""
-    file = io.BytesIO()
-    Image.new("RGB", (5, 4), (grey, grey, grey)).save(file, "PNG")
-    return file.getvalue()
 
 
 def a_shard(path: Path) -> Path:
     """A file of one record, which holds a picture and nothing else."""
-    record = encode_example({"image/encoded": BytesList((a_picture(0),))})
-    header, footer, _ = tfrecord.frame(record)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(header + record + footer)
+    Image.new("RGB", (5, 4)).save(file := io.BytesIO(), "PNG")
+    write(path, [encode_example({"image/encoded": BytesList((file.getvalue(),))})])
     return path
 
 
-def test_show_image_replaces_only_a_picture(tmp_path: Path) -> None:
-    """--image refuses a shard, a text, an empty file and a link to nothing, untouched; its own picture it replaces."""
-    shard, text, empty, link = (tmp_path / name for name in ("train-00000-of-00001", "keep.txt", "empty", "link"))
-    a_shard(shard)
-    text.write_text("keep")
+def test_what_is_not_ours_is_not_written_over(tmp_path: Path) -> None:
+    """show --image replaces its own picture alone, and verify --json a verdict; all else is refused, untouched."""
+    shard, manifest = a_shard(tmp_path / "train-00000-of-00001"), Layout(tmp_path).manifest_path
+    text, empty, link = (tmp_path / name for name in ("keep.txt", "empty", "link"))
+    manifest.parent.mkdir()
+    for path in (text, manifest):
+        path.write_text("{}")
     empty.touch()
     link.symlink_to("nothing")
     before = shard_stamps(tmp_path)
     for path in (shard, text, empty, link):
-        result = command("show", shard, "--image", path, status=2)
-        assert str(path) in result.stderr
+        assert str(path) in command("show", shard, "--image", path, status=2).stderr
+    for path in (shard, manifest, tmp_path):
+        assert str(path) in command("verify", tmp_path, "--json", path, status=2).stderr
     assert shard_stamps(tmp_path) == before
     assert link.is_symlink()
-    picture = tmp_path / "x.png"
+    picture, verdict = tmp_path / "x.png", tmp_path / "v.json"
     picture.write_bytes(b"\x89PNG\r\n\x1a\nan old one")
     command("show", shard, "--image", picture)
     assert b"an old one" not in picture.read_bytes()
-
-
-def test_verify_json_replaces_only_json(tmp_path: Path) -> None:
-    """--json refuses a shard and what is kept beside shards, untouched; a verdict of before it replaces."""
-    shard = a_shard(tmp_path / "train-00000-of-00001")
-    manifest = Layout(tmp_path).manifest_path
-    manifest.parent.mkdir()
-    manifest.write_text("{}")
-    before = shard_stamps(tmp_path)
-    for path in (shard, manifest, tmp_path):
-        result = command("verify", tmp_path, "--json", path, status=2)
-        assert str(path) in result.stderr
-    assert shard_stamps(tmp_path) == before
     manifest.unlink()
-    verdict = tmp_path / "v.json"
     verdict.write_text('{"old": 1}')
     command("verify", tmp_path, "--json", verdict, status=3)
     remedies = [problem["remedy"] for problem in json.loads(verdict.read_text())["problems"]]
@@ -320,3 +297,167 @@ def test_a_path_that_begins_with_a_dash_can_be_copied(tmp_path: Path, tiny_data_
     status = off_path(program, "status", "./-dash", cwd=tmp_path)
     assert after(status.stdout, "next: ") == command
     assert off_path(*command, cwd=tmp_path).returncode == 0
+
+
+REQUIRED = os.environ.get("IMAGENET_PREP_SHELLS") == "required"
+
+
+# help ------------------------------------------------------------------------------------------------------------
+
+
+def test_help_has_every_command_on_a_line() -> None:
+    """Each command once, in at most 80 columns, none cut; -V is --version."""
+    assert sorted(COMMANDS) == sorted(cli.commands)
+    text = prep("--help").stdout
+    assert max(map(len, text.splitlines())) <= 80
+    for name, words in COMMANDS.items():
+        assert re.search(rf"^  {name} +{re.escape(words)}$", text, re.MULTILINE)
+    assert re.fullmatch(r"imagenet-prep, version \d+\.\d+\.\d+\n", prep("-V").stdout)
+
+
+@pytest.mark.parametrize("command", sorted(cli.commands))
+def test_help_of_a_command_has_every_option_once(command: str) -> None:
+    """Each option begins one line; no argument is listed as one."""
+    is_long = isinstance(cli.commands[command], LongCommand)
+    text = CliRunner().invoke(cli, [command, "--help-all" if is_long else "--help"]).output
+    assert "INTEGER" not in text
+    assert len(cli.commands[command].params) <= 21, "20 options and DATA_DIR"
+    assert f"Examples:\n  imagenet-prep {command} " in text
+    if is_long:
+        assert prep(command, "-h").stdout.count("\n  -") == 12 + len(("--help-all", "--help"))
+    for each in cli.commands[command].params:
+        found = re.findall(rf"^  (?:-\w, )?{each.opts[0]}\b", text, re.MULTILINE)
+        assert len(found) == isinstance(each, click.Option), each.opts
+
+
+# shells ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def path_with_program(tmp_path: Path) -> str:
+    """A PATH on which this very program is called imagenet-prep."""
+    program = tmp_path / "bin" / "imagenet-prep"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -c "from imagenet_prep.cli import main; main()" "$@"\n')
+    program.chmod(0o755)
+    return f"{program.parent}:{os.environ['PATH']}"
+
+
+def shell(name: str) -> str:
+    """The path of a shell; where it isn't there the test is skipped, unless that is not allowed."""
+    found = shutil.which(name)
+    if found is None and not REQUIRED:
+        pytest.skip(f"{name} is not installed")
+    assert found is not None, f"{name} is not installed, and IMAGENET_PREP_SHELLS says that it is required"
+    return found
+
+
+SHELLS = {
+    "bash": "source <(imagenet-prep completion bash); COMP_WORDS=({line}); COMP_CWORD={last}; "
+    "_imagenet_prep_completion imagenet-prep; echo ${{COMPREPLY[@]}}",
+    "zsh": "autoload -U compinit && compinit -u -D && source <(imagenet-prep completion zsh) && "
+    "whence _imagenet_prep_completion && _IMAGENET_PREP_COMPLETE=zsh_complete COMP_WORDS='{line}' COMP_CWORD={last} "
+    "imagenet-prep",
+    "fish": "imagenet-prep completion fish | source; complete -C '{line}'",
+}
+
+
+@pytest.mark.once
+@pytest.mark.parametrize("name", SHELLS)
+def test_a_shell_completes(name: str, path_with_program: str, tmp_path: Path) -> None:
+    """A real shell that took our script makes convert of conv, and --train-shards of its beginning."""
+    environment = {**os.environ, "PATH": path_with_program, "HOME": str(tmp_path)}
+    for line, expected in (("imagenet-prep conv", "convert"), ("imagenet-prep convert --train", "--train-shards")):
+        code = SHELLS[name].format(line=line, last=line.count(" "))
+        found = subprocess.run([shell(name), "-c", code], env=environment, capture_output=True, text=True, timeout=60)
+        assert expected in found.stdout, found.stderr
+
+
+# waiting ---------------------------------------------------------------------------------------------------------
+
+
+def test_status_says_who_is_at_work(tmp_path: Path) -> None:
+    """As long as another process holds the folder, status and verify name it; one that was killed is not named."""
+    lock = tmp_path / "imagenet-prep" / "lock"
+    with held(lock) as holder:
+        waiting = subprocess.Popen(["flock", lock, "true"])  # one who waits for a lock has a line in /proc/locks too
+        while " -> " not in Path("/proc/locks").read_text():
+            time.sleep(0.01)
+        shown = prep("status", tmp_path).stdout.splitlines()[0]
+        noted = prep("verify", tmp_path).stderr
+    waiting.wait()
+    assert re.fullmatch(rf"running: process {holder} on \S+ since \d{{4}}-\d\d-\d\d \d\d:\d\d", shown)
+    assert f"process {holder} on" in noted
+    assert lock.exists()
+    assert prep("status", tmp_path).stdout.startswith("download")
+
+
+def test_after_ctrl_c_no_bar_is_drawn(tmp_path: Path) -> None:
+    """The last thing on the terminal is the command to go on with; the bar that was there is not drawn below it."""
+    pid, terminal = pty.fork()
+    if pid == 0:
+        program = [sys.executable, "-m", "imagenet_prep"]
+        fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+        os.execve(program[0], [*program, "demo", str(tmp_path / "new")], {**os.environ, "TERM": "xterm"})
+    shown = b""
+    while b"making images" not in shown:
+        shown += os.read(terminal, 4096)
+    os.write(terminal, b"\x03")
+    rest, status = rest_shown(pid, terminal)
+    shown += rest
+    assert status == 130
+    after = shown[shown.index(b"interrupted;") :].decode()
+    assert after.splitlines()[0].startswith("interrupted; everything finished so far is kept. To resume:")
+    assert "making" not in after
+    assert len(after.splitlines()) == 2
+
+
+# slips -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("arguments", [*(("run", ""), ("convert", "D", "--raw", "")), ("verify", "D", "--json", "")])
+def test_an_empty_word_is_no_folder(arguments: tuple[str, ...], tmp_path: Path) -> None:
+    """A variable that is not set must not be taken for the folder that the shell is in: nothing is made there."""
+    result = command(*arguments, cwd=tmp_path, status=2)
+    assert "the value is empty; is a shell variable unset?" in result.stderr
+    assert not list(tmp_path.iterdir())
+
+
+def test_status_and_run_know_images_of_ones_own(tmp_path: Path) -> None:
+    """status proposes init, run says so before it asks for anything; where ImageNet's images lie, neither does."""
+    (tmp_path / "cats").mkdir()
+    (tmp_path / "cats" / "tom.jpg").write_bytes(b"")
+    assert prep("status", tmp_path).stdout.splitlines()[-1].endswith(f"imagenet-prep init {tmp_path}")
+    said = prep("run", tmp_path, "--base-url", "http://127.0.0.1:9/").stderr
+    assert f"{tmp_path} holds images that are not from ImageNet; for your own data set: " in said
+    assert said.index("imagenet-prep init") < said.index("error: ")
+    (tmp_path / "raw-data").mkdir()
+    (tmp_path / "raw-data" / "ILSVRC2012_img_train.tar").write_bytes(bytes(10240))
+    assert "init" not in prep("status", tmp_path).stdout
+    assert own_images(Layout(tmp_path)) is None
+
+
+@pytest.mark.parametrize(("package", "library"), [("torch", "PyTorch"), ("tensorflow", "TensorFlow")])
+def test_a_framework_that_is_not_installed_is_named(package: str, library: str, tmp_path: Path) -> None:
+    """With the words that install it."""
+    code = "import importlib.util as u; find = u.find_spec\n"
+    code += f"u.find_spec = lambda name, *more: None if name == '{package}' else find(name, *more)\n"
+    code += f"import imagenet_prep.{package}"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    expected = f"imagenet_prep.{package} needs {library}: pip install 'imagenet-prep[{package}]'"
+    assert result.stderr.splitlines()[-1] == f"ModuleNotFoundError: {expected}"
+
+
+def test_demo_leaves_a_folder_alone_that_holds_something(tmp_path: Path) -> None:
+    """A folder of somebody's own is refused; what the demo itself made is found done."""
+    (tmp_path / "thesis.txt").write_text("mine")
+    result = command("demo", tmp_path, status=2)
+    assert error_lines(result)[0] == f"error: {tmp_path} holds other files"
+    assert os.listdir(tmp_path) == ["thesis.txt"]
+    small = ("demo", tmp_path / "new", "--classes", 2, "--per-class", 2)
+    first, again = prep(*small), prep(*small)
+    assert [first.returncode, again.returncode] == [0, 0]
+    assert "making" in first.stderr
+    assert "of an earlier run are kept" in again.stderr
+    other = command(*small[:-1], 3, status=2)
+    assert error_lines(other)[0] == f"error: {tmp_path / 'new'} holds a demo of 2 classes of 2 images"

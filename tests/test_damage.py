@@ -30,18 +30,6 @@ K = ProblemKind
 SHARD, OTHER = "train-00003-of-00008", "train-00006-of-00008"
 
 
-@pytest.fixture(scope="module")
-def sound(tmp_path_factory: pytest.TempPathFactory, made_tiny: MadeSet) -> Layout:
-    """Shards of ``made_tiny`` with their manifest and indexes. Read only."""
-    return annotated(tmp_path_factory.mktemp("sound") / "data", made_tiny)
-
-
-@pytest.fixture
-def layout(tmp_path: Path, sound: Layout) -> Layout:
-    """The test's own copy of ``sound``."""
-    return copied(sound, tmp_path / "data")
-
-
 @pytest.fixture
 def bare(layout: Layout) -> Layout:
     """The same without manifest, journal and indexes: shards from anywhere."""

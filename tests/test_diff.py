@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from made_sets import annotated, converted, copied, data_of, write
+from made_sets import converted, copied, data_of, write
 from running import command, prep
 
 from imagenet_prep.demo.archives import MadeSet
@@ -23,12 +23,6 @@ FIRST = "train-00000-of-00008"
 def plain(tmp_path_factory: pytest.TempPathFactory, made_tiny: MadeSet) -> Layout:
     """A set without boxes. Read only."""
     return converted(tmp_path_factory.mktemp("diff") / "plain", made_tiny)
-
-
-@pytest.fixture(scope="module")
-def boxed(tmp_path_factory: pytest.TempPathFactory, made_tiny: MadeSet) -> Layout:
-    """The same images with their boxes. Read only."""
-    return annotated(tmp_path_factory.mktemp("diff-boxed") / "boxed", made_tiny)
 
 
 def test_a_copy_is_the_same_and_no_shard_is_opened(
@@ -61,9 +55,9 @@ def test_without_manifest_and_index_headers_tell(plain: Layout, tmp_path: Path) 
     assert (found.moved, found.only, diff(plain.data_dir, bare).splits[VALIDATION].is_same) == (0, ((), ()), True)
 
 
-def test_boxes_differ_and_nothing_else(plain: Layout, boxed: Layout, made_tiny: MadeSet) -> None:
+def test_boxes_differ_and_nothing_else(plain: Layout, sound: Layout, made_tiny: MadeSet) -> None:
     """Just the images with boxes differ, and just in the features of boxes; as many are looked into as was said."""
-    found = diff(plain.data_dir, boxed.data_dir, look_into=5).splits[TRAIN]
+    found = diff(plain.data_dir, sound.data_dir, look_into=5).splits[TRAIN]
     with_boxes = {line.partition(b",")[0].decode() for line in made_tiny.boxes_csv.splitlines()}
     assert {record.name for record in found.differing} == with_boxes
     looked_into = [record.features for record in found.differing if record.features is not None]
@@ -88,9 +82,9 @@ def test_what_only_one_has(plain: Layout, tmp_path: Path) -> None:
     assert (validation.shards, len(validation.only[0]), validation.only[1]) == ((8, 0), 80, ())
 
 
-def test_a_manifest_alone_names_the_shards(plain: Layout, boxed: Layout) -> None:
+def test_a_manifest_alone_names_the_shards(plain: Layout, sound: Layout) -> None:
     """Of a set that is not at hand it is told which shards are not the same."""
-    train, validation = diff(plain.data_dir, boxed.manifest_path).splits
+    train, validation = diff(plain.data_dir, sound.manifest_path).splits
     assert train.other_shards == tuple(f"train-{each:05d}-of-00008" for each in range(8))
     assert validation.is_same
 
@@ -133,15 +127,15 @@ def test_nothing_to_compare(plain: Layout, tmp_path: Path, name: str, error: typ
     assert str(tmp_path / name) in str(caught.value)
 
 
-def test_the_command(plain: Layout, boxed: Layout, tmp_path: Path) -> None:
+def test_the_command(plain: Layout, sound: Layout, tmp_path: Path) -> None:
     """Status 0 and a line for the same, 3 and names for others; JSON says the same; a damaged manifest is refused."""
     same = prep("diff", plain.data_dir, plain.data_dir)
     assert (same.returncode, same.stdout.splitlines()[-1]) == (0, "Both sets hold the same records in the same places.")
-    other = command("diff", plain.data_dir, boxed.data_dir, "--limit", 1, status=3)
+    other = command("diff", plain.data_dir, sound.data_dir, "--limit", 1, status=3)
     assert "train: 300 records in 8 shards, 300 in 8" in other.stdout
     assert other.stdout.count("    image/object/bbox/xmin: [] / ") == 1
     assert "more\n" in other.stdout
-    value = json.loads(prep("diff", plain.data_dir, boxed.data_dir, "--json", "-").stdout)
+    value = json.loads(prep("diff", plain.data_dir, sound.data_dir, "--json", "-").stdout)
     assert (value["is_same"], value["splits"][0]["is_same"], value["splits"][1]["is_same"]) == (False, False, True)
     broken = tmp_path / "manifest.json"
     broken.write_text(plain.manifest_path.read_text().replace('"records": ', '"records": 1', 1))

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 from made_folders import CATS, arrays, images, picture, write
 from made_sets import write_lists
-from PIL import Image
 from running import command
 
 from imagenet_prep import records
@@ -163,25 +162,21 @@ def test_the_folder_of_a_split_is_a_whole_folder(tmp_path: Path) -> None:
 
 def save_images(folder: Path, names: list[str]) -> None:
     """A small image of each name."""
-    for number, name in enumerate(names):
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        Image.new("RGB", (8, 6), (number, 0, 0)).save(path)
+    write(folder, **{name: picture(name) for name in names})
 
 
 # options -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("spelling", ["GZIP"])
-def test_a_compression_is_known_in_any_case(tmp_path: Path, spelling: str) -> None:
+def test_a_compression_is_known_in_any_case(tmp_path: Path) -> None:
     """TensorFlow writes GZIP: a recipe, the option and records.write take it as it takes gzip."""
     save_images(tmp_path, ["a/1.png", "b/1.png"])
-    (tmp_path / "recipe.yaml").write_text(f"source: {{folders: .}}\ncompression: {spelling}\n")
+    (tmp_path / "recipe.yaml").write_text("source: {folders: .}\ncompression: GZIP\n")
     assert RecipeSet.read(tmp_path / "recipe.yaml").options.compression == "gzip"
-    records.write(tmp_path / "x.tfrecord", [{"a": 1}], spelling)
+    records.write(tmp_path / "x.tfrecord", [{"a": 1}], "GZIP")
     assert (tmp_path / "x.tfrecord").read_bytes()[:2] == b"\x1f\x8b"
     (tmp_path / "none").mkdir()
-    said = command("convert", tmp_path / "none", "--set", f"compression={spelling}", status=4).stderr
+    said = command("convert", tmp_path / "none", "--set", "compression=GZIP", status=4).stderr
     assert "no images of ImageNet in" in said
 
 
@@ -203,47 +198,31 @@ def test_skip_bad_works_beside_a_recipe(tmp_path: Path) -> None:
 
 def test_a_complete_manifest_needs_no_folder_of_the_pattern(tmp_path: Path) -> None:
     """The manifest names the files; that the folder of input_file_pattern is gone makes no difference."""
-    save_images(tmp_path, [f"kept/{number}.png" for number in range(3)])
-    (tmp_path / "m.txt").write_text("".join(f"kept/{number}.png\n" for number in (2, 0, 1)))
+    names = [f"set/{number}.png" for number in (2, 0, 1)]
+    (tmp_path / "m.txt").write_text("\n".join(names))
     for pattern in ("gone/*.png", f"{tmp_path}/gone/*.png", "/nowhere/at/all/*.png"):
-        made = plan(tmp_path, f"manifest_file: m.txt\ninput_file_pattern: {pattern}\n")
-        assert list(made.splits[0].catalog.names) == [f"kept/{number}.png" for number in (2, 0, 1)]
-
-
-SPLIT = "manifest_file: lists/m.txt\ninput_file_pattern: in/*.png\nsplits: {train: 0.75, test: 0.25}\n"
-
-
-def contents(made: RecipeDataset) -> dict[str, list[str]]:
-    """The files of each split, in order."""
-    return {split.name: list(split.catalog.names) for split in made.splits}
+        made = plan(tmp_path, f"manifest_file: m.txt\ninput_file_pattern: {pattern}\n", "0.png", "1.png", "2.png")
+        assert list(made.splits[0].catalog.names) == names
 
 
 def test_a_manifest_a_split_is_made_and_used_again(tmp_path: Path) -> None:
-    """manifest_file with splits: one of each is written, and from then on it says what that split holds."""
-    save_images(tmp_path, [f"in/{number}.png" for number in range(40)])
-    first = plan(tmp_path, SPLIT)
+    """manifest_file with splits: one of each is written, and then says what that split holds; half of them is none."""
+    recipe = "manifest_file: lists/m.txt\ninput_file_pattern: set/*.png\nsplits: {train: 0.75, test: 0.25}\n"
+    first = plan(tmp_path, recipe, *(f"{number}.png" for number in range(40)))
     write_lists(first)
     lists = {split: (tmp_path / f"lists/m-{split}.txt").read_text().splitlines() for split in ("train", "test")}
-    assert lists == contents(first)
+    assert lists == splits(first)
     assert not (tmp_path / "lists/m.txt").exists()
-    save_images(tmp_path, ["in/new.png"])
-    moved = lists["train"].pop()
-    lists["test"].append(moved)
+    lists["test"].append(lists["train"].pop())
     for split, names in lists.items():
         (tmp_path / f"lists/m-{split}.txt").write_text("\n".join(names))
-    again = plan(tmp_path, SPLIT)
-    assert contents(again) == lists
+    again = plan(tmp_path, recipe, "new.png")
+    assert splits(again) == lists
     assert again.manifest is None
     assert not any(split.shuffle for split in again.splits)
-
-
-def test_a_manifest_that_is_missing_among_those_of_splits(tmp_path: Path) -> None:
-    """Half of the manifests would be half of a set: the one that is not there is named."""
-    save_images(tmp_path, [f"in/{number}.png" for number in range(40)])
-    write_lists(plan(tmp_path, SPLIT))
     (tmp_path / "lists/m-test.txt").unlink()
     with pytest.raises(InputError, match=r"m-test\.txt is not there, and m-train\.txt is"):
-        plan(tmp_path, SPLIT)
+        plan(tmp_path, recipe)
 
 
 def save(folder: Path, recipe: str, **files: bytes | None) -> Path:

@@ -73,7 +73,7 @@ def snapshot(folder):
 
 
 def test_fetches_all(server, layout):
-    """All archives arrive under their names and are remembered as checked."""
+    """All archives arrive under their names and are remembered as checked; a second run asks nobody."""
     assert len(foresee(layout, digests=DIGESTS)) == 3
     summary = run(server, layout, connections=4)
     assert_whole(layout)
@@ -86,18 +86,10 @@ def test_fetches_all(server, layout):
         url = server.url + ARCHIVES[key].filename
         expected = {"size": len(content), "mtime_ns": stat.st_mtime_ns, "md5": DIGESTS[key], "url": url}
         assert checked[ARCHIVES[key].filename] == expected
-
-
-def test_second_run_asks_nobody(server, layout):
-    """What is there and was checked is neither fetched nor hashed again, nor is any file touched."""
-    run(server, layout)
     server.seen.clear()
-    before = snapshot(layout.data_dir)
-    progress = Bars()
-    summary = run(server, layout, credentials=None, progress=progress)
-    assert (server.seen, progress.labels) == ([], [])
-    assert summary.fetched == ()
-    assert len(summary.present) == 3
+    before, progress = snapshot(layout.data_dir), Bars()
+    again = run(server, layout, credentials=None, progress=progress)
+    assert (server.seen, progress.labels, again.fetched, len(again.present)) == ([], [], (), 3)
     assert snapshot(layout.data_dir) == before
 
 
@@ -255,32 +247,23 @@ def test_crash_right_after_the_renaming(server, layout):
 # what is said, whatever the cause ------------------------------------------------------------------------------------
 
 
-def _page_as_tar(server, layout):
-    """A page that a browser saved under the archive's name."""
+def test_a_page_that_a_browser_saved_is_no_archive(layout):
+    """The error says what happened, and calls no archive damaged."""
     path = layout.download_path(ARCHIVES["validation"])
     path.parent.mkdir(parents=True)
     path.write_bytes(b"<!DOCTYPE html>\n<html>")
-    OfficialTar(path, "validation").catalog(ENGINE, Silent())
+    with pytest.raises(InputError) as caught:
+        OfficialTar(path, "validation").catalog(ENGINE, Silent())
+    assert_told(caught.value, 4, "ILSVRC2012_img_val.tar is a web page, not an archive")
+    assert "damaged" not in str(caught.value)
 
 
-def _no_right_to_write(server, layout):
-    """A folder of the system that takes no folders."""
-    run(server, Layout(Path("/sys/kernel/imagenet")), only=["boxes"])
-
-
-@pytest.mark.parametrize(
-    ("act", "status", "words", "never"),
-    [
-        (_page_as_tar, 4, "ILSVRC2012_img_val.tar is a web page, not an archive", "damaged"),
-        (_no_right_to_write, 4, "cannot write /sys/kernel/imagenet", "'/sys"),
-    ],
-)
-def test_the_message_names_the_cause(server, layout, act, status, words, never):
-    """The error says what happened, once."""
+def test_a_folder_of_the_system_takes_no_folders(server):
+    """The error names it once."""
     with pytest.raises(PrepError) as caught:
-        act(server, layout)
-    assert_told(caught.value, status, words)
-    assert never not in str(caught.value)
+        run(server, Layout(Path("/sys/kernel/imagenet")), only=["boxes"])
+    assert_told(caught.value, 4, "cannot write /sys/kernel/imagenet")
+    assert "'/sys" not in str(caught.value)
 
 
 def test_status_names_the_server_that_the_download_came_from(server, layout):

@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 from existing import existing
-from made_sets import ENGINE, PART, annotated, copied, data_of, edit_manifest, inception_features, write
+from made_sets import ENGINE, PART, data_of, edit_manifest, inception_features, write
 from PIL import Image
 from running import command
 from test_kill import run
@@ -46,18 +46,6 @@ pytestmark = pytest.mark.once
 
 SHARD = "train-00003-of-00008"
 TAR = "imagenet-train-000003.tar"
-
-
-@pytest.fixture(scope="module")
-def sound(tmp_path_factory: pytest.TempPathFactory, made_tiny: MadeSet) -> Layout:
-    """8 train and 8 validation shards, 300 and 80 images, some of them with boxes. Read only."""
-    return annotated(tmp_path_factory.mktemp("sound") / "data", made_tiny)
-
-
-@pytest.fixture
-def layout(tmp_path: Path, sound: Layout) -> Layout:
-    """The test's own copy of ``sound``."""
-    return copied(sound, tmp_path / "data")
 
 
 def records_of(layout: Layout, split: str = "train") -> list[Record]:

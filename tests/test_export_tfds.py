@@ -13,7 +13,7 @@ import tf_fixture
 from made_sets import ENGINE, PART, copied, data_of, write
 from running import command
 from test_docs import blocks
-from test_export import one_record, recipe_set, records_of, sound
+from test_export import one_record, recipe_set, records_of
 
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.errors import InputError, UsageError
@@ -21,8 +21,6 @@ from imagenet_prep.stages.convert import convert
 from imagenet_prep.stages.export import export
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.tfrecord.example import BytesList, Int64List, encode_example, parse_example
-
-__all__ = ["sound"]  # the fixture
 
 tf = tf_fixture.tf
 ROOT = Path(__file__).parents[1]
@@ -64,20 +62,6 @@ def test_tfds_reads_every_record(tfds: Any, tmp_path: Path, sound: Layout, split
         assert (example["image/height"], example["image/width"]) == (record.height, record.width)
         assert example["image/object/bbox/ymin"].tolist() == [box.ymin for box in record.boxes]
         assert example.keys() == record.features.keys()
-
-
-def test_tfds_decodes_and_names_classes(tf: Any, tfds: Any, tmp_path: Path, sound: Layout) -> None:
-    """Pixels are TensorFlow's own of the same bytes; pairs for training; slices; classes by their wnids."""
-    builder = tfds.builder_from_directory(export_tfds(sound, tmp_path / "out"))
-    config = tfds.ReadConfig(interleave_cycle_length=1)
-    pairs = list(builder.as_dataset(split="train[10:20]", as_supervised=True, read_config=config))
-    records = records_of(sound)[10:20]
-    names = builder.info.features["image/class/label"]
-    assert names.num_classes == 1001
-    assert names.int2str(0) == "background"
-    for (image, label), record in zip(pairs, records, strict=True):
-        assert (image.numpy() == tf.io.decode_jpeg(bytes(record.encoded), channels=3).numpy()).all()
-        assert names.int2str(int(label)) == record.wnid
 
 
 def test_the_example_of_the_page_runs(

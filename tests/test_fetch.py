@@ -9,18 +9,34 @@ import pickle
 import random
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
-from fault_server import CANARY, COOKIE, PASSWORD, USERNAME, Faults, assert_no_secret, assert_told, fault_server
+import requests
+from fault_server import (
+    CANARY,
+    COOKIE,
+    PASSWORD,
+    PROBE,
+    USERNAME,
+    FaultHandler,
+    Faults,
+    FaultServer,
+    Seen,
+    assert_no_secret,
+    assert_told,
+    fault_server,
+)
 from progress import Bars
 
 from imagenet_prep.errors import AccessError, NetworkError, UsageError
 from imagenet_prep.fetch import SIGN_UP_URL
 from imagenet_prep.fetch.access import Credentials, find_credentials, find_login_form, open_session
 from imagenet_prep.fetch.partial import PartialFile, kept_bytes, state_path
-from imagenet_prep.fetch.patience import Pace
-from imagenet_prep.fetch.reply import inspect
+from imagenet_prep.fetch.patience import CutError, Pace, Patience
+from imagenet_prep.fetch.reply import content_range, inspect
 from imagenet_prep.fetch.session import Session, file_url, redirect_target
 from imagenet_prep.fetch.transfer import Manner, fetch
 from imagenet_prep.model import Silent
@@ -126,26 +142,24 @@ def test_refused(server, part, status, half):
     assert snapshot(part.parent) == before
 
 
-PAGES = [("text/html; charset=utf-8", PAGE), ("application/octet-stream", b"\n  " + PAGE), ("text/html", b"Sorry")]
-
-
 @pytest.mark.parametrize(
-    ("page", "half", "late"), [(PAGES[0], False, False), (PAGES[1], True, True), (PAGES[2], False, True)]
+    ("kind", "page", "half", "late"),
+    [
+        ("text/html; charset=utf-8", PAGE, False, False),
+        ("application/octet-stream", b"\n  " + PAGE, True, True),
+        ("text/html", b"Sorry", False, True),
+    ],
 )
-def test_page_in_place_of_the_file(server, part, page, half, late):
+def test_page_in_place_of_the_file(server, part, kind, page, half, late):
     """A web page with status 200 is recognised before anything is kept, at the start or after a probe went well."""
     if half:
         leave_half(server, part)
-    before = snapshot(part.parent)
-    server.faults = Faults(page=page, when=lambda start: not late or len(server.seen) > 1)
+    before = {Path(part.name): b"", **snapshot(part.parent)}
+    server.faults = Faults(page=(kind, page), when=lambda start: not late or len(server.seen) > 1)
     with pytest.raises(AccessError) as caught:
         run(server, part)
     assert_told(caught.value, 6, "web page", "a.tar", SIGN_UP_URL)
-    after = snapshot(part.parent)
-    if half:
-        assert after == before
-    else:
-        assert after.get(Path(part.name), b"") == b""
+    assert {**before, **snapshot(part.parent)} == before
 
 
 # secrets on the way ------------------------------------------------------------------------------------------------
@@ -413,3 +427,213 @@ def test_netrc_is_not_used_elsewhere(server, elsewhere, part, tmp_path, monkeypa
     server.faults = Faults(redirect=elsewhere.url + "{path}")
     run(server, part)
     assert not any("Authorization" in seen.headers for seen in server.seen + elsewhere.seen)
+
+
+SMALL = random.Random(1).randbytes(600_000)
+CALM = Pace(tries=3, first_wait=0.001, longest_wait=0.01, stall=2, save_every=0.05, segment=100_000)
+
+
+class _Ending(FaultHandler):
+    """Its sessions may end."""
+
+    server: Any
+
+    def _is_signed_in(self) -> bool:
+        with self.server.lock:
+            if self.server.left <= 0 or self.path == "/login" or not super()._is_signed_in():
+                return False
+            self.server.left -= self.headers.get("Range") != PROBE
+            return True
+
+    def do_POST(self) -> None:  # noqa: N802 -- http.server looks for this name
+        """Begin another session."""
+        with self.server.lock:
+            self.server.left = self.server.parts if self.server.times > 0 else 1 << 30
+            self.server.times -= 1
+        super().do_POST()
+
+
+@pytest.fixture
+def ending(tmp_path: Path) -> Iterator[FaultServer]:
+    """An open server, whose sessions may end, of one file, a.tar."""
+    (tmp_path / "served").mkdir()
+    (tmp_path / "served" / "a.tar").write_bytes(SMALL)
+    with fault_server(tmp_path / "served") as ending:
+        ending.RequestHandlerClass = _Ending  # from the first connection on: one that is kept keeps its handler
+        _let_sessions_end(ending, 1 << 30)
+        yield ending
+
+
+def _enter(ending: FaultServer, credentials: Credentials | None = ADA) -> Session:
+    return open_session(ending.url, credentials, None, probe="a.tar", pace=CALM)
+
+
+# what a server asks for ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("header", [None, 'Digest realm="Basic", nonce="Basic x"'])
+def test_a_server_that_asks_for_no_basic_gets_none(server: FaultServer, header: str | None) -> None:
+    """A bare 401, or one that asks for something else, is an answer to which no password goes."""
+    headers = {"WWW-Authenticate": header} if header else {}
+    server.faults = Faults(statuses=[(401, headers)] * 9)
+    with pytest.raises(AccessError) as caught:
+        _enter(server)
+    assert_told(caught.value, 6, "401", "--cookies")
+    assert len(server.seen) == 1
+    assert "Authorization" not in server.seen[0].headers
+
+
+def test_a_challenge_from_elsewhere_opens_nothing(server: FaultServer, tmp_path: Path) -> None:
+    """Where a redirect leads to a server that asks for a password, the home server has not asked for it."""
+    with fault_server(tmp_path / "served", is_open=False) as elsewhere:
+        server.faults = Faults(redirect=elsewhere.url + "{path}")
+        with pytest.raises(AccessError):
+            _enter(server)
+        assert not any("Authorization" in seen.headers for seen in server.seen + elsewhere.seen)
+
+
+# forms ---------------------------------------------------------------------------------------------------------------
+
+LOGIN = '<form action="/login" method=post><input name=user><input type=password name=pass><button>Sign in</button>'
+REGISTER = "<form action=/a method=post><input name=user><input type=password name=p1>{}</form>"
+NOT_FOR_SIGNING_IN = {
+    "two passwords": REGISTER.format("<input type=password name=p2>"),
+    "button": REGISTER.format("<button>Create an account</button>"),
+    "button in pieces": REGISTER.format("<button><b>Sign</b> <i>up</i></button>"),
+    "new password": REGISTER.format("").replace("type=password", "type=password autocomplete=new-password"),
+    "action": REGISTER.format("").replace("/a", "/users/sign_up"),
+    "reset": REGISTER.format("").replace("/a", "/password/reset"),
+    "a name behind the password": "<form method=post><input type=password name=p><input name=user></form>",
+    "no user": "<form method=post><input type=password name=p><button>Sign in</button></form>",
+}
+
+
+@pytest.mark.parametrize("kind", NOT_FOR_SIGNING_IN)
+def test_a_form_that_is_not_for_signing_in_gets_nothing(server: FaultServer, kind: str) -> None:
+    """One that registers, or changes a password, is not filled in; what to do instead is said."""
+    form = NOT_FOR_SIGNING_IN[kind]
+    assert find_login_form(form.encode(), "https://a.org/") is None
+    server.faults = Faults(login="page", form=f"<html>{form}")
+    with pytest.raises(AccessError) as caught:
+        _enter(server)
+    assert_told(caught.value, 6, "sign-in form", "--cookies")
+    assert [seen.method for seen in server.seen] == ["GET"]
+
+
+def test_the_form_that_says_so_is_chosen() -> None:
+    """Of two that could be, the one with the word for it; of two with the word, neither."""
+    quiet = b"<form action=/x method=post><input name=a><input type=password name=b></form>"
+    login = LOGIN.encode() + b"</form>"
+    for page in (quiet + login, login + quiet):
+        form = find_login_form(page, "https://a.org/")
+        assert form is not None
+        assert form.action == "https://a.org/login"
+    assert find_login_form(login + login.replace(b"/login", b"/signin"), "https://a.org/") is None
+    assert find_login_form(quiet + quiet.replace(b"/x", b"/y"), "https://a.org/") is None
+    assert find_login_form(quiet, "https://a.org/") is not None
+
+
+# sessions that end midway -------------------------------------------------------------------------------------------
+
+
+def _let_sessions_end(ending: Any, parts: int, times: int = 1) -> None:
+    """Let the session that is open, and the next ones, ``times`` in all, end after so many parts each."""
+    ending.left, ending.parts, ending.times = parts, parts, times - 1
+
+
+def _posts(ending: FaultServer) -> list[Seen]:
+    return [seen for seen in ending.seen if seen.method == "POST"]
+
+
+@pytest.mark.parametrize(("way", "connections", "times"), [("page", 1, 2), ("redirect", 4, 1), ("forbidden", 4, 1)])
+def test_a_session_that_ends_midway(
+    ending: FaultServer, tmp_path: Path, way: str, connections: int, times: int
+) -> None:
+    """Whoever notices first signs in again, all others wait for that; the file comes whole, however often it ends."""
+    ending.faults = Faults(login=way, cut=100_000)
+    session = _enter(ending)
+    _let_sessions_end(ending, 2, times)
+    part = tmp_path / "a.tar.part"
+    fetch(session, ending.url + "a.tar", part, Manner(connections=connections, pace=CALM))
+    assert part.read_bytes() == SMALL
+    assert len(_posts(ending)) == 1 + times
+
+
+def test_signing_in_again_that_does_not_help(ending: FaultServer, tmp_path: Path) -> None:
+    """Where the server lets us in and still sends no file, its answer is the error after three attempts."""
+    ending.faults = Faults(login="page")
+    session = _enter(ending)
+    ending.faults = Faults(statuses=[(403, {})] * 4)
+    with pytest.raises(AccessError) as caught:
+        fetch(session, ending.url + "a.tar", tmp_path / "part", Manner(pace=CALM))
+    assert_told(caught.value, 6, "a.tar", "403", "IMAGENET_ACCESS_KEY")
+    assert len(ending.faults.statuses) == 1  # it may have meant a moment
+
+
+class _WantsReferer(FaultHandler):
+    """Knows who asks, and gives the file to browsers alone."""
+
+    def answer(self) -> None:
+        """403 without a Referer."""
+        if self.is_welcome():
+            self.send_nothing(403)
+        else:
+            super().answer()
+
+
+def test_a_site_for_browsers_does_not_blame_the_credentials(tmp_path: Path) -> None:
+    """403 to the right credentials is no word about them: the status is told, and that a browser's cookies may help."""
+    (tmp_path / "served").mkdir()
+    with fault_server(tmp_path / "served", is_open=False) as server:
+        server.RequestHandlerClass = _WantsReferer
+        with pytest.raises(AccessError) as caught:
+            _enter(server)
+    assert_told(caught.value, 6, "denied access to a.tar, signed in as 'ada'", "403", "--cookies")
+    assert "refused the credentials" not in str(caught.value)
+
+
+# patience and answers -----------------------------------------------------------------------------------------------
+
+
+def test_time_without_progress_is_bounded() -> None:
+    """However many tries are left, and however long the server asks for."""
+    waits: list[float] = []
+    patience = Patience("a.tar", Pace(tries=10, longest_retry_after=300, budget=500), waits.append)
+    patience.wait(CutError("busy", 300))
+    patience._since -= 300
+    with pytest.raises(NetworkError, match="gave up after 2 attempts"):
+        patience.wait(CutError("busy", 300))
+    assert waits == [300]
+
+
+NONSENSE = ("5-10/10", "5-4/10", "0-9/*", "0-9/10, 0-9/10", "0-9/100000000000000000000", "\u0660-\u0669/10", "")
+
+
+def test_a_content_range_makes_sense_or_counts_for_nothing() -> None:
+    """The last byte is part of the range, and lies within the file; anything behind it makes it another header."""
+
+    def read(value: str) -> tuple[int, int, int] | None:
+        response = requests.Response()
+        response.headers["Content-Range"] = f"bytes {value}"
+        return content_range(response)
+
+    assert [read("0-0/1"), read("5-9/10")] == [(0, 1, 1), (5, 10, 10)]
+    assert [value for value in NONSENSE if read(value)] == []
+
+
+@pytest.mark.parametrize("span", ["0-1022", "1-1024"])
+def test_a_probe_that_is_answered_otherwise_tells_no_length(server, span):
+    """A first part that ends or begins elsewhere than asked is not believed: the file is asked for as a whole."""
+    server.faults = Faults(content_range=f"bytes {span}/{SIZE}")
+    remote = inspect(Session(server.url, 1), server.url + "a.tar", Pace())
+    assert (remote.total, remote.ranges) == (SIZE, False)
+    assert [seen.headers.get("Range") for seen in server.seen] == ["bytes=0-1023", None]
+
+
+def test_a_form_is_not_sent_on(server, elsewhere):
+    """A server that wants the filled-in form sent to another address is refused, and that address gets nothing."""
+    server.faults = Faults(statuses=[(307, {"Location": elsewhere.url})])
+    with pytest.raises(NetworkError) as caught:
+        Session(server.url, 1).post(server.url + "login", {"user": "a", "pass": PASSWORD})
+    assert "sign-in form to another address" in caught.value.detail
+    assert elsewhere.seen == []

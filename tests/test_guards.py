@@ -9,12 +9,15 @@ import os
 import shutil
 import signal
 import zlib
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 from existing import existing
 from made_sets import ENGINE, PART, converted, copied, data_of, edit_manifest, write
 from running import held
+from test_recipe_sets import made, make_flowers
 
 from imagenet_prep.checks.shard_check import ShardCheck
 from imagenet_prep.demo import photographs
@@ -22,7 +25,7 @@ from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import BusyError, InputError, WorkerError
 from imagenet_prep.ilsvrc2012.record_check import ImageNetExaminer
-from imagenet_prep.model import Problem, ProblemKind
+from imagenet_prep.model import Outcomes, Problem, ProblemKind
 from imagenet_prep.pipeline import verify_and_repair
 from imagenet_prep.recipes.recipe_set import RecipeSet
 from imagenet_prep.stages.convert import convert
@@ -322,3 +325,46 @@ def test_a_digest_that_is_none(small: Layout) -> None:
     small.journal_path.unlink()
     first = verify(small, ENGINE, allow_incomplete=True).problems[0]
     assert (first.kind, first.detail) == (K.BAD_MANIFEST, f"{small.manifest_path} can't be understood")
+
+
+T = TypeVar("T")
+R = TypeVar("R")
+RECIPE = "source: {folders: flowers}\nshards: 4\nrecord: {image: encoded, label: label, name: path}\n"
+
+
+class Backwards:
+    """An engine whose last task is done first."""
+
+    workers = 1
+
+    def map(self, function: Callable[[T], R], tasks: Iterable[T]) -> Outcomes[T, R]:
+        """The outcomes, from the last to the first."""
+        yield from reversed(list(ENGINE.map(function, tasks)))
+
+
+@pytest.fixture(params=["recipe", "imagenet", "imagenet of others"])
+def any_set(request: pytest.FixtureRequest, tmp_path: Path, made_tiny: MadeSet) -> Layout:
+    """A set with a manifest, or one that nothing is recorded of."""
+    if request.param == "recipe":
+        make_flowers(tmp_path / "flowers", 5)
+        return made(tmp_path, RECIPE)
+    layout = converted(tmp_path / "data", made_tiny)
+    if request.param == "imagenet of others":
+        layout.manifest_path.unlink()
+        layout.journal_path.unlink()
+    return layout
+
+
+@pytest.mark.parametrize("is_damaged", [False, True])
+def test_reports_come_in_any_order(any_set: Layout, is_damaged: bool) -> None:
+    """The verdict is the same, problems, fingerprint and all, and so is what is kept of it."""
+    if is_damaged:
+        first, *_, last = existing(any_set.data_dir, "train-*")
+        content = first.read_bytes()
+        first.write_bytes(last.read_bytes())
+        last.write_bytes(content[:-20])
+    verdict = verify(any_set, ENGINE)
+    assert bool(verdict.problems) >= is_damaged
+    kept = json.loads(any_set.verdict_path.read_bytes())
+    assert verify(any_set, Backwards()) == verdict
+    assert json.loads(any_set.verdict_path.read_bytes()) == kept

@@ -8,7 +8,6 @@ import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from copies_of_imagenet import hugging_face_rows, write_hugging_face, write_parquet
@@ -21,9 +20,8 @@ from imagenet_prep.errors import IncompleteError, InputError, UsageError
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.portals import HubFiles, official_name
 from imagenet_prep.ilsvrc2012.raw_data import find_source
-from imagenet_prep.model import Silent
 from imagenet_prep.shards.run import ConvertSummary
-from imagenet_prep.stages.convert import convert, foresee
+from imagenet_prep.stages.convert import convert
 from imagenet_prep.stages.repair import repair
 from imagenet_prep.stages.status import status
 from imagenet_prep.stages.verify import verify
@@ -165,20 +163,6 @@ def test_every_stage_after_it_works(hub_dir: Path, official: Layout) -> None:
     assert _digests(layout) == _digests(official)
 
 
-def test_it_goes_through_bundles_by_itself(hub_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With a word why; the space for the bundles, more than the shards alone take, is asked for beforehand."""
-    layout, notes = Layout(hub_dir), Silent()
-    needs = foresee(layout, ENGINE, PART)
-    assert sum(need.size for need in needs) > 2 * sum(
-        path.stat().st_size for path in existing(layout.raw_dir, "*/[tv]*n-*")
-    )
-    convert(layout, ENGINE, PART, progress=notes)
-    said = [note for note in notes.notes if "can only be read in its order" in note]
-    assert len(said) == 2
-    assert str(layout.partials_dir) in said[0]
-    assert not layout.partials_dir.exists()
-
-
 def test_it_is_not_read_in_another_order(hub_dir: Path) -> None:
     """--read-order shuffled would decode a group of rows once an image."""
     with pytest.raises(UsageError, match="in a shuffled order") as caught:
@@ -209,40 +193,22 @@ def test_missing_files_are_named_before_the_others_are_read(hub_dir: Path) -> No
     )
 
 
-def _changed(made: MadeSet, **changes: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-    """A row of the train split, as it is and changed."""
-    row = hugging_face_rows(made, "train")[0]
-    image = {**row["image"], **{key: changes.pop(key) for key in ("path", "bytes") if key in changes}}
-    return row, {**row, "image": image, **changes}
-
-
 @pytest.mark.parametrize(
-    "name",
-    ["n01440764_10026_n01443537.JPEG", "n99999999_1_n99999999.JPEG", "ILSVRC2012_val_00000293_n01440764.JPEG", ""],
+    ("split", "name", "label", "said"),
+    [
+        ("train", "n01440764_10026_n01443537.JPEG", 0, "is not a train image"),
+        ("train", "n99999999_1_n99999999.JPEG", 0, "is not a train image"),
+        ("train", "ILSVRC2012_val_00000293_n01440764.JPEG", 0, "is not a train image"),
+        ("train", "", 0, "is not a train image"),
+        ("train", "n01440764_10026_n01440764.JPEG", 999, "has the label of another class"),
+        ("validation", "ILSVRC2012_val_00000001_n01440764.JPEG", 0, "is not a validation image"),
+    ],
 )
-def test_another_name_is_refused(hub_dir: Path, made_tiny: MadeSet, name: str) -> None:
-    """A row of anything but a train image is named with its file."""
-    rows = list(_changed(made_tiny, path=name))
-    path = write_parquet(hub_dir / "raw-data" / "data" / "train-00001-of-00003.parquet", rows)
-    error = _refused(hub_dir)
-    assert error.what == f"{path}, row 1: {name!r} is not a train image"
-
-
-def test_a_validation_image_of_another_class_is_refused(hub_dir: Path) -> None:
-    """The class in its name is compared with the one in the table of the devkit."""
-    name = f"ILSVRC2012_val_00000001_{facts.synsets()[0]}.JPEG"
-    row = {"image": {"bytes": b"", "path": name}, "label": 0}
-    path = write_parquet(hub_dir / "raw-data" / "data" / "validation-00001-of-00003.parquet", [row])
-    assert _refused(hub_dir).what == f"{path}, row 0: {name!r} is not a validation image"
-
-
-def test_a_label_that_is_not_that_of_the_name_is_refused(hub_dir: Path, made_tiny: MadeSet) -> None:
-    """Which of the two would be right, nobody knows."""
-    row, other = _changed(made_tiny, label=999)
-    path = write_parquet(hub_dir / "raw-data" / "data" / "train-00001-of-00003.parquet", [other])
-    error = _refused(hub_dir)
-    assert error.what == f"{path}, row 0: {row['image']['path']!r} has the label of another class"
-    assert error.detail == f"expected {row['label']}, got 999"
+def test_a_row_of_another_name_or_label_is_refused(hub_dir: Path, split: str, name: str, label: int, said: str) -> None:
+    """It is named with its file; of validation the class in its name is compared with the devkit's table."""
+    row = {"image": {"bytes": b"", "path": name}, "label": label}
+    path = write_parquet(hub_dir / "raw-data" / "data" / f"{split}-00001-of-00003.parquet", [row])
+    assert _refused(hub_dir).what == f"{path}, row 0: {name!r} {said}"
 
 
 def test_an_image_that_is_there_twice_is_refused(hub_dir: Path, made_tiny: MadeSet) -> None:

@@ -13,14 +13,12 @@ from pathlib import Path
 import pytest
 from made_sets import data_of
 from test_docs import blocks
-from test_export import sound
 
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.tfrecord.inception_reader import read_record
 
 pytestmark = pytest.mark.tensorflow
 
-__all__ = ["sound"]  # the fixture
 
 ROOT = Path(__file__).parents[1]
 SHARD = "train-00003-of-00008"
