@@ -161,6 +161,7 @@ def test_a_place_that_cannot_be_written_is_no_bug(tmp_path: Path, tiny_data_dir:
 def a_shard(path: Path) -> Path:
     """A file of one record, which holds a picture and nothing else."""
     Image.new("RGB", (5, 4)).save(file := io.BytesIO(), "PNG")
+    path.parent.mkdir(parents=True, exist_ok=True)
     write(path, [encode_example({"image/encoded": BytesList((file.getvalue(),))})])
     return path
 

@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 from existing import existing
 from made_sets import ENGINE, PART, data_of, edit_manifest, inception_features, write
+from made_tars import pack, unpack
 from PIL import Image
 from running import command
 from test_kill import run
@@ -62,15 +63,12 @@ def samples_of(tars: Sequence[Path]) -> list[dict[str, Any]]:
     """The samples of tars as webdataset groups them: neighbours with the same name up to the first dot."""
     samples: list[dict[str, Any]] = []
     for path in tars:
-        with tarfile.open(path) as tar:
-            for member in tar:
-                key, _, extension = member.name.partition(".")
-                if not samples or samples[-1]["__key__"] != (path.name, key):
-                    samples.append({"__key__": (path.name, key)})
-                assert extension not in samples[-1]
-                content = tar.extractfile(member)
-                assert content is not None
-                samples[-1][extension] = content.read()
+        for name, content in unpack(path).items():
+            key, _, extension = name.partition(".")
+            if not samples or samples[-1]["__key__"] != (path.name, key):
+                samples.append({"__key__": (path.name, key)})
+            assert extension not in samples[-1]
+            samples[-1][extension] = content
     return samples
 
 
@@ -91,50 +89,32 @@ def flip(path: Path, position: int) -> None:
 # webdataset ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("split", ["train", "validation"])
-def test_tars_hold_the_records(tmp_path: Path, sound: Layout, split: str) -> None:
-    """Image bytes as they are, the class from 0, the rest as JSON; the shards' order; keys without dots, unique."""
-    export(sound, "webdataset", tmp_path / "out", ENGINE)
-    tars = existing(tmp_path / "out", f"imagenet-{split}-*.tar")
-    assert [path.name for path in tars] == [f"imagenet-{split}-{k:06d}.tar" for k in range(8)]
-    samples, records = samples_of(tars), records_of(sound, split)
-    assert len({sample["__key__"][1] for sample in samples}) == len(records)
-    for sample, record in zip(samples, records, strict=True):
-        assert sample["__key__"][1] + ".JPEG" == record.filename
-        assert sample["jpg"] == record.encoded
-        assert sample["cls"].decode() == str(record.label - 1)
-        assert json.loads(sample["json"]) == {
-            **{"filename": record.filename, "wnid": record.wnid, "text": record.text, "label": record.label},
-            **{"height": record.height, "width": record.width},
-            "boxes": json.dumps(boxes_of(record), separators=(",", ":")),
-        }
-    assert split == "validation" or any(json.loads(sample["json"])["boxes"] != "[]" for sample in samples)
+def test_tars_hold_the_records(tmp_path: Path, sound: Layout) -> None:
+    """Image bytes as they are, the class from 0, the rest as JSON; the shards' order; keys without dots, unique.
 
-
-def test_timm_finds_the_tars_of_a_split(tmp_path: Path, sound: Layout) -> None:
-    """_info.json has what timm reads of it: the names of the tars, and how many samples each holds."""
+    _info.json has what timm reads of it; the bytes are what Python's own tarfile makes: ustar, without owner and time.
+    """
     out = export(sound, "webdataset", tmp_path / "out", ENGINE).out
     splits = json.loads((out / "_info.json").read_text())["splits"]
     assert list(splits) == ["train", "validation"]
     for split, info in splits.items():
         tars = existing(out, f"imagenet-{split}-*.tar")
-        assert info["filenames"] == [path.name for path in tars]
+        assert [path.name for path in tars] == [f"imagenet-{split}-{k:06d}.tar" for k in range(8)] == info["filenames"]
         assert info["shard_lengths"] == [len(samples_of([path])) for path in tars]
         assert (info["name"], info["num_samples"]) == (split, sum(info["shard_lengths"]))
-
-
-def test_tars_are_those_that_tarfile_writes(tmp_path: Path, sound: Layout) -> None:
-    """Byte for byte what Python's own tarfile makes of the same members: ustar, without owner and time."""
-    export(sound, "webdataset", tmp_path / "out", ENGINE)
-    with (
-        tarfile.open(tmp_path / "out" / TAR) as tar,
-        tarfile.open(tmp_path / "again.tar", "w", format=tarfile.USTAR_FORMAT) as again,
-    ):
-        for member in tar:
-            info = tarfile.TarInfo(member.name)
-            info.size = member.size
-            again.addfile(info, tar.extractfile(member))
-    assert (tmp_path / "again.tar").read_bytes() == (tmp_path / "out" / TAR).read_bytes()
+        samples, records = samples_of(tars), records_of(sound, split)
+        assert len({sample["__key__"][1] for sample in samples}) == len(records)
+        for sample, record in zip(samples, records, strict=True):
+            assert sample["__key__"][1] + ".JPEG" == record.filename
+            assert sample["jpg"] == record.encoded
+            assert sample["cls"].decode() == str(record.label - 1)
+            assert json.loads(sample["json"]) == {
+                **{"filename": record.filename, "wnid": record.wnid, "text": record.text, "label": record.label},
+                **{"height": record.height, "width": record.width},
+                "boxes": json.dumps(boxes_of(record), separators=(",", ":")),
+            }
+        assert split == "validation" or any(json.loads(sample["json"])["boxes"] != "[]" for sample in samples)
+    assert (out / TAR).read_bytes() == pack(unpack(out / TAR), tarfile.USTAR_FORMAT)
 
 
 @pytest.mark.parametrize("container", ["webdataset", "folders", "parquet"])

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import io
 import struct
-import tarfile
 from pathlib import Path
 
 import numpy as np
 import pytest
 from existing import existing
 from made_folders import picture
+from made_tars import unpack
 from PIL import Image
 from test_folders import read
 
@@ -73,8 +73,7 @@ def test_images_that_are_kept_are_exported_by_their_endings(tmp_path: Path) -> N
     convert(Layout(tmp_path / "out"), ENGINE, dataset=RecipeSet.read(tmp_path / "r.yaml"))
     export(Layout(tmp_path / "out"), "webdataset", tmp_path / "tars", ENGINE)
     (tar,) = existing(tmp_path / "tars", "*.tar")
-    with tarfile.open(tar) as file:
-        names = {name for name in file.getnames() if not name.endswith((".json", ".cls"))}
+    names = {name for name in unpack(tar) if not name.endswith((".json", ".cls"))}
     assert names == {f"in/{ending}.{ending}" for ending in KINDS}
 
 
