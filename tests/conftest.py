@@ -27,7 +27,7 @@ NOWHERE = "http://127.0.0.1:9"
 SAME_EVERYWHERE = """
 census demo_images diff export_tfds fuzz guards huggingface imports init large_sets layouts looks odd_json part_sets
 raw_set recipe_pages recipe_places recorders refusals regroup remedies shard_writer show sites status terminal trust
-twice upright voc wording wrapping
+twice upright voc wording
 """
 """Tests of what no Python changes, by the names of their modules: a second Python is spared them."""
 

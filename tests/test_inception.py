@@ -1,19 +1,45 @@
-"""The record of 2016: its bytes against TensorFlow's protobuf, its fields through Inception's own parsing."""
+"""The record of 2016: its bytes against TensorFlow's protobuf, and the quick way to read it against the general one."""
 
 from __future__ import annotations
 
 import itertools
+from pathlib import Path
 from typing import Any
 
 import pytest
 import tf_fixture
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_sets import inception_features
 
+from imagenet_prep.demo.archives import MadeSet
+from imagenet_prep.engines import make_engine
+from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.model import Box, Item
-from imagenet_prep.tfrecord import inception
-from imagenet_prep.tfrecord.example import encode_example
+from imagenet_prep.stages.annotate import annotate
+from imagenet_prep.stages.convert import convert
+from imagenet_prep.storage.layout import Layout
+from imagenet_prep.tfrecord import framing as tfrecord
+from imagenet_prep.tfrecord import inception, inception_reader
+from imagenet_prep.tfrecord.example import (
+    BytesList,
+    ExampleError,
+    Feature,
+    FloatList,
+    Int64List,
+    delimited,
+    encode_entry,
+    encode_example,
+    parse_example,
+)
+from imagenet_prep.tfrecord.inception_reader import (
+    CANONICAL,
+    ImageRecord,
+    RecordError,
+    read_features,
+    read_head,
+    read_record,
+)
 
 tf = tf_fixture.tf
 
@@ -101,3 +127,173 @@ def test_no_feature_name_begins_with_another() -> None:
     names = sorted(inception_features(_item(), 1, 1, b""))
     assert len(names) == 15
     assert not any(second.startswith(first) for first, second in itertools.pairwise(names))
+
+
+# reading it ----------------------------------------------------------------------------------------------------
+
+
+FLOATS = st.floats(width=32, allow_nan=False)
+NUMBERS = st.integers(0, 1 << 27)
+ITEMS = st.builds(
+    Item,
+    filename=st.text(max_size=140),
+    label=st.integers(-(1 << 63), (1 << 63) - 1) | st.integers(1, 1000),
+    wnid=st.text(max_size=12),
+    text=st.text(max_size=200),
+    boxes=st.lists(st.builds(Box, FLOATS, FLOATS, FLOATS, FLOATS), max_size=40).map(tuple),
+)
+
+
+ENDS_OF_THREE_BYTES = (16_383, 16_384, 2_097_151 - 900, 2_097_151)
+
+
+@pytest.mark.parametrize("length", [0, 127, 16_000, *ENDS_OF_THREE_BYTES, 20_000, 110_000, 2_097_152, 3_000_000])
+def test_a_head_is_read_at_once_or_left_alone(length: int) -> None:
+    """What read_head tells is what read_record tells; whatever byte before the image is another one, it tells no less.
+
+    It tells nothing at all of what is rare: very small and very large images.
+    """
+    item = Item("n01440764_7.JPEG", 7, "n01440764", "tench, Tinca tinca", ())
+    head, tail = inception.record_parts(item, 500, 375, length)
+    data = bytearray(head + bytes(length) + tail)
+    found = read_head(memoryview(data))
+    usual = ((7, "n01440764", "tench, Tinca tinca"), len(head), len(head) + length)
+    assert found == (usual if 16_384 <= length <= 2_097_151 - 900 else found and usual)
+    assert (found is None) == (length < 16_384 or length > 2_097_151 - 900)
+    for position in (*range(4), *range(len(head) - 35, len(head))) if found else ():
+        for change in (0x01, 0x80, 0x7F):
+            data[position] ^= change
+            assert _as_the_whole(data)
+            data[position] ^= change
+
+
+def _as_the_whole(data: bytearray) -> bool:
+    """Whether the head of a record is left alone, or tells what the general parser does."""
+    found = read_head(memoryview(data))
+    if found is None:
+        return True
+    record = read_features(parse_example(memoryview(data)))
+    (label, wnid, text), start, stop = found
+    return (label, wnid, text, data[start:stop]) == (record.label, record.wnid, record.text, record.encoded)
+
+
+@settings(deadline=None)
+@given(item=ITEMS, width=NUMBERS, height=NUMBERS, encoded=st.binary(max_size=400))
+def test_reader_reads_what_was_written(item: Item, width: int, height: int, encoded: bytes) -> None:
+    """A record reads as the item that it was made from, by the quick way and by the general parser alike."""
+    head, tail = inception.record_parts(item, width, height, len(encoded))
+    data = memoryview(head + encoded + tail)
+    expected = ImageRecord(
+        item.filename,
+        item.label,
+        item.wnid,
+        item.text,
+        width,
+        height,
+        item.boxes,
+        (item.label,) * len(item.boxes),
+        memoryview(encoded),
+        CANONICAL,
+    )
+    assert read_record(data) == expected
+    assert read_features(parse_example(data)) == expected
+    quick = inception_reader.read_canonical(data)
+    assert quick is None or quick == expected
+
+
+def test_records_of_ours_take_the_quick_way(tmp_path: Path, made_tiny: MadeSet) -> None:
+    """The quick way is taken by every record that convert writes: the slow one would hide that it is broken."""
+    layout, engine = Layout(tmp_path, raw=next(iter(made_tiny.archives.values())).parent), make_engine("threads", 2)
+    annotate(layout, engine)
+    convert(layout, engine, ConvertOptions(train_shards=8, validation_shards=8, allow_incomplete=True))
+    paths = list(tmp_path.glob("*-of-*"))
+    assert len(paths) == 16
+    for path in paths:
+        for record in tfrecord.iter_records(memoryview(path.read_bytes())):
+            assert inception_reader.read_canonical(record.data) == read_features(parse_example(record.data))
+
+
+def test_what_stands_before_the_images_name_counts() -> None:
+    """A value in front of the name of its entry is joined to the one behind it, as protobuf has it: two images."""
+    item = Item("a.JPEG", 1, "n01440764", "tench", ())
+    features = inception_features(item, 4, 3, b"image")
+    value = delimited(2, delimited(1, delimited(1, b"other")))
+    doubled = delimited(1, value + delimited(1, b"image/encoded") + delimited(2, delimited(1, delimited(1, b"image"))))
+    head, tail = (
+        b"".join(encode_entry(name, features[name]) for name in sorted(features) if is_there(name))
+        for is_there in ("image/encoded".__gt__, "image/encoded".__lt__)
+    )
+    data = memoryview(delimited(1, head + doubled + tail))
+    with pytest.raises(RecordError, match="holds 2 values"):
+        read_record(data)
+
+
+@pytest.mark.parametrize("boxes", [(), (Box(0.1, 0.2, 0.3, 0.4), Box(0.5, 0.5, 1, 1))])
+def test_reader_of_every_flipped_bit(boxes: tuple[Box, ...]) -> None:
+    """Whichever bit of a record is flipped, the quick way never reads what the general parser doesn't."""
+    item = Item("n01440764_1.JPEG", 300, "n01440764", "tench", boxes)
+    head, tail = inception.record_parts(item, 20, 300, 5)
+    content = bytearray(head + b"12345" + tail)
+    for position in range(len(content)):
+        for bit in range(8):
+            content[position] ^= 1 << bit
+            assert_same_reading(bytes(content))
+            content[position] ^= 1 << bit
+    for junk in (b"\0", b"\x0a\x00", head + b"12345" + tail):
+        assert_same_reading(bytes(content) + junk)
+    entries = encode_example(inception_features(item, 20, 300, b"12345"))[3:]
+    assert delimited(1, entries) == content
+    for name, feature in (("image/class/label", Int64List((7,))), ("image/width", FloatList(()))):
+        again = delimited(1, entries + encode_entry(name, feature))  # the last entry of a name counts
+        assert_same_reading(again)
+
+
+def assert_same_reading(content: bytes) -> None:
+    """The quick way reads what the general parser reads, or leaves it to that."""
+    view = memoryview(content)
+    quick = inception_reader.read_canonical(view)
+    try:
+        slow = read_features(parse_example(view))
+    except (ExampleError, RecordError):
+        assert quick is None
+    else:
+        assert quick is None or repr(quick.boxes) == repr(slow.boxes)  # NaN is like NaN in print only
+        assert quick is None or quick._replace(boxes=()) == slow._replace(boxes=())
+
+
+BOX = "image/object/bbox/"
+
+
+def test_what_other_makers_leave_out() -> None:
+    """Only image and label must be there; the rest is None, or empty."""
+    features = {"image/encoded": BytesList((b"?",)), "image/class/label": Int64List((7,))}
+    record = read_record(memoryview(encode_example(features)))
+    assert record[:8] == ("", 7, None, None, None, None, (), ())
+    assert (bytes(record.encoded), record.traits.features, record.traits.channels) == (b"?", set(features), None)
+    for name in features:
+        with pytest.raises(RecordError, match="is missing"):
+            read_features({other: feature for other, feature in features.items() if other != name})
+
+
+@pytest.mark.parametrize(
+    ("name", "feature", "reason"),
+    [
+        ("image/class/label", Int64List((1, 2)), "holds 2 values, expected 1"),
+        ("image/class/label", Int64List(()), "holds 0 values, expected 1"),
+        ("image/encoded", BytesList((b"a", b"b")), "holds 2 values, expected 1"),
+        ("image/filename", BytesList((b"\xff.JPEG",)), "is not UTF-8"),
+        ("image/class/text", BytesList((b"t\xe9nch",)), "is not UTF-8"),
+        (f"{BOX}xmin", FloatList((0.1, 0.2)), "differ in length: [2, 1, 1, 1, 1]"),
+        (f"{BOX}label", Int64List((1, 1)), "differ in length: [1, 1, 1, 1, 2]"),
+        (f"{BOX}label", Int64List(()), "differ in length: [1, 1, 1, 1, 0]"),
+    ],
+    ids=str,
+)
+def test_values_that_can_not_be_used_are_named(name: str, feature: Feature, reason: str) -> None:
+    """Several values or none where one belongs, bytes that are no text, lists of boxes that differ: each by name."""
+    item = Item("a.JPEG", 1, "n01440764", "tench", (Box(0.1, 0.2, 0.3, 0.4),))
+    features = {**inception_features(item, 4, 3, b"image"), name: feature}
+    with pytest.raises(RecordError) as caught:
+        read_record(memoryview(encode_example(features)))
+    assert name.startswith(caught.value.feature)
+    assert reason in caught.value.reason

@@ -1,18 +1,30 @@
-"""Words: a count and its noun, and the commands and options that messages name."""
+"""Messages: words and commands in them, and how they are wrapped on a terminal."""
 
 from __future__ import annotations
 
 import ast
+import fcntl
+import json
+import os
+import pty
 import re
+import struct
+import subprocess
 import sys
+import termios
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from existing import existing
+from hypothesis import given
+from hypothesis import strategies as st
+from pseudo_terminals import rest_shown
 
 import imagenet_prep
 from imagenet_prep.cli.commands import cli
+from imagenet_prep.cli.terminal import fitted
+from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.errors import InputError, all_of
 from imagenet_prep.escaping import command, rerun
 from imagenet_prep.text import number_of
@@ -93,3 +105,89 @@ def test_hints_of_several_obstacles_are_kept() -> None:
     error = all_of([InputError("what", hint=hint) for hint in hints])
     assert error.hint == "name it with --raw; remove {raw}"
     assert all_of([InputError("a"), InputError("b")]).hint == ""
+
+
+# wrapping ------------------------------------------------------------------------------------------------------
+
+
+PROGRAM = [sys.executable, "-m", "imagenet_prep"]
+
+WORDS = st.text("abcdefg:;-/'.", min_size=1, max_size=30)
+
+
+@given(words=st.lists(WORDS, min_size=1), indent=st.integers(0, 4), width=st.integers(1, 100))
+def test_words_are_kept(words: list[str], indent: int, width: int) -> None:
+    """No word is broken or lost; only a single word is ever longer than a line; what follows is indented by two."""
+    first, *others = fitted(" " * indent + " ".join(words), width)
+    assert [word for line in (first, *others) for word in line.split()] == words
+    assert all(len(line) <= width or len(line.split()) == 1 for line in (first, *others))
+    assert first.startswith(" " * indent)
+    assert all(line.startswith(" " * (indent + 2)) for line in others)
+
+
+@pytest.mark.parametrize("width", [0, 200])
+def test_what_fits_stays_as_it_is(width: int) -> None:
+    """Spaces and all; a terminal that does not say how wide it is breaks lines itself."""
+    text = "  a  b    c: imagenet-prep verify d    (why)"
+    assert fitted(text, width) == [text]
+
+
+def test_a_command_has_a_line_of_its_own() -> None:
+    """However long it is, it can be copied; what follows goes on below it."""
+    command = f"imagenet-prep convert '/data/my set' --raw {'x' * 40} --allow-incomplete"
+    told = fitted(f"note: this conversion is not finished, and there is more to say; to go on: {command}", 60)
+    assert told == ["note: this conversion is not finished, and there is more to", "  say; to go on:", f"  {command}"]
+    told = fitted(f"free some space, then: {command}; or take less: /opt/bin/{command} --consume", 60)
+    assert told == ["free some space, then:", f"  {command}", "  or take less:", f"  /opt/bin/{command} --consume"]
+    assert fitted(f"{command}    (finds all)", 60) == [command, "  (finds all)"]
+    told = fitted(f"next: '/my venv/bin/imagenet-prep' verify {'x' * 60}", 60)
+    assert told == ["next:", f"  '/my venv/bin/imagenet-prep' verify {'x' * 60}"]
+    prose = "to do: run the same imagenet-prep convert again: it makes what is missing"
+    assert fitted(prose, 60) == ["to do: run the same imagenet-prep convert again: it makes", "  what is missing"]
+
+
+def fits(line: str, width: int) -> bool:
+    """Whether it is no longer than that, but for a single word."""
+    return len(line) <= width or len(line.split()) == 1
+
+
+def on_terminal(*arguments: object, columns: int = 80, error_file: Path | None = None) -> list[str]:
+    """The lines that a command writes to a terminal; with a file only its results, errors go there."""
+    pid, terminal = pty.fork()
+    if pid == 0:
+        fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+        if error_file is not None:
+            os.dup2(os.open(error_file, os.O_WRONLY | os.O_CREAT), 2)
+        os.execve(PROGRAM[0], [*PROGRAM, *map(str, arguments)], {**os.environ, "TERM": "xterm", "NO_COLOR": "1"})
+    shown, _ = rest_shown(pid, terminal)
+    return shown.decode().splitlines()
+
+
+def piped(*arguments: object) -> subprocess.CompletedProcess[str]:
+    """The same where nobody looks."""
+    return subprocess.run([*PROGRAM, *map(str, arguments)], capture_output=True, text=True, timeout=120)
+
+
+def test_messages_fit_a_terminal(tmp_path: Path, made_tiny: MadeSet) -> None:
+    """Notes, findings and errors; piped they are lines as ever, and JSON is on a terminal as it is piped."""
+    data, raw = tmp_path / "d", made_tiny.archives["train"].parent
+    words = ("convert", data, "--raw", raw, "--allow-incomplete", "--train-shards", 8, "--validation-shards", 2)
+    assert piped(*words, "--quiet").returncode == 0
+    (data / "imagenet-prep" / "manifest.json").unlink()
+    told = on_terminal("verify", data, "--quiet", columns=60)
+    (command,) = (line for line in told if line.startswith("  imagenet-prep convert "))
+    assert f"--raw {raw}" in command
+    assert all(fits(line, 60) for line in told if line != command)
+    one = piped("verify", data, "--quiet").stdout.splitlines()
+    (note,) = (line for line in one if line.startswith("note: this conversion"))
+    assert note.endswith(f"to resume: {command.strip()}")
+    error = on_terminal("convert", data, "--raw", raw)
+    assert any(line.startswith("  ") for line in error)
+    assert all(fits(line, 80) for line in error)
+    kept = tmp_path / "errors"
+    on_terminal("convert", data, "--raw", raw, error_file=kept)
+    assert kept.read_text() == piped("convert", data, "--raw", raw).stderr
+    usage = on_terminal("convert", data, "--train-shards", "0")
+    assert all(fits(line, 80) for line in usage)
+    as_json = on_terminal("status", data, "--json", "-", columns=20)
+    assert json.loads("\n".join(as_json)) == json.loads(piped("status", data, "--json", "-").stdout)
