@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import io
 import json
 import random
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from made_tars import in_memory
 from PIL import Image
 
 NAMES = ("person", "dog", "traffic light")
@@ -22,9 +22,7 @@ def photograph(width: int, height: int, seed: int = 0, orientation: int = 1, for
     levels = np.stack([columns * 255 // width, rows * 255 // height, (rows + columns + seed * 40) % 256], axis=2)
     tags = Image.Exif()
     tags[0x0112] = orientation
-    buffer = io.BytesIO()
-    Image.fromarray(levels.astype(np.uint8)).save(buffer, form, exif=tags)
-    return buffer.getvalue()
+    return in_memory(lambda file: Image.fromarray(levels.astype(np.uint8)).save(file, form, exif=tags))
 
 
 def objects(count: int, width: int, height: int, draw: random.Random) -> list[tuple[str, float, float, float, float]]:
@@ -104,9 +102,7 @@ def mask(width: int, height: int, mode: str = "P") -> bytes:
         image.putpalette([level for colour in range(256) for level in (colour, colour // 2, 255 - colour)])
     elif mode != "L":
         image = Image.fromarray(values.astype(np.uint16) * 257) if mode == "I;16" else image.convert(mode)
-    buffer = io.BytesIO()
-    image.save(buffer, "PNG")
-    return buffer.getvalue()
+    return in_memory(lambda file: image.save(file, "PNG"))
 
 
 def yolo_set(folder: Path, count: int = 6) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import io
 import json
 import pickle
 import struct
@@ -12,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
-from made_tars import pack
+from made_tars import in_memory, pack
 from PIL import Image
 
 from imagenet_prep.tfrecord.example import BytesList, Feature, Int64List, encode_example
@@ -24,11 +23,10 @@ Labels = Mapping[str, int | str | tuple[str, ...] | None]
 
 def picture(name: str, kind: str = "") -> bytes:
     """A small image of the format that its name has, in a colour that only this name has."""
-    buffer = io.BytesIO()
     formats = {"jpg": "JPEG", "jpeg": "JPEG", "tif": "TIFF"}
     ending = kind or name.rpartition(".")[2].lower()
-    Image.new("RGB", (16, 16), colour(name)).save(buffer, formats.get(ending, ending.upper()))
-    return buffer.getvalue()
+    image = Image.new("RGB", (16, 16), colour(name))
+    return in_memory(lambda file: image.save(file, formats.get(ending, ending.upper())))
 
 
 def colour(name: str) -> tuple[int, int, int]:
@@ -102,9 +100,7 @@ def rows(line: str, labels: Mapping[str, object] = LETTERS, header: str = "") ->
 
 def array(*shape: int) -> bytes:
     """An .npy."""
-    buffer = io.BytesIO()
-    np.save(buffer, painted(*shape))
-    return buffer.getvalue()
+    return in_memory(lambda file: np.save(file, painted(*shape)))
 
 
 def painted(*shape: int) -> np.ndarray[tuple[int, ...], np.dtype[np.uint8]]:
@@ -118,9 +114,9 @@ def painted(*shape: int) -> np.ndarray[tuple[int, ...], np.dtype[np.uint8]]:
 
 def arrays(**shapes: tuple[int, ...]) -> bytes:
     """An .npz of several arrays."""
-    buffer = io.BytesIO()
-    np.savez_compressed(buffer, **{name: painted(*shape) for name, shape in shapes.items()})
-    return buffer.getvalue()
+    return in_memory(
+        lambda file: np.savez_compressed(file, **{name: painted(*shape) for name, shape in shapes.items()})
+    )
 
 
 def web(*samples: str) -> bytes:
@@ -160,16 +156,12 @@ def parquet(
     values |= {label: [1 - int(name[0]) % 2 for name in names], **more}
     classes = {key: {"_type": "ClassLabel", "names": [first, "dog"]} for key in (label, "coarse") if key in values}
     metadata = {"huggingface": json.dumps({"info": {"features": classes}})}
-    buffer = io.BytesIO()
-    pq.write_table(pa.table(values).replace_schema_metadata(metadata), buffer)
-    return buffer.getvalue()
+    return in_memory(lambda file: pq.write_table(pa.table(values).replace_schema_metadata(metadata), file))
 
 
 def saved(values: object) -> bytes:
     """An .npy of bytes."""
-    buffer = io.BytesIO()
-    np.save(buffer, np.array(values, np.uint8))
-    return buffer.getvalue()
+    return in_memory(lambda file: np.save(file, np.array(values, np.uint8)))
 
 
 def idx(*shape: int) -> bytes:

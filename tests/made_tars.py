@@ -1,10 +1,10 @@
-"""Tars of the tests' own making."""
+"""Tars of the tests' own making, and whatever else is written into memory."""
 
 from __future__ import annotations
 
 import io
 import tarfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from imagenet_prep.demo.archives import MadeSet
@@ -28,6 +28,13 @@ def pack(
             entry.size = len(content) or entry.size
             tar.addfile(entry, io.BytesIO(content) if content else None)
     return out.getvalue()
+
+
+def in_memory(write: Callable[[io.BytesIO], object]) -> bytes:
+    """What is written into a file."""
+    buffer = io.BytesIO()
+    write(buffer)
+    return buffer.getvalue()
 
 
 def unpack(tar: bytes | Path) -> dict[str, bytes]:

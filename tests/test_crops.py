@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import simplejpeg
+from made_tars import in_memory
 from PIL import Image
 
 import imagenet_prep
@@ -27,8 +28,7 @@ USUAL = ((0.08, 1.0), (3 / 4, 4 / 3))
 
 def saved(image: Image.Image, kind: str = "JPEG", **how: Any) -> bytes:
     """The file of an image."""
-    image.save(buffer := io.BytesIO(), kind, **how)
-    return buffer.getvalue()
+    return in_memory(lambda file: image.save(file, kind, **how))
 
 
 PHOTOGRAPH = Image.open(io.BytesIO(photograph_bytes(3)[0])).convert("RGB").resize((501, 393))

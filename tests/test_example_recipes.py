@@ -20,7 +20,7 @@ import pytest
 import tf_fixture
 from existing import existing
 from made_folders import picture, write
-from made_tars import pack
+from made_tars import in_memory, pack
 from running import command
 
 from imagenet_prep.engines import make_engine
@@ -47,9 +47,7 @@ def jpeg(name: str) -> bytes:
 def matlab(**values: Any) -> bytes:
     """A MATLAB file."""
     scipy = pytest.importorskip("scipy.io")
-    buffer = io.BytesIO()
-    scipy.savemat(buffer, values)
-    return buffer.getvalue()
+    return in_memory(lambda file: scipy.savemat(file, values))
 
 
 def zipped(files: Files) -> bytes:

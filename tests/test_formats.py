@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from existing import existing
 from made_folders import picture
-from made_tars import unpack
+from made_tars import in_memory, unpack
 from PIL import Image
 from test_folders import read
 
@@ -36,9 +36,7 @@ KINDS = {"gif": "GIF", "webp": "WEBP", "bmp": "BMP", "tif": "TIFF", "avif": "AVI
 
 def saved(image: Image.Image, kind: str, **how: object) -> bytes:
     """The bytes of an image."""
-    buffer = io.BytesIO()
-    image.save(buffer, kind, **how)
-    return buffer.getvalue()
+    return in_memory(lambda file: image.save(file, kind, **how))
 
 
 @pytest.mark.parametrize("keep", [False, True])

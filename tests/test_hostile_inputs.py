@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from bounded import Measured, measure, processor_time
+from made_tars import in_memory
 from PIL import Image
 
 from imagenet_prep.engines import make_engine
@@ -273,9 +274,7 @@ def tiff(width: int, height: int, data: bytes, *more: tuple[int, int, int]) -> b
 
 def jpeg_claiming(width: int, height: int, **options: object) -> bytes:
     """A small JPEG whose header claims another size."""
-    buffer = io.BytesIO()
-    Image.new("RGB", (16, 16)).save(buffer, "JPEG", **options)
-    data = bytearray(buffer.getvalue())
+    data = bytearray(in_memory(lambda file: Image.new("RGB", (16, 16)).save(file, "JPEG", **options)))
     at = data.index(b"\xff\xc2" if options.get("progressive") else b"\xff\xc0")
     data[at + 5 : at + 9] = struct.pack(">HH", height, width)
     return bytes(data)
@@ -343,9 +342,7 @@ def test_a_png_too_wide_for_a_jpeg_is_a_bad_image(tmp_path: Path, size: tuple[in
 
 
 def _wide(width: int) -> bytes:
-    buffer = io.BytesIO()
-    Image.new("RGB", (width, 1)).save(buffer, "PNG")
-    return buffer.getvalue()
+    return in_memory(lambda file: Image.new("RGB", (width, 1)).save(file, "PNG"))
 
 
 # arrays --------------------------------------------------------------------------------------------------------
@@ -353,9 +350,7 @@ def _wide(width: int) -> bytes:
 
 def npz(**arrays: object) -> bytes:
     """An .npz of these arrays."""
-    buffer = io.BytesIO()
-    np.savez(buffer, **arrays)
-    return buffer.getvalue()
+    return in_memory(lambda file: np.savez(file, **arrays))
 
 
 def test_every_damaged_npz_is_an_error_of_the_file() -> None:
