@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from existing import existing
 from made_boxes import NAMES, coco_set, mask, photograph, save, voc_set, voc_xml, yolo_set
+from made_tars import in_memory
 from PIL import Image, ImageOps
 
 import imagenet_prep
@@ -214,9 +215,8 @@ def test_boxes_points_and_mask_turn_with_the_image(tmp_path: Path, orientation: 
     values = np.zeros((height, width), np.uint8)
     values[y : y + h, x : x + w] = 7
     values[y, x] = 9
-    tags, buffer = Image.Exif(), io.BytesIO()
-    Image.fromarray(values).save(buffer, "PNG")
-    save(tmp_path / "masks/a.png", buffer.getvalue())
+    tags, picture = Image.Exif(), Image.fromarray(values)
+    save(tmp_path / "masks/a.png", in_memory(lambda file: picture.save(file, "PNG")))
     each = {"image_id": 1, "category_id": 1, "bbox": [x, y, w, h], "area": w * h, "iscrowd": 0}
     each["keypoints"] = [x, y, 2, 0, 0, 0]
     image = {"id": 1, "file_name": "a.jpg", "width": width, "height": height}
@@ -226,9 +226,7 @@ def test_boxes_points_and_mask_turn_with_the_image(tmp_path: Path, orientation: 
     make(tmp_path, COCO + "mask: {folder: masks, match: stem}\n" + HOW[how])
     (one,) = by_name(tmp_path).values()
     tags[0x0112] = 1 if how == "kept" else orientation
-    buffer = io.BytesIO()
-    Image.fromarray(values).save(buffer, "PNG", exif=tags)
-    expected = np.asarray(upright(buffer.getvalue()))
+    expected = np.asarray(upright(in_memory(lambda file: picture.save(file, "PNG", exif=tags))))
     rows, columns = np.nonzero(expected)
     sides = expected.shape[1], expected.shape[0]
     box = (columns.min() / sides[0], rows.min() / sides[1], (columns.max() + 1) / sides[0], (rows.max() + 1) / sides[1])

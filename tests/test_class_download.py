@@ -327,11 +327,10 @@ OPTIONS = ConvertOptions(train_shards=4, validation_shards=2, allow_incomplete=T
 
 def _unpacked(layout: Layout, folder: str = FOLDER) -> Path:
     """Unpack the outer tar once, as people do."""
-    path = layout.raw_dir / folder
+    path, archive = layout.raw_dir / folder, layout.archive_path(facts.ARCHIVES["train"])
     path.mkdir(parents=True)
-    archive = layout.archive_path(facts.ARCHIVES["train"])
-    with tarfile.open(archive) as tar:
-        tar.extractall(path, filter="data")
+    for name, content in unpack(archive).items():
+        (path / name).write_bytes(content)
     archive.unlink()
     return path
 
