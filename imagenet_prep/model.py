@@ -8,12 +8,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar
 
+from msgspec import Struct
+
 T = TypeVar("T")
 R = TypeVar("R")
 
 
-@dataclass(frozen=True, slots=True)
-class Box:
+class Box(Struct, frozen=True):
     """A bounding box relative to the image: 0 <= xmin <= xmax <= 1, 0 <= ymin <= ymax <= 1.
 
     Two corners are equal only if rounding made them so: a box of a very large image.
@@ -30,8 +31,7 @@ class Box:
         return 0 <= self.xmin <= self.xmax <= 1 and 0 <= self.ymin <= self.ymax <= 1
 
 
-@dataclass(frozen=True, slots=True)
-class Item:
+class Item(Struct, frozen=True):
     """One image with everything that its record holds, except its bytes.
 
     ``label`` is 1 to 1000 (0 is background); ``wnid`` is the WordNet id "n01440764"; ``text`` its words. In other sets
@@ -44,11 +44,10 @@ class Item:
     wnid: str
     text: str
     boxes: tuple[Box, ...]
-    columns: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    columns: Mapping[str, Any] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class ShardPlan:
+class ShardPlan(Struct, frozen=True):
     """One shard's work: rows ``start`` to ``stop`` of the ordered split; a pure function of inputs and settings.
 
     ``fingerprint`` is a digest of its ordered items and of the settings that decide bytes.
@@ -62,8 +61,7 @@ class ShardPlan:
     fingerprint: str
 
 
-@dataclass(frozen=True, slots=True)
-class ShardInfo:
+class ShardInfo(Struct, frozen=True):
     """One finished shard, as the journal records it.
 
     ``size`` is in bytes. ``digest`` is the SHA-256 (hex) over each record's length and data-CRC framing fields, in
@@ -85,8 +83,7 @@ class ShardInfo:
 State: TypeAlias = Literal["done", "partly", "not started", "problems", "unknown"]
 
 
-@dataclass(frozen=True, slots=True)
-class StageStatus:
+class StageStatus(Struct, frozen=True):
     """The progress of a stage: ``detail`` says how much of the expected output exists."""
 
     stage: str
@@ -130,8 +127,7 @@ class ProblemKind(str, enum.Enum):
     UNREADABLE = "unreadable"
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
+class Problem(Struct, frozen=True):
     """One finding.
 
     Args:
@@ -199,16 +195,14 @@ class Silent:
         self.notes.append(text)
 
 
-@dataclass(frozen=True, slots=True)
-class Done(Generic[T, R]):
+class Done(Struct, Generic[T, R], frozen=True):
     """The outcome of a task that returned."""
 
     task: T
     value: R
 
 
-@dataclass(frozen=True, slots=True)
-class Failed(Generic[T]):
+class Failed(Struct, Generic[T], frozen=True):
     """The outcome of a task that raised, or whose worker died too often. A failure is a value, not an exception."""
 
     task: T

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from imagenet_prep.checks.verdict import Depth, Verdict, load_verdict
 from imagenet_prep.errors import AccessError, InputError, NetworkError, UsageError
@@ -44,8 +45,7 @@ from imagenet_prep.storage.space import Need, refuse_lack, rooms_for
 from imagenet_prep.text import listed, size_text
 
 
-@dataclass(frozen=True, slots=True)
-class RunSummary:
+class RunSummary(Struct, frozen=True):
     """The summary of each stage; None for a stage that was not needed."""
 
     download: DownloadSummary | None
@@ -133,8 +133,7 @@ def foresee(
     return tuple(wanted.needs(layout, incoming))
 
 
-@dataclass(frozen=True, slots=True)
-class RepairRun:
+class RepairRun(Struct, frozen=True):
     """The verdict before the repair, the repair, and the verdict after it."""
 
     found: Verdict
@@ -224,8 +223,7 @@ def _is_incomplete(layout: Layout, split: str, options: ConvertOptions) -> bool:
     return source is None or bool(source.missing) or not has_images(layout, split, options.part)
 
 
-@dataclass(frozen=True, slots=True)
-class _Wanted:
+class _Wanted(Struct, frozen=True):
     """The work of a run and the downloads it requires: keys of archives, or splits of a site."""
 
     keys: tuple[str, ...]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
+from msgspec.structs import replace
 
 from imagenet_prep.checks.dataset import Dataset
 from imagenet_prep.checks.inventory import sound_manifest
@@ -102,7 +102,7 @@ def known_file(path: AnyPath) -> tuple[Layout, Dataset, Manifest]:
     layout, name = find_set(Layout(path.parent), split_of(path.name)), path.name
     manifest = sound_manifest(layout)[0]
     if manifest and name in manifest.shards:
-        own = dataclasses.replace(manifest, totals={}, shards={name: manifest.shards[name]})
+        own = replace(manifest, totals={}, shards={name: manifest.shards[name]})
         return layout, known_set(layout, manifest), own
     entry = DatasetEntry(RECIPE, name, (split_of(name) or name,), {})
     other = Manifest("", entry, {}, {}, {}, {})

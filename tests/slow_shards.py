@@ -10,7 +10,6 @@ import json
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from imagenet_prep.engines import make_engine
@@ -25,8 +24,7 @@ from imagenet_prep.storage.store import Buffer
 OPTIONS = ConvertOptions(train_shards=32, validation_shards=16, allow_incomplete=True)
 
 
-@dataclass(frozen=True, slots=True)
-class SlowMaker(ShardMaker):
+class SlowMaker(ShardMaker, frozen=True):
     """Makes shards whose files are half written for a while."""
 
     seconds: float = 0.0

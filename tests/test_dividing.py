@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from hashlib import sha256
 from itertools import combinations
 from pathlib import Path
@@ -11,6 +10,7 @@ import numpy as np
 import pytest
 from made_folders import CATS, arrays, images, picture, write
 from made_sets import write_lists
+from msgspec.structs import replace
 from running import command
 
 from imagenet_prep import records
@@ -82,8 +82,8 @@ def test_a_label_beyond_16_bits(tmp_path: Path) -> None:
     assert (low.label, low.wnid, high.label, high.wnid) == (4464, "c4463", 70_000, "c69999")
     assert low.label + (1 << 16) == high.label
     classes = dict.fromkeys((70_000, 4464), ("c", "c"))
-    other = dataclasses.replace(catalog, labels=np.array([70_000, 4464]), classes=classes)
-    same = dataclasses.replace(catalog, classes=classes)
+    other = replace(catalog, labels=np.array([70_000, 4464]), classes=classes)
+    same = replace(catalog, classes=classes)
     assert fingerprint(other, [0, 1], "") != fingerprint(same, [0, 1], "")
     assert names_and_sizes(other) != names_and_sizes(same)
 

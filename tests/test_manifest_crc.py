@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import re
 from collections.abc import Callable
@@ -11,6 +10,7 @@ from pathlib import Path
 import pytest
 from existing import existing
 from made_sets import ENGINE, PART, converted, copied
+from msgspec.structs import replace
 from test_recipe_sets import made, make_flowers
 
 from imagenet_prep.cli.commands import cli
@@ -166,7 +166,7 @@ def test_a_forged_manifest_with_the_right_crc(layout: Layout, name: str, has_pla
     named = {part: {"train": head[part][split]} for part in ("sources", "totals")}
     forge({**head, **named} if name != "no-sources" else head)
     totals = {each: SplitTotals(**values) for each, values in head["totals"].items()}
-    forged = dataclasses.replace(manifest, sources=head["sources"], totals=totals, settings=head["settings"])
+    forged = replace(manifest, sources=head["sources"], totals=totals, settings=head["settings"])
     forged.save(layout.manifest_path)
     if not has_plan:
         layout.plan_path.unlink()

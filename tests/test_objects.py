@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import pickle
 import random
@@ -19,6 +18,7 @@ import running
 from bounded import kill_group
 from existing import existing
 from made_sets import make_flowers
+from msgspec.structs import replace
 from object_server import CANARY, KEY, Fault, ObjectServer, Proxy, each_in_turn, run_proxy, times
 from running import error_lines
 
@@ -251,7 +251,7 @@ def test_one_of_several_sets_claims_a_place(objects: ObjectServer, local: Path, 
     right("verify", url, "--quiet")
     first = Layout(locate(url))
     manifest = load_manifest(first.manifest_path)
-    dataclasses.replace(manifest, settings={**manifest.settings, "seed": other}).save(first.manifest_path)
+    replace(manifest, settings={**manifest.settings, "seed": other}).save(first.manifest_path)
     for verb, status in (("verify", 3), ("repair", 4)):
         found = prep(verb, url, "--quiet")
         assert found.returncode == status

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 import json
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 
 import pytest
 from made_sets import ENGINE, converted
+from msgspec.structs import replace
 
 from imagenet_prep.datasets.plan import InceptionRecorder
 from imagenet_prep.demo.archives import MadeSet
@@ -159,4 +159,4 @@ def test_names_in_a_manifest_are_of_its_shards(manifest: Manifest, name: str) ->
     assert options_from(manifest) == PART.replace(check="auto")
     info = next(iter(manifest.shards.values()))
     with pytest.raises(InputError, match="names of shards"):
-        options_from(dataclasses.replace(manifest, shards={**manifest.shards, name: info}))
+        options_from(replace(manifest, shards={**manifest.shards, name: info}))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.ilsvrc2012.imagenet import ENTRY

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from operator import attrgetter
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import numpy as np
 import pytest
 from copies_of_imagenet import write_hugging_face
 from made_sets import ENGINE, PART, annotated
+from msgspec.structs import replace
 from PIL import Image
 from test_consume import CONSUME, see
 
@@ -84,7 +84,7 @@ def test_options_are_those_of_convert(
         (tmp_path / "classes.txt").write_text("\n".join(made_tiny.wnids[3:5]))
         options = ConvertOptions(classes=str(tmp_path / "classes.txt"), relabel=0)
     options = options.replace(train_shards=2, validation_shards=1, allow_incomplete=True)
-    convert(dataclasses.replace(sound, output=tmp_path / "out"), ENGINE, options)
+    convert(replace(sound, output=tmp_path / "out"), ENGINE, options)
     shards, found = imagenet_prep.open(tmp_path / "out", "train"), opened(sound, options=options)
     assert [bytes(record.data) for record in found] == [bytes(record.data) for record in shards]
     assert [VALUES(record) for record in found] == [VALUES(record) for record in shards]

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 import importlib.util
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
@@ -49,6 +49,6 @@ def test_a_small_rehearsal_ends_well(rehearsal: ModuleType, tmp_path: Path) -> N
         assert len(row) == 7
         assert float(row[4]) > 10  # the parent's memory in MB: no Python takes less
 
-    counts = dataclasses.replace(rehearsal.official(SCALE), boxes=616)
+    counts = replace(rehearsal.official(SCALE), boxes=616)
     differences = list(rehearsal.Rehearsal(tmp_path, counts, SCALE).differences())
     assert [each.partition(":")[0] for each in differences] == ["boxes", "train"]

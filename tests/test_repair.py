@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import itertools
 import os
 import random
@@ -18,6 +17,7 @@ import pytest
 from bounded import kill_group
 from existing import existing
 from made_sets import ENGINE, data_of, edit_manifest, one_more, read_catalog, write
+from msgspec.structs import replace
 from running import prep
 
 from imagenet_prep.cli.printing import print_repair
@@ -332,7 +332,7 @@ def test_folders_in_place_of_archives(layout: Layout, tmp_path: Path) -> None:
     for folder in (raw, raw / "train", raw / "validation"):
         folder.chmod(0o555)
     listing = {path: path.stat().st_mtime_ns for path in existing(raw, "**/*")}
-    elsewhere = dataclasses.replace(layout, raw=raw)
+    elsewhere = replace(layout, raw=raw)
     assert mend(elsewhere).repair.made == (TRAIN, VALIDATION)
     assert contents(layout) == before
     assert {path: path.stat().st_mtime_ns for path in existing(raw, "**/*")} == listing

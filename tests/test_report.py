@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import dataclasses
 import hashlib
 import io
 import json
@@ -20,6 +19,7 @@ from existing import existing
 from hypothesis import given
 from hypothesis import strategies as st
 from made_sets import ENGINE, copied, reported, write
+from msgspec.structs import replace
 from PIL import Image
 from running import prep
 from test_cli import restricted
@@ -388,7 +388,7 @@ def test_hostile_names_stay_names(tmp_path: Path) -> None:
     layout = Layout(tmp_path / "<b>data")
     record = features(image__filename=BytesList((HOSTILE.encode(),)), image__class__text=BytesList((HOSTILE.encode(),)))
     write_shard(layout, [encode_example(record), encode_example(record | {"image/encoded": BytesList((b"x",))})])
-    verdict = dataclasses.replace(
+    verdict = replace(
         VERDICT,
         problems=(Problem(ProblemKind.BAD_FIELD, HOSTILE, HOSTILE, HOSTILE),),
         notes=(HOSTILE,),
@@ -413,7 +413,7 @@ def test_problems_are_grouped(layout: Layout) -> None:
     many = [Problem(ProblemKind.BAD_CRC, f"train-{i:05d}-of-00999", f"finding {i}", "mend it") for i in range(300)]
     path = layout.index_path("x").resolve()
     own = [Problem(ProblemKind.STRAY_FILE, f"stray-{i}", f"see {path}", f"rename it to {i}") for i in range(2)]
-    write_report(layout, ENGINE, dataclasses.replace(VERDICT, problems=(*many, *own)))
+    write_report(layout, ENGINE, replace(VERDICT, problems=(*many, *own)))
     page = Page(page_of(layout))
     assert "302 problems found" in page.text
     assert page.text.count("mend it") == 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import errno
 import io
 import os
@@ -17,6 +16,7 @@ from typing import Any
 import pytest
 from made_sets import read_catalog
 from made_tars import pack
+from msgspec.structs import replace
 
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.engines import ThreadEngine
@@ -295,7 +295,7 @@ def _small(**changes: list[int]) -> Catalog:
         for number, each in enumerate(zip(numbers["offsets"], numbers["lengths"], numbers["stamps"], strict=True)):
             listing.append(f"n01440764_{10 * label + number}.JPEG", *each, label)
     classes = {1: ("n01440764", "tench"), 2: ("n01443537", "goldfish")}
-    return dataclasses.replace(listing.listed(), split="train", classes=classes)
+    return replace(listing.listed(), split="train", classes=classes)
 
 
 def _renamed(catalog: Catalog) -> None:

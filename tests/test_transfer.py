@@ -8,7 +8,6 @@ import os
 import random
 import socket
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -16,6 +15,7 @@ import pytest
 from fault_server import Faults, FaultServer, fault_server
 from hypothesis import example, given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from imagenet_prep.errors import NetworkError, WriteError
 from imagenet_prep.fetch.partial import PartialFile, Spans, find_leftover, forget, kept_bytes, state_path

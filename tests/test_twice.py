@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import pickle
 import subprocess
@@ -12,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from made_sets import ENGINE, read_catalog
+from msgspec.structs import replace
 from power_cut import flat, record_run
 from syscalls import require_strace
 
@@ -30,7 +30,8 @@ pytestmark = pytest.mark.once
 NAME = "validation-00000-of-00001"
 
 MAKE = """
-import dataclasses, pickle, sys
+import pickle, sys
+from msgspec.structs import replace
 from imagenet_prep.errors import PrepError
 from imagenet_prep.shards.maker import ShardMaker
 
@@ -50,7 +51,7 @@ with open(sys.argv[1], "rb") as file:
     task = pickle.load(file)
 try:
     recorder = Halting(task.recorder, len(task.catalog) // int(sys.argv[2]))
-    outcome = ShardMaker()(dataclasses.replace(task, recorder=recorder))
+    outcome = ShardMaker()(replace(task, recorder=recorder))
 except PrepError as error:
     print(error, flush=True)
     sys.exit(error.exit_code)
@@ -96,7 +97,7 @@ def expected(task: ShardTask, tmp_path: Path) -> dict[str, bytes]:
     layout = Layout(tmp_path / "alone")
     for folder in (layout.partial_dir, layout.index_dir):
         folder.mkdir(parents=True)
-    ShardMaker()(dataclasses.replace(task, layout=layout))
+    ShardMaker()(replace(task, layout=layout))
     return made(layout)
 
 
@@ -125,9 +126,9 @@ def test_both_end_well(task: ShardTask, expected: dict[str, bytes], tmp_path: Pa
 def test_a_later_run_is_not_overwritten(task: ShardTask, tmp_path: Path) -> None:
     """A worker that outlives its run can't put its shard in the place of one that the next run made otherwise."""
     with unfinished(task.layout) as own:
-        orphan = Writer(dataclasses.replace(task, layout=own), tmp_path)
+        orphan = Writer(replace(task, layout=own), tmp_path)
         with unfinished(task.layout) as later:  # the driver is dead: nothing of its end is done
-            compressed = dataclasses.replace(task, layout=later, compression="gzip")
+            compressed = replace(task, layout=later, compression="gzip")
             ShardMaker()(compressed)
             expected = made(task.layout)
             status, said = orphan.go_on()
@@ -140,7 +141,7 @@ def test_a_maker_far_from_who_journals_makes_all_of_it_durable(task: ShardTask, 
     require_strace()
     few = task.catalog.whole(range(10))
     path = tmp_path / "task.pickle"
-    path.write_bytes(pickle.dumps(dataclasses.replace(task, layout=Layout(Path()), catalog=few, syncs=True)))
+    path.write_bytes(pickle.dumps(replace(task, layout=Layout(Path()), catalog=few, syncs=True)))
     script = "import pickle, sys, pathlib; from imagenet_prep.shards.maker import ShardMaker\n"
     script += "assert ShardMaker()(pickle.loads(pathlib.Path(sys.argv[1]).read_bytes())).info"
     folders = {f"imagenet-prep/{name}/other": b"" for name in ("partial", "index")}

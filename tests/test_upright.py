@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import io
 import json
 import subprocess
@@ -13,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from made_sets import ENGINE
+from msgspec.structs import replace
 from PIL import Image, ImageOps
 
 from imagenet_prep import records
@@ -209,4 +209,4 @@ def test_pngs_that_become_jpegs_are_counted(tmp_path: Path) -> None:
     call = [sys.executable, "-m", "imagenet_prep", "convert", tmp_path / "out", "-c", tmp_path / "recipe.yaml"]
     said = subprocess.run(call, capture_output=True, text=True, check=True).stdout
     assert "4 PNGs became 8-bit JPEGs: lost 16 bits of 1, palette of 1, alpha of 1" in said
-    assert dataclasses.replace(split, repairs=()).turned == 0
+    assert replace(split, repairs=()).turned == 0

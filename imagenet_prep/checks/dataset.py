@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from msgspec import Struct
 
 from imagenet_prep.datasets.declarations import MakingOptions
 from imagenet_prep.datasets.plan import Asked, PlannedSet
@@ -26,8 +27,7 @@ class Published(NamedTuple):
     boxes: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class SetFindings:
+class SetFindings(Struct, frozen=True):
     """The findings in all shards together, in addition to each report's problems.
 
     ``flavour``, ``differences`` and ``order`` are as in Verdict.

@@ -5,8 +5,9 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
+
+from msgspec import Struct, field
 
 from imagenet_prep.images import format_of, jpeg, pixels, png
 from imagenet_prep.model import Problem, ProblemKind
@@ -26,8 +27,7 @@ LIMIT = 20
 """Problems of one kind that are listed for one shard; the rest are counted."""
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(Struct, frozen=True):
     """A fault, without its place."""
 
     kind: ProblemKind
@@ -36,8 +36,7 @@ class Finding:
     got: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Struct, frozen=True):
     """The position of a record: number from 0, byte offset of its header, file name of its image (if known)."""
 
     record: int
@@ -120,8 +119,7 @@ def no_words(wnid: str | None, filename: str) -> str:
     return ""
 
 
-@dataclass(frozen=True, slots=True)
-class PromiseExaminer:
+class PromiseExaminer(Struct, frozen=True):
     """Compares records with a recipe's promise; with ``decode``, decodes every image in them too.
 
     Args:
@@ -134,7 +132,7 @@ class PromiseExaminer:
     features: Mapping[str, Mapping[str, object]]
     decode: bool = False
     holders: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: COLUMNS)
-    classes: Mapping[int, str] = field(default_factory=dict)
+    classes: Mapping[int, str] = {}
 
     def examine(self, data: memoryview, split: str, *, intact: bool) -> Seen:
         """Read a record and check all of it."""

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import itertools
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from imagenet_prep.checks.dataset import Dataset, Published
 from imagenet_prep.checks.examiner import LIMIT
@@ -35,8 +36,7 @@ _MOST_MISSING = 99_999
 """Missing shards with a finding of their own each, if only names tell the number of shards."""
 
 
-@dataclass(frozen=True, slots=True)
-class Inventory:
+class Inventory(Struct, frozen=True):
     """The existing files (sizes in bytes by name) and the expected shards, by split, in order.
 
     ``images`` is the number of images that each split of the data set ``dataset`` should have. ``is_unfinished``:
@@ -242,20 +242,19 @@ MANY = 50
 """More problems of one kind, in more shards, are grouped: the first are listed, the others counted."""
 
 
-@dataclass(frozen=True, slots=True)
-class Checked:
+class Checked(Struct, frozen=True):
     """The findings in every shard: reports by name, and the labels that occur in each split.
 
     Reports are added in any order and keep no labels of their own.
     """
 
-    reports: dict[str, ShardReport] = field(default_factory=dict)
+    reports: dict[str, ShardReport] = {}
     labels: defaultdict[str, set[int]] = field(default_factory=lambda: defaultdict(set))
 
     def add(self, name: str, report: ShardReport) -> None:
         """Add the report of a shard."""
         self.labels[split_of(name)].update(report.labels)
-        self.reports[name] = dataclasses.replace(report, name=name, labels=(), counts=report.counts or _NONE)
+        self.reports[name] = replace(report, name=name, labels=(), counts=report.counts or _NONE)
 
     def of(self, names: Iterable[str]) -> list[ShardReport]:
         """The existing reports of these shards."""

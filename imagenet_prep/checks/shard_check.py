@@ -6,10 +6,11 @@ import hashlib
 from array import array
 from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TypeVar
+
+from msgspec import Struct
 
 from imagenet_prep.checks.examiner import Examiner, Finding, Findings, Place
 from imagenet_prep.datasets.plan import recorded_raw
@@ -38,8 +39,7 @@ def remedy_own(layout: Layout) -> str:
     return f"make it again: {command('repair', layout.data_dir, layout.elsewhere(recorded_raw(layout)))}"
 
 
-@dataclass(frozen=True, slots=True)
-class Listing:
+class Listing(Struct, frozen=True):
     """The records of a shard, one by one.
 
     ``offsets`` are the byte offsets of the records' headers and of the end, ``crcs`` the stored CRCs of their data.
@@ -51,8 +51,7 @@ class Listing:
     names: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class ShardReport:
+class ShardReport(Struct, frozen=True):
     """The content of one shard and its problems.
 
     ``labels`` are those that occur, ``counts`` the findings of each kind. ``is_whole``: it could be read to its end.
@@ -96,8 +95,7 @@ class ShardReport:
         return Place(number, self.listed.offsets[min(number, self.records)], image or name)
 
 
-@dataclass(frozen=True)
-class ShardCheck(Portable[str]):
+class ShardCheck(Struct, Portable[str], frozen=True, dict=True):
     """Checks shards by name; picklable.
 
     Args:
@@ -110,7 +108,7 @@ class ShardCheck(Portable[str]):
 
     layout: Layout
     examiner: Examiner
-    infos: Mapping[str, ShardInfo] = field(default_factory=dict)
+    infos: Mapping[str, ShardInfo] = {}
     compression: Compression | None = None
     lists_records: bool = True
 
@@ -292,8 +290,7 @@ class _Reading:
 R = TypeVar("R", bound=Hashable)
 
 
-@dataclass(frozen=True, slots=True)
-class Departure:
+class Departure(Struct, frozen=True):
     """The first record in which a shard differs from the written one, and how it differs.
 
     ``lost`` are the numbers of written records that are missing.

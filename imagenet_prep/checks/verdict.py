@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, Literal
+
+from msgspec import Struct, to_builtins
+from msgspec.structs import replace
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.model import Problem, ProblemKind
@@ -23,8 +24,7 @@ _FEW_MISSING = 3
 Depth = Literal["quick", "full", "decode"]
 
 
-@dataclass(frozen=True, slots=True)
-class SplitReport:
+class SplitReport(Struct, frozen=True):
     """The totals of one split: ``shards`` files of ``bytes`` bytes in total, ``records`` of ``expected`` images.
 
     ``records``, ``classes`` and ``boxes`` are None after a quick check, which can't count them.
@@ -39,8 +39,7 @@ class SplitReport:
     bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(Struct, frozen=True):
     """The result of verify.
 
     Args:
@@ -68,7 +67,7 @@ class Verdict:
     differences: tuple[str, ...] = ()
     order: str = "unknown"
     fingerprint: str = ""
-    faulty: Mapping[str, tuple[ProblemKind, ...]] = field(default_factory=dict)
+    faulty: Mapping[str, tuple[ProblemKind, ...]] = {}
     dataset: str = "ILSVRC2012"
 
     @property
@@ -101,12 +100,12 @@ class Verdict:
         if len(missing) <= _FEW_MISSING or not each:
             return self.problems
         subject = number_of(len(missing), "shard")
-        together = dataclasses.replace(each[0], subject=subject, detail=listed(missing), count=len(missing))
+        together = replace(each[0], subject=subject, detail=listed(missing), count=len(missing))
         return (together, *(problem for problem in self.problems if problem not in each))
 
     def as_dict(self) -> dict[str, Any]:
         """The verdict as JSON-ready values."""
-        value = dataclasses.asdict(self)
+        value = to_builtins(self)
         return {
             "schema": SCHEMA,
             "whole": self.is_whole,
@@ -125,8 +124,7 @@ def save_verdict(verdict: Verdict, layout: Layout, part: str = "") -> None:
     save_json(layout.found_by(part)[1], {**verdict.as_dict(), "files": _signature(layout, verdict)})
 
 
-@dataclass(frozen=True, slots=True)
-class KeptVerdict:
+class KeptVerdict(Struct, frozen=True):
     """The last verdict; ``is_current``: no shard has changed since."""
 
     verdict: Verdict

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import functools
 import os
 import sys
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from msgspec.structs import replace
 
 from imagenet_prep.cli import options as o
 from imagenet_prep.cli import printing
@@ -74,7 +74,7 @@ def run(data_dir: Path, raw: Path | None, output: Path | None, quiet: bool, **gi
         return _conclude_dry_run(needs)
     missing = pipeline.missing_archives(layout, validation_boxes=options.validation_boxes, part=options.part)
     if missing and fetching.site is None:
-        fetching = dataclasses.replace(fetching, credentials=_credentials(given))
+        fetching = replace(fetching, credentials=_credentials(given))
     summary = pipeline.run(
         layout,
         _engine(given),
@@ -129,7 +129,7 @@ def download(data_dir: Path, only: str, quiet: bool, **given: Any) -> int:
     if given["dry_run"]:
         return _conclude_dry_run([each.need(layout) for each in incoming])
     who = _credentials(given) if incoming else None
-    options = dataclasses.replace(_download_options(given, None), credentials=who, cookies=given["cookies"])
+    options = replace(_download_options(given, None), credentials=who, cookies=given["cookies"])
     summary = download(layout, options, only=keys, part=part, progress=progress)
     printing.print_download(summary, quiet)
     return 0
@@ -649,7 +649,7 @@ def _job(layout: Layout, given: Mapping[str, Any], progress: Progress) -> tuple[
     if isinstance(dataset, RecipeSet) and dataset.file:
         output = shards_dir(dataset.file, layout.output_dir)
         if output != layout.output_dir:
-            layout = dataclasses.replace(layout, output=output)
+            layout = replace(layout, output=output)
             progress.note(f"the shards are in {output}: the DATA_DIR of verify, status, repair and report")
         if options.consume:
             raise UsageError(f"--consume with --config {given['config']}", "expected ImageNet, whose digests are known")

@@ -19,11 +19,12 @@ import click
 
 from imagenet_prep.errors import PrepError, SpaceError, WriteError
 from imagenet_prep.escaping import escaped
-from imagenet_prep.model import Progress, Silent
 from imagenet_prep.text import size_text
 
 if TYPE_CHECKING:
     from tqdm import tqdm
+
+    from imagenet_prep.model import Progress
 
 
 class ReaderGoneError(BaseException):
@@ -281,5 +282,7 @@ class Lines:
 def make_progress(quiet: bool) -> Progress:
     """The progress display that suits standard error."""
     if quiet:
+        from imagenet_prep.model import Silent
+
         return Silent()
     return Bars() if terminal_width(sys.stderr) else Lines()  # a width of 0, as in some containers, shows no bar

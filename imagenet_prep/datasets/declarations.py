@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
@@ -134,8 +133,7 @@ class MakingOptions(CommonSettings, frozen=True, kw_only=True, forbid_unknown_fi
     ] = False
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
+class Setting(Struct, frozen=True):
     """One declaration: name, type, default, help; see ``about`` for the others."""
 
     name: str

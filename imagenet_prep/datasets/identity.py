@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from imagenet_prep.datasets.plan import Plan, PlannedSplit, Recorder, plan_name
 from imagenet_prep.images.jpeg import ImageError
@@ -92,8 +93,7 @@ def find_others(moved: Sequence[Moved], layout: Layout, engine: Engine) -> dict[
     return others
 
 
-@dataclass(frozen=True, slots=True)
-class _Some:
+class _Some(Struct, frozen=True):
     """Some images of a split, and for each its shard and the CRC of its record."""
 
     catalog: Catalog
@@ -134,11 +134,10 @@ def _known(plan: ShardPlan, split: PlannedSplit, info: ShardInfo, layout: Layout
     return [(row, plan_name(plan), crcs[split.catalog.names[row]]) for row in rows]
 
 
-@dataclass(frozen=True, slots=True)
-class _Comparer:
+class _Comparer(Struct, frozen=True):
     """Returns by shard the place of the first image with another record; picklable."""
 
-    reader: Reader = field(default_factory=Reader, repr=False)
+    reader: Reader = field(default_factory=Reader)
 
     def __call__(self, some: _Some) -> dict[str, str]:
         others: dict[str, str] = {}

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import hashlib
 import itertools
 import json
 import os
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from imagenet_prep import __version__
 from imagenet_prep.datasets import order
@@ -42,8 +43,7 @@ class Recorded(NamedTuple):
     repair: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Recorder(ABC):
+class Recorder(Struct, frozen=True, kw_only=True):
     """Makes the records of one split; picklable.
 
     Args:
@@ -73,7 +73,7 @@ class Recorder(ABC):
 
     def of_headers(self) -> Recorder:
         """A recorder of the same records that checks headers alone."""
-        return dataclasses.replace(self, check="header")
+        return replace(self, check="header")
 
 
 def takes(recorder: Recorder, item: Item, data: Buffer) -> bool:
@@ -85,8 +85,7 @@ def takes(recorder: Recorder, item: Item, data: Buffer) -> bool:
     return True
 
 
-@dataclass(frozen=True, slots=True)
-class InceptionRecorder(Recorder):
+class InceptionRecorder(Recorder, frozen=True):
     """Makes records of 2016's layout; ``numbers`` are the labels to write for 1, 2, ..., None: the same labels."""
 
     numbers: Sequence[int] | None = None
@@ -95,18 +94,17 @@ class InceptionRecorder(Recorder):
         """The fifteen features around the image's own bytes, or around its repaired bytes."""
         image = prepare(data, self.check, self.how, upright=self.upright)
         if image.orientation != UPRIGHT and item.boxes:
-            item = dataclasses.replace(item, boxes=tuple(turn_box(box, image.orientation) for box in item.boxes))
+            item = replace(item, boxes=tuple(turn_box(box, image.orientation) for box in item.boxes))
         item = self.numbered(item)
         head, tail = inception.record_parts(item, image.width, image.height, len(image.encoded))
         return Recorded((head, image.encoded, tail), image.changes)
 
     def numbered(self, item: Item) -> Item:
         """The item with the label of its record."""
-        return item if self.numbers is None else dataclasses.replace(item, label=self.numbers[item.label - 1])
+        return item if self.numbers is None else replace(item, label=self.numbers[item.label - 1])
 
 
-@dataclass(frozen=True, slots=True)
-class PlannedSplit:
+class PlannedSplit(Struct, frozen=True):
     """One split, planned.
 
     The rows of ``catalog`` are in record order: those of a shard are consecutive. ``digest`` is that of the names,
@@ -131,8 +129,7 @@ class PlannedSplit:
         return range(plan.start, plan.stop)
 
 
-@dataclass(frozen=True, slots=True)
-class PlannedSet:
+class PlannedSet(Struct, frozen=True):
     """A whole data set, planned.
 
     Args:
@@ -154,12 +151,11 @@ class PlannedSet:
     options: Settings = ()
     notes: tuple[str, ...] = ()
     asked: Asked | None = None
-    lists: Mapping[AnyPath, bytes] = field(default_factory=dict)
-    recipe: Mapping[str, str] = field(default_factory=dict)
+    lists: Mapping[AnyPath, bytes] = {}
+    recipe: Mapping[str, str] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(Struct, frozen=True):
     """The inputs of a plan, except for the images themselves: if they are equal, so is the plan.
 
     Args:
@@ -237,8 +233,7 @@ Stamps = Mapping[str, Mapping[str, str]]
 """By split, the stamp of each container that holds its images, by path."""
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(Struct, frozen=True):
     """The decisions about a set, and the place of its images.
 
     Args:
@@ -267,13 +262,13 @@ class Plan:
     expected: Mapping[str, int]
     options: tuple[tuple[str, Any], ...] = ()
     raw: str | None = None
-    recipe: Mapping[str, str] = field(default_factory=dict)
-    stamps: Stamps = field(default_factory=dict)
-    times: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    rows: Mapping[str, str] = field(default_factory=dict)
-    origins: Mapping[str, str] = field(default_factory=dict)
+    recipe: Mapping[str, str] = {}
+    stamps: Stamps = {}
+    times: Mapping[str, tuple[str, ...]] = {}
+    rows: Mapping[str, str] = {}
+    origins: Mapping[str, str] = {}
     notes: tuple[str, ...] = ()
-    asked: Mapping[str, Any] = field(default_factory=dict)
+    asked: Mapping[str, Any] = {}
 
     @property
     def key(self) -> str:
@@ -447,7 +442,7 @@ def _renumbered(plans: Sequence[ShardPlan], catalog: Catalog, settings: str) -> 
         stop = start + plan.stop - plan.start
         if fingerprints.of(range(start, stop)) != plan.fingerprint:
             raise InputError(f"the rows of {plan_name(plan)} are not those that were planned")
-        found.append(dataclasses.replace(plan, start=start, stop=stop))
+        found.append(replace(plan, start=start, stop=stop))
         start = stop
     return found
 
@@ -510,7 +505,7 @@ def recorded_raw(layout: Layout) -> AnyPath | None:
 
 def splits_of_others(layout: Layout) -> dict[str, Layout]:
     """The splits of the other sets of the folder, each with its set."""
-    others = (each for each in dataclasses.replace(layout, set_name="").sets() if each.set_name != layout.set_name)
+    others = (each for each in replace(layout, set_name="").sets() if each.set_name != layout.set_name)
     known = ((usable_manifest(each.manifest_path) or load_plan(each), each) for each in others)
     return {split: each for found, each in known if found is not None for split in found.dataset.splits}
 

@@ -14,10 +14,12 @@ import math
 import random
 import tarfile
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element, SubElement
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from imagenet_prep.demo import photographs as pictures
 from imagenet_prep.demo.photographs import Corners, Kind
@@ -49,8 +51,7 @@ _SEED = "archives 1"
 _NOTHING: tuple[Corners, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class MadeImage:
+class MadeImage(Struct, frozen=True):
     """The expected facts of one image: width, height and ``boxes`` in pixels as stored, without EXIF rotation.
 
     A tiny image has no boxes: it shows nothing.
@@ -67,8 +68,7 @@ class MadeImage:
     boxes: tuple[Corners, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class MadeSet:
+class MadeSet(Struct, frozen=True):
     """The generated archives, and the expected facts of their images.
 
     Args:
@@ -133,8 +133,7 @@ def make(
     return writer.finish()
 
 
-@dataclass(frozen=True, slots=True)
-class _Writer:
+class _Writer(Struct, frozen=True):
     """Makes images in turn and records the expected facts of each."""
 
     raw_dir: Path
@@ -284,8 +283,7 @@ BAD_QUIRKS = frozenset((Quirk.ZERO_SIZE, Quirk.NO_SIZE, Quirk.BROKEN))
 """Quirks that make a file a Problem."""
 
 
-@dataclass(frozen=True, slots=True)
-class MadeAnnotation:
+class MadeAnnotation(Struct, frozen=True):
     """One annotation file and its expected result.
 
     Args:
@@ -330,8 +328,7 @@ def boxes_csv(annotations: Iterable[MadeAnnotation]) -> bytes:
 # how a file is made: a plain draft, a quirk, the text -------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _Draft:
+class _Draft(Struct, frozen=True):
     """The values to write; ``stated`` is the size in the file.
 
     ``kept`` are the expected boxes, in pixels of the real size.

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from queue import SimpleQueue
+
+from msgspec import Struct
 
 from imagenet_prep.errors import DataProblemsError, PrepError, UsageError, WorkerError
 from imagenet_prep.escaping import traced
@@ -47,8 +48,7 @@ def make_engine(name: str = "processes", workers: int | None = None, ray_address
     raise UsageError(f"no engine {name!r}", f"expected one of {', '.join(ENGINES)}")
 
 
-@dataclass(slots=True)
-class ThreadEngine:
+class ThreadEngine(Struct):
     """Runs tasks on ``workers`` threads."""
 
     workers: int

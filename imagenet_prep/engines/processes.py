@@ -17,11 +17,12 @@ import signal
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from multiprocessing.reduction import ForkingPickler
 from typing import Any, Generic
+
+from msgspec import Struct
 
 from imagenet_prep.engines import TRIES, died, fault, no_worker
 from imagenet_prep.model import Done, Failed, Outcomes, R, T
@@ -36,12 +37,11 @@ _NO_THREAD = os.EX_OSERR
 """The exit status of a worker that could not start."""
 
 
-@dataclass
-class ProcessEngine:
+class ProcessEngine(Struct, weakref=True):
     """Runs tasks on ``workers`` processes, forked if this process can be forked."""
 
     workers: int
-    _kept: list[_Worker[Any]] = field(default_factory=list, init=False, repr=False, compare=False)
+    _kept: list[_Worker[Any]] = []
 
     def __post_init__(self) -> None:
         prepare_before_use(self)
@@ -57,8 +57,7 @@ class ProcessEngine:
             yield from pool.run(tasks)
 
 
-@dataclass(slots=True, eq=False)
-class _Worker(Generic[T]):
+class _Worker(Struct, Generic[T], eq=False):
     process: BaseProcess
     connection: Connection
     task: T | None = None

@@ -10,9 +10,10 @@ import contextlib
 import functools
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar, Literal
+
+from msgspec import Struct, field
 
 from imagenet_prep.errors import InputError, WriteError, named
 from imagenet_prep.exports.source_set import SourceSet, SourceShard
@@ -162,13 +163,12 @@ def pack_shard(packer: Packer, target: Layout, shard: SourceShard) -> tuple[dict
     return files.sizes, bool(files.made)
 
 
-@dataclass(frozen=True, slots=True)
-class ExportRun:
+class ExportRun(Struct, frozen=True):
     """One run of an export: the bytes of each shard's files, the shards exported now, and the errors of others."""
 
     sizes: dict[str, int]
     made: set[str] = field(default_factory=set)
-    failures: list[Exception] = field(default_factory=list)
+    failures: list[Exception] = []
 
     def export_shards(
         self, packer: Packer, target: Layout, engine: Engine, shards: Sequence[SourceShard], progress: Progress

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from imagenet_prep.datasets.plan import splits_of_others
 from imagenet_prep.errors import InputError, UsageError
@@ -21,8 +22,7 @@ from imagenet_prep.tfrecord.framing import framing_digest
 from imagenet_prep.tfrecord.inception import PROMISE
 
 
-@dataclass(frozen=True, slots=True)
-class SourceShard:
+class SourceShard(Struct, frozen=True):
     """Shard ``index`` of a split: its file with ``size`` bytes; from the manifest its digest ("": none) and records."""
 
     path: Path
@@ -67,8 +67,7 @@ class SourceShard:
             )
 
 
-@dataclass(frozen=True, slots=True)
-class SourceSet:
+class SourceSet(Struct, frozen=True):
     """A finished set: its folder, its manifest, if it has one, and its shards by split."""
 
     layout: Layout
@@ -117,8 +116,7 @@ class SourceSet:
 _NO_IMAGE = "recipes name it by `from: encoded`; a set of numbers has none"
 
 
-@dataclass(frozen=True, slots=True)
-class ImageValues:
+class ImageValues(Struct, frozen=True):
     """The values of a record that describe its image; None for those it lacks.
 
     ``others`` is the rest, by name: boxes and size, and every feature of a recipe's record without a role here.
@@ -132,14 +130,13 @@ class ImageValues:
     others: Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Meaning:
+class Meaning(Struct, frozen=True):
     """The features that describe an image, by role; none for records in Inception's layout.
 
     ``first_label`` is the label of the set's first class: it is subtracted so that labels start at 0.
     """
 
-    features: Mapping[str, str] = field(default_factory=dict)
+    features: Mapping[str, str] = {}
     first_label: int = 1
 
     def values(self, record: Record) -> ImageValues:

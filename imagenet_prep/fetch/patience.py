@@ -13,6 +13,7 @@ from typing import Literal, NamedTuple, NoReturn, TypeVar
 from urllib.parse import urlsplit
 
 import requests
+from msgspec import Struct
 from requests.exceptions import InvalidProxyURL, InvalidSchema, InvalidURL, ProxyError
 from urllib3 import Retry, exceptions
 
@@ -42,8 +43,7 @@ class CutError(Exception):
     lasting: Exception | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Pace:
+class Pace(Struct, frozen=True):
     """The timing of a transfer; times in seconds.
 
     Args:

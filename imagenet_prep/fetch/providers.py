@@ -5,15 +5,16 @@ from __future__ import annotations
 import base64
 import binascii
 import contextlib
-import dataclasses
 import json
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 from urllib.parse import urljoin
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from imagenet_prep.errors import AccessError, InputError, NetworkError, UsageError
 from imagenet_prep.escaping import quoted
@@ -28,8 +29,7 @@ _LONGEST_JSON = 1 << 25
 _NO_LOGIN = -1
 
 
-@dataclass(frozen=True, slots=True)
-class Offer:
+class Offer(Struct, frozen=True):
     """A file that a site offers.
 
     Args:
@@ -42,11 +42,10 @@ class Offer:
     filename: str
     url: str
     size: int
-    digests: Mapping[str, str] = field(default_factory=dict)
+    digests: Mapping[str, str] = {}
 
 
-@dataclass(frozen=True)
-class Site:
+class Site(Struct, frozen=True):
     """A site that offers a copy of ImageNet.
 
     ``base_url`` is its address, ``login`` its credentials. ``key`` is its name in commands and files, ``name`` its
@@ -65,7 +64,7 @@ class Site:
 
     def for_splits(self, splits: tuple[str, ...]) -> Site:
         """The site limited to these splits, if it offers them separately."""
-        return dataclasses.replace(self, splits=splits)
+        return replace(self, splits=splits)
 
     def enter(self, stall: float, note: Callable[[str], object]) -> Session:
         """Open a session that sends the login to the site's own address only; ``note`` is called with each wait."""
@@ -135,8 +134,7 @@ def _from_json(path: Path) -> Credentials | None:
     )
 
 
-@dataclass(frozen=True)
-class KaggleSite(Site):
+class KaggleSite(Site, frozen=True):
     """Kaggle: one zip of the competition's data.
 
     Requests sign in as Kaggle's own clients do (https://github.com/Kaggle/kagglehub). The answer is a redirect to a
@@ -208,8 +206,7 @@ def find_token() -> Token | None:
     return token_in("HF_TOKEN") or token_in("HUGGING_FACE_HUB_TOKEN") or token_in_file(path)
 
 
-@dataclass(frozen=True)
-class HuggingFaceSite(Site):
+class HuggingFaceSite(Site, frozen=True):
     """The data set ILSVRC/imagenet-1k of the Hugging Face Hub: its parquet files at one commit.
 
     The addresses follow the Hub's API (https://huggingface.co/docs/hub/api). A file's lfs.oid in the list of a commit

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import requests
 import urllib3
+from msgspec import Struct
 
 from imagenet_prep.errors import AccessError, InputError, NetworkError
 from imagenet_prep.fetch import SIGN_UP_URL
@@ -178,8 +179,7 @@ def content_range(response: requests.Response) -> tuple[int, int, int] | None:
     return (start, last + 1, total) if start <= last < total else None
 
 
-@dataclass(frozen=True, slots=True)
-class RemoteFile:
+class RemoteFile(Struct, frozen=True):
     """The bytes of a version of a file on a server; a slice of it is one request, with retries.
 
     Args:

@@ -7,9 +7,11 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from imagenet_prep.errors import InputError, NetworkError, PrepError
 from imagenet_prep.escaping import quoted
@@ -44,8 +46,7 @@ _REFUSALS = 3  # in a row; then a connection ends, if others work
 _UNSAVED = 32 << 20  # bytes; then progress is made durable
 
 
-@dataclass(frozen=True, slots=True)
-class Fetched:
+class Fetched(Struct, frozen=True):
     """A complete, fetched file.
 
     ``algorithm`` and ``digest`` (hex) are those of the computed digest, "" if none is known. ``is_right`` is whether
@@ -58,8 +59,7 @@ class Fetched:
     is_right: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Manner:
+class Manner(Struct, frozen=True):
     """How to fetch a file.
 
     Args:
@@ -152,8 +152,7 @@ def _note_restart(progress: Progress, remote: Remote, reason: str, size: int) ->
     progress.note(f"{name_of(remote.url)}: starting over: {reason}{cost}")
 
 
-@dataclass(eq=False, slots=True)
-class Segment:
+class Segment(Struct, eq=False):
     """The range of one request: its next byte and its end (exclusive)."""
 
     position: int
@@ -174,8 +173,7 @@ def segments_of(gaps: Iterable[Span], size: int) -> Iterator[Segment]:
             start = end
 
 
-@dataclass(eq=False, slots=True)
-class _Connection:
+class _Connection(Struct, eq=False):
     """One of the threads: whether it receives bytes, and its refusals in a row."""
 
     patience: Patience
@@ -332,8 +330,7 @@ class Connections:
 _NAMES = {"md5": "MD5", "sha256": "SHA-256", "crc32c": "CRC32C"}
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Target:
+class Target(Struct, frozen=True, eq=False):
     """A file of the raw folder.
 
     Args:

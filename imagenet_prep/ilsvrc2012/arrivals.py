@@ -6,8 +6,10 @@ import gzip
 import struct
 import zlib
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
+
+from msgspec import Struct
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.fetch.partial import Span, finish, kept_bytes
@@ -131,8 +133,7 @@ def _fault_of_tar(view: FileSlices) -> str:
 # single classes ------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class RemoteClasses:
+class RemoteClasses(Struct, frozen=True):
     """The classes in the train archive on a server: offset and end of each one's tar, by wnid.
 
     No digest of a class is known. Instead, the headers before it are checked, and its own headers after it arrives;

@@ -16,12 +16,13 @@ import os
 import re
 import stat
 import struct
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from itertools import islice, zip_longest
 from typing import Any, NamedTuple
 from xml.parsers import expat
+
+from msgspec import Struct
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.ilsvrc2012 import facts
@@ -47,8 +48,7 @@ File = tuple[str, str, bytes]
 """Folder name, file name without suffix, content of one annotation."""
 
 
-@dataclass(frozen=True, slots=True)
-class BoxFiles(ABC):
+class BoxFiles(Struct, frozen=True):
     """The annotations of one split, of one kind, in the archive or folder ``path``; a value."""
 
     path: AnyPath
@@ -82,8 +82,7 @@ def box_files_at(path: AnyPath) -> BoxFiles:
     return BoxFolder(path) if path.is_dir() else BoxArchive(path)
 
 
-@dataclass(frozen=True, slots=True)
-class BoxFolder(BoxFiles):
+class BoxFolder(BoxFiles, frozen=True):
     """Annotations that are files in class folders, or in one folder."""
 
     def identity(self) -> dict[str, Any]:
@@ -120,8 +119,7 @@ class BoxFolder(BoxFiles):
                 yield self.path / name
 
 
-@dataclass(frozen=True, slots=True)
-class BoxArchive(BoxFiles):
+class BoxArchive(BoxFiles, frozen=True):
     """Annotations in a tar, plain or gzip; read as a stream, never unpacked."""
 
     def _files(self, progress: Progress) -> Iterator[File]:
@@ -261,8 +259,7 @@ class AnnotationFault(ValueError):  # noqa: N818 - a fault in data, not in the p
     """An annotation that can't be used; its text is the reason."""
 
 
-@dataclass(frozen=True, slots=True)
-class Annotation:
+class Annotation(Struct, frozen=True):
     """The content of one file.
 
     Args:

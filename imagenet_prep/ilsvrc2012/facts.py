@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import functools
 import re
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 _TABLES = Path(__file__).with_name("data")  # importlib.resources would add a tenth of a second to every start
 
@@ -39,8 +40,7 @@ BOX_FILES = 544_546
 BOXES = 615_299
 
 
-@dataclass(frozen=True, slots=True)
-class OfficialArchive:
+class OfficialArchive(Struct, frozen=True):
     """One official archive. ``size`` is in bytes, None if only an estimate is published (then ``about``).
 
     ``sha256`` is "" if unknown.

@@ -7,10 +7,11 @@ time, in parallel.
 from __future__ import annotations
 
 import os
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
 from typing import ClassVar
+
+from msgspec import Struct
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.ilsvrc2012 import facts
@@ -29,8 +30,7 @@ from imagenet_prep.text import listed, number_of
 _LONGEST = 100  # bytes in a name; a tar's own limit without extensions
 
 
-@dataclass(frozen=True, slots=True)
-class ImageSource(ABC):
+class ImageSource(Struct, frozen=True):
     """The images of one split in one kind of copy; a value, with a class per kind.
 
     Args:
@@ -162,8 +162,7 @@ TarTask = tuple[AnyPath, str, int, int | None]
 # tars ----------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class OfficialTar(ImageSource):
+class OfficialTar(ImageSource, frozen=True):
     """The archive of a split: train is a tar with a tar per class, validation has all images in no order."""
 
     @classmethod
@@ -192,8 +191,7 @@ class OfficialTar(ImageSource):
             return [(self.path, wnid, offset, offset + length) for wnid, (offset, length) in class_tars(view).items()]
 
 
-@dataclass(frozen=True, slots=True)
-class ClassTars(ImageSource):
+class ClassTars(ImageSource, frozen=True):
     """The train images as a folder of ``<wnid>.tar``: all classes, as the official archive unpacks, or some.
 
     No digest of a class tar is published, so every image is checked closely.
@@ -264,8 +262,7 @@ def class_tars(view: NamedSlices, wanted: Collection[str] = ()) -> dict[str, tup
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class ArchiveIndex:
+class ArchiveIndex(Struct, frozen=True):
     """Indexes one tar of a split: a class tar, separate or within the train archive, or all of validation."""
 
     split: str
@@ -297,8 +294,7 @@ FOLDERS = {
 """Folders searched for images: those of untar, torchvision's ImageFolder and the scripts of 2016; Kaggle's tree."""
 
 
-@dataclass(frozen=True, slots=True)
-class ImageFolders(ImageSource):
+class ImageFolders(ImageSource, frozen=True):
     """A folder with a folder per class, or with all images of the split (Kaggle's val/)."""
 
     is_unpacked: ClassVar[bool] = True
@@ -346,8 +342,7 @@ def _size_of(folder: AnyPath) -> int:
         return sum(entry.stat().st_size for entry in entries if entry.is_file())
 
 
-@dataclass(frozen=True, slots=True)
-class _FolderScan:
+class _FolderScan(Struct, frozen=True):
     """Lists the images of one class folder, or of the flat folder; other files are ignored."""
 
     folder: AnyPath

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from imagenet_prep.datasets import order
 from imagenet_prep.datasets.plan import Asked, InceptionRecorder, PlannedSet, PlannedSplit, cut, load_plan
@@ -63,7 +64,7 @@ def plan(
         planned.append(cut(catalog, source.path, recorder, options.shards(split), seed, options.fingerprinted()))
     part = options.part
     return PlannedSet(
-        entry=dataclasses.replace(ENTRY, name=part.name, classes=part.recorded),
+        entry=replace(ENTRY, name=part.name, classes=part.recorded),
         splits=tuple(planned),
         settings=options.settings(),
         expected={split: expected_images(catalogs.get(split), split, part) for split in facts.SPLITS},
@@ -86,7 +87,7 @@ def _require_sources(layout: Layout, splits: Collection[str]) -> dict[str, Image
         refuse_astray(layout, split)
         refuse_encoded_again(layout, split)
         if splits:
-            elsewhere = dataclasses.replace(layout, raw=Path("FOLDER")).elsewhere()
+            elsewhere = replace(layout, raw=Path("FOLDER")).elsewhere()
             raise InputError(
                 f"no {split} images in {layout.raw_dir}",
                 "expected the archive or the folder that the shards were made from",

@@ -7,9 +7,10 @@ import functools
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, NamedTuple
+
+from msgspec import Struct
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.ilsvrc2012 import facts
@@ -33,8 +34,7 @@ from imagenet_prep.text import number_of, size_text
 # ``competitions/data/download-all``.
 
 
-@dataclass(frozen=True, slots=True)
-class KaggleFile:
+class KaggleFile(Struct, frozen=True):
     """A file of Kaggle's, known by its name only."""
 
     filename: str
@@ -64,8 +64,7 @@ def _place(folder: bytes) -> _Place | None:
     return _Place(match[1] == b"Annotations", _SPLITS[match[2] or match[4]], (match[3] or match[4]).decode())
 
 
-@dataclass(frozen=True, slots=True)
-class KaggleZip(ImageSource):
+class KaggleZip(ImageSource, frozen=True):
     """A split in Kaggle's zip, read in place."""
 
     @classmethod
@@ -116,8 +115,7 @@ def _images_of(path: Path, stamp: tuple[int, int, int]) -> dict[str, Catalog]:
     return {split: rows.listed() for split, rows in found.items()}
 
 
-@dataclass(frozen=True, slots=True)
-class BoxesInZip(BoxFiles):
+class BoxesInZip(BoxFiles, frozen=True):
     """The annotations of a split in Kaggle's zip."""
 
     split: str
@@ -150,8 +148,7 @@ _SHOWN = 5
 _EXAMPLES = {facts.TRAIN: "n01440764_10026_n01440764.JPEG", facts.VALIDATION: "ILSVRC2012_val_00000293_n01440764.JPEG"}
 
 
-@dataclass(frozen=True, slots=True)
-class HubFiles(ImageSource):
+class HubFiles(ImageSource, frozen=True):
     """The present files of a split, and the complete number of files; never empty."""
 
     paths: tuple[Path, ...]
@@ -221,8 +218,7 @@ def _hub_files(folder: AnyPath, split: str) -> Iterator[HubFiles]:
         yield HubFiles(paths[0], split, tuple(paths), count)
 
 
-@dataclass(frozen=True, slots=True)
-class _HubListing:
+class _HubListing(Struct, frozen=True):
     """Lists the images of one file."""
 
     split: str

@@ -7,7 +7,8 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from imagenet_prep.datasets.plan import load_plan
 from imagenet_prep.errors import InputError
@@ -29,8 +30,7 @@ from imagenet_prep.storage.space import Need
 from imagenet_prep.text import listed, number_of
 
 
-@dataclass(frozen=True, slots=True)
-class ConsumedImages(ImageSource):
+class ConsumedImages(ImageSource, frozen=True):
     """A split known from its records; ``path`` is where its first file was."""
 
     consumption: Consumption
@@ -346,8 +346,7 @@ _LEAST_FILES = 14
 """The minimum number of parquet files of a split."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Coming:
+class Coming(Struct, frozen=True, kw_only=True):
     """Images that a download is about to fetch.
 
     Args:
@@ -365,8 +364,7 @@ class Coming:
     has_boxes: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class _Amount:
+class _Amount(Struct, frozen=True):
     """The approximate images of a split: their bytes, and how to read them; ``source`` if they are present."""
 
     split: str

@@ -10,12 +10,13 @@ Records of all makers are Examples whose feature names start with "image/" and w
 
 from __future__ import annotations
 
-import dataclasses
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from imagenet_prep.checks.examiner import Finding, Seen, check_jpeg, printable
 from imagenet_prep.errors import InputError
@@ -34,8 +35,7 @@ SAMPLES = 16
 """The number of shards, spread over a set, whose first records decide its flavour."""
 
 
-@dataclass(frozen=True, slots=True)
-class Flavour:
+class Flavour(Struct, frozen=True):
     """The features in one maker's records.
 
     Args:
@@ -55,8 +55,8 @@ class Flavour:
 
 _BOXES = frozenset(name for name in CANONICAL.features if name.startswith("image/object/bbox/"))
 INCEPTION = Flavour("Inception", CANONICAL)
-WITHOUT_BOXES = Flavour("Inception without boxes", dataclasses.replace(CANONICAL, features=CANONICAL.features - _BOXES))
-TPU = Flavour("TPU", dataclasses.replace(CANONICAL, features=WITHOUT_BOXES.traits.features - {"image/class/text"}))
+WITHOUT_BOXES = Flavour("Inception without boxes", replace(CANONICAL, features=CANONICAL.features - _BOXES))
+TPU = Flavour("TPU", replace(CANONICAL, features=WITHOUT_BOXES.traits.features - {"image/class/text"}))
 FLAVOURS = (INCEPTION, WITHOUT_BOXES, TPU)
 
 
@@ -125,8 +125,7 @@ def _differences(nearest: Flavour, traits: Traits, *, own_words: bool, own_names
 _KINDS = {BoxesError: ProblemKind.BAD_BOX, RecordError: ProblemKind.BAD_FIELD, ExampleError: ProblemKind.BAD_EXAMPLE}
 
 
-@dataclass(frozen=True, slots=True)
-class ImageNetExaminer:
+class ImageNetExaminer(Struct, frozen=True):
     """Compares records with their ``flavour``, and with the classes and labels of ``part``.
 
     With ``decode``, it decodes every image too.

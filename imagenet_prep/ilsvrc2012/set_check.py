@@ -7,11 +7,12 @@ without a manifest.
 
 from __future__ import annotations
 
-import dataclasses
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
 from itertools import pairwise
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from imagenet_prep.checks.dataset import SetFindings
 from imagenet_prep.checks.examiner import Examiner, Finding, Findings, problem
@@ -45,8 +46,7 @@ TWICE = {ProblemKind.EXTRA_RECORD, ProblemKind.EXCHANGED_SHARD, ProblemKind.DUPL
 """Findings by the order of all shards that explain them."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Split:
+class _Split(Struct, frozen=True):
     """The state of a split: the names of its shards, their findings, and all labels in their records.
 
     Args:
@@ -172,13 +172,13 @@ def _check_facts(split: _Split, *, is_part: bool) -> Iterator[Problem]:
     departures = [(problem, lost) for problem, lost in found if problem.subject not in copies]
     strays = {problem.subject for problem, _ in departures if problem.kind in TWICE}
     yield from _check_unique(split.reports, copies | strays)
-    whole = dataclasses.replace(split, part=WHOLE)
+    whole = replace(split, part=WHOLE)
     gone = whole.missing_classes if split.is_all_read and split.has_labels and not is_part else []
     for each, lost in departures:
         if not lost or not gone or not all(facts.class_of(name, split.name) in gone for name in lost):
             yield each
     if not is_part:
-        own = dataclasses.replace(split, reports=[each for each in split.reports if each.name not in strays])
+        own = replace(split, reports=[each for each in split.reports if each.name not in strays])
         yield from _check_complete(own, {name for _, lost in departures for name in lost})
     yield from _classes_problem(whole, gone)
 
@@ -273,7 +273,7 @@ def _name_label_patterns(split: _Split, problems: Sequence[Problem]) -> list[Pro
         if named and each.kind in (*LABEL_PATTERNS, ProblemKind.WRONG_LABEL):
             continue
         is_chance = each.kind in LABEL_PATTERNS
-        kept.append(dataclasses.replace(each, kind=ProblemKind.WRONG_LABEL) if is_chance else each)
+        kept.append(replace(each, kind=ProblemKind.WRONG_LABEL) if is_chance else each)
     count = sum(wrong.values())  # a label of one or two classes is wrong in both ways
     said = [(kind, *LABEL_PATTERNS[kind]) for kind in named]
     return [
@@ -285,8 +285,7 @@ def _name_label_patterns(split: _Split, problems: Sequence[Problem]) -> list[Pro
 # the canonical order -------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Ordering:
+class Ordering(Struct, frozen=True):
     """The order of a split's shards.
 
     ``planned`` holds the names of each shard in canonical order, joined by NUL. ``is_canonical`` tells whether all

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -317,7 +316,7 @@ def options_from(manifest: Manifest) -> ConvertOptions:
     settings["skip_bad"] = manifest.has_set_aside
     try:
         if encoded := settings.pop("reencode", None):
-            settings |= {each.name: encoded[each.name] for each in dataclasses.fields(Reencode)}
+            settings |= {name: encoded[name] for name in Reencode.__struct_fields__}
         if not ConvertOptions().settings().keys() - {"format"} <= settings.keys():
             raise not_understood("settings")
         return msgspec.convert(settings, ConvertOptions).replace(recorded=part if part.recorded else None)

@@ -10,8 +10,9 @@ import contextlib
 import io
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+from msgspec import Struct
 
 from imagenet_prep.images import ENDINGS, format_of, jpeg, png
 from imagenet_prep.images.jpeg import MAX_PIXELS, ImageError, check_claim
@@ -41,8 +42,7 @@ QUALITY = 90
 """The quality of JPEGs that are encoded again, by default."""
 
 
-@dataclass(frozen=True, slots=True)
-class Reencode:
+class Reencode(Struct, frozen=True):
     """How to encode every image again.
 
     Args:

@@ -9,8 +9,9 @@ from __future__ import annotations
 import struct
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
+
+from msgspec import Struct
 
 from imagenet_prep.images import format_of, is_npy, jpeg, pixels, png
 from imagenet_prep.images.pixels import Reencode
@@ -34,8 +35,7 @@ TURNED = "turned upright"
 """The note for an image that was turned, as its EXIF orientation asks."""
 
 
-@dataclass(frozen=True, slots=True)
-class Prepared:
+class Prepared(Struct, frozen=True):
     """An image ready for a record.
 
     Args:

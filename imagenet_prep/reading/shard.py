@@ -6,8 +6,9 @@ import contextlib
 import itertools
 from array import array
 from collections.abc import Callable, Generator, Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
+
+from msgspec import Struct
 
 from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.escaping import command
@@ -216,8 +217,7 @@ def _head_of(image: ImageRecord) -> _Head:
     return (image.label, image.wnid, image.text), 0, None
 
 
-@dataclass(frozen=True, slots=True)
-class Shard:
+class Shard(Struct, frozen=True):
     """A TFRecord file, mapped, or an object; its records as they are framed, intact or not, or as checked Records."""
 
     path: AnyPath

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, TypeVar
+
+from msgspec import Struct
 
 from imagenet_prep.tfrecord.example import (
     SHORT,
@@ -29,12 +30,11 @@ Names = bool | str | Collection[str]
 """Names of features: one or several, True for all and False for none."""
 
 
-@dataclass(frozen=True, slots=True)
-class SequenceExample:
+class SequenceExample(Struct, frozen=True):
     """A record with sequences: ``context`` is a dictionary, ``feature_lists`` has a list of steps per name."""
 
-    context: Mapping[str, Any] = field(default_factory=dict)
-    feature_lists: Mapping[str, Any] = field(default_factory=dict)
+    context: Mapping[str, Any] = {}
+    feature_lists: Mapping[str, Any] = {}
 
 
 class ValueRuleError(ValueError):

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.images.jpeg import ImageError
@@ -40,8 +40,7 @@ FIRST = 1
 _USUAL = tuple(f"boxes.{each}" for each in (*EDGES, "label", "text", "source_id"))
 
 
-@dataclass(slots=True)
-class Annotations:
+class Annotations(Struct):
     """The objects and masks of images.
 
     Args:
@@ -56,11 +55,11 @@ class Annotations:
     """
 
     listing: Catalog
-    values: dict[str, list[Any]] = field(default_factory=dict)
+    values: dict[str, list[Any]] = {}
     columns: tuple[str, ...] = ()
-    classes: Mapping[int, str] = field(default_factory=dict)
+    classes: Mapping[int, str] = {}
     masks: Path | None = None
-    notes: list[str] = field(default_factory=list)
+    notes: list[str] = []
     unmatched: tuple[Sequence[str], Sequence[str]] = ((), ())
     unread: Sequence[str] = ()
 
@@ -70,8 +69,7 @@ class Annotations:
         return {"boxes": {str(label): name for label, name in self.classes.items()}} if self.classes else {}
 
 
-@dataclass(slots=True)
-class _Images:
+class _Images(Struct):
     """The images that annotations are sought for: their names start at ``base``, other paths at ``root``."""
 
     listing: Catalog
@@ -139,7 +137,7 @@ def _add_boxes(found: Annotations, keys: Boxes, images: _Images) -> None:
         found.values[name] = [each.values.get(name, each.columns.get(name, [])) for each in several]
     lasts = zip(several, (names[row].rpartition("/")[2] for row in rows), strict=True)
     found.values["boxes.source_id"] = [each.values.get("boxes.source_id", name) for each, name in lasts]
-    found.listing = dataclasses.replace(
+    found.listing = replace(
         images.listing.picked(rows),
         box_starts=edges_of(np.fromiter((len(each.boxes) for each in several), np.int64, len(several))),
         boxes=np.fromiter((edge for each in several for box in each.boxes for edge in box), np.float32),

@@ -11,7 +11,6 @@ import contextlib
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 from xml.etree import ElementTree
@@ -44,8 +43,7 @@ _MOST = 1 << 53
 """The largest number: flags and sizes are whole, and records hold 64 bits."""
 
 
-@dataclass(slots=True)
-class Marked:
+class Marked(Struct):
     """One image as an annotation file has it.
 
     Args:
@@ -60,9 +58,9 @@ class Marked:
     name: str
     where: str
     size: Size | None = None
-    boxes: list[Corners] = field(default_factory=list)
-    columns: dict[str, list[Any]] = field(default_factory=dict)
-    values: dict[str, Any] = field(default_factory=dict)
+    boxes: list[Corners] = []
+    columns: dict[str, list[Any]] = {}
+    values: dict[str, Any] = {}
 
     @property
     def texts(self) -> list[str]:
@@ -76,8 +74,7 @@ class Marked:
             self.columns.setdefault(f"boxes.{name}", []).extend(value if isinstance(value, list) else [value])
 
 
-@dataclass(slots=True)
-class BoxFile:
+class BoxFile(Struct):
     """The columns and classes of annotation files, and the places of boxes ``cut`` and, as ``flat``, left out.
 
     ``captioned`` are the images, by row, that have captions alone: they are not annotated. ``unread`` are notes of
@@ -85,11 +82,11 @@ class BoxFile:
     """
 
     columns: tuple[str, ...] = ()
-    classes: dict[int, str] = field(default_factory=dict)
-    captioned: dict[int, Marked] = field(default_factory=dict)
-    cut: list[str] = field(default_factory=list)
-    flat: list[str] = field(default_factory=list)
-    unread: list[str] = field(default_factory=list)
+    classes: dict[int, str] = {}
+    captioned: dict[int, Marked] = {}
+    cut: list[str] = []
+    flat: list[str] = []
+    unread: list[str] = []
 
     def place(self, corners: Corners, size: Size | None, where: str) -> Corners | None:
         """A box relative to its image, from pixels of ``size`` or (None) as it is; None for one without area.

@@ -6,8 +6,9 @@ import difflib
 import itertools
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
+
+from msgspec import Struct
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.images import ENDINGS as FORMATS
@@ -71,8 +72,7 @@ def is_odd(content: Content, name: str) -> bool:
     return content != "array" and not is_of(content, name) and name.lower().endswith(_OTHER_IMAGES)
 
 
-@dataclass(frozen=True, slots=True)
-class Mapped:
+class Mapped(Struct, frozen=True):
     """One feature: which column it holds, as which kind; ``many`` if it can have several values, or none."""
 
     feature: str

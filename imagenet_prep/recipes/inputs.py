@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from imagenet_prep.datasets import order
 from imagenet_prep.errors import InputError, all_of
@@ -33,8 +33,7 @@ ROOT_VARIABLE = "DATAPATH"
 P = TypeVar("P", bound=AnyPath)
 
 
-@dataclass(frozen=True, slots=True)
-class ManifestFile:
+class ManifestFile(Struct, frozen=True):
     """A manifest that is still to be made: ``names`` in their order, one a line.
 
     With ``paths``, by split, each split gets one of its own in its place. ``lead`` is what comes before the name of a
@@ -43,12 +42,11 @@ class ManifestFile:
 
     path: AnyPath
     names: tuple[str, ...]
-    paths: Mapping[str, AnyPath] = field(default_factory=dict)
+    paths: Mapping[str, AnyPath] = {}
     lead: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Inputs:
+class Inputs(Struct, frozen=True):
     """The files of a recipe.
 
     Args:
@@ -72,7 +70,7 @@ class Inputs:
     is_ordered: bool = False
     has_folders: bool = False
     manifest: ManifestFile | None = None
-    divided: Mapping[str, range] = field(default_factory=dict)
+    divided: Mapping[str, range] = {}
     given: Sequence[str] = ()
     table: tuple[LabelTable, AnyPath] | None = None
     notes: Sequence[str] = ()
@@ -242,7 +240,7 @@ def _classic(file: RecipeFile, root: Path, engine: Engine, layout: Layout | None
         found = found.picked(order.shuffled(len(found), recipe.seed))
     lead = "" if base == root else f"{base.as_posix().rstrip('/')}/"
     made = ManifestFile(path, tuple(lead + name for name in found.names), parts, lead)
-    return dataclasses.replace(inputs, listing=found, origin=path, is_ordered=True, manifest=made)
+    return replace(inputs, listing=found, origin=path, is_ordered=True, manifest=made)
 
 
 def _names_by_split(file: RecipeFile) -> dict[str, str]:
@@ -301,7 +299,7 @@ def _samples(file: RecipeFile, key: Key, root: Path, engine: Engine) -> Inputs:
     origin = first if sum(map(len, groups.values())) == 1 else base
     found = Inputs(samples.listing, Remarks(), root, origin, has_folders=True)
     table = samples.table(source.label, first), first
-    return dataclasses.replace(found, given=splits, table=table, notes=samples.passed)
+    return replace(found, given=splits, table=table, notes=samples.passed)
 
 
 def _archives(file: RecipeFile, key: Key, texts: Iterable[str], root: Path, engine: Engine) -> tuple[list[Path], Path]:

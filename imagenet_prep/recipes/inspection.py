@@ -6,8 +6,9 @@ import contextlib
 import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.images import ENDINGS as FORMATS
@@ -53,8 +54,7 @@ _TAIL = 1 << 12
 _COCO = (b'"images"', b'"annotations"', b'"categories"', b'"image_id"', b'"file_name"')
 
 
-@dataclass(frozen=True, slots=True)
-class Inspection:
+class Inspection(Struct, frozen=True):
     """The content of a folder.
 
     Args:

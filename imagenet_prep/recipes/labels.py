@@ -5,11 +5,11 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from msgspec import Struct, field
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.recipes.inputs import Inputs, need_path
@@ -25,8 +25,7 @@ from imagenet_prep.storage.location import AnyPath
 from imagenet_prep.text import listed, number_of
 
 
-@dataclass(frozen=True, slots=True)
-class Labelled:
+class Labelled(Struct, frozen=True):
     """Labels by row of the listing (0: none; -1: left out), and the table's row of each file (-1: none).
 
     ``several`` are the labels of each row, from 1, where a file can have more than one; ``labels`` are 0 then.
@@ -346,8 +345,7 @@ def _passed(inputs: Inputs, divisions: Sequence[Division], found: set[str]) -> l
 # classes --------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Classes:
+class Classes(Struct, frozen=True):
     """The classes of a set: names, words, and the numbers that records get. Class ``i`` is label ``i`` + 1."""
 
     names: tuple[str, ...] = ()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import codecs
 import contextlib
 import csv
-import dataclasses
 import io
 import itertools
 import json
@@ -15,9 +14,11 @@ import re
 import sys
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from imagenet_prep.tfrecord.example import Kind
 
@@ -49,8 +50,7 @@ class LabelsFault(ValueError):  # noqa: N818 - the data is at fault, no error of
         self.reason = reason
 
 
-@dataclass(frozen=True, slots=True)
-class LabelTable:
+class LabelTable(Struct, frozen=True):
     """The content of a labels file: a path, a line number and a value of every column a row; None for no value.
 
     ``labels`` is None if the file has no column of labels. Values of CSV and TSV are texts until ``typed``. ``words``
@@ -62,7 +62,7 @@ class LabelTable:
     labels: list[Any] | None
     columns: dict[str, list[Any]]
     is_text: bool
-    words: Mapping[int, str] = field(default_factory=dict)
+    words: Mapping[int, str] = {}
     of_samples: bool = False
 
     @property
@@ -261,7 +261,7 @@ def _split(table: LabelTable, several: str) -> LabelTable:
     assert table.labels is not None
     if several != LINES:
         parts = [() if label is None else map(str.strip, str(label).split(several)) for label in table.labels]
-        return dataclasses.replace(table, labels=[[*filter(None, each)] or None for each in parts])
+        return replace(table, labels=[[*filter(None, each)] or None for each in parts])
     rows: dict[str, list[int]] = {}
     for row, path in enumerate(table.paths):
         rows.setdefault(path, []).append(row)
@@ -271,7 +271,7 @@ def _split(table: LabelTable, several: str) -> LabelTable:
                 reason = f"{name} is {values[other]}, and {values[each[0]]} in line {table.lines[each[0]]}"
                 raise LabelsFault(table.lines[other], f"{reason}: expected one for all labels of a file")
     firsts = [each[0] for each in rows.values()]
-    return dataclasses.replace(
+    return replace(
         table,
         paths=[*rows],
         lines=[table.lines[row] for row in firsts],

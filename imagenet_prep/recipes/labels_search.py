@@ -8,9 +8,10 @@ import itertools
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.escaping import command
@@ -23,8 +24,7 @@ _FORMS: tuple[Form, ...] = ("lines", "csv", "tsv", "words")
 _BREAKS = re.compile(r"[\s,;:|\"'=<>{}\[\]()]+")
 
 
-@dataclass(frozen=True, slots=True)
-class LabelsFile:
+class LabelsFile(Struct, frozen=True):
     """A labels file that names every image.
 
     Args:
@@ -49,8 +49,7 @@ class LabelsFile:
         return self.labels is not None
 
 
-@dataclass(frozen=True, slots=True)
-class LabelsRefusal:
+class LabelsRefusal(Struct, frozen=True):
     """A file that labels images, and can't be taken; ``is_most`` if it names at least half of them."""
 
     where: str
@@ -132,8 +131,7 @@ def _place(folder: Path, where: str) -> Path:
 # how a file is written -----------------------------------------------------------------------------------------
 
 
-@dataclass(slots=True)
-class _Form:
+class _Form(Struct):
     """How a file is written; ``column`` is that of paths, ``path`` and ``label`` are what a recipe must name."""
 
     form: Form

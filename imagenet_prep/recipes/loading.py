@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from imagenet_prep.datasets import order
 from imagenet_prep.errors import InputError, all_of
@@ -67,7 +67,7 @@ def load(
     """
     file = recipe if isinstance(recipe, RecipeFile) else read(recipe)
     skip_bad = skip_bad or file.recipe.skip_bad
-    layout = dataclasses.replace(layout, set_name=rules.prefix_of(file)[1]) if layout else None
+    layout = replace(layout, set_name=rules.prefix_of(file)[1]) if layout else None
     folder = data_root(file, local_path(root) if root else None)
     (progress or Silent()).note(f"listing the files of {file.path}")
     inputs = find_inputs(file, folder, engine, layout=layout, is_raw=root is not None)
@@ -103,8 +103,7 @@ def _annotated(file: RecipeFile, inputs: Inputs, listing: Catalog, root: Path, c
 # labels and splits ---------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _Sorted:
+class _Sorted(Struct, frozen=True):
     """The files of a recipe with their annotations, splits and labels; whether records are of Inception's layout."""
 
     file: RecipeFile
@@ -158,7 +157,7 @@ class _Sorted:
         if not division.is_ordered and (labels[1:] < labels[:-1]).any():
             by_label = np.argsort(labels, kind="stable")  # names are in order already
             rows, labels = np.asarray(rows)[by_label], labels[by_label]
-        return dataclasses.replace(
+        return replace(
             self.annotations.listing.picked(rows),
             split=self._prefix(division.name),
             classes=dict(enumerate(zip(classes.names, classes.texts, strict=True), 1)),
@@ -281,7 +280,7 @@ def _without_left_out(division: Division, labelled: Labelled) -> Division:
     rows = rows[labelled.labels[rows] >= 0]
     if not len(rows):
         raise InputError(f"no file of split {division.name} has a label", f"expected some in {labelled.table_path}")
-    return dataclasses.replace(division, rows=rows)
+    return replace(division, rows=rows)
 
 
 # content --------------------------------------------------------------------------------------------------------

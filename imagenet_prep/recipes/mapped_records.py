@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import io
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+from msgspec.structs import replace
 
 from imagenet_prep.datasets.plan import Recorded, Recorder
 from imagenet_prep.images import arrays, format_of, is_npy, jpeg, pixels, png
@@ -33,8 +33,7 @@ _FEW = frozenset(("label", "class", "text", "split", "height", "width", "depth",
 _FEW |= frozenset(("colorspace", "format", "dtype", "shape"))  # columns of which many records have the same value
 
 
-@dataclass(frozen=True, slots=True)
-class MappedRecorder(Recorder):
+class MappedRecorder(Recorder, frozen=True):
     """Records of features that a recipe lists.
 
     Args:
@@ -112,7 +111,7 @@ class _Image:
             return
         image = prepare(data, by.check, by.how, upright=by.upright)
         if by.how is not None and image.repair == "png" and not image.lost:  # a JPEG is what was asked for
-            image = dataclasses.replace(image, repair="")
+            image = replace(image, repair="")
         self.repair = image.changes
         self._encoded, self._size, self._format = image.encoded, (image.width, image.height), "JPEG"
         self._channels = jpeg.read_header(image.encoded).components
@@ -265,7 +264,7 @@ def follow(item: Item, data: Buffer, made: ImageForm, masks: Path | None) -> Ite
             columns["mask.encoded"] = _fit_mask(mask, stored, made)
         except ImageError as error:
             raise ImageError(f"its mask {name}: {error}") from error
-    return dataclasses.replace(item, columns=columns)
+    return replace(item, columns=columns)
 
 
 def _turn_points(columns: dict[str, Any], orientation: int) -> None:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from imagenet_prep.datasets import order
 from imagenet_prep.datasets.plan import InceptionRecorder, Plan, PlannedSet, Recorder, cut, load_plan
@@ -33,8 +33,7 @@ RECIPE_VERSION = 1
 """Goes into every fingerprint: raised when the same recipe makes other bytes."""
 
 
-@dataclass(frozen=True, slots=True)
-class SplitPlan:
+class SplitPlan(Struct, frozen=True):
     """One split of a recipe.
 
     Args:
@@ -58,8 +57,7 @@ class SplitPlan:
     recorder: Recorder
 
 
-@dataclass(frozen=True, slots=True)
-class RecipeDataset:
+class RecipeDataset(Struct, frozen=True):
     """A whole recipe, compared with its inputs.
 
     Args:
@@ -84,7 +82,7 @@ class RecipeDataset:
     classes: Classes
     notes: tuple[str, ...]
     manifest: ManifestFile | None = None
-    expected: Mapping[str, Any] = field(default_factory=dict)
+    expected: Mapping[str, Any] = {}
     warnings: tuple[str, ...] = ()
     grows: bool = False
 
@@ -182,11 +180,10 @@ def grow(made: RecipeDataset, layout: Layout, *, adds: bool) -> RecipeDataset:
     planned = ((name, info, journal.get(name)) for name, info in plan.shards().items())
     done = {name for name, info, found in planned if found is not None and found.fingerprint == info.fingerprint}
     splits = [part for split in made.splits for part in _parts(split, _Earlier(plan, layout, done), adds=adds)]
-    return dataclasses.replace(made, splits=tuple(sorted(splits, key=lambda each: grown_from(each.prefix)[1])))
+    return replace(made, splits=tuple(sorted(splits, key=lambda each: grown_from(each.prefix)[1])))
 
 
-@dataclass(frozen=True, slots=True)
-class _Earlier:
+class _Earlier(Struct, frozen=True):
     """The plan of earlier runs, and its finished shards."""
 
     plan: Plan
@@ -254,5 +251,5 @@ def _changed(then: Catalog, how: str, hint: str = _HINT) -> InputError:
 
 
 def _part(split: SplitPlan, rows: Column, name: str, shards: int) -> SplitPlan:
-    catalog = dataclasses.replace(split.catalog.picked(rows), split=name)
-    return dataclasses.replace(split, prefix=name, catalog=catalog, shards=shards)
+    catalog = replace(split.catalog.picked(rows), split=name)
+    return replace(split, prefix=name, catalog=catalog, shards=shards)

@@ -6,13 +6,14 @@ schema has them (``1e-3`` is a number, ``no`` is a text). Tags, anchors and keys
 
 from __future__ import annotations
 
-import dataclasses
 import re
 import typing
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from imagenet_prep.errors import UsageError
 from imagenet_prep.storage.files import read_plain
@@ -34,8 +35,7 @@ _WORDS: dict[str, bool | None] = {"": None, "~": None}
 _WORDS |= {form(text): value for text, value in _VALUES.items() for form in (str.lower, str.title, str.upper)}
 
 
-@dataclass(frozen=True, slots=True)
-class RecipeFile:
+class RecipeFile(Struct, frozen=True):
     """A recipe that was read: where from, what it says, the line of every key, and all as it was written.
 
     Of one of ILSVRC2012 itself ``recipe`` has the source alone: its settings are those of another table.
@@ -44,7 +44,7 @@ class RecipeFile:
     path: Path
     recipe: Recipe
     lines: Mapping[Key, int]
-    value: Mapping[str, Any] = field(default_factory=dict)
+    value: Mapping[str, Any] = {}
 
     def place(self, key: Key) -> str:
         """File and line of a key, or of what holds it, for messages."""
@@ -106,7 +106,7 @@ def read_recipe(path: Path, text: str | None = None) -> RecipeFile:
     recipe: Recipe = file.convert(said, Recipe, ())
     if isinstance(recipe.labels, str):
         recipe = structs.replace(recipe, labels=Labels(file=recipe.labels))
-    return dataclasses.replace(file, recipe=recipe)
+    return replace(file, recipe=recipe)
 
 
 def _read_text(path: Path) -> str:

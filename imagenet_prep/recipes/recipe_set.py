@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from imagenet_prep.checks.dataset import Dataset, SetFindings
 from imagenet_prep.checks.examiner import Examiner, PromiseExaminer, box_classes, no_words
@@ -157,11 +158,11 @@ class RecipeSet(Dataset):
         file, root = self.file or read(self.path), layout.raw or self.root
         made = load(file, root, engine, layout=layout, skip_bad=options.skip_bad, progress=progress)
         if made.grows and not options.overwrite:
-            made = grow(made, dataclasses.replace(layout, set_name=layout.set_name or self.set_name), adds=not splits)
+            made = grow(made, replace(layout, set_name=layout.set_name or self.set_name), adds=not splits)
         found = made.cut()
         call = {"skip_bad": options.skip_bad, "overwrite": options.overwrite}
         base = {"root": str(data_root(file, local_or_none(root) if root else None))} if is_root_named(root) else {}
-        found = dataclasses.replace(
+        found = replace(
             found,
             options=tuple((name, True) for name, is_set in call.items() if is_set),
             recipe={"recipe": str(self.path.resolve()), **base},
@@ -180,7 +181,7 @@ class RecipeSet(Dataset):
             hint = "bring back the recorded recipe, or make the set again with this one: the same convert, --overwrite"
             raise InputError(what, f"expected {was!r}, got {now!r}", hint)
         own = tuple(split for split in planned.splits if split.catalog.split in splits)
-        return dataclasses.replace(planned, splits=own)
+        return replace(planned, splits=own)
 
     def following(self, layout: Layout, states: Mapping[str, State]) -> str:
         """The same conversion again. A folder in the recipe's prefix is part of where the shards are: not given."""

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.images import arrays as npy
@@ -36,8 +37,7 @@ _LABELS = ("cls", *LABELS, "labels", "classes", "target", "y", "image/class/labe
 """Usual names of labels, the likeliest first."""
 
 
-@dataclass(slots=True)
-class Samples:
+class Samples(Struct):
     """Images with the values next to them.
 
     Args:
@@ -53,9 +53,9 @@ class Samples:
     listing: Catalog
     names: list[str]
     columns: dict[str, list[Any]]
-    words: dict[str, dict[int, str]] = field(default_factory=dict)
+    words: dict[str, dict[int, str]] = {}
     label: str | None = None
-    passed: list[str] = field(default_factory=list)
+    passed: list[str] = []
     doubt: InputError | None = None
 
     def table(self, label: str | bool | None, where: AnyPath) -> LabelTable:
@@ -77,7 +77,7 @@ class Samples:
     def rename(self, change: Callable[[str], str]) -> None:
         """Change all names."""
         self.names = list(map(change, self.names))
-        self.listing = dataclasses.replace(self.listing, names=Names.take(map(change, self.listing.names)))
+        self.listing = replace(self.listing, names=Names.take(map(change, self.listing.names)))
 
 
 def list_samples(
@@ -326,8 +326,7 @@ def _of_parquet(path: Path) -> Samples:
 _IMAGES = re.compile(r"(^|[^a-z])(x|images?|data|features|imgs?)([^a-z]|$)")
 
 
-@dataclass(frozen=True, slots=True)
-class _FoundArray:
+class _FoundArray(Struct, frozen=True):
     path: Path
     name: str
     stored: StoredArray

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import math
 import os
@@ -10,10 +9,11 @@ import re
 from array import array
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import accumulate, chain
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.recipes import rules
@@ -51,8 +51,7 @@ _MASKED = 0.1
 """The least number of masks next to their images in a set that has masks."""
 
 
-@dataclass(frozen=True, slots=True)
-class Misread:
+class Misread(Struct, frozen=True):
     """The reason why folders are no classes, and the recipe that fits."""
 
     what: str
@@ -197,8 +196,7 @@ ONLY = "train"
 _ALL = 1 << 64
 
 
-@dataclass(frozen=True, slots=True)
-class Division:
+class Division(Struct, frozen=True):
     """One split: its rows of the listing, whether in an order of their own, and how many folders lead to its classes.
 
     ``lead`` is what comes before the class in each name: "train/", or nothing.
@@ -275,7 +273,7 @@ def _placed(
         found, known = read_file_list(path, inputs.base), {each: row for row, each in enumerate(listing.names)}
         places = match(found.names, known, os.path.normpath(inputs.base), os.path.normpath(str(path.parent)))
         names = [each if place < 0 else listing.names[place] for each, place in zip(found.names, places, strict=True)]
-        return Division(name, pick_listed(dataclasses.replace(found, names=names), listing), is_ordered=True)
+        return Division(name, pick_listed(replace(found, names=names), listing), is_ordered=True)
     if sort == "folder":
         lead = text.removeprefix("./").rstrip("/") + "/"
         rows = array("I", (row for row, each in enumerate(listing.names) if each.startswith(lead)))

@@ -6,10 +6,10 @@ import itertools
 import math
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import numpy as np
+from msgspec import Struct, field
 from numpy.typing import NDArray
 
 from imagenet_prep.checks.examiner import no_words
@@ -46,8 +46,7 @@ _PLACE = {"split": "u2", "shard": "u4", "number": "u4"}
 _UNREAD = (UNREAD | UNLABELED, *[0] * 7)
 
 
-@dataclass(frozen=True, slots=True)
-class FeatureCensus:
+class FeatureCensus(Struct, frozen=True):
     """The values of one feature, in every record that has it with the promised kind.
 
     ``fewest`` and ``most`` are values per record; ``low`` and ``high`` bounds of the numbers themselves, or of the
@@ -86,8 +85,7 @@ class FeatureCensus:
         return cls(KINDS[type(feature)], 1, count, count, low, high, len(numbers) < count)
 
 
-@dataclass(slots=True)
-class Census:
+class Census(Struct):
     """The contents of all shards.
 
     ``rows`` is a NumPy table with a row per record, in order of shards. Its columns are split and shard (numbers),
@@ -99,10 +97,10 @@ class Census:
 
     rows: Rows
     shards: Sequence[str] = ()
-    words: dict[int, str] = field(default_factory=dict)
-    wnids: dict[int, str] = field(default_factory=dict)
-    faults: dict[str, str] = field(default_factory=dict)
-    features: dict[str, FeatureCensus] = field(default_factory=dict)
+    words: dict[int, str] = {}
+    wnids: dict[int, str] = {}
+    faults: dict[str, str] = {}
+    features: dict[str, FeatureCensus] = {}
     others: int = 0
 
     def marked(self, mark: int) -> NDArray[np.intp]:
@@ -125,8 +123,7 @@ class Census:
         return dict(zip(*(each.tolist() for each in np.unique(own["label"], return_counts=True)), strict=True))
 
 
-@dataclass(frozen=True, slots=True)
-class TakeCensus:
+class TakeCensus(Struct, frozen=True):
     """Counts the contents of single shards, by name; picklable.
 
     Args:
@@ -140,7 +137,7 @@ class TakeCensus:
     kinds: Mapping[str, str] | None = None
     names: Names = field(default_factory=lambda: USUAL)
     words_of: Words = no_words
-    changed: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    changed: Mapping[str, frozenset[str]] = {}
 
     def __call__(self, name: str) -> Census:
         """The census of one shard. Unreadable records are counted; a damaged shard ends only its own reading."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from imagenet_prep.reporting.census import UNLABELED, UNREAD, Census
@@ -30,8 +30,7 @@ class Bar(NamedTuple):
     shares: dict[int, float]
 
 
-@dataclass(frozen=True, slots=True)
-class Chart:
+class Chart(Struct, frozen=True):
     """A histogram: ``values`` has the value of each row of the census, NaN where there is none.
 
     The height of a bar is a share of its split, relative to the tallest (``tallest``, in percent of a split).

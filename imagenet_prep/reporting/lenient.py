@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from imagenet_prep.checks.examiner import no_words
 from imagenet_prep.images import format_of
@@ -22,8 +23,7 @@ Words = Callable[[str | None, str], str]
 LONGEST_TEXT = 100
 
 
-@dataclass(frozen=True, slots=True)
-class Shown:
+class Shown(Struct, frozen=True):
     """The contents of a record: "", None or () where it has no value.
 
     ``size`` is width and height in pixels as the record states them, if plausible; ``encoded`` is the image file.

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from importlib.metadata import version
 from typing import Any, Literal
+
+from msgspec import Struct
 
 from imagenet_prep import __version__
 from imagenet_prep.checks.dataset import Dataset, Published
@@ -36,8 +37,7 @@ _DEPTHS_BY_RECIPE = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Subject:
+class Subject(Struct, frozen=True):
     """The data set.
 
     Args:
@@ -56,7 +56,7 @@ class Subject:
     thing: Literal["image", "record"] = "image"
     has_classes: bool = True
     has_boxes: bool = True
-    features: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    features: Mapping[str, Mapping[str, Any]] = {}
 
     @property
     def is_own(self) -> bool:
@@ -83,8 +83,7 @@ class Subject:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Facts:
+class Facts(Struct, frozen=True):
     """Everything that the page is made from.
 
     ``name`` is that of the folder, or of the only file; ``paths`` are private locations with their names on the page.

@@ -11,10 +11,10 @@ import hashlib
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeVar
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from imagenet_prep.errors import InputError, UsageError
@@ -71,8 +71,7 @@ NEAR = 3
 """Bits in which the 64-bit perceptual hashes of near-duplicates differ at most."""
 
 
-@dataclass(frozen=True, slots=True)
-class Sample:
+class Sample(Struct, frozen=True):
     """An image to show.
 
     ``size`` is the width and height of the image in pixels, and ``boxes`` are relative to it, each with its name or "".
@@ -176,8 +175,7 @@ LookAt = Callable[[int, int, Shown, memoryview], T]
 """A function of a row, the offset of its record, what the record holds, and its image; picklable."""
 
 
-@dataclass(frozen=True, slots=True)
-class Images:
+class Images(Struct, frozen=True):
     """The images of a census, read again by their rows; ``names`` are those of a recipe's records."""
 
     layout: Layout

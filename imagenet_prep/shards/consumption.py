@@ -8,15 +8,16 @@ recorded before the first hole, so after a crash at any moment, the next run pla
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import os
 import shutil
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import asdict, replace
 
 from imagenet_prep.datasets.plan import Plan, PlannedSplit, plan_name
 from imagenet_prep.errors import InputError, UsageError
@@ -44,8 +45,7 @@ _KINDS: Mapping[str, type[Archive | ParquetImages]] = {each.__name__: each for e
 _LEAST_STEP = 16 << 20  # bytes; each step of a pass makes every bundle durable
 
 
-@dataclass(frozen=True, slots=True)
-class ConsumedFile:
+class ConsumedFile(Struct, frozen=True):
     """A file: its path below DATA_DIR, kind, size, time, and its verified digests."""
 
     path: str
@@ -60,8 +60,7 @@ class ConsumedFile:
         return status is not None and (status.st_size, status.st_mtime_ns) == (self.size, self.mtime_ns)
 
 
-@dataclass(slots=True)
-class Consumption:
+class Consumption(Struct):
     """The record of the raw data of one split that is being consumed, or was.
 
     Args:
@@ -124,7 +123,7 @@ class Consumption:
 
     def _save(self) -> None:
         value = {name: getattr(self, name) for name in ("shards", "total", "rows", "is_over")}
-        value["files"] = [dataclasses.asdict(each) for each in self.files]
+        value["files"] = [asdict(each) for each in self.files]
         save_bytes(self.paths.record, sealed_line(value))
 
     @property
@@ -401,7 +400,7 @@ def _claim(work: Work, layout: Layout) -> Work:
     if found.is_read:
         for name in found.shards.keys() - set(map(plan_name, work.plans)):  # a crash left their bundles behind
             (found.paths.bundles / name).unlink(missing_ok=True)
-    return dataclasses.replace(work, consumption=found)
+    return replace(work, consumption=found)
 
 
 def finish_consuming(splits: Sequence[PlannedSplit], layout: Layout) -> None:

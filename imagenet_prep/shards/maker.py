@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
 from pathlib import Path
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from imagenet_prep.datasets.plan import Recorded, Recorder, takes
 from imagenet_prep.errors import BusyError, InputError, WriteError
@@ -25,8 +27,7 @@ from imagenet_prep.tfrecord.framing import Index
 _REMEDY = "get a sound copy of it, or leave it out: --skip-bad, in a recipe skip_bad: true"
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(Struct, frozen=True):
     """The outcome of a shard.
 
     ``info`` is None if bad images prevented the shard; ``problems`` name them.
@@ -36,8 +37,7 @@ class Outcome:
     problems: tuple[Problem, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class ShardTask:
+class ShardTask(Struct, frozen=True):
     """The work on one shard: picklable, complete, and without anything that could differ between two runs.
 
     Args:
@@ -67,11 +67,10 @@ class ShardTask:
     syncs: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class ShardMaker(Portable[ShardTask]):
+class ShardMaker(Struct, Portable[ShardTask], frozen=True):
     """Makes shards; picklable. Its reader keeps archives open from one task to the next."""
 
-    reader: Reader = field(default_factory=Reader, repr=False)
+    reader: Reader = field(default_factory=Reader)
 
     def meeting_point(self, task: ShardTask, token: str) -> Path | None:
         """A file in the folder of its run."""

@@ -9,18 +9,17 @@ the pass resumes after a crash, and frees the archive's space meanwhile.
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 import os
 import struct
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from io import BufferedReader, FileIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec.structs import replace
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.model import Progress
@@ -42,8 +41,7 @@ CHUNK = 16 << 20
 _CRC = struct.Struct("<I")
 
 
-@dataclass(frozen=True, slots=True)
-class Bundle(Container):
+class Bundle(Container, frozen=True):
     """The images of one shard, each followed by its CRC-32: there may be no other copy of them."""
 
     def open(self) -> Callable[[Row], Buffer]:
@@ -98,7 +96,7 @@ def regroup(
     if start < len(wanted):
         _copy(catalog, wanted, start, bundles, progress, keeper)
     containers = [*catalog.containers, *map(Bundle, paths)]
-    return dataclasses.replace(catalog, containers=containers, offsets=offsets, container_ids=container_ids)
+    return replace(catalog, containers=containers, offsets=offsets, container_ids=container_ids)
 
 
 def _copy(

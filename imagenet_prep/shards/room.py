@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from imagenet_prep.datasets.declarations import MakingOptions
 from imagenet_prep.storage.layout import Layout
@@ -20,8 +21,7 @@ HELD = 64 << 20
 """Bytes of shards after which shards made from bundles are made durable: only then bundles can be removed."""
 
 
-@dataclass(frozen=True, slots=True)
-class PendingShards:
+class PendingShards(Struct, frozen=True):
     """The unfinished shards of a split: ``shards`` of them, from ``images`` of ``size`` bytes in total.
 
     ``is_about``: these numbers are an estimate.

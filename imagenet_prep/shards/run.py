@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import os
 import re
 import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from imagenet_prep.datasets.declarations import MakingOptions
 from imagenet_prep.datasets.plan import PlannedSplit, plan_name
@@ -30,8 +31,7 @@ from imagenet_prep.storage.space import Need
 from imagenet_prep.text import number_of
 
 
-@dataclass(frozen=True, slots=True)
-class SplitSummary:
+class SplitSummary(Struct, frozen=True):
     """One split's part of a ConvertSummary: this run ``made`` some of its ``shards``, the others existed before."""
 
     split: str
@@ -47,8 +47,7 @@ class SplitSummary:
         return count_changes(self.repairs)[TURNED]
 
 
-@dataclass(frozen=True, slots=True)
-class ConvertSummary:
+class ConvertSummary(Struct, frozen=True):
     """The result of a conversion. ``problems`` are the images that ``skip_bad`` set aside in this run."""
 
     splits: tuple[SplitSummary, ...]
@@ -94,8 +93,7 @@ Each sync covers the whole file system: two more syncs for the index of each sha
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Work:
+class Work(Struct, frozen=True):
     """The work on one split: ``size`` is the bytes of its images.
 
     ``in_order``: its archive is read once from front to back, into a bundle per shard. ``consumption``: the archive
@@ -191,7 +189,7 @@ def unfinished(layout: Layout, spared: str = "") -> Iterator[Layout]:
 @contextlib.contextmanager
 def unfinished_of(layout: Layout, run: str) -> Iterator[Layout]:
     """The layout for a run of this name, without touching the files of others."""
-    own = dataclasses.replace(layout, run=run)
+    own = replace(layout, run=run)
     partial = local_or_none(own.partial_dir)
     if partial is None:
         yield layout
@@ -282,7 +280,7 @@ def _prepared(work: Work, layout: Layout, options: MakingOptions, progress: Prog
             progress.note(f"{work.split.source.name} can only be read in its order: {room}")
     else:
         names = set(map(plan_name, work.plans) if consumption.is_read else consumption.shards)
-        catalog = dataclasses.replace(catalog, containers=consumption.containers())
+        catalog = replace(catalog, containers=consumption.containers())
     shards = [(plan_name(plan), work.split.rows(plan)) for plan in work.split.plans if plan_name(plan) in names]
     memory = work.step(options.memory)
     return regroup(catalog, shards, _bundles_of(work, layout), memory=memory, progress=progress, keeper=consumption)
@@ -292,8 +290,7 @@ def _bundles_of(work: Work, layout: Layout) -> Path:
     return work.consumption.paths.bundles if work.consumption else local_path(layout.bundle_dir)
 
 
-@dataclass(frozen=True, slots=True)
-class Made:
+class Made(Struct, frozen=True):
     """The result of the work: an outcome for each finished shard, an error for each other one."""
 
     outcomes: tuple[Outcome, ...]

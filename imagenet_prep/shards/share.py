@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from imagenet_prep.datasets.plan import PlannedSplit, plan_name
 from imagenet_prep.errors import UsageError
@@ -14,8 +15,7 @@ from imagenet_prep.storage.layout import by_number
 _NAME = re.compile("rank-([0-9]+)-of-([0-9]+)-").match
 
 
-@dataclass(frozen=True, slots=True)
-class Share:
+class Share(Struct, frozen=True):
     """Every ``world``-th shard from number ``rank`` on, counted over all splits.
 
     So all ranks get equally many shards of every split, in any order of their runs. The journal knows which shards are
@@ -52,8 +52,7 @@ class Share:
         """The splits, each with only its own plans."""
         own = set(self.of([plan_name(plan) for split in splits for plan in split.plans]))
         return tuple(
-            dataclasses.replace(split, plans=tuple(plan for plan in split.plans if plan_name(plan) in own))
-            for split in splits
+            replace(split, plans=tuple(plan for plan in split.plans if plan_name(plan) in own)) for split in splits
         )
 
 

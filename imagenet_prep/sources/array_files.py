@@ -16,12 +16,12 @@ import re
 import struct
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from math import prod
 from pathlib import Path
 from typing import IO, Any, ClassVar
 
 import numpy as np
+from msgspec import Struct
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.images.arrays import DEFLATES_TO, MAX_BYTES, ArrayError, read_npy_header
@@ -33,8 +33,7 @@ _PICKLE = re.compile(rb"\x80[\x02-\x05]")
 _IDX = re.compile(rb"\0\0\x08[\x01-\x04]")
 
 
-@dataclass(frozen=True, slots=True)
-class StoredArray:
+class StoredArray(Struct, frozen=True):
     """An array in a file: its shape and type, and how its bytes (C order) are opened; ``start`` is where they start."""
 
     path: Path
@@ -85,8 +84,7 @@ class StoredArray:
                 raise ArrayError(f"expected {expected:,} bytes, got {size:,}")
 
 
-@dataclass(frozen=True, slots=True)
-class ArrayFile(Container):
+class ArrayFile(Container, frozen=True):
     """A file of arrays: a Row's ``offset`` is the example's number, the last folder of its name the array's name."""
 
     reading: ClassVar[Reading] = "in order"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import hashlib
 import importlib
 import io
@@ -13,10 +12,11 @@ import re
 import zlib
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.model import Box, Item
@@ -50,8 +50,7 @@ def _nothing() -> Column:
     return np.zeros(0, np.int8)
 
 
-@dataclass(slots=True, eq=False)
-class Catalog:
+class Catalog(Struct, eq=False):
     """Files and their known facts. A column is an array of signed numbers, as narrow as its values allow.
 
     ``names`` are relative to the container of the row, "/" between folders. ``offsets`` are bytes within an archive, 0
@@ -67,7 +66,7 @@ class Catalog:
     """
 
     split: str = ""
-    classes: Mapping[int, tuple[str, str]] = field(default_factory=dict)
+    classes: Mapping[int, tuple[str, str]] = {}
     containers: Sequence[Container] = ()
     names: Names = field(default_factory=Names)
     container_ids: Column = field(default_factory=_nothing)
@@ -77,7 +76,7 @@ class Catalog:
     labels: Column = field(default_factory=_nothing)
     box_starts: Column = field(default_factory=_nothing)
     boxes: Column = field(default_factory=lambda: np.zeros(0, np.float32))
-    columns: dict[str, Sequence[Any]] = field(default_factory=dict)
+    columns: dict[str, Sequence[Any]] = {}
 
     def __len__(self) -> int:
         return len(self.offsets)
@@ -126,14 +125,14 @@ class Catalog:
         found: dict[str, Any] = {name: getattr(self, name)[places] for name in _COLUMNS}
         found["box_starts"], found["boxes"] = self.boxes_of(rows)
         found["columns"] = {name: [values[row] for row in rows] for name, values in self.columns.items()}
-        return dataclasses.replace(self, names=self.names.picked(rows), **found)
+        return replace(self, names=self.names.picked(rows), **found)
 
     def whole(self, rows: Rows) -> Catalog:
         """The same table without unused containers and classes, to send to a worker."""
         found = self.picked(rows)
         ids, container_ids = np.unique(found.container_ids, return_inverse=True)
         labels = sorted(set(found.labels.tolist()))  # np.unique would import numpy.ma
-        return dataclasses.replace(
+        return replace(
             found,
             containers=[self.containers[each] for each in ids.tolist()],
             container_ids=_narrow(container_ids),
@@ -257,7 +256,7 @@ class Catalog:
         """A digest (hex) of the modification times in each container and each folder of masks, by its path."""
         ordered = np.argsort(self.container_ids, kind="stable")
         edges = np.searchsorted(self.container_ids[ordered], np.arange(len(self.containers) + 1))
-        images = dataclasses.replace(self, columns={})
+        images = replace(self, columns={})
         found = {
             _known_by(each): images.times(ordered[start:stop])
             for each, start, stop in zip(self.containers, edges[:-1], edges[1:], strict=True)
@@ -330,8 +329,7 @@ class Catalog:
             ) from error
 
 
-@dataclass(frozen=True, slots=True)
-class PackedCatalog:
+class PackedCatalog(Struct, frozen=True):
     """A Catalog in its form on disk: ``head``, the content of catalog.json, and the columns by name."""
 
     head: bytes
@@ -480,17 +478,16 @@ def _narrow(values: Column) -> Column:
     return values.astype(next(form for form in (np.int8, np.int16, np.int32, np.int64) if most <= np.iinfo(form).max))
 
 
-@dataclass(slots=True)
-class Remarks:
+class Remarks(Struct):
     """Remarks of a listing, apart from its rows.
 
     ``links`` names rows that are links out of the searched folder. ``passed`` names skipped entries, by the reason.
     ``obstacles`` are the errors of entries that can't be skipped.
     """
 
-    links: list[str] = field(default_factory=list)
-    passed: dict[str, list[str]] = field(default_factory=dict)
-    obstacles: list[InputError] = field(default_factory=list)
+    links: list[str] = []
+    passed: dict[str, list[str]] = {}
+    obstacles: list[InputError] = []
 
     @classmethod
     def join(cls, parts: Iterable[Remarks]) -> Remarks:

@@ -10,9 +10,10 @@ import stat
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
+
+from msgspec import Struct
 
 from imagenet_prep.errors import InputError, all_of
 from imagenet_prep.model import Engine
@@ -29,8 +30,7 @@ HIDDEN, EMPTY, MACOSX = "hidden", "empty folders", "__MACOSX"
 """Reasons to skip a file or folder; macOS adds the last to every archive, for its own use."""
 
 
-@dataclass(frozen=True, slots=True)
-class Folder(Container):
+class Folder(Container, frozen=True):
     """A folder with one image per file: the container of all files below it."""
 
     reading: ClassVar[Reading] = "alone"
@@ -100,16 +100,14 @@ def _list(walk: _Walk, engine: Engine) -> tuple[Catalog, Remarks]:
     return refuse_twice(Catalog.join(parts())), Remarks.join(remarks)
 
 
-@dataclass(slots=True)
-class _Found:
+class _Found(Struct):
     """The rows and remarks so far."""
 
     rows: CatalogBuilder
     remarks: Remarks
 
 
-@dataclass(frozen=True, slots=True)
-class _Walk:
+class _Walk(Struct, frozen=True):
     """Lists folders below ``base``, with everything below them.
 
     ``begin`` is the folder to search; ``accept`` is the pattern of a path, ``depth`` the maximum depth of a match.
@@ -215,8 +213,7 @@ def _in_path_order(entry: FolderEntry) -> bytes:
 _CHUNK = 4096  # names per task
 
 
-@dataclass(frozen=True, slots=True)
-class FileList:
+class FileList(Struct, frozen=True):
     """The content of a manifest: one path within the data per file, and its line number."""
 
     path: AnyPath
@@ -322,8 +319,7 @@ def pick_listed(files: FileList, listing: Catalog) -> list[int]:
     return [rows[name] for name in files.names]
 
 
-@dataclass(frozen=True, slots=True)
-class _LookUp:
+class _LookUp(Struct, frozen=True):
     """Looks up names: rows, remarks, and the index of each missing name with the reason."""
 
     base: AnyPath

@@ -16,9 +16,10 @@ import json
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+from msgspec import Struct
 
 from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.sources.slices import Buffer, Container, Reading, Row
@@ -49,8 +50,7 @@ class ImageRow(NamedTuple):
     length: int
 
 
-@dataclass(frozen=True, slots=True)
-class ParquetImages(Container):
+class ParquetImages(Container, frozen=True):
     """A parquet file with one image per row: a Row's ``offset`` is the row's number in the file, from 0."""
 
     reading: ClassVar[Reading] = "in order"
@@ -97,14 +97,13 @@ class ParquetRow(NamedTuple):
     columns: dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Schema:
+class Schema(Struct, frozen=True):
     """The columns of a file: that of images, others that can be read, those that can't, and the names of classes."""
 
     image: str
     columns: Sequence[str]
     passed: Sequence[str] = ()
-    classes: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    classes: Mapping[str, Sequence[str]] = {}
 
 
 def read_schema(path: Path) -> Schema:

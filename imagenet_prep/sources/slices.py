@@ -6,9 +6,10 @@ import contextlib
 import functools
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Literal, NamedTuple, TypeAlias
+
+from msgspec import Struct
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.storage.durable import write_all
@@ -123,8 +124,7 @@ class Row(NamedTuple):
     stamp: int
 
 
-@dataclass(frozen=True, slots=True)
-class Container:
+class Container(Struct, frozen=True):
     """A place of images: the file or folder ``path``. A value, equal to another with the same place; picklable.
 
     Each kind is one module, with the function that lists it as rows of a Catalog. ``is_sliced`` tells whether its
@@ -149,8 +149,7 @@ class Container:
         raise NotImplementedError
 
 
-@dataclass(frozen=True, slots=True)
-class Gone(Container):
+class Gone(Container, frozen=True):
     """A file that convert consumed; ``path`` is its former place."""
 
     def place(self, row: Row) -> str:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import ClassVar, Generic, Protocol
+
+from msgspec import Struct
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.model import Engine, Failed, R, T
@@ -21,8 +22,7 @@ from imagenet_prep.text import is_web_page
 _COMPRESSED = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ": "xz", b"(\xb5/\xfd": "Zstandard"}
 
 
-@dataclass(frozen=True, slots=True)
-class Archive(Container):
+class Archive(Container, frozen=True):
     """A file with images at offsets: a tar, tars within it, or a bundle."""
 
     is_sliced: ClassVar[bool] = True
@@ -99,8 +99,7 @@ def folder_of_tar(name: str) -> str:
     return f"{name.removesuffix('.tar')}/"
 
 
-@dataclass(frozen=True, slots=True)
-class _Tar:
+class _Tar(Struct, frozen=True):
     """A tar: its archive, the folder for its files, and, within an archive, its name and byte range."""
 
     archive: AnyPath
@@ -191,8 +190,7 @@ def in_order(engine: Engine, function: Callable[[T], R], tasks: Iterable[T]) -> 
             following += 1
 
 
-@dataclass(frozen=True, slots=True)
-class _Numbered(Generic[T, R]):
+class _Numbered(Struct, Generic[T, R], frozen=True):
     """Calls a function with the task of a number; picklable if the function is."""
 
     function: Callable[[T], R]

@@ -6,7 +6,6 @@ import struct
 import zlib
 from array import array
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -285,8 +284,7 @@ def _show(name: bytes) -> str:
     return repr(name if len(name) <= 100 else name[:97] + b"...")[1:]
 
 
-@dataclass(frozen=True, slots=True)
-class Zip(Container):
+class Zip(Container, frozen=True):
     """A zip: a Row's ``offset`` is its entry in the central directory, ``length`` the size of the file.
 
     That entry has everything required to read the file, and its CRC-32; the header before the data must agree. A Row's

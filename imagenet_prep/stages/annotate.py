@@ -10,9 +10,11 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from imagenet_prep.errors import InputError, PrepError, UsageError, WorkerError, named
 from imagenet_prep.escaping import command
@@ -42,8 +44,7 @@ RULES_VERSION = 2
 _BATCH = 256
 
 
-@dataclass(frozen=True, slots=True)
-class BoxTotals:
+class BoxTotals(Struct, frozen=True):
     """Counts of one split's annotations.
 
     Args:
@@ -70,8 +71,7 @@ class BoxTotals:
         return self.files - self.images - self.other_files
 
 
-@dataclass(frozen=True, slots=True)
-class BoxesSummary:
+class BoxesSummary(Struct, frozen=True):
     """One split's part of an AnnotateSummary.
 
     ``problems`` are the unreadable files; ``up_to_date`` means that nothing was left to do.
@@ -85,8 +85,7 @@ class BoxesSummary:
     up_to_date: bool
 
 
-@dataclass(frozen=True, slots=True)
-class AnnotateSummary:
+class AnnotateSummary(Struct, frozen=True):
     """The summary of annotate: train, then validation if requested."""
 
     splits: tuple[BoxesSummary, ...]
@@ -159,8 +158,7 @@ def _find_source(split: str, layout: Layout, given: Path | None) -> BoxFiles:
 # the work ------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _Result:
+class _Result(Struct, frozen=True):
     """Unordered CSV lines, counts, and unreadable files."""
 
     lines: bytes
@@ -201,8 +199,7 @@ def _batches(files: Iterable[File]) -> Iterator[list[File]]:
         yield batch
 
 
-@dataclass(frozen=True, slots=True)
-class _Parser:
+class _Parser(Struct, frozen=True):
     """Parses a batch of files in a worker."""
 
     split: str

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from imagenet_prep.checks.dataset import Dataset
 from imagenet_prep.datasets.declarations import MakingOptions
@@ -73,7 +74,7 @@ def convert(
         DataProblemsError: some images are bad; every shard without a bad image is done.
     """
     progress, options = progress or Silent(), options or dataset.options
-    layout = dataclasses.replace(layout, set_name=dataset.set_name)
+    layout = replace(layout, set_name=dataset.set_name)
     if share and options.consume:
         what = f"{share}: the raw data of several ranks can't give its space to shards"
         raise UsageError(what, "expected --consume without --rank", "use only one of them")
@@ -113,7 +114,7 @@ def foresee(
         IncompleteError, InputError, UsageError: as ``convert``, if the data set is not as expected.
     """
     progress, options = progress or Silent(), options or dataset.options
-    layout = dataclasses.replace(layout, set_name=dataset.set_name)
+    layout = replace(layout, set_name=dataset.set_name)
     work = _Conversion.find(layout, engine, options, dataset, share, progress)
     with Journal(layout.journal_path) as journal:
         journal.forget(work.find_changed(journal))
@@ -121,8 +122,7 @@ def foresee(
     return tuple(work.needs(lay_out(work.splits, todo, layout, options)))
 
 
-@dataclass(frozen=True, slots=True)
-class _Conversion:
+class _Conversion(Struct, frozen=True):
     """A set to make: ``plan`` is ``before``, the plan on the disk, if nothing had to be listed again.
 
     ``splits`` hold only the shards for this call; ``packed`` is the saved part of a new plan, by split.

@@ -6,9 +6,11 @@ import hashlib
 import itertools
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from msgspec import Struct, to_builtins
+from msgspec.structs import replace
 
 from imagenet_prep.errors import InputError, PrepError, UsageError
 from imagenet_prep.model import Progress, ShardInfo, Silent
@@ -39,8 +41,7 @@ class _Spot(NamedTuple):
         return f"{self.shard} record {self.number}"
 
 
-@dataclass(frozen=True, slots=True)
-class DifferingRecord:
+class DifferingRecord(Struct, frozen=True):
     """A record that both sets hold under one name, with different bytes.
 
     ``places`` are its shard and number in both sets. ``features`` holds both values as text, by feature; None if the
@@ -52,8 +53,7 @@ class DifferingRecord:
     features: dict[str, tuple[str, str]] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class SplitDifference:
+class SplitDifference(Struct, frozen=True):
     """The differences in one split.
 
     Args:
@@ -81,8 +81,7 @@ class SplitDifference:
         return not (self.moved or any(self.only) or self.differing or self.other_shards)
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
+class Difference(Struct, frozen=True):
     """The differences between two sets, by split."""
 
     places: tuple[Path, Path]
@@ -95,7 +94,7 @@ class Difference:
 
     def as_dict(self) -> dict[str, Any]:
         """The differences as JSON-ready values."""
-        splits = [{**asdict(split), "is_same": split.is_same} for split in self.splits]
+        splits = [{**to_builtins(split), "is_same": split.is_same} for split in self.splits]
         return {"places": [*map(str, self.places)], "is_same": self.is_same, "splits": splits}
 
 
@@ -202,8 +201,7 @@ def _in_words(value: object) -> str:
 # the sets ---------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class ComparedSet:
+class ComparedSet(Struct, frozen=True):
     """A set of shards to compare.
 
     Args:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.fetch import BASE_URL
@@ -27,8 +28,7 @@ from imagenet_prep.storage.space import Need, refuse_lack, rooms_for
 from imagenet_prep.text import listed, number_of, size_text
 
 
-@dataclass(frozen=True, slots=True)
-class DownloadSummary:
+class DownloadSummary(Struct, frozen=True):
     """The result of a download: file names, and the bytes fetched."""
 
     fetched: tuple[str, ...]
@@ -36,8 +36,7 @@ class DownloadSummary:
     size: int
 
 
-@dataclass(frozen=True, slots=True)
-class Incoming:
+class Incoming(Struct, frozen=True):
     """A file, or several of one kind, that a download is about to fetch.
 
     Args:
@@ -59,8 +58,7 @@ class Incoming:
         return Need("download", self.name, layout.own_raw_dir, self.to_come, self.files, self.is_about)
 
 
-@dataclass(frozen=True, slots=True)
-class DownloadOptions:
+class DownloadOptions(Struct, frozen=True):
     """Settings of a download.
 
     Args:
@@ -185,7 +183,7 @@ def download_copy(
     """
     layout.refuse_urls()
     manner = options.manner(progress)
-    layout = dataclasses.replace(layout, raw=None)
+    layout = replace(layout, raw=None)
     with hold(layout.lock_paths), site.explained():
         session = site.enter(manner.pace.stall, manner.progress.note)
         targets, missing = _offered(layout, site, session, manner.pace)
@@ -229,7 +227,7 @@ def foresee(
     for key, target in targets.items():
         if not target.is_there():
             remote = Remote("", ARCHIVES[key].about, None, None)
-            incoming.append(dataclasses.replace(_incoming(target, remote), is_about=target.size is None))
+            incoming.append(replace(_incoming(target, remote), is_about=target.size is None))
     wnids = _missing_classes(layout, part) if train else []
     if wnids:
         size = ARCHIVES[facts.TRAIN].about * len(wnids) // facts.CLASSES
@@ -244,7 +242,7 @@ def foresee_copy(layout: Layout, site: Site, *, progress: Progress | None = None
         AccessError, InputError, NetworkError, UsageError: as ``download_copy``.
     """
     layout.refuse_urls()
-    layout, pace = dataclasses.replace(layout, raw=None), Pace(tries=2)
+    layout, pace = replace(layout, raw=None), Pace(tries=2)
     with site.explained():
         session = site.enter(pace.stall, (progress or Silent()).note)
         _, missing = _offered(layout, site, session, pace, is_kept=False)
@@ -269,7 +267,7 @@ def _targets(
     """The archives by key; and the train archive, if only its class tars are to be fetched."""
     if unknown := [key for key in only if key not in ARCHIVES]:
         raise UsageError(f"unknown archive {unknown[0]!r}", f"expected some of {', '.join(ARCHIVES)}")
-    layout = dataclasses.replace(layout, raw=None)  # that folder is read-only
+    layout = replace(layout, raw=None)  # that folder is read-only
     targets = {key: _target(layout, ARCHIVES[key], check_digest, digests.get(key)) for key in only}
     is_meant = not part.is_whole and facts.TRAIN in targets and not targets[facts.TRAIN].path.exists()
     return targets, targets.pop(facts.TRAIN) if is_meant else None

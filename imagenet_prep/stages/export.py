@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.exports import load_format
@@ -25,8 +26,7 @@ from imagenet_prep.text import listed, number_of
 SCHEMA = 1
 
 
-@dataclass(frozen=True, slots=True)
-class ExportedSplit:
+class ExportedSplit(Struct, frozen=True):
     """One split of an export: records, shards, bytes of files; ``made``: shards exported by this run."""
 
     split: str
@@ -36,8 +36,7 @@ class ExportedSplit:
     made: int
 
 
-@dataclass(frozen=True, slots=True)
-class ExportSummary:
+class ExportSummary(Struct, frozen=True):
     """An export: its folder, its splits, and ``usage``, a line of code that reads it, if it needs one."""
 
     container: str

@@ -8,11 +8,11 @@ import posixpath
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.escaping import NAME, escaped, quoted
@@ -212,8 +212,7 @@ def _render_record(dataset: RecipeDataset, proposal: Proposal) -> str:
     return note + _block("record", record, "feature: column")
 
 
-@dataclass(frozen=True, slots=True)
-class InitSummary:
+class InitSummary(Struct, frozen=True):
     """The proposed recipe.
 
     Args:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from imagenet_prep.checks.inventory import REMEDY_RERUN, plan_fault
 from imagenet_prep.datasets.declarations import MakingOptions
@@ -38,8 +39,7 @@ OF_RECORDS = frozenset(
 did change, now holds one of its images too."""
 
 
-@dataclass(frozen=True, slots=True)
-class RepairSummary:
+class RepairSummary(Struct, frozen=True):
     """The result of a repair, by shard names in order.
 
     ``made``: made again; ``unchanged``: still as convert made them.
@@ -62,7 +62,7 @@ def repair(
         SpaceError, BusyError, WriteError: no space is left, another run works here, or the storage fails.
     """
     progress, layout = progress or Silent(), layout.one_set()
-    layout = dataclasses.replace(layout, raw=layout.raw or recorded_raw(layout))
+    layout = replace(layout, raw=layout.raw or recorded_raw(layout))
     with hold(layout.lock_paths):
         manifest = read_manifest(layout)
         kinds = {name: found for name, found in sorted(faulty.items()) if name in manifest.shards}
@@ -116,8 +116,7 @@ def _unchanged(
     return tuple(sorted(result.task for result in results if isinstance(result, Done) and result.value))
 
 
-@dataclass(frozen=True, slots=True)
-class _RecordCheck:
+class _RecordCheck(Struct, frozen=True):
     """Checks whether a shard still holds the records that it was made with."""
 
     layout: Layout
@@ -138,8 +137,7 @@ class _RecordCheck:
 # the work ------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _Repair:
+class _Repair(Struct, frozen=True):
     """Makes shards of a set again, as its manifest records them."""
 
     layout: Layout

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from imagenet_prep.checks.dataset import Dataset
 from imagenet_prep.checks.verdict import Verdict
@@ -41,16 +42,14 @@ SAMPLES = 48
 """Sample images by default."""
 
 
-@dataclass(frozen=True, slots=True)
-class Contents:
+class Contents(Struct, frozen=True):
     """The number of images to show before anybody filters; whether to decode all images to find near-duplicates."""
 
     samples: int = SAMPLES
     near_duplicates: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class ReportSummary:
+class ReportSummary(Struct, frozen=True):
     """The page's main facts, and its path."""
 
     path: AnyPath

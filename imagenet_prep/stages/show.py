@@ -5,10 +5,10 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec import Struct
 
 from imagenet_prep.checks.examiner import printable
 from imagenet_prep.errors import InputError, UsageError
@@ -48,8 +48,7 @@ Steps = tuple[Feature | None, ...]
 """A feature list: one feature per step."""
 
 
-@dataclass(frozen=True, slots=True)
-class ShownRecord:
+class ShownRecord(Struct, frozen=True):
     """One record: number from 0, byte offset of its header (uncompressed), size of its data in bytes, sorted features.
 
     A feature that is not set is None. For a SequenceExample, ``features`` are its context, and ``feature_lists`` its

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from imagenet_prep.checks.verdict import load_verdict
 from imagenet_prep.datasets.plan import load_plan, recorded_raw
@@ -21,8 +22,7 @@ from imagenet_prep.storage.lock import find_holder
 from imagenet_prep.text import number_of
 
 
-@dataclass(frozen=True, slots=True)
-class Status:
+class Status(Struct, frozen=True):
     """Every stage in order, and the next step: a call, or a command of the system.
 
     ``running`` is the process that works here now, and its start time; "" if there is none.
@@ -34,7 +34,7 @@ class Status:
 
     def as_dict(self) -> dict[str, Any]:
         """The status as JSON-ready values."""
-        stages = [*map(dataclasses.asdict, self.stages)]
+        stages = [*map(asdict, self.stages)]
         return {"running": self.running, "stages": stages, "next_command": self.following}
 
 

@@ -14,8 +14,10 @@ import os
 import shutil
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from imagenet_prep.errors import InputError, PrepError, SpaceError, UsageError, WriteError, named
 from imagenet_prep.escaping import command
@@ -38,8 +40,7 @@ from imagenet_prep.text import number_of
 _SYNC_SECONDS = 5.0
 
 
-@dataclass(frozen=True, slots=True)
-class UntarSplit:
+class UntarSplit(Struct, frozen=True):
     """One split of an UntarSummary: its number of classes and images, and the number of images written."""
 
     split: str
@@ -48,8 +49,7 @@ class UntarSplit:
     written: int
 
 
-@dataclass(frozen=True, slots=True)
-class UntarSummary:
+class UntarSummary(Struct, frozen=True):
     """The summary of untar; a split without an archive is not in it."""
 
     splits: tuple[UntarSplit, ...]
@@ -60,8 +60,7 @@ class UntarSummary:
         return sum(split.written for split in self.splits)
 
 
-@dataclass(frozen=True, slots=True)
-class ClassTask:
+class ClassTask(Struct, frozen=True):
     """A class of a split whose images are written.
 
     Args:
@@ -267,8 +266,7 @@ def _outcomes(
             yield from _write_in_order(classes[split], catalogs[split], unpacker.layout)
 
 
-@dataclass(frozen=True, slots=True)
-class _Unpacker:
+class _Unpacker(Struct, frozen=True):
     """Writes the images that a class's final folder lacks to a partial folder. Runs in workers."""
 
     layout: Layout

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
+from msgspec.structs import asdict, replace
 
 from imagenet_prep.checks.dataset import Dataset, SetFindings
 from imagenet_prep.checks.inventory import (
@@ -68,11 +69,10 @@ def verify(
     checked, across = check.look() if depth == "quick" else check.read(engine, progress)
     verdict = check.conclude([*problems, *across.problems], checked, across)
     kept = _keep(verdict, layout, share)
-    return dataclasses.replace(verdict, notes=(*verdict.notes, *kept))
+    return replace(verdict, notes=(*verdict.notes, *kept))
 
 
-@dataclass(frozen=True, slots=True)
-class _SetCheck:
+class _SetCheck(Struct, frozen=True):
     """Checks the shards of an inventory, or of a share of it."""
 
     layout: Layout
@@ -97,7 +97,7 @@ class _SetCheck:
         across = SetFindings(tuple(problem for report in checked.reports.values() for problem in report.problems))
         if not self.share:
             across = self.dataset.check_set(inventory, checked, examiner, is_part=self.is_part)
-        return checked, dataclasses.replace(across, problems=(*failures, *across.problems))
+        return checked, replace(across, problems=(*failures, *across.problems))
 
     def conclude(self, problems: Sequence[Problem], checked: Checked | None, across: SetFindings) -> Verdict:
         """The verdict."""
@@ -202,7 +202,7 @@ def _restricted(inventory: Inventory, share: Share) -> Inventory:
     shards = {split: [name for name in names if name in own] for split, names in inventory.shards.items()}
     strays = inventory.sizes.keys() - set(inventory.expected) if share.rank == 0 else set()
     sizes = {name: size for name, size in inventory.sizes.items() if name in own or name in strays}
-    return dataclasses.replace(inventory, shards=shards, sizes=sizes)
+    return replace(inventory, shards=shards, sizes=sizes)
 
 
 def _missing_splits(inventory: Inventory, is_part: bool) -> list[Problem]:
@@ -244,7 +244,7 @@ def _keep(verdict: Verdict, layout: Layout, share: Share | None) -> list[str]:
                 part.unlink(missing_ok=True)
         if verdict.problems:
             with atomic_file(path) as file:
-                file.writelines(json.dumps(each).encode() + b"\n" for each in map(dataclasses.asdict, verdict.problems))
+                file.writelines(json.dumps(each).encode() + b"\n" for each in map(asdict, verdict.problems))
         else:
             path.unlink(missing_ok=True)
         save_verdict(verdict, layout, share.name if share else "")

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import itertools
 from collections import defaultdict
 from collections.abc import Collection, Sequence
+
+from msgspec.structs import replace
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.images.prepare import TURNED, count_changes
@@ -104,6 +105,6 @@ def filled(planned: Manifest, journal: Journal) -> Manifest:
         images[split] += info.records
         repairs[split] += info.repairs
     turned = {split: count for split, found in repairs.items() if (count := count_changes(found)[TURNED])}
-    totals = {split: dataclasses.replace(each, images=images[split]) for split, each in planned.totals.items()}
-    dataset = dataclasses.replace(planned.dataset, turned=turned)
-    return dataclasses.replace(planned, dataset=dataset, totals=totals, shards=infos)
+    totals = {split: replace(each, images=images[split]) for split, each in planned.totals.items()}
+    dataset = replace(planned.dataset, turned=turned)
+    return replace(planned, dataset=dataset, totals=totals, shards=infos)

@@ -80,7 +80,7 @@ def shard_info(value: Any) -> ShardInfo:
 
 
 def _without_crc(entry: Any) -> ShardInfo:
-    return ShardInfo(*(getattr(entry, name) for name in ShardInfo.__slots__))
+    return ShardInfo(*(getattr(entry, name) for name in ShardInfo.__struct_fields__))
 
 
 @functools.cache

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import json
 from collections.abc import Iterable, Mapping
 from typing import Any, TypedDict
+
+from msgspec import Struct
+from msgspec.structs import asdict, astuple, replace
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.model import ShardInfo
@@ -47,8 +49,7 @@ ILSVRC2012, RECIPE = "ILSVRC2012", "recipe"
 """The kinds of data sets: a kind decides how a set is checked and made again."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class DatasetEntry:
+class DatasetEntry(Struct, frozen=True):
     """A manifest's entry for its data set.
 
     ``kind`` decides how it is checked and made again; ``splits`` are in order, each the prefix of its shards' names.
@@ -61,8 +62,8 @@ class DatasetEntry:
     name: str
     splits: tuple[str, ...]
     features: Mapping[str, Mapping[str, Any]]
-    turned: Mapping[str, int] = dataclasses.field(default_factory=dict)
-    classes: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    turned: Mapping[str, int] = {}
+    classes: Mapping[str, int] = {}
 
 
 class _Feature(TypedDict):
@@ -73,14 +74,13 @@ class _Feature(TypedDict):
 
 def _entry_dict(entry: DatasetEntry) -> dict[str, Any]:
     """The JSON form of a DatasetEntry, without ``classes`` if it has none."""
-    value = dataclasses.asdict(entry)
+    value = asdict(entry)
     if not entry.classes:
         del value["classes"]
     return value
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class SplitTotals:
+class SplitTotals(Struct, frozen=True):
     """The totals of one split: images, classes, boxes, shards; ``expected`` images in the whole data set."""
 
     images: int
@@ -90,8 +90,7 @@ class SplitTotals:
     shards: int
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Manifest:
+class Manifest(Struct, frozen=True):
     """The record of a conversion. ``settings`` are those that decide the bytes; ``shards`` is by name."""
 
     version: str
@@ -111,7 +110,7 @@ class Manifest:
     def _head(self) -> dict[str, Any]:
         """Everything except its CRC and its shards, as JSON returns it: keys are texts, and sorted."""
         value = {"schema": SCHEMA, **{key: getattr(self, key) for key in _KEYS if key != "shards"}}
-        totals = {split: dataclasses.asdict(total) for split, total in self.totals.items()}
+        totals = {split: asdict(total) for split, total in self.totals.items()}
         value = {**value, "dataset": _entry_dict(self.dataset), "totals": totals}
         found: dict[str, Any] = json.loads(json.dumps(value))
         return found
@@ -209,16 +208,16 @@ def _manifest(value: dict[str, Any], shards: dict[str, ShardInfo]) -> Manifest:
         raise ValueError("schema")
     head = {**value, "shards": {}}
     json.dumps(head, ensure_ascii=False).encode()  # all texts can be written
-    if {"classes", *head["dataset"]} != {field.name for field in dataclasses.fields(DatasetEntry)}:
+    if {"classes", *head["dataset"]} != {*DatasetEntry.__struct_fields__}:
         raise ValueError("dataset")
     found = msgspec.convert(head, Manifest)
     entry, totals = found.dataset, found.totals.values()
     features = msgspec.convert(entry.features, dict[str, _Feature]).values()
     counts = [*entry.turned.values(), *entry.classes.values(), *(each["values"] or 0 for each in features)]
-    counts += (count for each in totals for count in dataclasses.astuple(each))
+    counts += (count for each in totals for count in astuple(each))
     if entry.kind not in (ILSVRC2012, RECIPE) or not all(0 <= count < 1 << 63 for count in counts):
         raise ValueError("kind, or a number")
-    return dataclasses.replace(found, shards=shards)
+    return replace(found, shards=shards)
 
 
 def features_by_column(settings: Mapping[str, Any]) -> Mapping[str, tuple[str, ...]]:

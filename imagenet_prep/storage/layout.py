@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, Protocol
+
+from msgspec import Struct
+from msgspec.structs import force_setattr, replace
 
 from imagenet_prep.errors import UsageError
 from imagenet_prep.escaping import Settings
@@ -96,8 +97,7 @@ class ConsumedPaths(NamedTuple):
     bundles: Path
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
+class Layout(Struct, frozen=True):
     """The paths of a data set.
 
     Args:
@@ -120,7 +120,7 @@ class Layout:
     def __post_init__(self) -> None:
         for name in ("data_dir", "raw", "output"):
             if (where := getattr(self, name)) is not None:
-                object.__setattr__(self, name, locate(where))
+                force_setattr(self, name, locate(where))
 
     def refuse_urls(self) -> None:
         """Raise UsageError if a folder is in an object store, for steps that require this machine."""
@@ -142,7 +142,7 @@ class Layout:
         names = [] if self.set_name else sorted({path.parent.name for path in folder.glob("*/*")})
         own = (self.plan_path, self.journal_path, self.manifest_path)
         first = [] if names and not any(path.exists() for path in own) else [self]
-        return first + [dataclasses.replace(self, set_name=name) for name in names]
+        return first + [replace(self, set_name=name) for name in names]
 
     def one_set(self) -> Layout:
         """The set without a prefix, or the only one of the folder.

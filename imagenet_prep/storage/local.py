@@ -12,9 +12,10 @@ import sys
 import zlib
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
+
+from msgspec import Struct
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.storage.durable import begin_write_out, fsync_dir, make_folder, sync_file_system, write_all
@@ -38,8 +39,7 @@ _ALIGNED = 64  # bytes: some processors copy half as fast from or to places that
 _waiting: deque[bytearray] = deque(maxlen=BUFFERS)
 
 
-@dataclass(frozen=True, slots=True)
-class LocalStore:
+class LocalStore(Struct, frozen=True):
     """Files in a folder.
 
     Args:

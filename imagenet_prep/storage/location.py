@@ -11,9 +11,10 @@ import os
 import re
 import stat
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TypeAlias
+
+from msgspec import Struct
 
 from imagenet_prep.errors import UsageError
 from imagenet_prep.storage.local import LocalAppender, LocalSink, LocalStore
@@ -25,8 +26,7 @@ _URL = re.compile(r"(?i)([a-z][a-z0-9+.-]+):/{1,2}")  # a Path keeps only one of
 _SECRET = re.compile(r"[@?]")
 
 
-@dataclass(frozen=True, slots=True)
-class Location:
+class Location(Struct, frozen=True):
     """An object of a store, or the objects below a prefix as a folder.
 
     Names and methods are those of Paths, as far as objects have them. There are no links, and a folder exists while it

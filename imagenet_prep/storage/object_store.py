@@ -20,6 +20,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from msgspec import Struct
+
 from imagenet_prep.errors import AccessError, InputError, NetworkError, PrepError, UsageError
 from imagenet_prep.storage.store import Buffer, Found, RemoteSink, RemoteStore
 
@@ -199,8 +201,7 @@ class ObjectSink(RemoteSink):
 # clients --------------------------------------------------------------------------------------------------------
 
 
-@dataclass(slots=True)
-class _State:
+class _State(Struct):
     """Whether this process has made requests, and whether its parent had before the fork."""
 
     used: bool = False

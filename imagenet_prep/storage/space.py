@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from imagenet_prep.errors import SpaceError
 from imagenet_prep.escaping import rerun
@@ -13,8 +14,7 @@ from imagenet_prep.storage.location import AnyPath, local_or_none
 from imagenet_prep.text import listed, size_text
 
 
-@dataclass(frozen=True, slots=True)
-class Need:
+class Need(Struct, frozen=True):
     """The space that a step requires on the file system of ``folder``, in addition to existing files.
 
     Args:
@@ -34,8 +34,7 @@ class Need:
     is_about: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Room:
+class Room(Struct, frozen=True):
     """A file system and its total needs: each step keeps the output of earlier steps.
 
     ``folder`` is a folder on it. ``free_files`` is the number of free inodes, None if it has no limit. The system

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import abc
 import contextlib
-import dataclasses
 import errno
 import io
 import os
 import stat
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import IO, TYPE_CHECKING, TypeAlias
+
+from msgspec import Struct
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.storage.refusals import unreadable
@@ -35,8 +36,7 @@ class GoneError(FileNotFoundError):
     """Someone removed the file while it was being written: another run replaced this one."""
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(Struct, frozen=True):
     """A listed object: its name in the folder, its URL, its size in bytes, and its modification time in ns.
 
     The size of a folder is -1. The methods are those of os.DirEntry.
@@ -126,7 +126,7 @@ class RemoteStore(abc.ABC):
 
     def below(self, folder: str) -> Self:
         """The store of a folder in this store."""
-        return dataclasses.replace(self, folder=self.key(folder))
+        return replace(self, folder=self.key(folder))
 
     def key(self, name: str) -> str:
         """The name in the bucket."""

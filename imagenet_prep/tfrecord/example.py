@@ -10,8 +10,9 @@ from __future__ import annotations
 import functools
 import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal, TypeVar
+
+from msgspec import Struct
 
 T = TypeVar("T")
 
@@ -25,22 +26,19 @@ _SHORT_MESSAGE = 1 << 13
 _BYTES, _FLOAT, _INT64 = 1, 2, 3  # the oneof of Feature
 
 
-@dataclass(frozen=True, slots=True)
-class BytesList:
+class BytesList(Struct, frozen=True):
     """A feature of byte strings."""
 
     values: tuple[Buffer, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class FloatList:
+class FloatList(Struct, frozen=True):
     """A feature of 32-bit floats."""
 
     values: tuple[float, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Int64List:
+class Int64List(Struct, frozen=True):
     """A feature of 64-bit integers."""
 
     values: tuple[int, ...]

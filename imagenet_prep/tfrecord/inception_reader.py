@@ -10,8 +10,9 @@ from __future__ import annotations
 import functools
 import struct
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
+
+from msgspec import Struct
 
 from imagenet_prep.model import Box
 from imagenet_prep.tfrecord import inception
@@ -48,8 +49,7 @@ class BoxesError(RecordError):
     """The five lists of boxes differ in length."""
 
 
-@dataclass(frozen=True, slots=True)
-class Traits:
+class Traits(Struct, frozen=True):
     """The constants of every record of one maker: which features it has, and three values in them.
 
     A constant is None where its feature is missing.

@@ -10,9 +10,10 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from imagenet_prep.errors import InputError, UsageError, all_of
 from imagenet_prep.escaping import command
@@ -27,8 +28,7 @@ CERTAIN, LIKELY, POSSIBLE, ONLY_IF_ASKED = 3, 2, 1, 0
 """How sure a layout is. The surest one is taken; two of the same are a choice."""
 
 
-@dataclass(frozen=True, slots=True)
-class Proposal:
+class Proposal(Struct, frozen=True):
     """The content of a recipe. Paths start at the folder of the data.
 
     Args:
@@ -48,16 +48,15 @@ class Proposal:
     content: Content
     names: Sequence[str]
     lead: str = ""
-    paths: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    splits: Mapping[str, str] = field(default_factory=dict)
-    lists: Mapping[str, str] = field(default_factory=dict)
+    paths: Mapping[str, Sequence[str]] = {}
+    splits: Mapping[str, str] = {}
+    lists: Mapping[str, str] = {}
     table: LabelsFile | None = None
-    annotations: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    options: Mapping[str, str | bool] = field(default_factory=dict)
+    annotations: Mapping[str, Mapping[str, Any]] = {}
+    options: Mapping[str, str | bool] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(Struct, frozen=True):
     """A folder as one layout reads it.
 
     Args:
@@ -94,8 +93,7 @@ Layout = Callable[[Inspection], Reading | None]
 """A layout: the folder as it reads it; None if it can't be this one."""
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(Struct, frozen=True):
     """The layout chosen for a folder, its evidence, and the notes on files that it leaves out."""
 
     name: str

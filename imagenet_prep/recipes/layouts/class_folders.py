@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.recipes.inspection import Inspection
@@ -15,13 +16,12 @@ from imagenet_prep.sources.names import Names
 from imagenet_prep.text import listed, number_of
 
 
-@dataclass(frozen=True, slots=True)
-class Shape:
+class Shape(Struct, frozen=True):
     """Where files are in folders: the files of each class, the folders that lead to all, and those of splits below."""
 
     files: ClassFolders
     lead: str = ""
-    splits: Mapping[str, str] = field(default_factory=dict)
+    splits: Mapping[str, str] = {}
 
     @property
     def classes(self) -> list[str]:

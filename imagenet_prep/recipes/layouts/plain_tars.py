@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections import Counter
 from collections.abc import Sequence
+
+from msgspec.structs import replace
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.recipes.columns import Content, is_of
@@ -46,7 +47,7 @@ def _recognise_plain(inspection: Inspection) -> Reading | None:
         certainty = min(certainty, POSSIBLE) - 1
     reading = _reading(inspection, content, shape, tar_folders=False)
     faults += reading.faults
-    return dataclasses.replace(reading, certainty=certainty, evidence=(evidence,), meaning=meaning, faults=faults)
+    return replace(reading, certainty=certainty, evidence=(evidence,), meaning=meaning, faults=faults)
 
 
 def _recognise_class_tars(inspection: Inspection) -> Reading | None:
@@ -65,7 +66,7 @@ def _recognise_class_tars(inspection: Inspection) -> Reading | None:
     evidence = f"{number_of(len(classes), 'tar')}, their names: {listed(classes)}"
     reading = _reading(inspection, content, _top_shape(names), tar_folders=True)
     meaning = f"each tar is a class: {listed(classes)}"
-    return dataclasses.replace(reading, certainty=certainty, evidence=(evidence,), meaning=meaning)
+    return replace(reading, certainty=certainty, evidence=(evidence,), meaning=meaning)
 
 
 def _reading(inspection: Inspection, content: Content, shape: Shape, *, tar_folders: bool) -> Reading:
