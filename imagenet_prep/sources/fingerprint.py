@@ -6,6 +6,7 @@ place and age of the items, and of their masks, make no difference.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 
@@ -22,9 +23,7 @@ class Fingerprints:
 
     def __init__(self, catalog: Catalog, settings: str) -> None:
         self._catalog, self._settings = catalog, settings
-        self._words = {
-            label: hashlib.sha256(json.dumps(each).encode()).digest() for label, each in catalog.classes.items()
-        }
+        self._words = {label: _digest_of_words(*each) for label, each in catalog.classes.items()}
         self._words[0] = bytes(32)
 
     def of(self, rows: Rows) -> str:
@@ -45,6 +44,12 @@ class Fingerprints:
             digest.update(len(part).to_bytes(8, "little"))
             digest.update(part)
         return digest.hexdigest()
+
+
+@functools.lru_cache(1 << 15)
+def _digest_of_words(wnid: str, text: str) -> bytes:
+    """The digest of a class: two splits have the same classes."""
+    return hashlib.sha256(json.dumps((wnid, text)).encode()).digest()
 
 
 def fingerprint(catalog: Catalog, rows: Rows, settings: str) -> str:
