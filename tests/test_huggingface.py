@@ -21,6 +21,7 @@ from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.portals import HubFiles, official_name
 from imagenet_prep.ilsvrc2012.raw_data import find_source
 from imagenet_prep.shards.run import ConvertSummary
+from imagenet_prep.stages.annotate import annotate
 from imagenet_prep.stages.convert import convert
 from imagenet_prep.stages.repair import repair
 from imagenet_prep.stages.status import status
@@ -232,6 +233,26 @@ def test_a_damaged_file_is_refused(hub_dir: Path) -> None:
     with pytest.raises(InputError) as caught:
         convert(Layout(hub_dir), make_engine("processes", 2), PART)
     assert str(path) in caught.value.what
+
+
+def test_boxes_of_official_archives_beside_it_are_used(tmp_path: Path, made_tiny: MadeSet, hub_dir: Path) -> None:
+    """It has none itself; those of the official archives in the raw folder give the same shards as everywhere."""
+    found = []
+    for layout in (converted(tmp_path / "official", made_tiny), Layout(hub_dir)):
+        for key in ("boxes", "validation-boxes"):
+            shutil.copy(made_tiny.archives[key], layout.raw_dir)
+        annotate(layout, ENGINE, validation=True)
+        convert(layout, ENGINE, PART.replace(validation_boxes=True, overwrite=True))
+        found.append(_digests(layout))
+    assert found[0] == found[1]
+
+
+def test_what_is_there_is_converted_if_that_is_asked_for(hub_dir: Path, made_tiny: MadeSet) -> None:
+    """With --allow-incomplete a file less is a part, and said to be."""
+    (hub_dir / "raw-data" / "data" / "train-00001-of-00003.parquet").unlink()
+    summary = convert(Layout(hub_dir), ENGINE, PART)
+    assert "a part of ILSVRC2012: train lacks train-00001-of-00003.parquet" in summary.notes
+    assert summary.splits[0].images == len(made_tiny.of("train")) * 2 // 3
 
 
 def test_without_pyarrow_the_extra_is_named(hub_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
