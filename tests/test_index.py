@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from imagenet_prep.tfrecord.framing import OVERHEAD, Index, decode_index, encode_index, encode_listing
+from imagenet_prep.tfrecord.framing import OVERHEAD, Index, decode, decode_index, encode_index, encode_listing
 
 
 def test_an_index_has_offset_and_length() -> None:
@@ -60,6 +60,21 @@ def test_what_leaves_a_gap_is_no_index(content: bytes) -> None:
 
 
 NAMED = Index([0, OVERHEAD], [OVERHEAD, 20], [0, 0xFFFFFFFF], [" two  words", "\u2028"])
+
+
+def test_both_files_are_read_back_as_they_are_written() -> None:
+    """Names may hold blanks and other separators; anything but the bytes of encode is no index."""
+    offsets, listing = NAMED.encode()
+    assert decode(offsets, listing) == NAMED
+    changed = (
+        (offsets + b"36 20\n", listing),
+        (offsets.replace(b" ", b"  "), listing),
+        (offsets.replace(b"0 16\n16", b"0 15\n15"), listing),
+        (offsets, listing.replace(b"ffffffff", b"FFFFFFFF")),
+        (offsets, listing.replace(b"ffffffff", b"1ffffffff")),
+        (offsets, listing + b"x"),
+    )
+    assert [decode(*files) for files in changed] == [None] * len(changed)
 
 
 def test_the_digest_of_a_shard() -> None:
