@@ -6,12 +6,15 @@ import enum
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar
+from typing import Annotated, Any, Generic, Literal, Protocol, TypeAlias, TypeVar
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 T = TypeVar("T")
 R = TypeVar("R")
+
+Count = Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
+"""A count, as the state files hold it."""
 
 
 class Box(Struct, frozen=True):

@@ -104,6 +104,6 @@ def known_file(path: AnyPath) -> tuple[Layout, Dataset, Manifest]:
     if manifest and name in manifest.shards:
         own = replace(manifest, totals={}, shards={name: manifest.shards[name]})
         return layout, known_set(layout, manifest), own
-    entry = DatasetEntry(RECIPE, name, (split_of(name) or name,), {})
+    entry = DatasetEntry(RECIPE, name, (split_of(name) or name,), {}, {})
     other = Manifest("", entry, {}, {}, {}, {})
     return layout, RecipeSet(None, manifest=other), other

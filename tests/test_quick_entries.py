@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 
@@ -14,7 +15,7 @@ from imagenet_prep.errors import InputError
 from imagenet_prep.ilsvrc2012.imagenet import ENTRY
 from imagenet_prep.model import ShardInfo
 from imagenet_prep.state import journal
-from imagenet_prep.state.journal import Journal, info_dict, seal, sealed_line, shard_info
+from imagenet_prep.state.journal import Journal, ShardEntry, info_dict, seal, sealed_line
 from imagenet_prep.state.manifest import Manifest, SplitTotals, load_manifest
 from imagenet_prep.storage.files import plain_lines
 
@@ -114,7 +115,7 @@ def test_a_line_is_an_entry_only_as_it_was_written(tmp_path: Path) -> None:
         path.write_bytes(sealed_line(odd))
         expected = []
         with contextlib.suppress(ValueError):
-            expected = [shard_info(odd)]
+            expected = [msgspec.convert(odd, ShardEntry).info]
         assert told(path) == expected, odd
 
 

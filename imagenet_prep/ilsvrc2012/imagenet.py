@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from imagenet_prep.datasets.plan import Asked, PlannedSet
     from imagenet_prep.ilsvrc2012.record_check import ImageNetExaminer
 
-ENTRY = DatasetEntry(ILSVRC2012, facts.NAME, facts.SPLITS, inception.PROMISE)
+ENTRY = DatasetEntry(ILSVRC2012, facts.NAME, facts.SPLITS, inception.PROMISE, {})
 
 
 PUBLISHED = {

@@ -97,7 +97,7 @@ class RecipeDataset(Struct, frozen=True):
         features = {name: dict(promised) for name, promised in self.features.items()}
         expected = {"expected": dict(self.expected)} if self.expected else {}
         return PlannedSet(
-            entry=DatasetEntry(RECIPE, self.path.stem, prefixes, features),
+            entry=DatasetEntry(RECIPE, self.path.stem, prefixes, features, {}),
             splits=tuple(splits),
             settings={**self.settings, "order": ordering, **expected},
             expected={each.prefix: len(each.catalog) for each in self.splits},

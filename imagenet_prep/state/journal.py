@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import gc
 import json
-from collections.abc import Callable, Iterable, Iterator
-from typing import Annotated, Any
+from collections.abc import Iterable, Iterator
+from typing import Any
 
-from imagenet_prep.model import ShardInfo
+from msgspec import Struct
+from msgspec.json import Decoder
+from msgspec.structs import asdict
+
+from imagenet_prep.model import Count, ShardInfo
 from imagenet_prep.storage.files import append_to, parts_of, plain_lines
 from imagenet_prep.storage.location import AnyPath, Appender
 from imagenet_prep.tfrecord import crc32c
@@ -55,59 +58,34 @@ def many_objects() -> Iterator[None]:
             gc.enable()
 
 
+class ShardEntry(Struct, gc=False, forbid_unknown_fields=True, kw_only=True):
+    """A shard's entry in a file, with or without a seal; the fields are those of ShardInfo."""
+
+    name: str
+    fingerprint: str
+    records: Count
+    size: Count
+    digest: str
+    set_aside: tuple[str, ...]
+    repairs: tuple[str, ...]
+    file_digest: str = ""
+    crc: str = ""
+
+    @property
+    def info(self) -> ShardInfo:
+        """The entry without its seal."""
+        return ShardInfo(*(getattr(self, name) for name in ShardInfo.__struct_fields__))
+
+
+_decode = Decoder(ShardEntry).decode
+
+
 def info_dict(info: ShardInfo) -> dict[str, Any]:
     """The JSON form of a ShardInfo, without the file's digest if it has none."""
-    value = {
-        "name": info.name,
-        "fingerprint": info.fingerprint,
-        "records": info.records,
-        "size": info.size,
-        "digest": info.digest,
-        "set_aside": info.set_aside,
-        "repairs": info.repairs,
-    }
-    return {**value, "file_digest": info.file_digest} if info.file_digest else value
-
-
-def shard_info(value: Any) -> ShardInfo:
-    """A ShardInfo from its JSON form; raises ValueError if it isn't one."""
-    import msgspec
-
-    try:
-        return _without_crc(msgspec.convert(value, _entry()))
-    except msgspec.ValidationError:
-        raise ValueError("expected an entry of a shard") from None
-
-
-def _without_crc(entry: Any) -> ShardInfo:
-    return ShardInfo(*(getattr(entry, name) for name in ShardInfo.__struct_fields__))
-
-
-@functools.cache
-def _entry() -> type[Any]:
-    """The form of an entry, with or without a seal."""
-    from msgspec import Meta, defstruct
-
-    count = Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
-    texts = [(name, str) for name in ("name", "fingerprint", "digest")]
-    names = [(name, tuple[str, ...]) for name in ("set_aside", "repairs")]
-    fields: list[Any] = [
-        *texts,
-        ("records", count),
-        ("size", count),
-        *names,
-        ("file_digest", str, ""),
-        ("crc", str, ""),
-    ]
-    return defstruct("Entry", fields, forbid_unknown_fields=True, gc=False)
-
-
-@functools.cache
-def _decoder() -> Callable[[bytes], Any]:
-    """A decoder of entries, twenty times as fast as json; loaded on first use."""
-    from msgspec.json import Decoder
-
-    return Decoder(_entry()).decode
+    value = asdict(info)
+    if not info.file_digest:
+        del value["file_digest"]
+    return value
 
 
 class Journal:
@@ -198,9 +176,8 @@ class Journal:
 
 def _read_lines(path: AnyPath) -> Iterator[ShardInfo]:
     """Every entry of a journal that is as it was written."""
-    decode = _decoder()
     for each in plain_lines(path):
         line = each if each.endswith(b"\n") else each + b"\n"
         if is_as_written(line):  # otherwise a crash cut this line short: its shard counts as not done
             with contextlib.suppress(ValueError):
-                yield _without_crc(decode(line))
+                yield _decode(line).info

@@ -5,14 +5,15 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Iterable, Mapping
-from typing import Any, TypedDict
+from typing import Any, Final, Literal, TypedDict
 
-from msgspec import Struct
-from msgspec.structs import asdict, astuple, replace
+from msgspec import Struct, convert, to_builtins
+from msgspec.json import decode
+from msgspec.structs import replace
 
 from imagenet_prep.errors import InputError
-from imagenet_prep.model import ShardInfo
-from imagenet_prep.state.journal import canonical, info_dict, many_objects, shard_info
+from imagenet_prep.model import Count, ShardInfo
+from imagenet_prep.state.journal import ShardEntry, canonical, info_dict, many_objects
 from imagenet_prep.storage.files import find_plain, load_json, save_bytes
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import AnyPath
@@ -43,13 +44,12 @@ SCHEMA = 1
 MOST_BYTES = 1 << 33
 """The largest manifest file that is read; a million shards need 300 MB."""
 
-_KEYS = ("version", "dataset", "settings", "sources", "totals", "shards")
-
-ILSVRC2012, RECIPE = "ILSVRC2012", "recipe"
+ILSVRC2012: Final = "ILSVRC2012"
+RECIPE: Final = "recipe"
 """The kinds of data sets: a kind decides how a set is checked and made again."""
 
 
-class DatasetEntry(Struct, frozen=True):
+class DatasetEntry(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """A manifest's entry for its data set.
 
     ``kind`` decides how it is checked and made again; ``splits`` are in order, each the prefix of its shards' names.
@@ -58,36 +58,28 @@ class DatasetEntry(Struct, frozen=True):
     each class by wnid, for a part of ILSVRC2012 or for other labels.
     """
 
-    kind: str
+    kind: Literal["ILSVRC2012", "recipe"]
     name: str
     splits: tuple[str, ...]
     features: Mapping[str, Mapping[str, Any]]
-    turned: Mapping[str, int] = {}
-    classes: Mapping[str, int] = {}
+    turned: Mapping[str, Count]
+    classes: Mapping[str, Count] = {}
 
 
 class _Feature(TypedDict):
     kind: str
     optional: bool
-    values: int | None
-
-
-def _entry_dict(entry: DatasetEntry) -> dict[str, Any]:
-    """The JSON form of a DatasetEntry, without ``classes`` if it has none."""
-    value = asdict(entry)
-    if not entry.classes:
-        del value["classes"]
-    return value
+    values: Count | None
 
 
 class SplitTotals(Struct, frozen=True):
     """The totals of one split: images, classes, boxes, shards; ``expected`` images in the whole data set."""
 
-    images: int
-    expected: int
-    classes: int
-    boxes: int
-    shards: int
+    images: Count
+    expected: Count
+    classes: Count
+    boxes: Count
+    shards: Count
 
 
 class Manifest(Struct, frozen=True):
@@ -108,12 +100,10 @@ class Manifest(Struct, frozen=True):
         return save_bytes(path, b"".join((text, _OPEN, shards, _CLOSE, _seal(head, lines).encode(), _LAST)))
 
     def _head(self) -> dict[str, Any]:
-        """Everything except its CRC and its shards, as JSON returns it: keys are texts, and sorted."""
-        value = {"schema": SCHEMA, **{key: getattr(self, key) for key in _KEYS if key != "shards"}}
-        totals = {split: asdict(total) for split, total in self.totals.items()}
-        value = {**value, "dataset": _entry_dict(self.dataset), "totals": totals}
-        found: dict[str, Any] = json.loads(json.dumps(value))
-        return found
+        """Everything except its CRC and its shards, as JSON-ready values."""
+        head: dict[str, Any] = to_builtins(replace(self, shards={}), str_keys=True)
+        del head["shards"]
+        return {"schema": SCHEMA, **head}
 
     def _lines(self) -> list[bytes]:
         """The entry of each shard after its name, in order."""
@@ -124,6 +114,18 @@ class Manifest(Struct, frozen=True):
     def has_set_aside(self) -> bool:
         """Whether images are missing from its shards because ``skip_bad`` set them aside."""
         return any(info.set_aside for info in self.shards.values())
+
+
+class _Saved(Manifest, frozen=True, forbid_unknown_fields=True):
+    """The content of a manifest's file."""
+
+    schema: Literal[1]
+    crc: str
+    shards: dict[str, ShardEntry]  # type: ignore[assignment]
+
+
+class _Schema(Struct):
+    schema: Any = SCHEMA
 
 
 _END = "\n}"
@@ -153,19 +155,22 @@ def load_manifest(path: AnyPath) -> Manifest | None:
     except OSError as error:  # the folder can't be searched
         raise unreadable(path, error) from error
     content = find_plain(path, MOST_BYTES) or b""
-    value: Any = None
     try:
         with many_objects():
-            value = json.loads(content)
-            manifest = _manifest(value, {name: shard_info(info) for name, info in value["shards"].items()})
-    except (TypeError, KeyError, ValueError, AttributeError, RecursionError) as error:
-        other = value.get("schema", SCHEMA) if isinstance(value, dict) else SCHEMA
+            saved = decode(content, type=_Saved)
+            convert(saved.dataset.features, dict[str, _Feature])
+            shards = {name: entry.info for name, entry in saved.shards.items()}
+    except (ValueError, RecursionError) as error:
+        other = SCHEMA
+        with contextlib.suppress(ValueError, RecursionError):
+            other = decode(content, type=_Schema).schema
         raise InputError(
             f"{path} can't be understood" + (f": it is of schema {other!r}" if other != SCHEMA else ""),
             f"expected a manifest of schema {SCHEMA}",
             "remove it and run the same imagenet-prep convert again: finished shards are kept",
         ) from error
-    if value["crc"] != _seal(manifest._head(), manifest._lines()):
+    manifest = Manifest(saved.version, saved.dataset, saved.settings, saved.sources, saved.totals, shards)
+    if saved.crc != _seal(manifest._head(), manifest._lines()):
         raise changed(path)
     return manifest
 
@@ -198,26 +203,6 @@ def changed(path: AnyPath, fault: str = "its content does not give the crc in it
         fault,
         "run the same imagenet-prep convert again: it writes it again, and finished shards are kept",
     )
-
-
-def _manifest(value: dict[str, Any], shards: dict[str, ShardInfo]) -> Manifest:
-    """A manifest from its JSON form; raises TypeError, KeyError, ValueError or AttributeError if it isn't one."""
-    import msgspec
-
-    if value["schema"] != SCHEMA or value.keys() != {"schema", "crc", *_KEYS}:
-        raise ValueError("schema")
-    head = {**value, "shards": {}}
-    json.dumps(head, ensure_ascii=False).encode()  # all texts can be written
-    if {"classes", *head["dataset"]} != {*DatasetEntry.__struct_fields__}:
-        raise ValueError("dataset")
-    found = msgspec.convert(head, Manifest)
-    entry, totals = found.dataset, found.totals.values()
-    features = msgspec.convert(entry.features, dict[str, _Feature]).values()
-    counts = [*entry.turned.values(), *entry.classes.values(), *(each["values"] or 0 for each in features)]
-    counts += (count for each in totals for count in astuple(each))
-    if entry.kind not in (ILSVRC2012, RECIPE) or not all(0 <= count < 1 << 63 for count in counts):
-        raise ValueError("kind, or a number")
-    return replace(found, shards=shards)
 
 
 def features_by_column(settings: Mapping[str, Any]) -> Mapping[str, tuple[str, ...]]:
