@@ -101,6 +101,7 @@ TF_NO_DECODE = Run("the same, no decode", f"{TF_LOOP.command} --no-decode", need
 TF_COUNT = Run("tf.data count", "{python} {rivals}/count_tf.py {shards}", needs_tensorflow=True)
 ONE = Run("1 worker", AS_IS.replace("{workers}", "1"))
 CODEC = "{python} {rivals}/codec_loop.py %s {train} {validation} --workers {workers}"
+TAR_TWICE = """sh -c 'sh "$@" && sync -f "$4"' sh {rivals}/tar_twice.sh {train} {validation} {out}"""
 ELEMENT_TREE = """sh -c 'tar xzf "$1" -C "$2" && "$3" "$4" "$2" "$2/boxes.csv"' sh
     {boxes} {out} {python} {rivals}/annotate_elementtree.py"""
 
@@ -111,15 +112,7 @@ ROWS = (
     Row(
         "untar",
         "{prep} untar {out} --raw {data}/raw-data --workers {workers} --quiet",
-        rivals=(
-            Run("tar xf twice", "sh {rivals}/tar_twice.sh {train} {validation} {out}"),
-            Run(
-                "the same and sync",
-                """sh -c 'sh "$@" && sync -f "$4"' sh {rivals}/tar_twice.sh
-                {train} {validation} {out}""",
-            ),
-            Run("tarfile loop", "{python} {rivals}/tarfile_loop.py {train} {validation} {out}"),
-        ),
+        rivals=(Run("tar xf twice, sync", TAR_TWICE),),
     ),
     Row(
         "annotate",
@@ -134,12 +127,6 @@ ROWS = (
         limit=CAT,
         rivals=(TF_COUNT,),
         before=AS_IS_SHARDS,
-    ),
-    Row(
-        "recipe",
-        "{prep} convert {out} --config {rivals}/folders.yaml --raw {shards} --workers {workers} --quiet",
-        limit=Run("from the archives", AS_IS),
-        before="{prep} untar {shards} --raw {data}/raw-data --workers {workers} --quiet",
     ),
     Row(
         "rehearsal, annotate",

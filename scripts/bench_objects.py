@@ -8,26 +8,23 @@ processors. The archives were uploaded in parts of 8 MiB, as convert and `aws s3
 
 The bare loops move the same bytes with as many threads: they upload the finished shards, or download the archives and
 then upload the shards. They read the archives from front to back. Conversions run from the command line, start
-included; the row of a set of 40 images shows the fixed cost. Images are checked by their headers: decoding would
-outweigh everything else. Each way runs once per round, in turn; ratios are medians of the rounds' ratios. Processor
-time is the client's, its workers included, and not the server's. The script needs the extra `dev`.
+included. Images are checked by their headers: decoding would outweigh everything else. Processor time is the client's,
+its workers included, and not the server's. The script needs the extra `dev`.
 """
 
 from __future__ import annotations
 
-import argparse
+import functools
 import os
-import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from statistics import median
 from typing import Any, TypeVar
 
-ROOT = Path(__file__).resolve().parent.parent
+from turns import ROOT, compare, options, run
+
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
 from object_server import run_object_server  # noqa: E402
@@ -46,21 +43,14 @@ OPTIONS = ("--allow-incomplete", "--train-shards=8", "--validation-shards=2", "-
 
 def main() -> None:
     """Run the rounds and print a table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--images", type=int, default=6000)
-    parser.add_argument("--repeat", type=int, default=5)
-    parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--folder", type=Path)
-    given = parser.parse_args()
+    given = options(__doc__, images=6000, repeat=5, workers=2).parse_args()
     with tempfile.TemporaryDirectory() as name:
-        folder = given.folder or Path(name)
-        data_dir, small = folder / f"images-{given.images}", folder / "images-40"
+        data_dir = (given.folder or Path(name)) / f"images-{given.images}"
         make_set(data_dir, given.images, given.workers)
-        make_set(small, 40, given.workers)
         (Path(name) / "server").mkdir()
         with run_object_server(Path(name) / "server") as server:
             os.environ.update(server.environment)
-            measure(data_dir, small, server.new_bucket(), given.repeat, given.workers)
+            measure(data_dir, server.new_bucket(), given.repeat, given.workers)
 
 
 def make_set(data_dir: Path, images: int, workers: int) -> None:
@@ -72,36 +62,17 @@ def make_set(data_dir: Path, images: int, workers: int) -> None:
     command_line(data_dir, workers)
 
 
-def command_line(data_dir: Path | Location, workers: int, *options: str) -> None:
+def command_line(data_dir: Path | Location, workers: int, *more: str) -> None:
     """Convert in a process of its own."""
-    command = [sys.executable, "-m", "imagenet_prep", "convert", str(data_dir), *OPTIONS, f"--workers={workers}"]
-    subprocess.run([*command, *options], check=True, env={**os.environ, "PYTHONPATH": str(ROOT)})
+    run(sys.executable, "-m", "imagenet_prep", "convert", data_dir, *OPTIONS, f"--workers={workers}", *more)
 
 
-def take_turns(
-    ways: dict[str, Callable[[], object]], repeat: int, clear: Callable[[], None]
-) -> tuple[dict[str, list[float]], dict[str, list[float]]]:
-    """Seconds and processor seconds of each way, ``repeat`` times in turn and once before."""
-    took: dict[str, list[float]] = {name: [] for name in ways}
-    spent: dict[str, list[float]] = {name: [] for name in ways}
-    for turn in range(repeat + 1):
-        for name, way in ways.items():
-            before, began = os.times(), time.monotonic()
-            way()
-            seconds, after = time.monotonic() - began, os.times()
-            if turn:
-                took[name].append(seconds)
-                spent[name].append(sum(after[:4]) - sum(before[:4]))
-            clear()
-    return took, spent
-
-
-def measure(data_dir: Path, small: Path, base: str, repeat: int, workers: int) -> None:
-    """Time every way in turn, ``repeat`` times after one warm-up; print seconds, speeds, processor time and ratios."""
+def measure(data_dir: Path, base: str, repeat: int, workers: int) -> None:
+    """Time each conversion in turn with the bare loop that moves the same bytes; amounts are in MB."""
     shards = sorted(data_dir.glob("*-of-*"))
     archives = sorted(Layout(data_dir).raw_dir.glob("*.tar"))
     size = sum(path.stat().st_size for path in shards)
-    raw, to = locate(f"{base}/in"), locate(f"{base}/out")
+    raw, to = below(locate(base), "in"), below(locate(base), "out")
     for path in (*archives, Layout(data_dir).boxes_csv):
         upload(path, below(raw, f"raw-data/{path.name}"))
     stored = [below(raw, f"raw-data/{path.name}") for path in archives]
@@ -113,27 +84,14 @@ def measure(data_dir: Path, small: Path, base: str, repeat: int, workers: int) -
         in_threads(workers, download, stored)
         upload_all()
 
-    ways: dict[str, Callable[[], object]] = {
-        "bare upload": upload_all,
-        "convert to the store": lambda: command_line(data_dir, workers, f"--output={to}"),
-        "convert 40 images to it": lambda: command_line(small, workers, f"--output={to}"),
-        "bare download and upload": download_and_upload,
-        "convert from store to store": lambda: command_line(raw, workers, f"--output={to}"),
-    }
-    took, spent = take_turns(ways, repeat, lambda: empty(to))
-    print(f"{size / 1e6:,.0f} MB of shards, {len(shards)} of them, {workers} workers, {repeat} rounds")
-    for name in ways:
-        cpu = median(spent[name])
-        rate = (
-            f"{size / median(took[name]) / 1e6:7.0f} MB/s {cpu / size * 1e9:6.2f} CPU s/GB" if "40" not in name else ""
-        )
-        print(f"{name:<31} {median(took[name]):6.2f} s {cpu:6.2f} CPU s {rate}")
-    for name, bare in (
-        ("convert to the store", "bare upload"),
-        ("convert from store to store", "bare download and upload"),
-    ):
-        ratio = median(b / a for a, b in zip(took[name], took[bare], strict=True))
-        print(f"{name}: {ratio:.2f} of the speed of {bare}")
+    def converted(source: Path | Location) -> Callable[[], object]:
+        return functools.partial(command_line, source, workers, f"--output={to}")
+
+    uploads = {"bare upload": upload_all, "convert to the store": converted(data_dir)}
+    copies = {"bare download and upload": download_and_upload, "convert from store to store": converted(raw)}
+    for ways in (uploads, copies):
+        heading = f"{size / 1e6:,.0f} MB in {len(shards)} shards, {workers} workers"
+        compare(heading, ways, size / 1e6, repeat, lambda: empty(to))
 
 
 def below(folder: AnyPath, name: str) -> Location:
@@ -171,12 +129,12 @@ def download(path: Location) -> None:
         pass
 
 
-def empty(folder: AnyPath) -> None:
+def empty(folder: Location) -> None:
     """Delete every object below a folder."""
-    assert isinstance(folder, Location)
-    assert isinstance(folder.store, ObjectStore)
-    for found in list(folder.store.list_below(folder.key)):
-        below(folder, found.name).unlink()
+    import obstore
+
+    for page in obstore.list(client_of(folder), f"{folder.key}/"):
+        obstore.delete(client_of(folder), [each["path"] for each in page])
 
 
 if __name__ == "__main__":

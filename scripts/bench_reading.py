@@ -11,23 +11,18 @@ has this project's dependencies, and any of torchvision, webdataset, mosaicml-st
 
 from __future__ import annotations
 
-import argparse
-import contextlib
+import functools
 import mmap
-import os
 import random
-import resource
 import struct
-import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
-from statistics import median
 from typing import Any
 
-ROOT = Path(__file__).resolve().parent.parent
+from turns import ROOT, Cost, compare, options, run
+
 sys.path[:0] = [str(ROOT)]
 
 import imagenet_prep  # noqa: E402
@@ -69,19 +64,13 @@ from pathlib import Path
 paths = sorted(str(path) for path in Path(sys.argv[1]).glob("train-*-of-*"))
 """
 LOADERS = ("image-folder", "imagenet-prep", "webdataset", "streaming", "litdata", "dali")
-ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-ENVIRONMENT["PYTHONPATH"] = str(ROOT)
 PROGRAM = ROOT / "scripts" / "rivals" / "loaders.py"
 
 
 def main() -> None:
     """Measure, and print three tables."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--records", type=int, default=5000)
-    parser.add_argument("--images", type=int, default=2000, help="the number of images to decode")
-    parser.add_argument("--repeat", type=int, default=5, help="rounds")
+    parser = options(__doc__, records=5000, images=2000, repeat=5)
     parser.add_argument("--rivals", default=sys.executable, help="a Python with other loaders (default: this one)")
-    parser.add_argument("--folder", type=Path, help="where to write (default: a temporary folder)")
     parser.add_argument("--only", choices=("reading", "loaders"), help="one kind of tables")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=given.folder) as name:
@@ -89,8 +78,9 @@ def main() -> None:
         if given.only != "loaders":
             make_set(folder / "set", given.records)
             within_one_process(folder / "set", given.records, given.repeat)
-            whole = {name: python(HEAD + program, folder / "set", given.records) for name, program in WHOLE.items()}
-            processes(f"{given.records:,} records, a process each", whole, given.records, given.repeat)
+            call = functools.partial(functools.partial, run, sys.executable, "-c")
+            whole = {name: call(HEAD + program, folder / "set", given.records) for name, program in WHOLE.items()}
+            compare(f"{given.records:,} records, a process each", whole, given.records, given.repeat)
         if given.only != "reading":
             make_set(folder / "images" / "set", given.images)
             train(folder / "images", given.images, given.repeat, given.rivals)
@@ -113,22 +103,23 @@ def make_set(folder: Path, count: int) -> None:
 
 def train(folder: Path, count: int, rounds: int, rivals: str) -> None:
     """Images per second of each loader that is installed, without its imports."""
-    out = folder / "folders"
-    run([sys.executable, "-m", "imagenet_prep", "export", "folders", folder / "set", out])
-    (out / "train").rename(folder / "images")
-    commands = {}
+    run(sys.executable, "-m", "imagenet_prep", "export", "folders", folder / "set", folder / "folders")
+    (folder / "folders" / "train").rename(folder / "images")
+    ways: dict[str, Callable[[], Cost]] = {}
     for name in LOADERS:
-        call = [rivals, PROGRAM, "make", name, folder]
-        run_one = [rivals, PROGRAM, "run", name, folder, str(count)]
-        tried = subprocess.run(call, capture_output=True, text=True, env=ENVIRONMENT)
-        if not tried.returncode:
-            tried = subprocess.run(run_one, capture_output=True, text=True, env=ENVIRONMENT)
-        if tried.returncode:
-            print(f"{name}: left out: {tried.stderr.strip().splitlines()[-1]}")
+
+        def told(name: str = name) -> Cost:
+            """The seconds of the loop alone, including the start of its workers."""
+            return Cost(*map(float, run(rivals, PROGRAM, "run", name, folder, count).split()))
+
+        try:
+            run(rivals, PROGRAM, "make", name, folder)
+            told()
+        except SystemExit as failed:
+            print(f"{name}: left out: {str(failed).strip().splitlines()[-1]}")
         else:
-            commands[name] = run_one
-    heading = f"{count:,} images, random crops of 224, 2 workers, two epochs, imports aside"
-    processes(heading, commands, 2 * count, rounds, told)
+            ways[name] = told
+    compare(f"{count:,} images, random crops of 224, 2 workers, two epochs, imports aside", ways, 2 * count, rounds)
 
 
 # within one process --------------------------------------------------------------------------------------------
@@ -139,23 +130,22 @@ def within_one_process(folder: Path, count: int, rounds: int) -> None:
     paths = sorted(folder.glob("train-*-of-*"))
     kept = imagenet_prep.open(folder, "train")
     order = random.Random(1).sample(range(count), count)
-    maps = [mapped(path) for path in paths]
-    slices = [(view, start, stop) for view in maps for start, stop in data_of(view)]
-    in_order: dict[str, Callable[[], Any]] = {
+    views = [mapped(path) for path in paths]
+    slices = [(view, start, stop) for view in views for start, stop in data_of(view)]
+    in_order = {
         "bare mmap + crc32c": lambda: [bare(path) for path in paths],
         "open: label, view, every CRC": lambda: look(imagenet_prep.open(folder, "train")),
-        "the same set again": lambda: look(kept),
         "records.read": lambda: sum(1 for _ in records.read(paths)),
     }
-    table("in order, us of processor time per record", in_order, count, rounds)
-    at_random: dict[str, Callable[[], Any]] = {
-        "bare slice + crc32c": lambda: [crc32c(view[a:b]) for view, a, b in (slices[k] for k in order)],
-        "open: label, view, CRC": lambda: look(kept[k] for k in order),
-    }
-    with contextlib.ExitStack() as stack:
-        arrays = stack.enter_context(array_records(folder))
-        at_random["array_record"] = lambda: [arrays[k] for k in order]
-        table("at random, us of processor time per record", at_random, count, rounds)
+    compare("in order", in_order, count, rounds)
+    with tempfile.TemporaryDirectory(dir=folder.parent) as out:
+        arrays = array_records(folder, Path(out) / "arrays")
+        at_random = {
+            "bare slice + crc32c": lambda: [crc32c(view[a:b]) for view, a, b in (slices[k] for k in order)],
+            "open: label, view, CRC": lambda: look(kept[k] for k in order),
+            "array_record": lambda: [arrays[k] for k in order],
+        }
+        compare("at random", at_random, count, rounds)
 
 
 def mapped(path: Path) -> memoryview:
@@ -190,81 +180,12 @@ def look(found: Any) -> None:
         record.label, record.encoded  # noqa: B018 - the access is measured
 
 
-@contextlib.contextmanager
-def array_records(folder: Path) -> Any:
+def array_records(folder: Path, out: Path) -> Any:
     """The same records as ArrayRecord files, as Grain reads them."""
     from grain.sources import ArrayRecordDataSource
 
-    with tempfile.TemporaryDirectory(dir=folder.parent) as out:
-        run([sys.executable, "-m", "imagenet_prep", "export", "arrayrecord", folder, Path(out) / "arrays"])
-        yield ArrayRecordDataSource(sorted(str(path) for path in Path(out, "arrays").glob("*.array_record")))
-
-
-def table(heading: str, ways: Mapping[str, Callable[[], Any]], count: int, rounds: int) -> None:
-    """Run each way once per round; print its processor time, also relative to the first way."""
-    took: dict[str, list[float]] = {name: [] for name in ways}
-    for _ in range(rounds + 1):
-        for name, way in ways.items():
-            began = time.process_time()
-            way()
-            took[name].append((time.process_time() - began) / count * 1e6)
-    first = next(iter(ways))
-    print(f"{heading}; rounds: {rounds}\n{'':34}{'median':>10}{'fastest':>10}{'/ bare':>10}")
-    for name, each in took.items():
-        ratio = median(one / other for one, other in zip(each[1:], took[first][1:], strict=True))
-        print(f"{name:34}{median(each[1:]):10.2f}{min(each[1:]):10.2f}{ratio:10.2f}")
-
-
-# whole processes -----------------------------------------------------------------------------------------------
-
-
-def python(program: str, folder: Path, count: int) -> list[Any]:
-    """The command that runs a program on a folder."""
-    return [sys.executable, "-c", program, folder, str(count)]
-
-
-def processes(
-    heading: str,
-    commands: Mapping[str, list[Any]],
-    count: int,
-    rounds: int,
-    measure: Callable[[list[Any]], tuple[float, float]] | None = None,
-) -> None:
-    """Run each command once per round; print wall and processor time, items per second, and the ratio to the first."""
-    took: dict[str, list[tuple[float, float]]] = {name: [] for name in commands}
-    for _ in range(rounds):
-        for name, command in commands.items():
-            took[name].append((measure or timed)(command))
-    first = next(iter(commands))
-    print(f"{heading}; rounds: {rounds}\n{'':34}{'wall s':>10}{'CPU s':>10}{'per second':>12}{'/ first':>8}")
-    for name, each in took.items():
-        ratio = median(one[0] / other[0] for one, other in zip(took[first], each, strict=True))
-        wall, used = (median(values) for values in zip(*each, strict=True))
-        print(f"{name:34}{wall:10.2f}{used:10.2f}{count / wall:10.0f}{ratio:10.2f}")
-
-
-def timed(command: list[Any]) -> tuple[float, float]:
-    """Wall and processor seconds of a command and its children."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    began = time.perf_counter()
-    run(command)
-    wall = time.perf_counter() - began
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return wall, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-
-
-def told(command: list[Any]) -> tuple[float, float]:
-    """The seconds that the command prints: of its loop alone, including the start of its workers."""
-    wall, used = map(float, run(command).split())
-    return wall, used
-
-
-def run(command: list[Any]) -> str:
-    """Run a command, and return what it prints; show that if it fails."""
-    done = subprocess.run(command, capture_output=True, text=True, env=ENVIRONMENT)
-    if done.returncode:
-        sys.exit(done.stderr)
-    return done.stdout
+    run(sys.executable, "-m", "imagenet_prep", "export", "arrayrecord", folder, out)
+    return ArrayRecordDataSource(sorted(str(path) for path in out.glob("*.array_record")))
 
 
 if __name__ == "__main__":

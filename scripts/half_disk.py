@@ -2,9 +2,8 @@
 
     python scripts/half_disk.py [--kills 50] [--megabytes 2000] [--free 400]
 
-Requires root: it mounts a file system that holds the raw data and ``--free`` megabytes more. The set is the photographs
-of the demo, each many times under other names. Exit status 1: shards differ, or the peak was more than 1.1 times their
-size.
+Requires root: it mounts a file system that holds the raw data and ``--free`` megabytes more. The set has the
+photographs of the demo. Exit status 1: shards differ, or the peak was more than 1.1 times their size.
 """
 
 from __future__ import annotations
@@ -12,7 +11,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import hashlib
-import io
 import json
 import os
 import random
@@ -20,22 +18,22 @@ import shutil
 import signal
 import subprocess
 import sys
-import tarfile
 import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from bench_data import make_images
+
 sys.path[:0] = [str(Path(__file__).resolve().parent.parent / "tests")]
 
 from running import prep  # noqa: E402 -- it is in tests/
 
-from imagenet_prep.demo.photographs import photograph_bytes  # noqa: E402
 from imagenet_prep.fetch.transfer import Target  # noqa: E402
-from imagenet_prep.ilsvrc2012 import facts  # noqa: E402
 from imagenet_prep.model import Silent  # noqa: E402
 from imagenet_prep.storage.layout import Layout  # noqa: E402
 
+PHOTOGRAPH = 100_000  # bytes, the mean of those of the demo
 CONVERT = ("--allow-incomplete", "--workers", "2", "--quiet")
 
 
@@ -49,8 +47,8 @@ def main() -> int:
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=given.dir, prefix="half-disk-") as folder:
         plain = Path(folder, "plain")
-        write_archives(plain / "raw-data", given.megabytes * 10**6)
-        raw = sum(path.stat().st_size for path in sorted((plain / "raw-data").iterdir()))
+        make_images(given.megabytes * 10**6 // PHOTOGRAPH, plain)
+        raw = sum(path.stat().st_size for path in sorted((plain / "raw-data").glob("*.tar")))
         assert convert(plain).wait() == 0
         expected = digests(plain)
         with small_disk(Path(folder), raw + given.free * 10**6) as disk:
@@ -69,31 +67,6 @@ def main() -> int:
     found |= {"peak": peak, "peak_by_shards": peak / shards, "kills": kills, "rounds": rounds, "is_right": is_right}
     print(json.dumps(found))
     return 0 if is_right and peak <= 1.1 * shards else 1
-
-
-def write_archives(folder: Path, size: int) -> None:
-    """Write the two archives of images, ``size`` bytes in total; 1 in 20 is a validation image."""
-    photographs = [photograph_bytes(seed)[0] for seed in range(48)]
-    folder.mkdir(parents=True)
-    mean = sum(map(len, photographs)) // len(photographs)
-    count, classes = size // mean, 20
-    with tarfile.open(folder / facts.ARCHIVES["train"].filename, "w") as outer:
-        for wnid in facts.synsets()[:classes]:
-            inner = io.BytesIO()
-            with tarfile.open(fileobj=inner, mode="w") as tar:
-                for number in range(count * 19 // 20 // classes):
-                    add(tar, f"{wnid}_{number}.JPEG", photographs[number % len(photographs)])
-            add(outer, f"{wnid}.tar", inner.getvalue())
-    with tarfile.open(folder / facts.ARCHIVES["validation"].filename, "w") as tar:
-        for number in range(1, count // 20 + 1):
-            add(tar, f"ILSVRC2012_val_{number:08d}.JPEG", photographs[number % len(photographs)])
-
-
-def add(tar: tarfile.TarFile, name: str, content: bytes) -> None:
-    """Add a file to a tar."""
-    member = tarfile.TarInfo(name)
-    member.size = len(content)
-    tar.addfile(member, io.BytesIO(content))
 
 
 @contextlib.contextmanager

@@ -23,10 +23,13 @@ from PIL import Image
 from target import CORPUS, HOME
 from targets import TARGETS
 
+sys.path.append(str(CORPUS.parent))
+
+from made_tars import in_memory, pack
+
 from imagenet_prep.demo.photographs import TINY_SIZE, Kind, encode, photograph
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.tfrecord import example as examples
-from imagenet_prep.tfrecord import example as sequences
 from imagenet_prep.tfrecord import framing as tfrecord
 from imagenet_prep.tfrecord.example import BytesList, FloatList, Int64List
 
@@ -72,20 +75,14 @@ def _tiffs() -> list[bytes]:
 
 
 def _saved(image: Image.Image, form: str, **options: object) -> bytes:
-    buffer = io.BytesIO()
-    image.save(buffer, form, **options)
-    return buffer.getvalue()
+    return in_memory(lambda file: image.save(file, form, **options))
 
 
 def _tar(members: dict[str, bytes], form: int = tarfile.USTAR_FORMAT) -> bytes:
-    buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w", format=form) as archive:
-        for name, content in members.items():
-            info = tarfile.TarInfo(name)
-            info.size = len(content)
-            archive.addfile(info, io.BytesIO(content))
-        end = archive.offset
-    return buffer.getvalue()[:end] + bytes(1024)  # without the padding to 10,240 bytes
+    content = pack(members, form)
+    with tarfile.open(fileobj=io.BytesIO(content)) as archive:
+        end = max(each.offset_data + each.size for each in archive)
+    return content[: end + -end % 512] + bytes(1024)  # without the padding to 10,240 bytes
 
 
 def _zips() -> list[bytes]:
@@ -139,18 +136,11 @@ def _annotation_archives() -> list[bytes]:
 
 def _arrays() -> list[bytes]:
     kinds = (np.arange(6, dtype="f4").reshape(2, 3), np.arange(8, dtype=">i2"), np.asfortranarray(np.eye(3)))
-    found = []
-    for array in (*kinds, np.zeros((), "u1"), np.array([True, False])):
-        buffer = io.BytesIO()
-        np.save(buffer, array)
-        found.append(buffer.getvalue())
+    plain = (*kinds, np.zeros((), "u1"), np.array([True, False]))
+    found = [in_memory(lambda file, array=array: np.save(file, array)) for array in plain]  # type: ignore[misc]
     for save in (np.savez, np.savez_compressed):
-        buffer = io.BytesIO()
-        save(buffer, a=kinds[0], b=kinds[1])
-        found.append(buffer.getvalue())
-        buffer = io.BytesIO()
-        save(buffer, a=kinds[0])
-        found.append(buffer.getvalue())
+        for arrays in ({"a": kinds[0], "b": kinds[1]}, {"a": kinds[0]}):
+            found.append(in_memory(lambda file, save=save, arrays=arrays: save(file, **arrays)))  # type: ignore[misc]
     return found
 
 
@@ -165,15 +155,11 @@ def _examples() -> list[bytes]:
 
 def _sequences() -> list[bytes]:
     steps = (Int64List((1,)), None, FloatList((1.0, 2.0)), BytesList((b"word",)))
-    return [sequences.encode_sequence_example({"id": BytesList((b"a",))}, {"words": steps, "none": ()}), *_examples()]
+    return [examples.encode_sequence_example({"id": BytesList((b"a",))}, {"words": steps, "none": ()}), *_examples()]
 
 
 def _records(*data: bytes) -> bytes:
-    framed = []
-    for each in data:
-        header, footer, _ = tfrecord.frame(each)
-        framed.append(header + each + footer)
-    return b"".join(framed)
+    return b"".join(header + each + footer for each in data for header, footer, _ in [tfrecord.frame(each)])
 
 
 def _shards(layout: Layout) -> list[bytes]:
