@@ -7,7 +7,7 @@ import hashlib
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from msgspec import Struct, to_builtins
+from msgspec import Struct, convert, field, to_builtins
 from msgspec.structs import replace
 
 from imagenet_prep.errors import InputError
@@ -60,8 +60,8 @@ class Verdict(Struct, frozen=True):
     depth: Depth
     problems: tuple[Problem, ...]
     totals: tuple[SplitReport, ...]
-    is_part: bool
-    has_manifest: bool
+    is_part: bool = field(name="part")
+    has_manifest: bool = field(name="manifest")
     notes: tuple[str, ...] = ()
     flavour: str = ""
     differences: tuple[str, ...] = ()
@@ -109,8 +109,8 @@ class Verdict(Struct, frozen=True):
         return {
             "schema": SCHEMA,
             "whole": self.is_whole,
-            "part": value.pop("is_part"),
-            "manifest": value.pop("has_manifest"),
+            "part": self.is_part,
+            "manifest": self.has_manifest,
             **value,
             "totals": {total["split"]: total for total in value["totals"]},
         }
@@ -133,16 +133,13 @@ class KeptVerdict(Struct, frozen=True):
 
 def load_verdict(layout: Layout) -> KeptVerdict | None:
     """The verdict of the last verify; None if none can be read."""
-    import msgspec
-
     if not layout.verdict_path.exists():
         return None
     try:
         value = load_json(layout.verdict_path)
         if value["schema"] != SCHEMA:
             return None
-        changed = {"is_part": value["part"], "has_manifest": value["manifest"], "totals": [*value["totals"].values()]}
-        verdict = msgspec.convert({**value, **changed}, Verdict)
+        verdict = convert({**value, "totals": [*value["totals"].values()]}, Verdict)
         return KeptVerdict(verdict, value["files"] == _signature(layout, verdict))
     except (InputError, KeyError, TypeError, ValueError, AttributeError):
         return None

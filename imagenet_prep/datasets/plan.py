@@ -9,9 +9,9 @@ import json
 import os
 from abc import abstractmethod
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from msgspec import Struct
+from msgspec import Struct, convert, to_builtins
 from msgspec.structs import replace
 
 from imagenet_prep import __version__
@@ -223,9 +223,6 @@ def refuse_other_images(planned: PlannedSplit, manifest: Manifest) -> None:
         )
 
 
-SCHEMA = 1
-"""Of plan.json."""
-
 MOST_BYTES = 1 << 33
 """The largest plan file that is read; a million shards need 70 MB."""
 
@@ -252,6 +249,7 @@ class Plan(Struct, frozen=True):
         origins: the places of each split's images.
         notes: messages for the user.
         asked: ``options`` and ``raw`` of the Asked that it was planned from.
+        schema: that of its file.
     """
 
     dataset: DatasetEntry
@@ -269,6 +267,7 @@ class Plan(Struct, frozen=True):
     origins: Mapping[str, str] = {}
     notes: tuple[str, ...] = ()
     asked: Mapping[str, Any] = {}
+    schema: Literal[1] = 1
 
     @property
     def key(self) -> str:
@@ -351,9 +350,7 @@ class Plan(Struct, frozen=True):
 
     def encode(self) -> bytes:
         """The content of its file: one line of JSON with a seal."""
-        import msgspec  # here, so that a command without a plan starts without it
-
-        return sealed_line({"schema": SCHEMA, **msgspec.to_builtins(self, str_keys=True)})
+        return sealed_line(to_builtins(self, str_keys=True))
 
     def save(self, layout: Layout, before: Plan | None, packed: Mapping[str, PackedCatalog], *, replaces: bool) -> None:
         """Keep the rows, then claim the folder, unless ``before`` is this plan; ``replaces``: replace another plan.
@@ -513,15 +510,9 @@ def splits_of_others(layout: Layout) -> dict[str, Layout]:
 def _decode(content: bytes) -> Plan | None:
     if not is_as_written(content):
         return None
-    import msgspec
-
     try:
-        value = json.loads(content)
-        if value.pop("schema") != SCHEMA:
-            return None
-        del value["crc"]
-        found = msgspec.convert(value, Plan)
-    except (msgspec.MsgspecError, ValueError, KeyError):
+        found = convert(json.loads(content), Plan)
+    except ValueError:
         return None
     counts = {split: totals.shards for split, totals in found.totals.items()}
     is_whole = counts == {split: len(each) for split, each in found.fingerprints.items()}

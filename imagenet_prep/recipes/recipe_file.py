@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -62,8 +63,6 @@ class RecipeFile(Struct, frozen=True):
         Raises:
             UsageError: it is another one.
         """
-        import msgspec
-
         value = _renamed(value)
         try:
             return msgspec.convert(value, kind)
@@ -89,8 +88,6 @@ def read_recipe(path: Path, text: str | None = None) -> RecipeFile:
         UsageError: it is no YAML, or a key or a type is wrong; the error names file, line and key.
         InputError: it can't be read.
     """
-    from msgspec import structs
-
     from imagenet_prep.recipes.schema import Labels, Recipe
 
     value, lines = _Nodes(path).read(_read_text(path) if text is None else text)
@@ -105,7 +102,7 @@ def read_recipe(path: Path, text: str | None = None) -> RecipeFile:
     said = {"source": source} if of_imagenet else value
     recipe: Recipe = file.convert(said, Recipe, ())
     if isinstance(recipe.labels, str):
-        recipe = structs.replace(recipe, labels=Labels(file=recipe.labels))
+        recipe = replace(recipe, labels=Labels(file=recipe.labels))
     return replace(file, recipe=recipe)
 
 

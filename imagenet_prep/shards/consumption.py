@@ -16,8 +16,8 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
-from msgspec.structs import asdict, replace
+from msgspec import Struct, to_builtins
+from msgspec.structs import replace
 
 from imagenet_prep.datasets.plan import Plan, PlannedSplit, plan_name
 from imagenet_prep.errors import InputError, UsageError
@@ -122,9 +122,8 @@ class Consumption(Struct):
         return found
 
     def _save(self) -> None:
-        value = {name: getattr(self, name) for name in ("shards", "total", "rows", "is_over")}
-        value["files"] = [asdict(each) for each in self.files]
-        save_bytes(self.paths.record, sealed_line(value))
+        value = {name: getattr(self, name) for name in ("files", "shards", "total", "rows", "is_over")}
+        save_bytes(self.paths.record, sealed_line(to_builtins(value)))
 
     @property
     def paths(self) -> ConsumedPaths:

@@ -46,8 +46,7 @@ MASK_STAMP = "mask.stamp"
 _HEADER = 128  # bytes of an .npy file before the values of a column
 
 
-def _nothing() -> Column:
-    return np.zeros(0, np.int8)
+_NOTHING = np.zeros(0, np.int8)
 
 
 class Catalog(Struct, eq=False):
@@ -69,13 +68,13 @@ class Catalog(Struct, eq=False):
     classes: Mapping[int, tuple[str, str]] = {}
     containers: Sequence[Container] = ()
     names: Names = field(default_factory=Names)
-    container_ids: Column = field(default_factory=_nothing)
-    offsets: Column = field(default_factory=_nothing)
-    lengths: Column = field(default_factory=_nothing)
-    stamps: Column = field(default_factory=_nothing)
-    labels: Column = field(default_factory=_nothing)
-    box_starts: Column = field(default_factory=_nothing)
-    boxes: Column = field(default_factory=lambda: np.zeros(0, np.float32))
+    container_ids: Column = _NOTHING
+    offsets: Column = _NOTHING
+    lengths: Column = _NOTHING
+    stamps: Column = _NOTHING
+    labels: Column = _NOTHING
+    box_starts: Column = _NOTHING
+    boxes: Column = _NOTHING.astype(np.float32)
     columns: dict[str, Sequence[Any]] = {}
 
     def __len__(self) -> int:
@@ -306,7 +305,7 @@ class Catalog(Struct, eq=False):
             files = _SavedColumns(folder, value["crcs"] if check else {})
             pieces = [range(value["rows"])] if pieces is None else pieces
             found = {name: files.part(name, pieces) for name in _COLUMNS}
-            spans, box_starts = files.spans("box_starts", pieces) if files.count("box_starts") else ([], _nothing())
+            spans, box_starts = files.spans("box_starts", pieces) if files.count("box_starts") else ([], _NOTHING)
             columns = (
                 files.texts(f"column_{number}", f"column_{number}_starts", pieces)
                 for number in range(len(value["columns"]))

@@ -6,6 +6,7 @@ The archive is streamed, never unpacked; workers parse a few hundred files at a 
 from __future__ import annotations
 
 import hashlib
+import itertools
 import os
 import re
 from collections import Counter
@@ -13,8 +14,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from msgspec import Struct
-from msgspec.structs import asdict
+from msgspec import Struct, convert, to_builtins
 
 from imagenet_prep.errors import InputError, PrepError, UsageError, WorkerError, named
 from imagenet_prep.escaping import command
@@ -130,7 +130,8 @@ def _annotate_split(split: str, layout: Layout, engine: Engine, given: Path | No
     csv_path = local_path(layout.boxes_csv if split == facts.TRAIN else layout.validation_boxes_csv)
     known = _recall(layout, split, fingerprint, csv_path)
     if known is not None:
-        return BoxesSummary(split, source.path, csv_path, BoxTotals(**known.totals), known.problems, up_to_date=True)
+        problems = tuple(itertools.starmap(_problem, known.problems))
+        return BoxesSummary(split, source.path, csv_path, known.totals, problems, up_to_date=True)
     result = _read_all(source, split, engine, progress)
     content = b"".join(sorted(result.lines.splitlines(keepends=True)))
     save_bytes(csv_path, content)
@@ -271,31 +272,34 @@ def _problem(subject: str, detail: str) -> Problem:
 # the state of an earlier run ------------------------------------------------------------------------------------
 
 
-def _load_state(layout: Layout) -> dict[str, Any]:
-    state = load_json(layout.annotate_path)
-    return state if isinstance(state, dict) else {}
+class _KnownBoxes(Struct, frozen=True):
+    """The entry of a split; each of ``problems`` is its subject and detail."""
+
+    made_from: dict[str, Any]
+    csv_sha256: str
+    totals: BoxTotals
+    problems: tuple[tuple[str, str], ...]
 
 
-def _recall(layout: Layout, split: str, fingerprint: dict[str, Any], csv_path: Path) -> _Result | None:
-    """The result of an earlier run, if it had the same input and its CSV is unchanged."""
+def _load_known(layout: Layout) -> dict[str, _KnownBoxes]:
+    """The entries of earlier runs, by split; none if this program did not write them."""
     try:
-        known = _load_state(layout)[split]
-        if known["made_from"] != fingerprint or known["csv_sha256"] != _digest(csv_path):
-            return None
-        problems = tuple(_problem(subject, detail) for subject, detail in known["problems"])
-        return _Result(b"", Counter(asdict(BoxTotals(**known["totals"]))), problems)
-    except (KeyError, TypeError, ValueError):  # not written by this program: ignored
-        return None
+        return convert(load_json(layout.annotate_path), dict[str, _KnownBoxes])
+    except ValueError:
+        return {}
+
+
+def _recall(layout: Layout, split: str, fingerprint: dict[str, Any], csv_path: Path) -> _KnownBoxes | None:
+    """The result of an earlier run, if it had the same input and its CSV is unchanged."""
+    known = _load_known(layout).get(split)
+    is_same = known and known.made_from == fingerprint and known.csv_sha256 == _digest(csv_path)
+    return known if is_same else None
 
 
 def _save_state(layout: Layout, split: str, fingerprint: dict[str, Any], content: bytes, result: _Result) -> None:
-    record = {
-        "made_from": fingerprint,
-        "csv_sha256": hashlib.sha256(content).hexdigest(),
-        "totals": asdict(BoxTotals(**result.totals)),
-        "problems": [[problem.subject, problem.detail] for problem in result.problems],
-    }
-    save_json(layout.annotate_path, {**_load_state(layout), split: record})
+    problems = tuple((problem.subject, problem.detail) for problem in result.problems)
+    record = _KnownBoxes(fingerprint, hashlib.sha256(content).hexdigest(), BoxTotals(**result.totals), problems)
+    save_json(layout.annotate_path, to_builtins({**_load_known(layout), split: record}))
 
 
 def _digest(path: Path) -> str | None:

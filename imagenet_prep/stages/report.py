@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Sequence
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, convert
 
 from imagenet_prep.checks.dataset import Dataset
 from imagenet_prep.checks.verdict import Verdict
@@ -153,16 +153,16 @@ def _spellings(folder: AnyPath) -> tuple[str, ...]:
     return tuple(sorted((way for way in ways if "/" in way), key=len, reverse=True))
 
 
+class _KnownTotals(Struct):
+    totals: dict[str, int]
+
+
 def _annotations(layout: Layout, splits: Sequence[str]) -> dict[str, dict[str, int]]:
     """The counts of annotate, by split; unreadable ones are skipped."""
-    found: dict[str, dict[str, int]] = {}
-    with contextlib.suppress(InputError, OSError, KeyError, TypeError, AttributeError):
-        value = load_json(layout.annotate_path)
-        for split in splits:
-            if split in value:
-                totals = value[split]["totals"].items()
-                found[split] = {str(name): count for name, count in totals if type(count) is int}
-    return found
+    with contextlib.suppress(InputError, OSError, ValueError):
+        known = convert(load_json(layout.annotate_path), dict[str, _KnownTotals])
+        return {split: known[split].totals for split in splits if split in known}
+    return {}
 
 
 def _ordered(samples: Sequence[Sample], census: Census) -> list[Sample]:
