@@ -10,10 +10,11 @@ import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 from urllib.parse import urljoin
 
-from msgspec import Struct
+from msgspec import Meta, Struct
+from msgspec.json import decode
 from msgspec.structs import replace
 
 from imagenet_prep.errors import AccessError, InputError, NetworkError, UsageError
@@ -117,16 +118,17 @@ def find_login() -> Token | Credentials | None:
     return Credentials(username, key) if username and key else _from_json(folder / "kaggle.json")
 
 
+class _KaggleLogin(Struct):
+    username: Annotated[str, Meta(min_length=1)]
+    key: Annotated[str, Meta(min_length=1)]
+
+
 def _from_json(path: Path) -> Credentials | None:
     if not (text := secret_text(path)):
         return None
-    try:
-        found = json.loads(text)
-        username, key = found["username"], found["key"]
-        if isinstance(username, str) and isinstance(key, str) and username and key:
-            return Credentials(username, key)
-    except (ValueError, TypeError, KeyError, RecursionError):
-        pass
+    with contextlib.suppress(ValueError, RecursionError):
+        found = decode(text, type=_KaggleLogin)
+        return Credentials(found.username, found.key)
     raise UsageError(
         f"{path} holds no credentials",
         'expected {"username": ..., "key": ...}',

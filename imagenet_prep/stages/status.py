@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from msgspec import Struct
-from msgspec.structs import asdict
+from msgspec import Struct, to_builtins
 
 from imagenet_prep.checks.verdict import load_verdict
 from imagenet_prep.datasets.plan import load_plan, recorded_raw
@@ -34,8 +33,7 @@ class Status(Struct, frozen=True):
 
     def as_dict(self) -> dict[str, Any]:
         """The status as JSON-ready values."""
-        stages = [*map(asdict, self.stages)]
-        return {"running": self.running, "stages": stages, "next_command": self.following}
+        return {"running": self.running, "stages": to_builtins([*self.stages]), "next_command": self.following}
 
 
 def status(layout: Layout) -> Status:

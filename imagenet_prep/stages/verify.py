@@ -6,8 +6,8 @@ import json
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
-from msgspec import Struct
-from msgspec.structs import asdict, replace
+from msgspec import Struct, to_builtins
+from msgspec.structs import replace
 
 from imagenet_prep.checks.dataset import Dataset, SetFindings
 from imagenet_prep.checks.inventory import (
@@ -244,7 +244,7 @@ def _keep(verdict: Verdict, layout: Layout, share: Share | None) -> list[str]:
                 part.unlink(missing_ok=True)
         if verdict.problems:
             with atomic_file(path) as file:
-                file.writelines(json.dumps(each).encode() + b"\n" for each in map(asdict, verdict.problems))
+                file.writelines(json.dumps(each).encode() + b"\n" for each in to_builtins(verdict.problems))
         else:
             path.unlink(missing_ok=True)
         save_verdict(verdict, layout, share.name if share else "")
