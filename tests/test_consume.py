@@ -279,6 +279,21 @@ def test_a_kill_before_a_step_loses_nothing(few: MadeSet, quick: Path, expected:
         survive(moment, filled(quick / "data", few), expected, is_thorough=every)
 
 
+def test_a_killed_pass_with_empty_shards_goes_on(few: MadeSet, quick: Path) -> None:
+    """With more shards than images, a shard without images has no bundle: nothing of it is lost."""
+    more = {"train_shards": 3, "validation_shards": 9}
+    plain = Layout(quick / "plain", raw=few.archives["train"].parent)
+    made(plain, PLAIN.replace(**more))
+    steps = run_until(10_000, lambda: made(filled(quick / "all", few), CONSUME.replace(**more)))
+    kinds = {step.partition(" ")[0]: moment for moment, step in enumerate(steps, 1)}
+    for moment in sorted(kinds.values()):
+        layout = filled(quick / "data", few)
+        run_until(moment, lambda layout=layout: made(layout, CONSUME.replace(**more)))
+        made(layout, CONSUME.replace(**more))
+        assert states(layout) == states(plain), f"died before step {moment}, {steps[moment - 1]}"
+        shutil.rmtree(layout.data_dir)
+
+
 def test_what_was_begun_goes_on_only_when_asked(layout: Layout, expected: dict[str, bytes]) -> None:
     """Midway an ordinary convert, and one with other settings, are refused with what helps; nothing is touched."""
     midway(layout)

@@ -321,16 +321,20 @@ def refuse_gone(splits: Sequence[PlannedSplit], waiting: Collection[str], layout
         UsageError: they are, but resuming requires ``consume``.
     """
     for split in splits:
-        left = {name: plan.fingerprint for plan in split.plans if (name := plan_name(plan)) in waiting}
-        if not is_gone(split) or not left:
+        plans = {name: plan for plan in split.plans if (name := plan_name(plan)) in waiting}
+        if not is_gone(split) or not plans:
             continue
         found = Consumption.find(layout, split.catalog.split)
-        is_lost = found is None or (found.is_read and any(not (found.paths.bundles / name).exists() for name in left))
-        if found is None or is_lost or not left.items() <= found.shards.items():
+        with_images = [name for name, plan in plans.items() if plan.start < plan.stop]  # the others have no bundle
+        if (
+            found is None
+            or (found.is_read and not all((found.paths.bundles / name).exists() for name in with_images))
+            or any(found.shards.get(name) != plan.fingerprint for name, plan in plans.items())
+        ):
             raise gone(split.source)
         if not consume:
             raise UsageError(
-                f"{split.source} is being consumed, and {len(left):,} of its shards are not made yet",
+                f"{split.source} is being consumed, and {len(plans):,} of its shards are not made yet",
                 "expected that conversion to resume",
                 "run the same imagenet-prep convert with --consume",
             )
