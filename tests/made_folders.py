@@ -378,6 +378,7 @@ FOLDERS: dict[str, Made] = {
     "capital letters": taken(labelled("l.csv", CSV.replace("file,label", "File,Label")), train=LETTERS),
     "a capital number with a fraction": taken(labelled("l.csv", rows("{n},0.5", header="File,Label")), train=NONE),
     "csv without a header, label first": taken(labelled("labels.csv", rows("{l},{n}")), train=LETTERS),
+    "csv without a header, a number first": taken(labelled("labels.csv", rows("7,{n},{l}")), "no class: ", train=NONE),
     "no column of labels": taken(labelled("l.csv", CSV.replace("file,label", "Id,breed")), COLUMN, train=NONE),
     "a column of tags": taken(
         labelled("l.csv", rows("{n},{l}", {n: "|".join(own) for n, own in SEVERAL.items()}, "file,tags")),

@@ -732,6 +732,21 @@ def test_images_in_no_list_are_named(tmp_path: Path) -> None:
         init(tmp_path / "in", tmp_path / "r.yaml", ENGINE)
 
 
+def test_lists_of_voc_with_blanks_or_of_other_images(tmp_path: Path) -> None:
+    """A name may have blanks; lists that have none of the images are refused, with --as too."""
+    listed_voc(tmp_path / "in")
+    for split in ("train", "val"):
+        save(tmp_path / f"in/ImageSets/Main/{split}.txt", "an image\n")
+    for layout in (None, "pascal-voc"):
+        with pytest.raises(InputError, match="no line is the name of an image"):
+            init(tmp_path / "in", tmp_path / "r.yaml", ENGINE, layout=layout)
+    for path, ending in (("JPEGImages", "jpg"), ("Annotations", "xml")):
+        (tmp_path / f"in/{path}/2007_000005.{ending}").rename(tmp_path / f"in/{path}/an image.{ending}")
+    save(tmp_path / "in/ImageSets/Main/val.txt", "2007_000004\n")
+    init(tmp_path / "in", tmp_path / "r.yaml", ENGINE, layout="pascal-voc")
+    assert "ImageSets/Main/train.txt" in (tmp_path / "r.yaml").read_text()
+
+
 def test_lists_of_yolo_that_are_not_there(tmp_path: Path) -> None:
     """A list that is missing, or has no image of the folder, is refused; so is an image in no list."""
     listed_yolo(tmp_path / "in", second="other/x")

@@ -52,6 +52,7 @@ RECIPES = {
     "no place": (FOLDERS + "splits:\n  train: {}\n", "line 3: splits.train: nothing in it", "one of folder"),
     "split's name": (FOLDERS + "splits: {'a/b': 1}\n", "splits.a/b: no name of a split", "letters"),
     "prefix": (FILES + "output_file_prefix: ../x\n", "line 2: output_file_prefix: '../x'", "letters"),
+    "prefix of a growth": (FILES + "output_file_prefix: a-grown2\n", "output_file_prefix: 'a-grown2'", "like -grown2"),
     "layout": (FILES + "record: imagenet\n", "line 2: record: 'imagenet'", "inception"),
     "inception of numbers": (FILES + "content: array\nrecord: inception\n", "line 3: record", "a mapping"),
     "no column": (FOLDERS + "record:\n  a: encoded\n  b: hight\n", "line 4: record.b: no column 'hight'", "height"),

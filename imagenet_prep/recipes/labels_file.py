@@ -106,7 +106,8 @@ def parse_labels(
     """
     lines, columns = read_rows(content, form, header=header)
     if not header or form in ("lines", "words"):
-        path, label = path or "1", "2" if label is None and "2" in columns else label
+        path = path or "1"
+        label = "2" if label is None and path == "1" and "2" in columns else label
     table = _tabulated(lines, columns, path, label, is_text=form != "jsonl")
     if several and table.labels is not None:
         table = _split(table, several)

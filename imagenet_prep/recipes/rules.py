@@ -230,8 +230,8 @@ def prefix_of(file: RecipeFile) -> tuple[str, str]:
     if prefix is None:
         return "", ""
     folder, _, name = prefix.rpartition("/")
-    if ".." in prefix.split("/") or not SPLIT_NAME.fullmatch(name):
-        expected = "expected a name of letters, digits, _, -, . and +"
+    if ".." in prefix.split("/") or not SPLIT_NAME.fullmatch(name) or grown_from(name)[0] != name:
+        expected = "expected a name of letters, digits, _, -, . and +, that does not end like -grown2"
         raise file.fault(("output_file_prefix",), f"{prefix!r} can't be", expected)
     if not prefix.startswith("/"):
         check_own_folder(file, folder.split("/"))

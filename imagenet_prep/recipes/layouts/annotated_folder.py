@@ -256,9 +256,12 @@ def _recognise_voc(inspection: Inspection) -> Reading | None:
     lists: dict[str, tuple[str, Sequence[str]]] = {}
     for split in ("train", "val", "test") if {"train", "val"} & by_split.keys() else ("trainval", "test"):
         if split in by_split:
-            lines = (inspection.folder / by_split[split]).read_text(errors="replace").split()
+            lines = map(str.strip, (inspection.folder / by_split[split]).read_text(errors="replace").splitlines())
             own = [by_stem[line] for line in lines if line in by_stem]
             lists["validation" if split == "val" else split] = by_split[split], own
+    if lists and not any(own for _, own in lists.values()):
+        what = f"{listed(path for path, _ in lists.values())}: no line is the name of an image without its ending"
+        faults.append(InputError(what, "expected the lists of these images", "correct them, or move them away"))
     folders = sorted({name.rpartition("/")[0] or "." for name in files})
     return _read(inspection, "boxes", {"voc": folders}, files, lists=lists, faults=faults)
 
