@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 from existing import existing
 from made_sets import ENGINE, PART, converted, copied
 
+from imagenet_prep.datasets.plan import load_plan
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.errors import UsageError
 from imagenet_prep.model import Silent
@@ -19,7 +21,7 @@ from imagenet_prep.stages.annotate import annotate
 from imagenet_prep.stages.convert import convert
 from imagenet_prep.stages.untar import untar
 from imagenet_prep.stages.verify import verify
-from imagenet_prep.state.journal import Journal
+from imagenet_prep.state.journal import Journal, sealed_line
 from imagenet_prep.storage.layout import Layout
 
 OTHERS = "finished shards? (was|were) made from other inputs or with other settings"
@@ -169,6 +171,17 @@ def test_a_shard_that_comes_out_otherwise_is_named(layout: Layout) -> None:
     assert before.digest != now.digest
     assert f"expected {before.records} records in {before.size} bytes, digest {before.digest[:12]}; " in note
     assert f"got {now.records} records in {now.size} bytes, digest {now.digest[:12]}" in note
+
+
+@pytest.mark.parametrize("schema", [{}, {"schema": 2}])
+def test_a_plan_of_another_schema_is_none(layout: Layout, schema: dict[str, int]) -> None:
+    """Its seal may be right: nobody knows what its fields mean."""
+    value = json.loads(layout.plan_path.read_bytes())
+    del value["schema"], value["crc"]
+    layout.plan_path.write_bytes(sealed_line({**value, "schema": 1}))
+    assert load_plan(layout) is not None
+    layout.plan_path.write_bytes(sealed_line({**value, **schema}))
+    assert load_plan(layout) is None
 
 
 @pytest.mark.parametrize("content", [b"", b'{"crc": "00000000", "schema": 1}\n'])

@@ -511,7 +511,7 @@ def _decode(content: bytes) -> Plan | None:
     if not is_as_written(content):
         return None
     try:
-        found = convert(json.loads(content), Plan)
+        found = convert({"schema": None, **json.loads(content)}, Plan)  # without a schema it is none
     except ValueError:
         return None
     counts = {split: totals.shards for split, totals in found.totals.items()}

@@ -36,8 +36,10 @@ def read_header(data: Buffer) -> PngHeader:
     Raises:
         ImageError: no valid header, or more pixels than any image has.
     """
-    if format_of(data) != "PNG" or len(data) < 33:
-        raise ImageError("the PNG ends within its header" if format_of(data) == "PNG" else "not a PNG")
+    if format_of(data) != "PNG":
+        raise ImageError("not a PNG")
+    if len(data) < 33:
+        raise ImageError("the PNG ends within its header")
     kind, width, height, depth, colour_type = _HEADER.unpack_from(data, 8)
     if kind != b"IHDR" or colour_type not in _CHANNELS or depth not in (1, 2, 4, 8, 16):
         raise ImageError("the PNG's header is damaged")
