@@ -225,7 +225,7 @@ def _unreadable_at_1(error: type[BaseException]) -> Callable[[object], object]:
         (1, _unreadable_at_1(EOFError), range(4), "in unpickling"),
         (2, _unreadable_at_1(OSError), range(4), "in unpickling"),
         (2, _unreadable_at_1(MemoryError), range(4), "in unpickling"),
-        (2, lambda task: (lambda: task) if task == 1 else task, range(4), "pickle"),
+        (2, lambda task: (lambda: task) if task == 1 else task, range(4), "local object"),
         (1, _mine, [0, _Unreadable(EOFError), 2, 3], "in unpickling"),
     ],
     ids=["EOFError", "OSError", "MemoryError", "not to be pickled", "task"],
