@@ -206,14 +206,18 @@ def test_every_obstacle_is_named_in_one_pass(tmp_path: Path) -> None:
         assert "3 of 15 files are called as masks" in said
 
 
-def test_empty_folders_and_those_of_macos_are_passed_over(tmp_path: Path) -> None:
-    """With a note, by both; they are no classes."""
-    save(tmp_path / "in", *numbered("cat/{}.jpg"), *numbered("dog/{}.jpg"), "__MACOSX/cat/x.jpg", "notes/a.txt")
+def test_empty_and_private_folders_are_passed_over(tmp_path: Path) -> None:
+    """Those of macOS and of a conversion, with a note, by both; they are no classes."""
+    private = ("__MACOSX/cat/x.jpg", "imagenet-prep/plan/x.jpg", "cat/imagenet-prep/plan/x.jpg")
+    save(tmp_path / "in", *numbered("cat/{}.jpg"), *numbered("dog/{}.jpg"), "notes/a.txt", *private)
     (tmp_path / "in/lily").mkdir()
     (tmp_path / "in/.DS_Store").write_bytes(b"")
     made = plan(tmp_path, "source: {folders: in}\n")
     assert made.classes.names == ("cat", "dog")
+    ours = "imagenet-prep keeps its own data there"
     assert "__MACOSX is skipped: macOS keeps its own data there" in made.notes
+    assert f"cat/imagenet-prep is skipped: {ours}" in made.notes
+    assert f"imagenet-prep is skipped: {ours}" in made.notes
     assert "2 folders without a file of this content are skipped: lily, notes" in made.notes
     summary, _ = proposed(tmp_path)
     assert summary.passed == (
@@ -222,6 +226,8 @@ def test_empty_folders_and_those_of_macos_are_passed_over(tmp_path: Path) -> Non
             "1 hidden: .DS_Store",
             "1 empty folder: lily",
             "__MACOSX: macOS keeps its own data there",
+            f"cat/imagenet-prep: {ours}",
+            f"imagenet-prep: {ours}",
         ),
     )
 

@@ -18,7 +18,7 @@ from imagenet_prep.recipes.recipe_file import RecipeFile
 from imagenet_prep.recipes.schema import Labels
 from imagenet_prep.recipes.splits import Division, misread, nested
 from imagenet_prep.sources.catalog import Catalog
-from imagenet_prep.sources.folders import MACOSX
+from imagenet_prep.sources.folders import PRIVATE
 from imagenet_prep.sources.names import Column, Names, Rows, places_of
 from imagenet_prep.storage.files import read_plain, scan
 from imagenet_prep.storage.location import AnyPath
@@ -326,12 +326,13 @@ def _strange(file: RecipeFile, files: ClassFolders, given: Classes) -> Iterator[
 
 def _passed(inputs: Inputs, divisions: Sequence[Division], found: set[str]) -> list[str]:
     """The notes on folders without this content, and on folders that hold no data."""
-    notes = [f"{name} is skipped: macOS keeps its own data there" for name in inputs.remarks.passed.get(MACOSX, ())]
+    private = [(name, why) for why in PRIVATE.values() for name in inputs.remarks.passed.get(why, ())]
+    notes = [f"{name} is skipped: {why}" for name, why in private]
     if inputs.listing.containers[0].reading != "alone":
         return notes
     leads, empty = {division.lead for division in divisions}, []
     for lead in sorted(leads):
-        known = {*found, MACOSX, *(each.rstrip("/") for each in leads if not lead)}
+        known = {*found, *PRIVATE, *(each.rstrip("/") for each in leads if not lead)}
         with scan(inputs.base / lead) as entries:
             folders = sorted(each.name for each in entries if each.is_dir(follow_symlinks=False))
         empty += [lead + name for name in folders if not name.startswith(".") and name not in known]

@@ -22,12 +22,16 @@ from imagenet_prep.sources.patterns import compile_pattern, folder_of
 from imagenet_prep.sources.slices import Buffer, Container, Reading, Row
 from imagenet_prep.sources.tars import in_order
 from imagenet_prep.storage.files import read_plain, scan
+from imagenet_prep.storage.layout import STATE_NAME
 from imagenet_prep.storage.location import AnyPath, local_path
 from imagenet_prep.storage.refusals import unreadable
 from imagenet_prep.storage.store import FolderEntry, changed
 
-HIDDEN, EMPTY, MACOSX = "hidden", "empty folders", "__MACOSX"
-"""Reasons to skip a file or folder; macOS adds the last to every archive, for its own use."""
+HIDDEN, EMPTY = "hidden", "empty folders"
+"""Reasons to skip a file or folder; those of a private folder are in ``PRIVATE``."""
+
+PRIVATE = {"__MACOSX": "macOS keeps its own data there", STATE_NAME: "imagenet-prep keeps its own data there"}
+"""Folders without data, by name: macOS adds the first to every archive."""
 
 
 class Folder(Container, frozen=True):
@@ -165,8 +169,8 @@ class _Walk(Struct, frozen=True):
             found.remarks.pass_over(folder, EMPTY)
 
     def _is_apart(self, name: str, entry: FolderEntry, found: _Found) -> bool:
-        if entry.name == MACOSX:
-            found.remarks.pass_over(name, MACOSX)
+        if entry.name in PRIVATE and entry.is_dir():
+            found.remarks.pass_over(name, PRIVATE[entry.name])
         elif entry.name.startswith("."):
             found.remarks.pass_over(name, HIDDEN)
         else:

@@ -21,7 +21,7 @@ from imagenet_prep.recipes.columns import Content
 from imagenet_prep.recipes.inspection import Inspection, strange
 from imagenet_prep.recipes.labels_search import LabelsFile, name_in_recipe
 from imagenet_prep.recipes.splits import counted, grouped, suffix_of
-from imagenet_prep.sources.folders import EMPTY, HIDDEN, MACOSX
+from imagenet_prep.sources.folders import EMPTY, HIDDEN, PRIVATE
 from imagenet_prep.text import listed, number_of
 
 CERTAIN, LIKELY, POSSIBLE, ONLY_IF_ASKED = 3, 2, 1, 0
@@ -197,7 +197,7 @@ def _left_out(inspection: Inspection, reading: Reading) -> tuple[list[InputError
     hidden, empty = inspection.remarks.passed.get(HIDDEN), inspection.remarks.passed.get(EMPTY)
     passed += [f"{len(hidden):,} hidden: {listed(hidden)}"] if hidden else []
     passed += [f"{number_of(len(empty), 'empty folder')}: {listed(empty)}"] if empty else []
-    passed += [f"{name}: macOS keeps its own data there" for name in inspection.remarks.passed.get(MACOSX, ())]
+    passed += [f"{name}: {why}" for why in PRIVATE.values() for name in inspection.remarks.passed.get(why, ())]
     return lost, passed
 
 
