@@ -272,6 +272,8 @@ def cifar(meta: object, *, train: bytes, **test: bytes) -> dict[str, bytes | Non
 
 CIFAR_RIGHT = {"train": {"000000.png": "cat", "000001.png": "dog"}, "test": {"000000.png": "dog"}}
 
+BOXES = rows("{n},{l},1,2,8,9", header="file,class,xmin,ymin,xmax,ymax")
+
 FOLDERS: dict[str, Made] = {
     # class folders
     "class folders": taken(images(*CATS), "2 folders of files: cat, dog", train=TWO),
@@ -321,6 +323,23 @@ FOLDERS: dict[str, Made] = {
     # labels files that are used
     "csv": taken(labelled("labels.csv", CSV), "labels.csv names 6 of 6 images in its column `file`", train=LETTERS),
     "an unusual column": taken(labelled("l.csv", CSV.replace("file", "picture")), "column `picture`", train=LETTERS),
+    "a column of splits": taken(
+        labelled("l.csv", rows("{n},{l},train", header=f"{HEAD},subset").replace("train", "val", 1)),
+        "the column subset (train, val) becomes a feature; splits: {train: {manifest: FILE}, ...}",
+        train=LETTERS,
+    ),
+    "a CSV of boxes": taken(
+        labelled("l.csv", BOXES + rows("{n},dog,3,3,9,9")), "l.csv annotates 6 of 6 images: 12 boxes of 3", train=NONE
+    ),
+    "a CSV of boxes, one each": taken(labelled("l.csv", BOXES), "6 boxes of 2 classes: a, b", train=NONE),
+    "two CSVs of boxes": refused({**labelled("l.csv", BOXES), "m.csv": BOXES.encode()}, "several CSVs of boxes: l.csv"),
+    "a CSV of boxes without classes": refused(
+        labelled("l.csv", rows("{n},1,2,8,9", header="file,x1,y1,x2,y2")), "no column for label", "--as with-labels"
+    ),
+    "a CSV of boxes beside class folders": refused(
+        {**images(*CATS), "l.csv": rows("{n},a,1,2,8,9", CATS, "file,class,xmin,ymin,xmax,ymax").encode()},
+        "--as csv-boxes",
+    ),
     "csv without a header": taken(labelled("labels.csv", rows("{n},{l}")), train=LETTERS),
     "semicolons": taken(labelled("labels.csv", CSV.replace(",", ";")), train=LETTERS),
     # several labels
@@ -450,6 +469,15 @@ FOLDERS: dict[str, Made] = {
     "captions": refused(beside("{}.txt", b"a cat"), ".txt files of the same names as images"),
     # tars
     "tars of class folders": taken(one_tar(*CATS), train=TWO),
+    "a tar a split": taken(
+        {"train.tar": pack(_pictures(*CATS)), "val.tar": pack(_pictures("cat/c9.jpg", "dog/d1.jpg"))},
+        "the tars are the splits: train, val",
+        train=TWO,
+        validation={"c9.jpg": "cat", "d1.jpg": "dog"},
+    ),
+    "a tar a split, without folders": refused(
+        {f"{name}.tar": pack(_pictures(f"{name}.jpg")) for name in ("train", "val")}, "--as"
+    ),
     "a tar without folders": taken(one_tar(*FLAT), train=NONE),
     "cat and dog": refused({f"{n}.tar": pack(_pictures(f"{n}1.jpg")) for n in ("cat", "dog")}, "--as class-tars"),
     "cat.tar and dog.tar, asked": taken(
@@ -465,6 +493,12 @@ FOLDERS: dict[str, Made] = {
         "2 webdataset files with 4 samples",
         train={"1.jpg": 3, "2.png": 4, "3.jpg": 3, "4.webp": 4},
     ),
+    "a gap in the numbers of WebDataset": taken(
+        {f"s-{number:03}.tar": web(f"{number}.jpg {number}") for number in (0, 1, 3)},
+        "missing, by the numbers of the others: s-002.tar",
+        train={"0.jpg": 0, "1.jpg": 1, "3.jpg": 3},
+    ),
+    "an empty class tar": taken({**TARS, "n00000003.tar": pack({})}, "1 empty tar: n00000003.tar", train=WHOLE),
     "WebDataset with masks": taken(
         one_tar("1.jpg", **{"1.cls": b"5", "1.seg.png": picture("x.png")}),
         "1 .seg.png in tars: not read",

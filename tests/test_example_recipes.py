@@ -289,6 +289,13 @@ def read(tf: Any, path: Path) -> Labels:
     return found
 
 
+@pytest.mark.parametrize("words", ["--list x", "--list --example mnist", "--example mnist --as coco"])
+def test_no_option_beside_an_example_is_ignored(words: str) -> None:
+    """It is refused."""
+    refused = command("init", *words.split(), status=2)
+    assert "expected --list alone, or --example NAME and the file to write" in refused.stderr
+
+
 def test_each_recipe_has_a_stand_in() -> None:
     """A new example needs a stand-in here; each says where its data is, its layout and the source of its counts."""
     assert list(list_examples()) == sorted([*sets(), "voc2012", "coco2017"])

@@ -214,7 +214,7 @@ def test_empty_and_private_folders_are_passed_over(tmp_path: Path) -> None:
     (tmp_path / "in/.DS_Store").write_bytes(b"")
     made = plan(tmp_path, "source: {folders: in}\n")
     assert made.classes.names == ("cat", "dog")
-    ours = "imagenet-prep keeps its own data there"
+    ours = "the state of a conversion is there"
     assert "__MACOSX is skipped: macOS keeps its own data there" in made.notes
     assert f"cat/imagenet-prep is skipped: {ours}" in made.notes
     assert f"imagenet-prep is skipped: {ours}" in made.notes

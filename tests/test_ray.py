@@ -11,7 +11,6 @@ import random
 import secrets
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -51,9 +50,8 @@ class RayCluster:
         from ray.cluster_utils import Cluster
 
         self.folder = folder
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            port = free.getsockname()[1]  # two clusters may be up at once, each with a token of its own
-        head = {**SMALL, "include_dashboard": False, "node_ip_address": "127.0.0.1", "gcs_server_port": port}
+        # Ray finds a free port: two clusters may be up at once, each with a token of its own
+        head = {**SMALL, "include_dashboard": False, "node_ip_address": "127.0.0.1", "gcs_server_port": 0}
         self._cluster = Cluster(initialize_head=True, head_node_args=head)
         self.address: str = self._cluster.address
         self._nodes = [self._cluster.add_node(**SMALL) for _ in range(NODES - 1)]

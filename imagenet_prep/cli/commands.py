@@ -205,6 +205,9 @@ def init(folder: Path | None, output: Path | None, as_layout: str | None, quiet:
     imagenet-prep init --example food101
     """
     if given["is_list"] or given["example"] is not None:
+        if as_layout or (output and folder) or (given["is_list"] and (given["example"] or output or folder)):
+            expected = "expected --list alone, or --example NAME and the file to write"
+            raise UsageError("init of a known data set with other options", expected)
         printing.print_examples(given["example"], output or folder)
         return
     if folder is None:

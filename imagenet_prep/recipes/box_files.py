@@ -408,6 +408,17 @@ class CsvBox(NamedTuple):
     where: str
 
 
+def has_corners(path: Path) -> bool:
+    """Whether the first line of a CSV names a column for each corner of a box."""
+    try:
+        with path.open("rb") as file:
+            first = file.readline(1 << 16)
+    except OSError:
+        return False
+    names = {each.strip("\"' \r\n\ufeff").lower() for each in re.split("[,;\t]", first.decode("utf-8", "replace"))}
+    return all(not names.isdisjoint(_ROLES[edge]) for edge in EDGES)
+
+
 def csv_boxes(path: Path, columns: Mapping[str, str]) -> list[CsvBox]:
     """The rows of a CSV with a header.
 

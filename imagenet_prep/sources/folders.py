@@ -30,7 +30,7 @@ from imagenet_prep.storage.store import FolderEntry, changed
 HIDDEN, EMPTY = "hidden", "empty folders"
 """Reasons to skip a file or folder; those of a private folder are in ``PRIVATE``."""
 
-PRIVATE = {"__MACOSX": "macOS keeps its own data there", STATE_NAME: "imagenet-prep keeps its own data there"}
+PRIVATE = {"__MACOSX": "macOS keeps its own data there", STATE_NAME: "the state of a conversion is there"}
 """Folders without data, by name: macOS adds the first to every archive."""
 
 

@@ -134,7 +134,7 @@ def _below(where: str, name: str) -> str:
 
 def _annotation(where: str, name: str, value: Any) -> Any:
     """The value of a key of `boxes` or `mask`; most are paths."""
-    if name not in ("coco", "voc", "yolo", "captions", "names", "folder"):
+    if name not in ("coco", "voc", "yolo", "csv", "captions", "names", "folder"):
         return value
     return _below(where, value) if isinstance(value, str) else [_below(where, each) for each in value]
 

@@ -168,18 +168,19 @@ def as_command(inspection: Inspection, name: str) -> str:
 def _left_out(inspection: Inspection, reading: Reading) -> tuple[list[InputError], list[str]]:
     """The files that a reading leaves out: those that would be missed, and the notes on those that would not."""
     folder, table, used, alone = inspection.folder, reading.table, reading.used, set(reading.alone)
+    read = {*(used or ()), *([table.where] if table else ())}
     lost, passed = list(reading.lost), list(reading.passed)
     if tars := [name for name in inspection.archives if name not in alone]:
         lost.append(_unread(inspection, "tars", tars))
     if alone and (items := [name for name in inspection.items if name not in alone]):
         where = "tars" if reading.alone[0] in inspection.archives else reading.alone[0]
         lost.append(_unread(inspection, f"files outside of {where}", items))
-    for refusal in (each for each in inspection.refusals if table is None or each.where != table.where):
+    for refusal in (each for each in inspection.refusals if each.where not in read):
         if used is None and (refusal.is_most or not reading.is_labelled):
             lost.append(refusal.error)
         else:
             passed.append(f"{refusal.error.what.removeprefix(f'{folder}/')}; {refusal.error.hint}")
-    passed += [_unused(folder, each, table) for each in inspection.labels if table is None or each.where != table.where]
+    passed += [_unused(folder, each, table) for each in inspection.labels if each.where not in read]
     for tool, several in inspection.annotations.items():
         rest = sorted(set(several).difference(used or ()))
         if len(rest) == len(several):

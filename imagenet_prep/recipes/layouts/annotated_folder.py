@@ -1,4 +1,4 @@
-"""Images and their annotations: COCO, Pascal VOC, YOLO, or a folder of masks."""
+"""Images and their annotations: COCO, Pascal VOC, YOLO, a CSV of boxes, or a folder of masks."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ import msgspec
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.recipes.annotating import Annotations, annotate, find_rows
-from imagenet_prep.recipes.box_files import read_coco, read_data_yaml
+from imagenet_prep.recipes.box_files import has_corners, read_coco, read_data_yaml
 from imagenet_prep.recipes.inspection import Inspection
 from imagenet_prep.recipes.labels_file import match
-from imagenet_prep.recipes.layouts import CERTAIN, LIKELY, Proposal, Reading
+from imagenet_prep.recipes.layouts import CERTAIN, LIKELY, Proposal, Reading, as_command
 from imagenet_prep.recipes.layouts.class_folders import shape_of
 from imagenet_prep.recipes.schema import Boxes, Mask
 from imagenet_prep.recipes.splits import is_image_folder, is_mask_folder, splits_above, stem_of, unmasked
@@ -56,7 +56,7 @@ def _read(
     try:
         found = annotate(boxes, mask, listing, inspection.folder, inspection.folder)
     except InputError as error:
-        return _refuse(inspection, key, error)
+        return _refuse(inspection, key, error, used)
     bare, missing = found.unmatched
     matched = len(images) - len(bare)
     if 2 * matched < len(images):
@@ -83,7 +83,7 @@ def _read(
         where = sorted({name.rpartition("/")[0] for name in masks})
         hint = f"mask: {{folder: {inspection.folder.resolve().name}/{where[0]}, unmasked: skip}} in a recipe takes them"
         passed.append(f"{number_of(len(masks), 'mask')} in {listed(where)}: {hint}")
-    certainty = CERTAIN + (not any(each.has_labels for each in inspection.labels))
+    certainty = CERTAIN + (not any(each.has_labels for each in inspection.labels if each.where not in used))
     return Reading(
         LIKELY if _has_classes(images) else certainty,
         tuple(_evidence(key, value, found, matched, len(images), lists)),
@@ -107,7 +107,8 @@ def _read(
 def _evidence(
     key: str, value: Mapping[str, Any], found: Annotations, matched: int, total: int, lists: Lists
 ) -> list[str]:
-    where = listed(next(iter(value.values())))
+    first = next(iter(value.values()))
+    where = first if isinstance(first, str) else listed(first)
     evidence = [f"{where} {'annotates' if key == 'boxes' else 'has masks of'} {matched:,} of {total:,} images"]
     if key == "boxes":
         boxes, classes = len(found.listing.boxes) // 4, found.classes
@@ -118,11 +119,14 @@ def _evidence(
     return evidence
 
 
-def _refuse(inspection: Inspection, key: str, error: InputError) -> Reading | None:
+def _refuse(inspection: Inspection, key: str, error: InputError, files: Sequence[str] = ()) -> Reading | None:
     """A reading with the fault of annotations; None if the folders are classes: then they are somebody else's."""
     if _has_classes(_images_and_masks(inspection)[0]):
         return None
-    used = [name for names in inspection.annotations.values() for name in names]
+    used = [*files, *(name for names in inspection.annotations.values() for name in names)]
+    if any(each.where in used for each in inspection.labels):
+        hint = f"{error.hint}; or {as_command(inspection, 'with-labels')} takes its columns"
+        error = InputError(error.what, error.detail, hint)
     return Reading(CERTAIN + 1, (), f"images with {key}", faults=[error], used=used)
 
 
@@ -266,6 +270,21 @@ def _recognise_voc(inspection: Inspection) -> Reading | None:
     return _read(inspection, "boxes", {"voc": folders}, files, lists=lists, faults=faults)
 
 
+def _recognise_csv(inspection: Inspection) -> Reading | None:
+    """A CSV with a column for each corner of a box."""
+    tables = [name for name in inspection.listing.names if name.lower().endswith(".csv")]
+    files = [name for name in tables[:_MOST] if has_corners(inspection.folder / name)]
+    if not files or inspection.content != "image":
+        return None
+    if len(files) > 1:
+        what = f"{inspection.folder} has several CSVs of boxes: {listed(files)}"
+        return _refuse(inspection, "boxes", InputError(what, "expected one", "write their lines into one file"), files)
+    return _read(inspection, "boxes", {"csv": files[0]}, files)
+
+
+_MOST = 50
+"""How many CSVs are looked at."""
+
 _IMAGE_SET = re.compile(r"(.*/)?ImageSets/Main/(train|val|test|trainval)\.txt")
 
 _PAIRED = 0.9
@@ -283,4 +302,10 @@ def _recognise_masks(inspection: Inspection) -> Reading | None:
     return _read(inspection, "mask", {"folder": folders, "match": "stem"}, ())
 
 
-LAYOUTS = {"coco": _recognise_coco, "masks": _recognise_masks, "pascal-voc": _recognise_voc, "yolo": _recognise_yolo}
+LAYOUTS = {
+    "coco": _recognise_coco,
+    "csv-boxes": _recognise_csv,
+    "masks": _recognise_masks,
+    "pascal-voc": _recognise_voc,
+    "yolo": _recognise_yolo,
+}

@@ -29,7 +29,9 @@ def _recognise_plain(inspection: Inspection) -> Reading | None:
     content = _content_of(inspection)
     if content is None:
         return None
-    names = _members(inspection, content)
+    below_tars = _members(inspection, content, tar_folders=True)
+    are_splits = bool(shape_of(below_tars).splits)
+    names = below_tars if are_splits else _members(inspection, content)
     again = next((name for name, count in Counter(names).items() if count > 1), None)
     shape = _shape(names)
     faults = []
@@ -41,11 +43,12 @@ def _recognise_plain(inspection: Inspection) -> Reading | None:
         faults += faults_of(inspection.folder, shape, _DEEP)
     evidence = f"{number_of(len(inspection.archives), 'tar')} of {counted(names)}"
     evidence += f", in {number_of(len(classes), 'folder')}: {listed(classes)}" if classes else ", in no folder"
+    evidence += f", the tars are the splits: {listed(shape.splits)}" if are_splits else ""
     meaning = f"the folders in the tars are the classes: {listed(classes)}" if classes else "records without labels"
     certainty = LIKELY if classes or again is None or not _is_class_tars(inspection) else POSSIBLE
     if inspection.items:
         certainty = min(certainty, POSSIBLE) - 1
-    reading = _reading(inspection, content, shape, tar_folders=False)
+    reading = _reading(inspection, content, shape, tar_folders=are_splits)
     faults += reading.faults
     return replace(reading, certainty=certainty, evidence=(evidence,), meaning=meaning, faults=faults)
 
@@ -79,6 +82,7 @@ def _reading(inspection: Inspection, content: Content, shape: Shape, *, tar_fold
             wrong.append(strange(inspection.folder / name, names, content, fit))
     others = [name for listing in inspection.archives.values() for name in listing.names if not is_of(content, name)]
     data = [name for name in others if suffix_of(name) in DATA]
+    empty = [name for name, listing in inspection.archives.items() if not len(listing.names)]
     plain = [name for name in others if suffix_of(name) not in DATA]
     what = f"{inspection.folder}: tars hold {counted(data)} that would not be read: {listed(data)}"
     hint = "labels in tars are not read yet: make class folders of them"
@@ -94,7 +98,10 @@ def _reading(inspection: Inspection, content: Content, shape: Shape, *, tar_fold
         alone=tars,
         is_labelled=bool(shape.files),
         lost=[InputError(what, "expected images alone", hint)] if data else [],
-        passed=[f"{counted(plain)} in tars: no image ({listed(plain)})"] if plain else [],
+        passed=[
+            *([f"{counted(plain)} in tars: no image ({listed(plain)})"] if plain else []),
+            *([f"{number_of(len(empty), 'empty tar')}: {listed(empty)}"] if empty else []),
+        ],
     )
 
 

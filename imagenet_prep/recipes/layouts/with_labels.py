@@ -8,7 +8,7 @@ from imagenet_prep.recipes.labels_file import LABELS, LINES, flat_labels
 from imagenet_prep.recipes.labels_search import LabelsFile, judge_labels, last_names, name_in_recipe, separator_of
 from imagenet_prep.recipes.layouts import CERTAIN, LIKELY, ONLY_IF_ASKED, POSSIBLE, Proposal, Reading, as_command
 from imagenet_prep.recipes.layouts.class_folders import shape_of
-from imagenet_prep.recipes.splits import splits_above
+from imagenet_prep.recipes.splits import split_name, splits_above
 from imagenet_prep.text import listed
 
 
@@ -26,7 +26,7 @@ def _recognise(inspection: Inspection) -> Reading | None:
         return Reading(certainty, (), "a labels file", faults=faults) if faults else None
     table = several[0]
     meaning = f"{table.where} has the labels" if table.has_labels else f"{table.where} has columns, and no labels"
-    evidence = (_evidence(inspection, table), *_classless(inspection, table))
+    evidence = (_evidence(inspection, table), *_classless(inspection, table), *_undivided(table))
     faults = _contradictions(inspection, several)
     return Reading(_certainty(inspection, table), evidence, meaning, _propose(inspection, table), faults)
 
@@ -72,6 +72,17 @@ def _classless(inspection: Inspection, table: LabelsFile) -> list[str]:
     said = ", ".join(f"{key}: {str(value).lower() if value is False else value}" for key, value in options.items())
     which = f"none of the columns ({listed(columns)}) is called {' or '.join(LABELS)}"
     return [f"no class: {which}; if {label} is the class: labels: {{{said}}}"]
+
+
+def _undivided(table: LabelsFile) -> list[str]:
+    """The note on a column that names splits."""
+    values = {name: sorted(set(map(str, column))) for name, column in table.table.columns.items()}
+    return [
+        f"no splits: the column {name} ({listed(each)}) becomes a feature; splits: {{{split_name(each[0])}: "
+        "{manifest: FILE}, ...}, with a file of names for each, makes them splits"
+        for name, each in values.items()
+        if len(each) > 1 and all(map(split_name, each))
+    ]
 
 
 def _certainty(inspection: Inspection, table: LabelsFile) -> int:

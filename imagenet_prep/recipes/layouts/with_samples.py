@@ -35,7 +35,10 @@ def _recognise(kind: str, find: Callable[[Inspection], Sequence[str]], inspectio
         table = _table(samples, groups[next(iter(groups))][0])
     except InputError as error:
         return Reading(certainty, (), meaning, faults=(error,), alone=names)
-    evidence = f"{number_of(len(names), f'{kind} file')} with {len(samples.names):,} samples: {listed(names)}"
+    evidence = (
+        f"{number_of(len(names), f'{kind} file')} with {len(samples.names):,} samples: {listed(names)}",
+        *_gaps(names),
+    )
     passed = list(samples.passed)
     if samples.label is None:
         passed.append("no class: the files have no column of labels")
@@ -50,7 +53,18 @@ def _recognise(kind: str, find: Callable[[Inspection], Sequence[str]], inspectio
         table=table,
         options={} if table.has_labels or samples.label is None else {"label": False},
     )
-    return Reading(certainty, (evidence,), meaning, proposal, alone=names, passed=passed)
+    return Reading(certainty, evidence, meaning, proposal, alone=names, passed=passed)
+
+
+def _gaps(names: Sequence[str]) -> list[str]:
+    """The note on files that are missing among those with numbers: 00001.tar, of 00000.tar and 00002.tar."""
+    known = {(match[1], match[3], int(match[2])): match[2] for name in names if (match := _NUMBERED.fullmatch(name))}
+    missing = [
+        f"{start}{number - 1:0{len(digits)}}{end}"
+        for (start, end, number), digits in known.items()
+        if (start, end, number - 1) not in known and any((start, end, each) in known for each in range(number - 1))
+    ]
+    return [f"missing, by the numbers of the others: {listed(missing)}"] if missing else []
 
 
 def _check_label(inspection: Inspection, samples: Samples, kind: str) -> None:
@@ -90,6 +104,7 @@ _NAME = re.compile(
     re.IGNORECASE,
 )
 _FEW = 12
+_NUMBERED = re.compile(r"(.*?)(\d+)(\.\w+)", re.ASCII)
 
 
 def _find_arrays(inspection: Inspection) -> Sequence[str]:
