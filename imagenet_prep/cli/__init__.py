@@ -7,6 +7,7 @@ click.
 from __future__ import annotations
 
 import contextlib
+import gc
 import io
 import os
 import signal
@@ -87,6 +88,7 @@ def main() -> None:
     signal.signal(signal.SIGINT, _on_signal)
     signal.signal(signal.SIGTERM, _on_signal)
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # NumPy's import would start a spinning thread per core
+    gc.set_threshold(100_000)  # imports and plans make many objects, and few cycles
     prepare_streams()
     if not sys.warnoptions:
         warnings.simplefilter("ignore")  # libraries warn developers; this package reports what concerns users
@@ -94,6 +96,7 @@ def main() -> None:
         status = _status()
     except ReaderGoneError:
         status = PIPE_CLOSED
+    gc.freeze()  # the interpreter would look for cycles again before it ends
     sys.exit(status)
 
 
