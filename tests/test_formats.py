@@ -19,6 +19,7 @@ from imagenet_prep.demo import photographs
 from imagenet_prep.demo.photographs import Kind
 from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import UsageError
+from imagenet_prep.images.jpeg import ImageError
 from imagenet_prep.images.pixels import read_facts
 from imagenet_prep.images.prepare import prepare, read_orientation
 from imagenet_prep.model import ProblemKind
@@ -193,3 +194,11 @@ def test_exif_behind_other_segments() -> None:
 def test_without_a_sensible_orientation_it_is_upright(data: bytes) -> None:
     """No EXIF, EXIF cut short, an orientation that there isn't, or of another type: upright."""
     assert read_orientation(data) == 1
+
+
+@pytest.mark.parametrize("kind", ["GIF", "WEBP", "BMP", "AVIF"])
+def test_an_image_without_the_rest_of_its_header_is_named_as_that(kind: str) -> None:
+    """Not by Pillow's words, which are of an object in memory."""
+    with pytest.raises(ImageError, match=f"{kind} .*cut off") as refused:
+        prepare(saved(Image.new("RGB", (9, 5)), kind)[:14], "decode")
+    assert "0x" not in str(refused.value)

@@ -324,7 +324,7 @@ def opened(data: Buffer, *formats: str) -> Iterator[ImageFile]:
     Raises:
         ImageError: it can't be decoded; any failure of Pillow's parsers is the image's fault.
     """
-    from PIL import Image
+    from PIL import Image, UnidentifiedImageError
 
     try:
         if format_of(data) == "PNG":
@@ -336,6 +336,8 @@ def opened(data: Buffer, *formats: str) -> Iterator[ImageFile]:
             yield image
     except (ImageError, MemoryError):
         raise
+    except UnidentifiedImageError:  # its text names an object in memory
+        raise ImageError(f"its header is no {' or '.join(formats)} header, or is cut off") from None
     except Exception as error:  # noqa: BLE001 - a parser of untrusted files
         raise ImageError(f"the {formats[0] if len(formats) == 1 else 'image'} does not decode: {error}") from None
 

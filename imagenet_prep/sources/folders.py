@@ -163,7 +163,7 @@ class _Walk(Struct, frozen=True):
                     if self.accept is not None or not self._is_apart(name, entry, found):
                         yield name, entry
         except OSError as error:
-            found.remarks.obstacles.append(InputError(f"{error.filename} can't be read", error.strerror or str(error)))
+            found.remarks.obstacles.append(unreadable(error.filename, error))
             return
         if is_empty and folder:
             found.remarks.pass_over(folder, EMPTY)
@@ -190,7 +190,7 @@ class _Walk(Struct, frozen=True):
                 )
             self._take(found, name, entry)
         except OSError as error:  # a dangling or circular link
-            found.remarks.obstacles.append(InputError(f"{entry.path} can't be read", error.strerror or str(error)))
+            found.remarks.obstacles.append(unreadable(entry.path, error))
         except InputError as error:
             found.remarks.obstacles.append(error)
         return False

@@ -89,7 +89,7 @@ def unreadable(path: object, error: OSError) -> InputError:
 
 
 def _mend(error: OSError) -> str:
-    return f"it is a folder: move it away {AGAIN}" if error.errno == errno.EISDIR else f"fix that {AGAIN}"
+    return _INPUT.get(error.errno or 0, f"fix that {AGAIN}")
 
 
 def as_error(error: OSError) -> PrepError | None:
