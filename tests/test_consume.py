@@ -12,12 +12,13 @@ import shutil
 import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import SimpleNamespace
+from unittest.mock import Mock
 
 import kaggle_copies
 import pytest
 from copies_of_imagenet import write_hugging_face
 from existing import existing
+from made_sets import flip
 from progress import Bars
 from running import command, prep
 
@@ -153,14 +154,13 @@ def test_parquet_files_go_one_by_one(made: MadeSet, tmp_path: Path, monkeypatch:
     plain = Layout(tmp_path / "plain", raw=layout.raw_dir)
     convert(plain, ENGINE, PLAIN)
     left: list[int] = []
-    true = consumption.punch
 
     class Watched(Silent):
         def advance(self, amount: int = 1) -> None:
             folder = layout.consumed("train").files
             left.append(len(list(folder.glob("*.parquet"))) if folder.is_dir() else -1)
 
-    monkeypatch.setattr(consumption, "punch", lambda *_: pytest.fail(f"no holes: {true}"))
+    monkeypatch.setattr(consumption, "punch", lambda *_: pytest.fail("no holes"))
     convert(layout, ENGINE, CONSUME.replace(memory=100_000), progress=Watched())
     assert states(layout) == states(plain)
     assert {4, 3, 2, 1, 0} <= set(left)
@@ -228,11 +228,8 @@ def run_until(moment: int, act: Callable[[], object]) -> list[str]:
                 nonlocal met
                 met += 1
                 what = Path(f"/proc/self/fd/{given[0]}").readlink() if isinstance(given[0], int) else given[0]
-                kind = (
-                    ""
-                    if isinstance(what, Layout)
-                    else re.sub(r"[.]?[0-9a-f]+-[0-9a-f]+[.]|[0-9]+", "", Path(str(what)).name)
-                )
+                name_of_it = "" if isinstance(what, Layout) else Path(str(what)).name
+                kind = re.sub(r"[.]?[0-9a-f]+-[0-9a-f]+[.]|[0-9]+", "", name_of_it)
                 os.write(writing, f"{name} {kind}\n".encode())
                 if met == moment:
                     os.kill(os.getpid(), signal.SIGKILL)
@@ -254,43 +251,30 @@ def run_until(moment: int, act: Callable[[], object]) -> list[str]:
     return steps
 
 
-def survive(moment: int, layout: Layout, expected: dict[str, bytes], *, is_thorough: bool = False) -> None:
-    """Die before a step, and now and then the next run some steps later; the last run ends as an unbroken one."""
-    steps = run_until(moment, lambda: made(layout))
-    if is_thorough or moment % 3 == 0:
-        run_until(3 + moment % 5, lambda: made(layout))
-    made(layout)
-    assert states(layout) == expected, f"died before step {moment}, {steps[-1]}"
-    record = json.loads(layout.consumed("train").record.read_text())
-    assert (record["rows"], record["total"], record["is_over"]) == (12, 12, True)
-    assert list(layout.consumed_dir.glob("*/[fb]*/*")) == []
-    assert list(layout.raw_dir.glob("*_img_*.tar")) == []
-    shutil.rmtree(layout.data_dir)
-
-
+@pytest.mark.parametrize("shards", [(3, 2), (3, 9)], ids=["few shards", "some without images"])
 @pytest.mark.parametrize("every", [False, pytest.param(True, marks=pytest.mark.exhaustive)])
-def test_a_kill_before_a_step_loses_nothing(few: MadeSet, quick: Path, expected: dict[str, bytes], every: bool) -> None:
-    """Of each kind of step some one of a run, or all: whichever it dies before."""
-    layout = filled(quick / "all", few)
-    steps = run_until(10_000, lambda: made(layout))
+def test_a_kill_before_a_step_loses_nothing(few: MadeSet, quick: Path, every: bool, shards: tuple[int, int]) -> None:
+    """Of each kind of step some one of a run, or all: whichever it dies before, and now and then the next run later.
+
+    A shard without images has no bundle.
+    """
+    plain, consume = (each.replace(train_shards=shards[0], validation_shards=shards[1]) for each in (PLAIN, CONSUME))
+    unbroken = Layout(quick / "plain", raw=few.archives["train"].parent)
+    made(unbroken, plain)
+    steps = run_until(10_000, lambda: made(filled(quick / "all", few), consume))
     kinds = {step.replace("validation", "train"): moment for moment, step in enumerate(steps, 1)}
     assert len(kinds) > 30
     for moment in range(1, len(steps) + 1) if every else sorted(kinds.values()):
-        survive(moment, filled(quick / "data", few), expected, is_thorough=every)
-
-
-def test_a_killed_pass_with_empty_shards_goes_on(few: MadeSet, quick: Path) -> None:
-    """With more shards than images, a shard without images has no bundle: nothing of it is lost."""
-    more = {"train_shards": 3, "validation_shards": 9}
-    plain = Layout(quick / "plain", raw=few.archives["train"].parent)
-    made(plain, PLAIN.replace(**more))
-    steps = run_until(10_000, lambda: made(filled(quick / "all", few), CONSUME.replace(**more)))
-    kinds = {step.partition(" ")[0]: moment for moment, step in enumerate(steps, 1)}
-    for moment in sorted(kinds.values()):
         layout = filled(quick / "data", few)
-        run_until(moment, lambda layout=layout: made(layout, CONSUME.replace(**more)))
-        made(layout, CONSUME.replace(**more))
-        assert states(layout) == states(plain), f"died before step {moment}, {steps[moment - 1]}"
+        run_until(moment, lambda layout=layout: made(layout, consume))
+        if every or moment % 3 == 0:
+            run_until(3 + moment % 5, lambda layout=layout: made(layout, consume))
+        made(layout, consume)
+        assert states(layout) == states(unbroken), f"died before step {moment}, {steps[moment - 1]}"
+        record = json.loads(layout.consumed("train").record.read_text())
+        assert (record["rows"], record["total"], record["is_over"]) == (12, 12, True)
+        assert list(layout.consumed_dir.glob("*/[fb]*/*")) == []
+        assert list(layout.raw_dir.glob("*_img_*.tar")) == []
         shutil.rmtree(layout.data_dir)
 
 
@@ -370,23 +354,16 @@ def test_raw_data_of_others(layout: Layout, few: MadeSet, tmp_path: Path) -> Non
     assert "it is outside" in str(refused(layout).detail)
 
 
-def _no_holes(*_: object) -> None:
-    raise OSError(errno.EOPNOTSUPP, os.strerror(errno.EOPNOTSUPP))
-
-
-def _full(_: object) -> SimpleNamespace:
-    return SimpleNamespace(f_bavail=10, f_frsize=1000, f_files=9**9, f_favail=9**9)
-
-
 def test_where_it_can_not_be_done(layout: Layout, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Shards elsewhere, a part of the classes, a file system without holes, a disk without the little that it takes."""
     elsewhere = Layout(layout.data_dir, output=tmp_path / "out")
     assert "can't give its space to shards in" in refused(elsewhere).what
     assert "expected all classes" in str(refused(layout, CONSUME.replace(classes="imagenette")).detail)
     with monkeypatch.context() as patch:
-        patch.setattr(durable, "_punch", _no_holes)
+        patch.setattr(durable, "_punch", Mock(side_effect=OSError(errno.EOPNOTSUPP, "no holes")))
         assert "can't free space" in refused(layout).what
-    monkeypatch.setattr(os, "statvfs", _full)
+    full = Mock(f_bavail=10, f_frsize=1000, f_files=9**9, f_favail=9**9)
+    monkeypatch.setattr(os, "statvfs", lambda _: full)
     assert "3 train shards in the space of the raw data" in refused(layout).what
 
 
@@ -456,16 +433,6 @@ def _change_a_digit(path: Path) -> None:
     path.write_bytes(re.sub(rb"\d", lambda digit: b"%d" % (int(digit[0]) ^ 1), path.read_bytes(), count=1))
 
 
-def _flip(position: int) -> Callable[[Path], None]:
-    def flip(path: Path) -> None:
-        data = bytearray(path.read_bytes())
-        if data:
-            data[position] ^= 1
-            path.write_bytes(data)
-
-    return flip
-
-
 def _start_again(record: Path) -> None:
     value = json.loads(record.read_text())
     del value["crc"]
@@ -482,9 +449,9 @@ LOST = "may exist nowhere else"
         ("record.json", _change_a_digit, CHANGED, ""),
         ("record.json", _start_again, f"record.json {CHANGED}, or is gone", ""),
         ("record.json", Path.unlink, "record.json has changed since it was written, or is gone", ""),
-        ("listing/names.npy", _flip(-5), CHANGED, ""),
+        ("listing/names.npy", lambda path: flip(path, -5), CHANGED, ""),
         ("b*/*", lambda path: os.truncate(path, 1), f"is damaged, and its images {LOST}", ""),
-        ("b*/*", _flip(300), LOST, "does not match its checksum"),  # within the first image
+        ("b*/*", lambda path: path.stat().st_size and flip(path, 300), LOST, "does not match its checksum"),
     ],
     ids=["number", "first record", "no record", "listing", "short bundle", "bit in a bundle"],
 )
