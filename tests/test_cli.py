@@ -26,7 +26,7 @@ from file_server import serve
 from made_sets import write
 from PIL import Image
 from pseudo_terminals import rest_shown
-from running import command, error_lines, held, prep
+from running import PROGRAM, command, error_lines, held, prep
 
 from imagenet_prep.cli import COMMANDS
 from imagenet_prep.cli.commands import cli
@@ -37,7 +37,6 @@ from imagenet_prep.storage.layout import Layout
 from imagenet_prep.tfrecord.example import BytesList, encode_example
 
 PART = ("--allow-incomplete", "--train-shards", "8", "--validation-shards", "8", "--workers", "2")
-ROOT = Path(__file__).parents[1]
 
 
 def shard_stamps(folder: Path) -> dict[str, tuple[int, str]]:
@@ -64,19 +63,23 @@ def shard_stamps(folder: Path) -> dict[str, tuple[int, str]]:
         ("repair", "not-there"),
         ("init", "not-there"),
         ("verify", "x", "--json", "not-there/findings.json"),
+        ("run", ""),
+        ("convert", "D", "--raw", ""),
+        ("verify", "D", "--json", ""),
     ],
 )
 def test_wrong_usage_is_exit_2(arguments: tuple[str, ...], tmp_path: Path) -> None:
-    """A wrong call is exit 2, with a message and no traceback, and creates nothing."""
-    result = subprocess.run(
-        [sys.executable, "-m", "imagenet_prep", *arguments], cwd=tmp_path, capture_output=True, text=True
-    )
-    assert result.returncode == 2
+    """A wrong call is exit 2, with a message and no traceback, and creates nothing.
+
+    A variable that is not set must not be taken for the folder that the shell is in.
+    """
+    result = command(*arguments, cwd=tmp_path, status=2)
     lines = result.stderr.splitlines()
     (said,) = (number for number, line in enumerate(lines) if line.startswith("error: "))
     assert said == 0 or (lines[0].startswith("Usage: imagenet-prep") and lines[said - 1] == "")
     assert "Error" not in result.stderr
     assert "Traceback" not in result.stderr
+    assert "" not in arguments or "the value is empty; is a shell variable unset?" in result.stderr
     assert not list(tmp_path.iterdir())
 
 
@@ -198,7 +201,7 @@ def test_what_is_not_ours_is_not_written_over(tmp_path: Path) -> None:
 
 def restricted(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
     """Run the command line without root's right to read and write everything."""
-    call = [sys.executable, "-m", "imagenet_prep", *map(str, arguments)]
+    call = [*PROGRAM, *map(str, arguments)]
     if os.geteuid() == 0:
         if shutil.which("setpriv") is None:
             pytest.skip("root may read and write everything, and there is no setpriv")
@@ -212,8 +215,7 @@ def test_output_on_a_full_disk_is_one_line(tmp_path: Path) -> None:
         pytest.skip("there is no /dev/full")
     shard = a_shard(tmp_path / "f")
     with open("/dev/full", "wb") as full:
-        call = [sys.executable, "-m", "imagenet_prep", "show", str(shard)]
-        result = subprocess.run(call, stdout=full, stderr=subprocess.PIPE, text=True)
+        result = subprocess.run([*PROGRAM, "show", shard], stdout=full, stderr=subprocess.PIPE, text=True)
     assert result.returncode == 7
     assert result.stderr == "error: no space left while writing to standard output\n"
 
@@ -334,25 +336,6 @@ def test_help_of_a_command_has_every_option_once(command: str) -> None:
 # shells ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def path_with_program(tmp_path: Path) -> str:
-    """A PATH on which this very program is called imagenet-prep."""
-    program = tmp_path / "bin" / "imagenet-prep"
-    program.parent.mkdir()
-    program.write_text(f'#!/bin/sh\nexec {sys.executable} -c "from imagenet_prep.cli import main; main()" "$@"\n')
-    program.chmod(0o755)
-    return f"{program.parent}:{os.environ['PATH']}"
-
-
-def shell(name: str) -> str:
-    """The path of a shell; where it isn't there the test is skipped, unless that is not allowed."""
-    found = shutil.which(name)
-    if found is None and not REQUIRED:
-        pytest.skip(f"{name} is not installed")
-    assert found is not None, f"{name} is not installed, and IMAGENET_PREP_SHELLS says that it is required"
-    return found
-
-
 SHELLS = {
     "bash": "source <(imagenet-prep completion bash); COMP_WORDS=({line}); COMP_CWORD={last}; "
     "_imagenet_prep_completion imagenet-prep; echo ${{COMPREPLY[@]}}",
@@ -365,12 +348,16 @@ SHELLS = {
 
 @pytest.mark.once
 @pytest.mark.parametrize("name", SHELLS)
-def test_a_shell_completes(name: str, path_with_program: str, tmp_path: Path) -> None:
+def test_a_shell_completes(name: str, tmp_path: Path) -> None:
     """A real shell that took our script makes convert of conv, and --train-shards of its beginning."""
-    environment = {**os.environ, "PATH": path_with_program, "HOME": str(tmp_path)}
+    if not shutil.which(name):
+        assert not REQUIRED, f"{name} is not installed, and IMAGENET_PREP_SHELLS says that it is required"
+        pytest.skip(f"{name} is not installed")
+    path = f"{installed(tmp_path / 'bin').parent}:{os.environ['PATH']}"
+    environment = {**os.environ, "PATH": path, "HOME": str(tmp_path)}
     for line, expected in (("imagenet-prep conv", "convert"), ("imagenet-prep convert --train", "--train-shards")):
         code = SHELLS[name].format(line=line, last=line.count(" "))
-        found = subprocess.run([shell(name), "-c", code], env=environment, capture_output=True, text=True, timeout=60)
+        found = subprocess.run([name, "-c", code], env=environment, capture_output=True, text=True, timeout=60)
         assert expected in found.stdout, found.stderr
 
 
@@ -397,9 +384,8 @@ def test_after_ctrl_c_no_bar_is_drawn(tmp_path: Path) -> None:
     """The last thing on the terminal is the command to go on with; the bar that was there is not drawn below it."""
     pid, terminal = pty.fork()
     if pid == 0:
-        program = [sys.executable, "-m", "imagenet_prep"]
         fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
-        os.execve(program[0], [*program, "demo", str(tmp_path / "new")], {**os.environ, "TERM": "xterm"})
+        os.execve(PROGRAM[0], [*PROGRAM, "demo", str(tmp_path / "new")], {**os.environ, "TERM": "xterm"})
     shown = b""
     while b"making images" not in shown:
         shown += os.read(terminal, 4096)
@@ -414,14 +400,6 @@ def test_after_ctrl_c_no_bar_is_drawn(tmp_path: Path) -> None:
 
 
 # slips -----------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("arguments", [*(("run", ""), ("convert", "D", "--raw", "")), ("verify", "D", "--json", "")])
-def test_an_empty_word_is_no_folder(arguments: tuple[str, ...], tmp_path: Path) -> None:
-    """A variable that is not set must not be taken for the folder that the shell is in: nothing is made there."""
-    result = command(*arguments, cwd=tmp_path, status=2)
-    assert "the value is empty; is a shell variable unset?" in result.stderr
-    assert not list(tmp_path.iterdir())
 
 
 def test_status_and_run_know_images_of_ones_own(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from bounded import bounded
@@ -186,8 +187,7 @@ def test_a_worker_killed_in_the_middle_of_its_answer_is_replaced(tmp_path: Path)
     outcomes = ProcessEngine(2).map(answer, [0, 1])
     assert next(outcomes) == Done(0, b"")
     (tmp_path / "go").touch()
-    _wait_until((tmp_path / "pid").exists, 5)
-    _wait_until((tmp_path / "pid").read_text, 5)
+    _wait_until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text(), 5)
     pid = int((tmp_path / "pid").read_text())
     _wait_until(partial(_waits, pid), 30)  # the socket is full, and it waits for someone to read
     os.kill(pid, signal.SIGKILL)
@@ -211,22 +211,18 @@ def _raise(error: type[BaseException]) -> None:
     raise error("in unpickling")
 
 
-def _mine(task: object) -> object:
-    return task
-
-
-def _unreadable_at_1(error: type[BaseException]) -> Callable[[object], object]:
-    return lambda task: _Unreadable(error) if task == 1 else task
+def _at_1(answer: object) -> Callable[[object], object]:
+    return lambda task: answer if task == 1 else task
 
 
 @pytest.mark.parametrize(
     ("workers", "function", "tasks", "said"),
     [
-        (1, _unreadable_at_1(EOFError), range(4), "in unpickling"),
-        (2, _unreadable_at_1(OSError), range(4), "in unpickling"),
-        (2, _unreadable_at_1(MemoryError), range(4), "in unpickling"),
-        (2, lambda task: (lambda: task) if task == 1 else task, range(4), "local object"),
-        (1, _mine, [0, _Unreadable(EOFError), 2, 3], "in unpickling"),
+        (1, _at_1(_Unreadable(EOFError)), range(4), "in unpickling"),
+        (2, _at_1(_Unreadable(OSError)), range(4), "in unpickling"),
+        (2, _at_1(_Unreadable(MemoryError)), range(4), "in unpickling"),
+        (2, _at_1(lambda: 0), range(4), "<lambda>"),
+        (1, lambda task: task, [0, _Unreadable(EOFError), 2, 3], "in unpickling"),
     ],
     ids=["EOFError", "OSError", "MemoryError", "not to be pickled", "task"],
 )
@@ -248,9 +244,8 @@ def test_a_worker_that_lives_on_without_its_pipe_is_ended(tmp_path: Path) -> Non
     """A worker that lost its end of the pipe and runs on is killed before it is waited for, its task tried again."""
 
     def call(task: int) -> int:
-        marks = len(list(tmp_path.iterdir()))
-        if not marks:
-            (tmp_path / f"{marks}").touch()
+        if not (tmp_path / "once").exists():
+            (tmp_path / "once").touch()
             os.closerange(3, 256)  # the pipe among them: the parent reads end of file
             time.sleep(60)
         return task
@@ -399,15 +394,8 @@ def test_a_worker_killed_while_idle_is_replaced() -> None:
         outcomes.append(outcome.task)
         assert isinstance(outcome, Done)
         os.kill(outcome.value[1], signal.SIGKILL)
-        _wait_until(partial(_is_gone, outcome.value[1]), 5)
+        _wait_until(lambda pid=outcome.value[1]: not _alive(pid), 5)
     assert outcomes == [0, 1, 2, 3]
-
-
-def _refuse_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    def start(thread: threading.Thread) -> None:
-        raise RuntimeError("can't start new thread")  # what CPython says where pthread_create has failed
-
-    monkeypatch.setattr(threading.Thread, "start", start)
 
 
 @both
@@ -415,13 +403,10 @@ def test_a_thread_that_cant_be_started_is_an_error(
     make: Make, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """Neither engine prints a traceback: one error names the limit and what to do."""
-    _refuse_threads(monkeypatch)
+    refused = Mock(side_effect=RuntimeError("can't start new thread"))  # what CPython says where pthread_create failed
+    monkeypatch.setattr(threading.Thread, "start", refused)
     with bounded(), pytest.raises(PrepError, match="no worker can be started") as caught:
         list(make(2).map(_square, range(5)))
     assert not isinstance(caught.value, (WorkerError, DataProblemsError))
     assert "ulimit -u" in caught.value.hint
     assert capfd.readouterr().err == ""
-
-
-def _is_gone(pid: int) -> bool:
-    return not _alive(pid)
