@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import shutil
-import subprocess
-import sys
 import tarfile
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 from existing import existing
 from fault_server import Faults, FaultServer, fault_server
-from made_sets import ENGINE
+from made_sets import ENGINE, flip
 from made_tars import pack, unpack
 from paced_server import paced_server, sent_by
+from running import command
 
 from imagenet_prep.demo import photographs
 from imagenet_prep.demo.archives import MadeSet
@@ -168,9 +167,7 @@ def test_what_is_there_is_not_fetched(
 def test_the_command_line_fetches_classes(server: FaultServer, layout: Layout, tars: dict[str, bytes]) -> None:
     """download --classes does the same, and says so."""
     words = ["--classes", "imagenette", "--only", "train", "--no-digest", "--base-url", server.url]
-    command = [sys.executable, "-m", "imagenet_prep", "download", str(layout.data_dir), *words]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
-    assert (done.returncode, f"fetched 10 classes of {TRAIN}" in done.stdout) == (0, True), done.stderr
+    assert f"fetched 10 classes of {TRAIN}" in command("download", layout.data_dir, *words).stdout
     _assert_whole(layout, tars)
 
 
@@ -208,29 +205,18 @@ def test_a_class_from_a_wrong_place_is_not_believed(
     _assert_whole(layout, tars)
 
 
-@dataclass(slots=True)
-class _Meanwhile(Silent):
-    """A progress that does something while the headers are walked."""
-
-    act: Callable[[], object] = list
-
-    def note(self, text: str) -> None:
-        """Act at the first note."""
-        act, self.act = self.act, list
-        act()
-
-
 def test_an_archive_that_changes_on_the_way_is_noticed(
     server: FaultServer, layout: Layout, tars: dict[str, bytes]
 ) -> None:
     """Headers of one version and bytes of another never come together."""
     size = (server.folder / TRAIN).stat().st_size
 
-    def rebuild() -> None:
-        _write(server.folder / TRAIN, {wnid: tars[wnid] for wnid in reversed(tars)})
+    class Meanwhile(Silent):
+        def note(self, text: str) -> None:
+            _write(server.folder / TRAIN, {wnid: tars[wnid] for wnid in reversed(tars)})
 
     with pytest.raises(NetworkError, match="changed while"):
-        _download(server, layout, progress=_Meanwhile(act=rebuild))
+        _download(server, layout, progress=Meanwhile())
     assert (server.folder / TRAIN).stat().st_size == size
     assert not layout.class_tars_dir(ARCHIVES["train"]).exists()
 
@@ -265,17 +251,14 @@ def test_a_class_that_arrives_damaged_is_set_aside(server: FaultServer, layout: 
     """A wrong header within a class is found when it has arrived: kept aside, named; the others stay."""
     second = sorted(PART.labels)[1]
     place = _place(server, second)
-    content = bytearray((server.folder / TRAIN).read_bytes())
-    content[place + 148] ^= 1
-    (server.folder / TRAIN).write_bytes(content)
+    flip(server.folder / TRAIN, place + 148)
     with pytest.raises(InputError, match=rf"{second}\.tar arrived corrupt") as caught:
         _download(server, layout)
     assert "wrong header checksum" in caught.value.detail
     assert list(_tars_in(layout)) == [min(PART.labels)]
     (aside,) = layout.raw_partial_dir.iterdir()
     assert aside.name.startswith(f"{second}.tar.corrupt-")
-    content[place + 148] ^= 1
-    (server.folder / TRAIN).write_bytes(content)
+    flip(server.folder / TRAIN, place + 148)
     _download(server, layout)
     assert _tars_in(layout) == {wnid: tars[wnid] for wnid in PART.labels}
 
@@ -352,34 +335,22 @@ def test_class_tars_make_the_same_shards(tiny_data_dir: Path, tmp_path: Path) ->
     assert "images in 10 class tars" in status(layout).stages[0].detail
 
 
-def _cut(path: Path, other: Path) -> None:
-    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
-
-
-def _exchanged(path: Path, other: Path) -> None:
-    path.write_bytes(other.read_bytes())
-
-
-def _flipped(path: Path, other: Path) -> None:
-    content = bytearray(path.read_bytes())
-    content[148] ^= 1
-    path.write_bytes(content)
-
-
 @pytest.mark.parametrize(
     ("damage", "said"),
     [
-        (_cut, "is damaged at byte"),
-        (_exchanged, "holds a member foreign to this data set"),
-        (_flipped, "wrong header checksum"),
+        (lambda path, _: os.truncate(path, path.stat().st_size // 2), "is damaged at byte"),
+        (lambda path, other: path.write_bytes(other.read_bytes()), "holds a member foreign to this data set"),
+        (lambda path, _: flip(path, 148), "wrong header checksum"),
     ],
+    ids=["cut", "exchanged", "flipped"],
 )
-def test_a_damaged_class_is_named(damage: object, said: str, tiny_data_dir: Path, made_tiny: MadeSet) -> None:
+def test_a_damaged_class_is_named(
+    damage: Callable[[Path, Path], object], said: str, tiny_data_dir: Path, made_tiny: MadeSet
+) -> None:
     """A class tar that is cut, changed, or of another class is refused with its name."""
     layout = Layout(tiny_data_dir)
     folder = _unpacked(layout)
     path, other = (folder / f"{wnid}.tar" for wnid in made_tiny.wnids[:2])
-    assert callable(damage)
     damage(path, other)
     source = find_source(layout, "train")
     assert source is not None

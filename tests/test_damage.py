@@ -42,15 +42,17 @@ def look(layout: Layout) -> Verdict:
     return verify(layout, ENGINE, allow_incomplete=True)
 
 
+def changed(data: bytes, change: Callable[[dict[str, Feature]], object]) -> bytes:
+    """The record with other features."""
+    features = parse_example(memoryview(data))
+    change(features)
+    return encode_example(features)
+
+
 def rewrite(layout: Layout, change: Callable[[dict[str, Feature]], object], glob: str = "*-of-*") -> None:
     """Change the features of every record."""
     for path in existing(layout.data_dir, glob):
-        records = []
-        for data in data_of(path):
-            features = parse_example(memoryview(data))
-            change(features)
-            records.append(encode_example(features))
-        write(path, records)
+        write(path, [changed(data, change) for data in data_of(path)])
 
 
 def one(problems: Sequence[Problem]) -> Problem:
@@ -83,9 +85,13 @@ def shift(features: dict[str, Feature]) -> None:
     """Labels from 0."""
     label = features["image/class/label"]
     assert isinstance(label, Int64List)
-    boxes = features["image/object/bbox/label"]
-    features["image/class/label"] = Int64List((label.values[0] - 1,))
-    features["image/object/bbox/label"] = Int64List((label.values[0] - 1,) * len(boxes.values))
+    relabel(features, label.values[0] - 1)
+
+
+def relabel(features: dict[str, Feature], number: int) -> None:
+    """Another label of the image and its boxes."""
+    features["image/class/label"] = Int64List((number,))
+    features["image/object/bbox/label"] = Int64List((number,) * len(features["image/object/bbox/label"].values))
 
 
 def shift_but_boxes(features: dict[str, Feature]) -> None:
@@ -99,9 +105,7 @@ def permute(features: dict[str, Feature]) -> None:
     """The devkit's ids for labels."""
     wnid = features["image/class/synset"]
     assert isinstance(wnid, BytesList)
-    number = facts.devkit_ids()[str(wnid.values[0], "ascii")]
-    features["image/class/label"] = Int64List((number,))
-    features["image/object/bbox/label"] = Int64List((number,) * len(features["image/object/bbox/label"].values))
+    relabel(features, facts.devkit_ids()[str(wnid.values[0], "ascii")])
 
 
 @pytest.mark.parametrize(
@@ -138,17 +142,6 @@ def test_devkit_labels_with_the_wrong_synset(bare: Layout) -> None:
     rewrite(bare, change, "validation-*")
     problem = one(look(bare).problems)
     assert (problem.kind, problem.subject, problem.count) == (K.DEVKIT_LABELS, "validation", 80)
-
-
-def test_one_label_less_one_is_a_wrong_label(bare: Layout) -> None:
-    """One record whose label is one less is chance, and has a wrong label."""
-    path = bare.shard_path(SHARD)
-    records = data_of(path)
-    features = parse_example(memoryview(records[4]))
-    shift(features)
-    write(path, [*records[:4], encode_example(features), *records[5:]])
-    problem = one(look(bare).problems)
-    assert (problem.kind, problem.subject, problem.record) == (K.WRONG_LABEL, SHARD, 4)
 
 
 # shards from anywhere: flavours and order ----------------------------------------------------------------------
@@ -206,9 +199,7 @@ def test_a_record_that_breaks_what_its_flavour_promises(bare: Layout) -> None:
     rewrite(bare, without(*BOXES))
     path = bare.shard_path(SHARD)
     records = data_of(path)
-    features = parse_example(memoryview(records[2]))
-    del features["image/height"]
-    write(path, [*records[:2], encode_example(features), *records[3:]])
+    write(path, [*records[:2], changed(records[2], without("image/height")), *records[3:]])
     problem = one(look(bare).problems)
     assert (problem.kind, problem.record) == (K.BAD_FIELD, 2)
     assert "image/height is missing" in problem.detail
@@ -230,7 +221,7 @@ def test_fingerprint(layout: Layout, tmp_path: Path, made_tiny: MadeSet) -> None
 
 
 def test_exchanged_shards_without_a_manifest(bare: Layout) -> None:
-    """The order of all other shards tells two exchanged ones, and a record lost, doubled or swapped in one."""
+    """The order of all other shards tells two exchanged ones."""
     one_path, other_path = bare.shard_path(SHARD), bare.shard_path(OTHER)
     aside = one_path.rename(bare.data_dir / "aside")
     other_path.rename(one_path)
@@ -241,14 +232,25 @@ def test_exchanged_shards_without_a_manifest(bare: Layout) -> None:
     assert second.remedy == f"rename it to {SHARD}"
 
 
-def test_swapped_records_without_a_manifest(bare: Layout) -> None:
-    """Two neighbours that are swapped in one shard are found by the order of all others."""
+CHANGES: dict[str, tuple[Callable[[list[bytes]], list[bytes]], ProblemKind, int, str]] = {
+    "a label less one": (lambda r: [*r[:4], changed(r[4], shift), *r[5:]], K.WRONG_LABEL, 4, ""),
+    "neighbours swapped": (lambda r: [*r[:4], r[5], r[4], *r[6:]], K.SWAPPED_RECORDS, 4, "order of all other shards"),
+    "once more, next to itself": (lambda r: [r[0], *r], K.EXTRA_RECORD, 1, "it repeats record 0"),
+    "once more, the last": (lambda r: [*r, r[-1]], K.EXTRA_RECORD, -1, "it repeats record "),
+    "once more, elsewhere": (lambda r: [*r, r[2]], K.EXTRA_RECORD, -1, "it repeats record 2"),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_what_one_shard_has_otherwise_is_one_problem(bare: Layout, name: str) -> None:
+    """Called by its name, at its record; one label that is one less is chance, and wrong."""
+    change, kind, record, said = CHANGES[name]
     path = bare.shard_path(SHARD)
     records = data_of(path)
-    write(path, [*records[:4], records[5], records[4], *records[6:]])
+    write(path, change(records))
     problem = one(look(bare).problems)
-    assert (problem.kind, problem.subject, problem.record) == (K.SWAPPED_RECORDS, SHARD, 4)
-    assert "by the order of all other shards" in problem.detail
+    assert (problem.kind, problem.subject, problem.record) == (kind, SHARD, len(records) if record < 0 else record)
+    assert said in problem.detail
 
 
 # all of validation ---------------------------------------------------------------------------------------------
@@ -322,27 +324,14 @@ def test_shards_without_records_are_no_copies(made_tiny: MadeSet, tmp_path: Path
     assert {problem.kind for problem in look(layout).problems} == {K.WRONG_COUNT}
 
 
-def test_a_doubled_record_is_called_so(bare: Layout) -> None:
-    """A record that is there once more, next to itself or elsewhere in its shard, is one problem that says so."""
-    path = bare.shard_path(SHARD)
-    records = data_of(path)
-    last = len(records) - 1
-    for place, repeated in ((1, 0), (last + 1, last), (last + 1, 2)):
-        write(path, [*records[:place], records[repeated], *records[place:]])
-        problem = one(look(bare).problems)
-        assert (problem.kind, problem.subject, problem.record) == (K.EXTRA_RECORD, SHARD, place)
-        assert f"it repeats record {repeated}" in problem.detail
-
-
 def test_a_doubled_record_in_an_order_that_is_not_known(made_tiny: MadeSet, tmp_path: Path) -> None:
     """The same where the order is not the canonical one: the bytes tell, and another record of the image is none."""
     layout = annotated(tmp_path / "data", made_tiny, PART.replace(seed=7))
     shutil.rmtree(layout.state_dir)
     path = layout.shard_path(SHARD)
     records = data_of(path)
-    features = parse_example(memoryview(records[4]))
-    features["image/colorspace"] = BytesList((b"rgb",))
-    write(path, [*records[:9], encode_example(features), *records[9:]])
+    other = changed(records[4], put("image/colorspace", BytesList((b"rgb",))))
+    write(path, [*records[:9], other, *records[9:]])
     found = [problem for problem in look(layout).problems if problem.kind is K.DUPLICATE]
     assert [problem.detail.partition(": ")[2] for problem in found] == [f"this image is also record 4 of {SHARD}"]
     write(path, [*records[:9], records[4], *records[9:]])
