@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import io
 import json
 import os
@@ -54,6 +55,11 @@ def by_name(folder: Path) -> dict[str, dict[str, Any]]:
     names |= {f"{OBJECT}keypoint/text", "image/segmentation/class/format"}
     found = records.read(str(folder / "out/train-*"), lists=True, text=names)
     return {each["image/filename"][0].rpartition("/")[2]: each for each in found}
+
+
+def texts_in(folder: Path) -> dict[str, list[str]]:
+    """The classes of the boxes of each record."""
+    return {name: each[f"{OBJECT}class/text"] for name, each in by_name(folder).items()}
 
 
 def by_tensorflow(folder: Path) -> dict[str, dict[str, Any]]:
@@ -198,12 +204,6 @@ def test_key_points_and_captions_are_kept(tmp_path: Path) -> None:
 HOW = {"kept": "", "re-encoded": "quality: 95\n", "resized": "resize: 32\n"}
 
 
-def upright(data: bytes) -> Image.Image:
-    """A picture as Pillow turns it."""
-    with Image.open(io.BytesIO(data)) as image:
-        return ImageOps.exif_transpose(image)
-
-
 @pytest.mark.parametrize(
     ("orientation", "how"), [*((number, "re-encoded") for number in range(2, 9)), (6, "kept"), (5, "resized")]
 )
@@ -226,7 +226,8 @@ def test_boxes_points_and_mask_turn_with_the_image(tmp_path: Path, orientation: 
     make(tmp_path, COCO + "mask: {folder: masks, match: stem}\n" + HOW[how])
     (one,) = by_name(tmp_path).values()
     tags[0x0112] = 1 if how == "kept" else orientation
-    expected = np.asarray(upright(in_memory(lambda file: picture.save(file, "PNG", exif=tags))))
+    stored = Image.open(io.BytesIO(in_memory(lambda file: picture.save(file, "PNG", exif=tags))))
+    expected = np.asarray(ImageOps.exif_transpose(stored))
     rows, columns = np.nonzero(expected)
     sides = expected.shape[1], expected.shape[0]
     box = (columns.min() / sides[0], rows.min() / sides[1], (columns.max() + 1) / sides[0], (rows.max() + 1) / sides[1])
@@ -477,10 +478,8 @@ def test_boxes_a_hair_outside_are_cut_and_flat_ones_left_out(tmp_path: Path) -> 
     notes = make(tmp_path, COCO)
     assert any(note.startswith("1 box cut at the edge of the image") and "annotations[0]" in note for note in notes)
     assert any(note.startswith("1 box without area left out") and "annotations[1]" in note for note in notes)
-    assert (
-        by_name(tmp_path)["train2017_000001.jpg"][EDGES[0]],
-        by_name(tmp_path)["train2017_000001.jpg"][EDGES[2]],
-    ) == ([0], [1])
+    one = by_name(tmp_path)["train2017_000001.jpg"]
+    assert (one[EDGES[0]], one[EDGES[2]]) == ([0], [1])
 
 
 @pytest.mark.parametrize(("policy", "count"), [("skip", 5), ("empty", 6)])
@@ -525,10 +524,7 @@ def test_images_of_one_stem_are_told_apart(tmp_path: Path) -> None:
     assert "csv/a.png has the name of csv/a.jpg, too: csv/a" in refusal(tmp_path, recipe)
     save(tmp_path / "csv/boxes.csv", f"{header}a.jpg,dog,0.1,0.5,0.1,0.5\na.png,cat,0.1,0.5,0.1,0.5\n")
     make(tmp_path, recipe)
-    assert {name: each[f"{OBJECT}class/text"] for name, each in by_name(tmp_path).items()} == {
-        "a.jpg": ["dog"],
-        "a.png": ["cat"],
-    }
+    assert texts_in(tmp_path) == {"a.jpg": ["dog"], "a.png": ["cat"]}
 
 
 def test_splits_folders_of_roboflow(tmp_path: Path) -> None:
@@ -540,10 +536,7 @@ def test_splits_folders_of_roboflow(tmp_path: Path) -> None:
     recipe = "source: {files: yolo/**/*.jpg}\nboxes: {yolo: [yolo/train/labels, yolo/valid/labels], names: [a, b, c]}\n"
     recipe += "splits: {train: {files: yolo/train/**}, validation: {files: yolo/valid/**}}\n"
     make(tmp_path, recipe)
-    assert {name: each[f"{OBJECT}class/text"] for name, each in by_name(tmp_path).items()} == {
-        "a.jpg": ["c"],
-        "b.jpg": ["c"],
-    }
+    assert texts_in(tmp_path) == {"a.jpg": ["c"], "b.jpg": ["c"]}
 
 
 # readers and verify --------------------------------------------------------------------------------------------
@@ -644,38 +637,36 @@ def same_names(folder: Path, place: str = "{split}/{number}.jpg", said: str = "{
     shutil.rmtree(folder / "made")
 
 
-def listed_voc(folder: Path) -> None:
+def listed_voc(folder: Path, **lists: str) -> None:
     """VOC with lists of two splits, and one of both."""
     voc_set(folder)
     for split, numbers in {"train": range(4), "val": range(4, 6), "trainval": range(6)}.items():
-        save(folder / f"ImageSets/Main/{split}.txt", "".join(f"2007_{number:06d}\n" for number in numbers))
+        own = "".join(f"2007_{number:06d}\n" for number in numbers)
+        save(folder / f"ImageSets/Main/{split}.txt", lists.get(split, own))
 
 
-def listed_yolo(folder: Path, first: str = "./images/", second: str = "images/") -> None:
+def listed_yolo(folder: Path, val: str = "images/3.jpg\n") -> None:
     """YOLO whose data.yaml names a list of images for each split."""
     for name in "123":
         save(folder / f"images/{name}.jpg", photograph(80, 48))
         save(folder / f"labels/{name}.txt", "1 0.5 0.5 0.1 0.1\n")
-    save(folder / "train.txt", f"{first}1.jpg\n{first}2.jpg\n")
-    save(folder / "val.txt", f"{second}3.jpg\n")
+    save(folder / "train.txt", "./images/1.jpg\n./images/2.jpg\n")
+    save(folder / "val.txt", val)
     save(folder / "data.yaml", "train: train.txt\nval: val.txt\nnames: ['a', 'b']\n")
 
 
 SIX = {"train": 6, "validation": 6}
+TWELVE = "annotates 12 of 12 images"
 PUBLISHED: Mapping[str, tuple[Callable[[Path], object], str, str, dict[str, int]]] = {
-    "COCO": (two_splits, "coco", "annotates 12 of 12 images", {"train": 6, "validation": 6}),
-    "COCO with the same names": (same_names, "coco", "annotates 12 of 12 images", SIX),
+    "COCO": (two_splits, "coco", TWELVE, SIX),
+    "COCO with the same names": (same_names, "coco", TWELVE, SIX),
     "COCO with folders in its names": (
-        lambda folder: same_names(folder, "images/{split}/{number}.jpg", "{split}/{number}.jpg"),
-        "coco",
-        "annotates 12 of 12 images",
-        SIX,
+        functools.partial(same_names, place="images/{split}/{number}.jpg", said="{split}/{number}.jpg"),
+        *("coco", TWELVE, SIX),
     ),
     "COCO with deep folders": (
-        lambda folder: same_names(folder, "{split}/a/b/{number}.jpg", "a/b/{number}.jpg"),
-        "coco",
-        "annotates 12 of 12 images",
-        SIX,
+        functools.partial(same_names, place="{split}/a/b/{number}.jpg", said="a/b/{number}.jpg"),
+        *("coco", TWELVE, SIX),
     ),
     "VOC with lists": (listed_voc, "pascal-voc", "2 in ImageSets/Main/val.txt", {"train": 4, "validation": 2}),
     "VOC": (published_voc, "pascal-voc", "VOC2012/Annotations annotates 6 of 6 images: 13 boxes of", {"train": 6}),
@@ -719,54 +710,75 @@ def test_images_of_the_same_names_have_their_own_boxes(tmp_path: Path) -> None:
         assert {each["image/filename"][0].rpartition("/")[2]: each[f"{OBJECT}area"] for each in found} == areas
 
 
-def test_images_in_no_list_are_named(tmp_path: Path) -> None:
-    """An image that no list of VOC has is refused, or left out with --as; a list of what is not there is an error."""
-    listed_voc(tmp_path / "in")
-    save(tmp_path / "in/ImageSets/Main/val.txt", "2007_000004\n")
-    with pytest.raises(InputError, match="1 image in no list of ImageSets/Main: JPEGImages/2007_000005"):
-        init(tmp_path / "in", tmp_path / "r.yaml", ENGINE)
-    init(tmp_path / "in", tmp_path / "r.yaml", ENGINE, layout="pascal-voc")
-    (tmp_path / "r.yaml").unlink()
-    save(tmp_path / "in/ImageSets/Main/val.txt", "2007_000004\n2007_000005\n2007_000009\n")
-    with pytest.raises(InputError, match=r"val\.txt, line 3: 2007_000009 is not among the files"):
-        init(tmp_path / "in", tmp_path / "r.yaml", ENGINE)
-
-
-def test_lists_of_voc_with_blanks_or_of_other_images(tmp_path: Path) -> None:
-    """A name may have blanks; lists that have none of the images are refused, with --as too."""
-    listed_voc(tmp_path / "in")
-    for split in ("train", "val"):
-        save(tmp_path / f"in/ImageSets/Main/{split}.txt", "an image\n")
-    for layout in (None, "pascal-voc"):
-        with pytest.raises(InputError, match="no line is the name of an image"):
-            init(tmp_path / "in", tmp_path / "r.yaml", ENGINE, layout=layout)
+def one_in_no_list(folder: Path) -> None:
+    """VOC with lists that lack an image whose name has blanks."""
+    listed_voc(folder, val="2007_000004\n")
     for path, ending in (("JPEGImages", "jpg"), ("Annotations", "xml")):
-        (tmp_path / f"in/{path}/2007_000005.{ending}").rename(tmp_path / f"in/{path}/an image.{ending}")
-    save(tmp_path / "in/ImageSets/Main/val.txt", "2007_000004\n")
+        (folder / f"{path}/2007_000005.{ending}").rename(folder / f"{path}/an image.{ending}")
+
+
+def without_counterparts(folder: Path) -> None:
+    """VOC that lacks an annotation, and has another of no image."""
+    voc_set(folder)
+    (folder / "Annotations/2007_000003.xml").unlink()
+    save(folder / "Annotations/x.xml", XML)
+
+
+def class_folders(folder: Path) -> None:
+    """Class folders with annotations."""
+    for name in ("cat/1", "cat/2", "dog/3", "dog/4"):
+        save(folder / f"{name}.jpg", photograph(80, 48))
+        save(folder / f"xml/{name[-1]}.xml", XML)
+
+
+NOT_THERE = functools.partial(listed_voc, val="2007_000004\n2007_9\n2007_000005\n")
+OTHER_IMAGES = functools.partial(listed_yolo, val="other/x3.jpg\n")
+STRANGE = functools.partial(listed_voc, train="an image\n", val="an image\n")
+LOST = ("1 image without an annotation: JPEGImages/2007_000003.jpg", "1 annotation without an image: Annotations/x.xml")
+REFUSED: Mapping[str, tuple[Callable[[Path], object], str | None, tuple[str, ...]]] = {
+    "VOC: in no list": (one_in_no_list, None, ("1 image in no list of ImageSets/Main: JPEGImages/an image.jpg",)),
+    "VOC: not there": (
+        functools.partial(listed_voc, val="a\n2007_000004\n"),
+        None,
+        ("val.txt, line 1: a is not among",),
+    ),
+    "VOC: lists of other images": (STRANGE, None, ("no line is the name of an image",)),
+    "VOC: lists of other images, asked": (STRANGE, "pascal-voc", ("no line is the name of an image",)),
+    "VOC: no counterparts": (without_counterparts, None, (*LOST, "--as pascal-voc")),
+    "YOLO: no list": (
+        functools.partial(listed_yolo, val="other/x3.jpg\n"),
+        None,
+        ("val: val.txt is no list of images",),
+    ),
+    "YOLO: in no list": (
+        functools.partial(listed_yolo, val="images/2.jpg\n"),
+        None,
+        ("1 image in no list of train.txt, val.txt: images/3.jpg",),
+    ),
+    "class folders": (class_folders, None, ("can be read in 2 ways", "--as class-folders", "--as pascal-voc")),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_init_refuses_annotations(tmp_path: Path, name: str) -> None:
+    """It loses no image and no annotation, and asks where there are two ways; a fault is named with its place."""
+    made, layout, said = REFUSED[name]
+    made(tmp_path / "in")
+    with pytest.raises(InputError) as caught:
+        init(tmp_path / "in", tmp_path / "r.yaml", ENGINE, layout=layout)
+    assert [part for part in said if part not in str(caught.value)] == []
+
+
+def test_images_in_no_list_are_left_out_with_as(tmp_path: Path) -> None:
+    """The other lists count."""
+    one_in_no_list(tmp_path / "in")
     init(tmp_path / "in", tmp_path / "r.yaml", ENGINE, layout="pascal-voc")
     assert "ImageSets/Main/train.txt" in (tmp_path / "r.yaml").read_text()
 
 
-def test_lists_of_yolo_that_are_not_there(tmp_path: Path) -> None:
-    """A list that is missing, or has no image of the folder, is refused; so is an image in no list."""
-    listed_yolo(tmp_path / "in", second="other/x")
-    with pytest.raises(InputError, match=r"val: val\.txt is no list of images"):
-        init(tmp_path / "in", tmp_path / "r.yaml", ENGINE)
-    save(tmp_path / "in/val.txt", "images/2.jpg\n")
-    with pytest.raises(InputError, match=r"1 image in no list of train\.txt, val\.txt: images/3\.jpg"):
-        init(tmp_path / "in", tmp_path / "r.yaml", ENGINE)
-
-
-def test_init_names_what_has_no_counterpart(tmp_path: Path) -> None:
-    """It refuses to lose an image or an annotation until --as says so; its recipe then leaves both out."""
-    voc_set(tmp_path / "in")
-    (tmp_path / "in/Annotations/2007_000003.xml").unlink()
-    save(tmp_path / "in/Annotations/x.xml", XML)
-    with pytest.raises(InputError) as caught:
-        init(tmp_path / "in", tmp_path / "r.yaml", ENGINE)
-    assert "1 image without an annotation: JPEGImages/2007_000003.jpg" in str(caught.value)
-    assert "1 annotation without an image: Annotations/x.xml" in str(caught.value)
-    assert "--as pascal-voc" in str(caught.value)
+def test_what_has_no_counterpart_is_left_out_with_as(tmp_path: Path) -> None:
+    """An image without an annotation, and an annotation without an image: both are named."""
+    without_counterparts(tmp_path / "in")
     summary = init(tmp_path / "in", tmp_path / "r.yaml", ENGINE, layout="pascal-voc")
     assert any("1 image without an annotation: JPEGImages/2007_000003.jpg" in each for each in summary.passed)
     make(tmp_path, summary.recipe.read_text())
@@ -781,14 +793,3 @@ def test_another_image_in_filename_is_named(tmp_path: Path) -> None:
     path = tmp_path / "voc/Annotations/a.xml"
     note = f"1 annotation names another image in <filename>: {path}; the file's own name counts"
     assert note in make(tmp_path, VOC)
-
-
-def test_init_asks_where_folders_may_be_classes_too(tmp_path: Path) -> None:
-    """Class folders with annotations can be read in two ways; a fault of annotations is named with its place."""
-    for name in ("cat/1", "cat/2", "dog/3", "dog/4"):
-        save(tmp_path / f"in/{name}.jpg", photograph(80, 48))
-        save(tmp_path / f"in/xml/{name[-1]}.xml", XML)
-    with pytest.raises(InputError, match="can be read in 2 ways") as caught:
-        init(tmp_path / "in", tmp_path / "r.yaml", ENGINE)
-    assert "--as class-folders" in str(caught.value)
-    assert "--as pascal-voc" in str(caught.value)

@@ -45,6 +45,7 @@ def splits(made: RecipeDataset) -> dict[str, list[str]]:
 
 
 FOLDERS = "source: {folders: set}\n"
+FILES = "source: {files: 'set/**/*.jpg'}\n"
 
 
 def test_folders_of_splits_come_in_their_order(tmp_path: Path) -> None:
@@ -53,17 +54,6 @@ def test_folders_of_splits_come_in_their_order(tmp_path: Path) -> None:
     made = plan(tmp_path, FOLDERS, *names)
     assert splits(made) == {"train": [*names[1:3]], "validation": [names[3]], "test": [names[0]]}
     assert list(splits(made)) == ["train", "validation", "test"]
-
-
-@pytest.mark.parametrize(
-    "names",
-    [("val/a/1.jpg", "valid/a/2.jpg", "train/a/3.jpg"), ("val/a/1.jpg", "test/a/2.jpg"), ("train/1.jpg", "val/2.jpg")],
-    ids=["two folders of one split", "no train", "no classes below"],
-)
-def test_folders_that_could_be_splits_or_classes_are_refused(tmp_path: Path, names: tuple[str, ...]) -> None:
-    """Two folders of one split, splits without train, splits without classes: neither is made of them silently."""
-    with pytest.raises(InputError, match="called as splits are, not as classes"):
-        plan(tmp_path, FOLDERS, *names)
 
 
 def test_words_of_classes_are_trimmed(tmp_path: Path) -> None:
@@ -131,25 +121,26 @@ def test_stratified_splits_divide_each_class(tmp_path: Path) -> None:
     assert set(found["test"]) >= {by_hash[-1]}
 
 
-@pytest.mark.parametrize(
-    ("recipe", "words"),
-    [
-        (FOLDERS + "stratified: true\n", "line 2: stratified: there are no fractions"),
-        ("source: {files: 'set/**/*.jpg'}\n" + STRATIFIED[len(FOLDERS) :], "line 3: stratified: there are no labels"),
-        (FOLDERS + "splits: {a: 0.5, b: 0.5}\nstratified: true\n", "no file is in split b"),
-    ],
-)
-def test_stratified_needs_fractions_and_classes(tmp_path: Path, recipe: str, words: str) -> None:
-    """Without them, or with a split that gets nothing, the error names the line."""
+TWO = ("x/1.jpg", "y/2.jpg")
+LIKE_SPLITS = "called as splits are, not as classes"
+REFUSED = {
+    "two folders of one split": (FOLDERS, ("val/a/1.jpg", "valid/a/2.jpg", "train/a/3.jpg"), LIKE_SPLITS),
+    "no train": (FOLDERS, ("val/a/1.jpg", "test/a/2.jpg"), LIKE_SPLITS),
+    "no classes below": (FOLDERS, ("train/1.jpg", "val/2.jpg"), LIKE_SPLITS),
+    "beside": (FOLDERS, ("train/a/1.jpg", "val/a/2.jpg", "3.jpg"), "3.jpg is in no class folder"),
+    "no fractions": (FOLDERS + "stratified: true\n", TWO, "line 2: stratified: there are no fractions"),
+    "no labels": (FILES + STRATIFIED[len(FOLDERS) :], TWO, "line 3: stratified: there are no labels"),
+    "nothing left": (FOLDERS + "splits: {a: 0.5, b: 0.5}\nstratified: true\n", TWO, "no file is in split b"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_can_not_be_divided_is_refused(tmp_path: Path, name: str) -> None:
+    """What could be splits or classes, a file in neither, and stratified without fractions, classes or enough files."""
+    recipe, names, words = REFUSED[name]
     with pytest.raises(PrepError) as caught:
-        plan(tmp_path, recipe, "x/1.jpg", "y/2.jpg")
+        plan(tmp_path, recipe, *names)
     assert words in str(caught.value)
-
-
-def test_a_file_beside_the_splits_is_not_left_out(tmp_path: Path) -> None:
-    """One that lies in no folder is in no split: it is named."""
-    with pytest.raises(InputError, match=r"3\.jpg is in no class folder"):
-        plan(tmp_path, FOLDERS, "train/a/1.jpg", "val/a/2.jpg", "3.jpg")
 
 
 def test_the_folder_of_a_split_is_a_whole_folder(tmp_path: Path) -> None:
@@ -160,9 +151,11 @@ def test_the_folder_of_a_split_is_a_whole_folder(tmp_path: Path) -> None:
     assert made.notes == ("1 of 3 files are in no split, and are left out",)
 
 
-def save_images(folder: Path, names: list[str]) -> None:
-    """A small image of each name."""
-    write(folder, **{name: picture(name) for name in names})
+def save(folder: Path, recipe: str, **files: bytes | None) -> Path:
+    """Files and a recipe."""
+    write(folder, **{name: picture(name) if content is None else content for name, content in files.items()})
+    (folder / "r.yaml").write_text(recipe)
+    return folder / "r.yaml"
 
 
 # options -------------------------------------------------------------------------------------------------------
@@ -170,9 +163,8 @@ def save_images(folder: Path, names: list[str]) -> None:
 
 def test_a_compression_is_known_in_any_case(tmp_path: Path) -> None:
     """TensorFlow writes GZIP: a recipe, the option and records.write take it as it takes gzip."""
-    save_images(tmp_path, ["a/1.png", "b/1.png"])
-    (tmp_path / "recipe.yaml").write_text("source: {folders: .}\ncompression: GZIP\n")
-    assert RecipeSet.read(tmp_path / "recipe.yaml").options.compression == "gzip"
+    recipe = save(tmp_path, "source: {folders: .}\ncompression: GZIP\n", **images("a/1.png", "b/1.png"))
+    assert RecipeSet.read(recipe).options.compression == "gzip"
     records.write(tmp_path / "x.tfrecord", [{"a": 1}], "GZIP")
     assert (tmp_path / "x.tfrecord").read_bytes()[:2] == b"\x1f\x8b"
     (tmp_path / "none").mkdir()
@@ -182,13 +174,12 @@ def test_a_compression_is_known_in_any_case(tmp_path: Path) -> None:
 
 def test_skip_bad_works_beside_a_recipe(tmp_path: Path) -> None:
     """The option that a refusal proposes can be given with --config, and the command to go on with names it."""
-    save_images(tmp_path, [f"in/{name}/{number}.png" for name in "ab" for number in range(3)])
-    (tmp_path / "in/a/1.png").write_bytes(b"\x89PNG\r\n\x1a\nno more")
-    (tmp_path / "recipe.yaml").write_text("source: {folders: in}\nshards: 2\n")
-    words = ("convert", tmp_path / "out", "--config", tmp_path / "recipe.yaml")
+    files = images(*(f"in/{name}/{number}.png" for name in "ab" for number in range(3)))
+    files["in/a/1.png"] = b"\x89PNG\r\n\x1a\nno more"
+    words = ("convert", tmp_path / "out", "--config", save(tmp_path, "source: {folders: in}\nshards: 2\n", **files))
     assert "--skip-bad" in command(*words, status=3).stderr
     assert "set aside: 1 image" in command(*words, "--skip-bad", status=3).stdout
-    assert 'The shards of "recipe" are whole and right.' in command("verify", tmp_path / "out").stdout
+    assert 'The shards of "r" are whole and right.' in command("verify", tmp_path / "out").stdout
     (tmp_path / "out/imagenet-prep/manifest.json").unlink()
     assert command("status", tmp_path / "out").stdout.splitlines()[-1].endswith("--skip-bad")
 
@@ -225,13 +216,6 @@ def test_a_manifest_a_split_is_made_and_used_again(tmp_path: Path) -> None:
         plan(tmp_path, recipe)
 
 
-def save(folder: Path, recipe: str, **files: bytes | None) -> Path:
-    """Files and a recipe."""
-    write(folder, **{name: picture(name) if content is None else content for name, content in files.items()})
-    (folder / "r.yaml").write_text(recipe)
-    return folder / "r.yaml"
-
-
 @pytest.mark.parametrize(
     ("said", "part"),
     [
@@ -264,7 +248,7 @@ def test_totals_of_a_split_and_classes_that_it_lacks(tmp_path: Path) -> None:
     """verify compares the totals of each split; init, convert and verify name the classes that a split lacks."""
     paths = (*(f"train/{name}/{number}.jpg" for name in "abc" for number in range(2)), "val/a/1.jpg", "val/b/1.jpg")
     files = {f"data/{path}": picture(path) for path in paths}
-    said = "expected: {train: {images: 6}, validation: {images: 2, classes: 2}}\noutput_file_prefix: set\n"
+    said = "expected: {images: 8, train: {images: 6}, validation: {images: 2, classes: 2}}\noutput_file_prefix: set\n"
     recipe = save(tmp_path, f"source: {{folders: data}}\nskip_bad: true\n{said}", **files)
     warning = "warning: split validation lacks 1 of 3 classes: c"
     assert init(tmp_path / "data", tmp_path / "p.yaml", ENGINE).warnings == (warning,)
@@ -274,7 +258,8 @@ def test_totals_of_a_split_and_classes_that_it_lacks(tmp_path: Path) -> None:
     assert warning in notes
     verdict = verify(layout, ENGINE)
     details = {(problem.subject, problem.detail) for problem in verdict.problems}
-    assert details == {("set-validation", f"expected 2 {what}, got 1") for what in ("images", "classes")}
+    lacking = {("set-validation", f"expected 2 {what}, got 1") for what in ("images", "classes")}
+    assert details == {("images", "expected 8 images, got 7"), *lacking}
     assert "warning: split set-validation lacks 2 of 3 classes: label 2, label 3" in verdict.notes
 
 

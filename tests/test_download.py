@@ -15,7 +15,7 @@ from fault_server import PASSWORD, USERNAME, Faults, assert_told, fault_server
 from made_sets import ENGINE
 from progress import Bars
 
-from imagenet_prep.errors import InputError, NetworkError, PrepError, SpaceError, UsageError
+from imagenet_prep.errors import InputError, NetworkError, PrepError, UsageError
 from imagenet_prep.fetch.access import Credentials, open_session
 from imagenet_prep.fetch.partial import PartialFile
 from imagenet_prep.fetch.patience import Pace
@@ -206,16 +206,6 @@ def test_no_digest(server, layout):
     run(server, layout, only=["boxes"], check_digest=False)
     run(server, layout, only=["boxes"])
     assert json.loads(layout.checked_path.read_text())[name]["md5"] == DIGESTS["boxes"]
-
-
-def test_free_space_is_checked_first(server, layout):
-    """More than the disk can take is exit 7 before a byte is fetched."""
-    os.truncate(server.folder / ARCHIVES["validation"].filename, 15 << 40)  # a file of holes
-    with pytest.raises(SpaceError) as caught:
-        run(server, layout)
-    assert_told(caught.value, 7, str(layout.data_dir.parent), "needed 16.5 TB", "free")
-    assert server.gets() == []
-    assert not layout.own_raw_dir.exists()
 
 
 def test_only_whole_files_have_final_names(server, layout):
