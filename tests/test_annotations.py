@@ -733,28 +733,17 @@ def class_folders(folder: Path) -> None:
 
 NOT_THERE = functools.partial(listed_voc, val="2007_000004\n2007_9\n2007_000005\n")
 OTHER_IMAGES = functools.partial(listed_yolo, val="other/x3.jpg\n")
+ONE_IMAGE = functools.partial(listed_yolo, val="images/2.jpg\n")
 STRANGE = functools.partial(listed_voc, train="an image\n", val="an image\n")
 LOST = ("1 image without an annotation: JPEGImages/2007_000003.jpg", "1 annotation without an image: Annotations/x.xml")
 REFUSED: Mapping[str, tuple[Callable[[Path], object], str | None, tuple[str, ...]]] = {
     "VOC: in no list": (one_in_no_list, None, ("1 image in no list of ImageSets/Main: JPEGImages/an image.jpg",)),
-    "VOC: not there": (
-        functools.partial(listed_voc, val="a\n2007_000004\n"),
-        None,
-        ("val.txt, line 1: a is not among",),
-    ),
+    "VOC: not there": (NOT_THERE, None, ("val.txt, line 2: 2007_9 is not among the files",)),
     "VOC: lists of other images": (STRANGE, None, ("no line is the name of an image",)),
     "VOC: lists of other images, asked": (STRANGE, "pascal-voc", ("no line is the name of an image",)),
     "VOC: no counterparts": (without_counterparts, None, (*LOST, "--as pascal-voc")),
-    "YOLO: no list": (
-        functools.partial(listed_yolo, val="other/x3.jpg\n"),
-        None,
-        ("val: val.txt is no list of images",),
-    ),
-    "YOLO: in no list": (
-        functools.partial(listed_yolo, val="images/2.jpg\n"),
-        None,
-        ("1 image in no list of train.txt, val.txt: images/3.jpg",),
-    ),
+    "YOLO: no list": (OTHER_IMAGES, None, ("val: val.txt is no list of images",)),
+    "YOLO: in no list": (ONE_IMAGE, None, ("1 image in no list of train.txt, val.txt: images/3.jpg",)),
     "class folders": (class_folders, None, ("can be read in 2 ways", "--as class-folders", "--as pascal-voc")),
 }
 
