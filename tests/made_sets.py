@@ -8,19 +8,14 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from imagenet_prep import ConvertOptions, Layout, annotate, convert, make_engine, report
 from imagenet_prep.demo import photographs
 from imagenet_prep.demo.archives import MadeSet
-from imagenet_prep.engines import make_engine
 from imagenet_prep.ilsvrc2012.official import ImageFolders, OfficialTar
-from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.model import Engine, Item, Silent
-from imagenet_prep.pipeline import report
 from imagenet_prep.recipes.recipe_dataset import RecipeDataset
 from imagenet_prep.sources.catalog import Catalog
-from imagenet_prep.stages.annotate import annotate
-from imagenet_prep.stages.convert import convert
 from imagenet_prep.state.journal import seal as sealed_as
-from imagenet_prep.storage.layout import Layout
 from imagenet_prep.tfrecord import framing as tfrecord
 from imagenet_prep.tfrecord import inception
 from imagenet_prep.tfrecord.example import BytesList, Feature, FloatList, Int64List

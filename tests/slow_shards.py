@@ -12,12 +12,9 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from imagenet_prep.engines import make_engine
-from imagenet_prep.ilsvrc2012.settings import ConvertOptions
+from imagenet_prep import ConvertOptions, Layout, convert, make_engine
 from imagenet_prep.shards import run
 from imagenet_prep.shards.maker import Outcome, ShardMaker, ShardTask
-from imagenet_prep.stages.convert import convert
-from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.local import LocalSink
 from imagenet_prep.storage.store import Buffer
 

@@ -17,20 +17,17 @@ from hypothesis import strategies as st
 from made_tars import member, pack
 from progress import Bars
 
+from imagenet_prep import ConvertOptions, Layout, PrepError, annotate, convert, verify
 from imagenet_prep.demo.archives import BAD_QUIRKS, MadeSet, Quirk, boxes_csv
 from imagenet_prep.engines import ThreadEngine
 from imagenet_prep.engines.processes import ProcessEngine
-from imagenet_prep.errors import DataProblemsError, InputError, PrepError, UsageError
+from imagenet_prep.errors import DataProblemsError, InputError, UsageError
 from imagenet_prep.ilsvrc2012.boxes import LARGEST, BoxesFault, encode_boxes, find_annotations, parse_boxes
 from imagenet_prep.ilsvrc2012.facts import ARCHIVES
-from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.model import Box
 from imagenet_prep.sources import tar_members
 from imagenet_prep.stages import annotate as stage
-from imagenet_prep.stages.annotate import BoxesSummary, BoxTotals, annotate
-from imagenet_prep.stages.convert import convert
-from imagenet_prep.stages.verify import verify
-from imagenet_prep.storage.layout import Layout
+from imagenet_prep.stages.annotate import BoxesSummary, BoxTotals
 from imagenet_prep.tfrecord.framing import iter_records
 from imagenet_prep.tfrecord.inception_reader import read_record
 

@@ -20,16 +20,12 @@ from made_tars import in_memory
 from PIL import Image, ImageOps
 
 import imagenet_prep
-from imagenet_prep import records
+from imagenet_prep import Layout, PrepError, convert, make_engine, records, verify
 from imagenet_prep.checks.examiner import check_objects
-from imagenet_prep.engines import make_engine
-from imagenet_prep.errors import InputError, PrepError
+from imagenet_prep.errors import InputError
 from imagenet_prep.model import Silent
 from imagenet_prep.recipes.recipe_set import RecipeSet
-from imagenet_prep.stages.convert import convert
 from imagenet_prep.stages.init import init
-from imagenet_prep.stages.verify import verify
-from imagenet_prep.storage.layout import Layout
 
 ENGINE = make_engine("threads", 2)
 OBJECT = "image/object/"

@@ -16,18 +16,17 @@ from made_sets import ENGINE
 from running import command, prep
 from stand_ins import TOKEN, stand_in
 
+from imagenet_prep import ConvertOptions, DownloadOptions, Layout, run
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.errors import NetworkError, SpaceError
 from imagenet_prep.fetch.access import Token
 from imagenet_prep.fetch.providers import HuggingFaceSite, KaggleSite
 from imagenet_prep.ilsvrc2012.facts import ARCHIVES, IMAGES
-from imagenet_prep.ilsvrc2012.settings import ConvertOptions, find_part
+from imagenet_prep.ilsvrc2012.settings import find_part
 from imagenet_prep.model import Silent
-from imagenet_prep.pipeline import foresee, run
+from imagenet_prep.pipeline import foresee
 from imagenet_prep.stages import convert, untar
 from imagenet_prep.stages.convert import convert as make
-from imagenet_prep.stages.download import DownloadOptions
-from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.space import Need
 
 pytestmark = pytest.mark.once

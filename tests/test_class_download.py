@@ -17,6 +17,7 @@ from made_tars import pack, unpack
 from paced_server import paced_server, sent_by
 from running import command
 
+from imagenet_prep import ConvertOptions, DownloadOptions, Layout, convert, download, run, status
 from imagenet_prep.demo import photographs
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.demo.photographs import Kind
@@ -25,13 +26,10 @@ from imagenet_prep.fetch.patience import Pace
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.facts import ARCHIVES
 from imagenet_prep.ilsvrc2012.raw_data import find_source
-from imagenet_prep.ilsvrc2012.settings import ConvertOptions, Part, find_part
+from imagenet_prep.ilsvrc2012.settings import Part, find_part
 from imagenet_prep.model import Silent
-from imagenet_prep.pipeline import missing_archives, run
-from imagenet_prep.stages.convert import convert
-from imagenet_prep.stages.download import DownloadOptions, DownloadSummary, Incoming, download, foresee
-from imagenet_prep.stages.status import status
-from imagenet_prep.storage.layout import Layout
+from imagenet_prep.pipeline import missing_archives
+from imagenet_prep.stages.download import DownloadSummary, Incoming, foresee
 
 pytestmark = pytest.mark.once
 

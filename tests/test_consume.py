@@ -22,22 +22,18 @@ from made_sets import flip
 from progress import Bars
 from running import command, prep
 
+from imagenet_prep import ConvertOptions, Layout, PrepError, convert, make_engine, status
 from imagenet_prep.datasets.plan import load_plan
 from imagenet_prep.demo.archives import MadeSet, make
-from imagenet_prep.engines import make_engine
-from imagenet_prep.errors import InputError, PrepError, SpaceError, UsageError, WriteError
+from imagenet_prep.errors import InputError, SpaceError, UsageError, WriteError
 from imagenet_prep.fetch.transfer import Target
-from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.model import Silent
 from imagenet_prep.pipeline import missing_archives, verify_and_repair
 from imagenet_prep.shards import consumption, regroup
 from imagenet_prep.shards import run as making
 from imagenet_prep.shards.consumption import Consumption
-from imagenet_prep.stages.convert import convert
-from imagenet_prep.stages.status import status
 from imagenet_prep.state.journal import sealed_line
 from imagenet_prep.storage import durable, local
-from imagenet_prep.storage.layout import Layout
 
 pytestmark = pytest.mark.once
 

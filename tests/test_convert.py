@@ -15,9 +15,9 @@ from made_tars import pack, unpack
 from running import held
 from test_hostile_inputs import png
 
+from imagenet_prep import ConvertOptions, Layout, annotate, convert, make_engine
 from imagenet_prep.datasets import order
 from imagenet_prep.demo.archives import MadeSet
-from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import (
     BusyError,
     DataProblemsError,
@@ -28,12 +28,8 @@ from imagenet_prep.errors import (
     WriteError,
 )
 from imagenet_prep.ilsvrc2012 import facts
-from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.images import jpeg
 from imagenet_prep.model import Silent
-from imagenet_prep.stages.annotate import annotate
-from imagenet_prep.stages.convert import convert
-from imagenet_prep.storage.layout import Layout
 from imagenet_prep.tfrecord import example
 from imagenet_prep.tfrecord import framing as tfrecord
 

@@ -11,15 +11,14 @@ import pytest
 from existing import existing
 from made_sets import ENGINE, PART, annotated, copied, data_of, write
 
+from imagenet_prep import Layout, make_engine, verify
 from imagenet_prep.checks.verdict import Verdict
 from imagenet_prep.datasets import order
 from imagenet_prep.demo import photographs
 from imagenet_prep.demo.archives import MadeSet
-from imagenet_prep.engines import make_engine
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.model import Item, Problem, ProblemKind
-from imagenet_prep.stages.verify import verify
-from imagenet_prep.storage.layout import Layout, shard_name
+from imagenet_prep.storage.layout import shard_name
 from imagenet_prep.tfrecord import inception
 from imagenet_prep.tfrecord.example import BytesList, Feature, Int64List, encode_example, parse_example
 from imagenet_prep.tfrecord.inception_reader import read_record

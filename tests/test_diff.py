@@ -9,11 +9,10 @@ import pytest
 from made_sets import converted, copied, data_of, write
 from running import command, prep
 
+from imagenet_prep import Layout, diff
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.reading.shard import Shard
-from imagenet_prep.stages.diff import diff
-from imagenet_prep.storage.layout import Layout
 
 TRAIN, VALIDATION = 0, 1
 FIRST = "train-00000-of-00008"

@@ -13,18 +13,14 @@ from made_sets import write_lists
 from msgspec.structs import replace
 from running import command
 
-from imagenet_prep import records
+from imagenet_prep import Layout, PrepError, convert, make_engine, records, verify
 from imagenet_prep.datasets.declarations import MakingOptions
-from imagenet_prep.engines import make_engine
-from imagenet_prep.errors import InputError, PrepError
+from imagenet_prep.errors import InputError
 from imagenet_prep.recipes.loading import load
 from imagenet_prep.recipes.recipe_dataset import RecipeDataset
 from imagenet_prep.recipes.recipe_set import RecipeSet
 from imagenet_prep.sources.fingerprint import fingerprint, names_and_sizes
-from imagenet_prep.stages.convert import convert
 from imagenet_prep.stages.init import init
-from imagenet_prep.stages.verify import verify
-from imagenet_prep.storage.layout import Layout
 
 ENGINE = make_engine("threads", 2)
 

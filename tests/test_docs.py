@@ -20,16 +20,12 @@ import pytest
 from existing import existing
 
 import imagenet_prep
+from imagenet_prep import ConvertOptions, Layout, PrepError, convert, errors, make_engine
 from imagenet_prep import cli as command_line
-from imagenet_prep import errors
 from imagenet_prep.cli.commands import cli
-from imagenet_prep.engines import make_engine
-from imagenet_prep.errors import PrepError, Terminated
-from imagenet_prep.ilsvrc2012.settings import ConvertOptions
+from imagenet_prep.errors import Terminated
 from imagenet_prep.model import ProblemKind
-from imagenet_prep.stages.convert import convert
 from imagenet_prep.state import manifest
-from imagenet_prep.storage.layout import Layout
 
 pytestmark = pytest.mark.project
 

@@ -15,17 +15,16 @@ from fault_server import PASSWORD, USERNAME, Faults, assert_told, fault_server
 from made_sets import ENGINE
 from progress import Bars
 
-from imagenet_prep.errors import InputError, NetworkError, PrepError, UsageError
-from imagenet_prep.fetch.access import Credentials, open_session
+from imagenet_prep import Credentials, DownloadOptions, Layout, PrepError, download, status
+from imagenet_prep.errors import InputError, NetworkError, UsageError
+from imagenet_prep.fetch.access import open_session
 from imagenet_prep.fetch.partial import PartialFile
 from imagenet_prep.fetch.patience import Pace
 from imagenet_prep.fetch.reply import Remote, inspect
 from imagenet_prep.ilsvrc2012.facts import ARCHIVES
 from imagenet_prep.ilsvrc2012.official import OfficialTar
 from imagenet_prep.model import Silent
-from imagenet_prep.stages.download import DownloadOptions, download, foresee
-from imagenet_prep.stages.status import status
-from imagenet_prep.storage.layout import Layout
+from imagenet_prep.stages.download import foresee
 
 CONTENTS = {
     "train": random.Random(1).randbytes(2_000_000),

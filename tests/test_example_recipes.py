@@ -22,13 +22,10 @@ from made_tars import in_memory, pack
 from made_zips import Made, make_zip
 from running import command
 
-from imagenet_prep.engines import make_engine
+from imagenet_prep import Layout, convert, make_engine, verify
 from imagenet_prep.errors import InputError
 from imagenet_prep.recipes.examples import copy_example, list_examples
 from imagenet_prep.recipes.recipe_set import RecipeSet
-from imagenet_prep.stages.convert import convert
-from imagenet_prep.stages.verify import verify
-from imagenet_prep.storage.layout import Layout
 
 tf = tf_fixture.tf
 

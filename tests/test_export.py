@@ -20,9 +20,9 @@ from PIL import Image
 from running import PROGRAM, command
 
 import imagenet_prep
+from imagenet_prep import Layout, convert, export, make_engine
 from imagenet_prep.demo import photographs
 from imagenet_prep.demo.archives import MadeSet
-from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import InputError, SpaceError, UsageError, WriteError
 from imagenet_prep.exports import packing
 from imagenet_prep.exports.packing import pack_shard
@@ -32,10 +32,7 @@ from imagenet_prep.ilsvrc2012.settings import find_part
 from imagenet_prep.model import Item
 from imagenet_prep.reading.shard import Record
 from imagenet_prep.recipes.recipe_set import RecipeSet
-from imagenet_prep.stages.convert import convert
-from imagenet_prep.stages.export import export
 from imagenet_prep.state.manifest import load_manifest
-from imagenet_prep.storage.layout import Layout
 from imagenet_prep.tfrecord.example import encode_example
 
 pytestmark = pytest.mark.once

@@ -15,11 +15,9 @@ from running import command
 from test_docs import blocks
 from test_export import one_record, recipe_set, records_of
 
+from imagenet_prep import Layout, convert, export
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.errors import InputError, UsageError
-from imagenet_prep.stages.convert import convert
-from imagenet_prep.stages.export import export
-from imagenet_prep.storage.layout import Layout
 from imagenet_prep.tfrecord.example import BytesList, Int64List, encode_example, parse_example
 
 tf = tf_fixture.tf
