@@ -59,21 +59,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.timeout(LONG))
 
 
-def _note_skip(report: pytest.TestReport | pytest.CollectReport) -> None:
+def pytest_runtest_logreport(report: pytest.TestReport | pytest.CollectReport) -> None:
+    """Note what is skipped: a test, or a module as a whole."""
     if MAY_SKIP is None or not report.skipped or hasattr(report, "wasxfail"):
         return
     if not report.nodeid.startswith(tuple(MAY_SKIP.split())):
         _skipped.append(f"{report.nodeid}: {report.longrepr[2] if isinstance(report.longrepr, tuple) else ''}")
 
 
-def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    """Note a skipped test."""
-    _note_skip(report)
-
-
-def pytest_collectreport(report: pytest.CollectReport) -> None:
-    """Note a module that is skipped as a whole."""
-    _note_skip(report)
+pytest_collectreport = pytest_runtest_logreport
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
@@ -92,11 +86,13 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def _no_credentials(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Keep the tester's own account and cache out of every test and of every process that a test starts."""
+    """Keep the tester's own account, cache and settings out of every test and of every process that a test starts.
+
+    Programs that tests start keep what they print in a buffer, as is usual.
+    """
     with pytest.MonkeyPatch.context() as patch:
-        patch.delenv("IMAGENET_USERNAME", raising=False)
-        patch.delenv("IMAGENET_ACCESS_KEY", raising=False)
-        patch.delenv("DATAPATH", raising=False)
+        for name in ("IMAGENET_USERNAME", "IMAGENET_ACCESS_KEY", "DATAPATH", "PYTHONUNBUFFERED"):
+            patch.delenv(name, raising=False)
         for name in [each for each in os.environ if each.startswith(("AWS_", "GOOGLE_", "AZURE_"))]:
             patch.delenv(name)
         patch.setenv("AWS_ENDPOINT_URL", NOWHERE)
@@ -104,14 +100,6 @@ def _no_credentials(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         patch.setenv("IMAGENET_PREP_RETRY_SECONDS", "1")
         patch.setenv("NETRC", str(tmp_path_factory.getbasetemp() / "no-netrc"))
         patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.getbasetemp() / "cache"))
-        yield
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _buffered() -> Iterator[None]:
-    """Let programs that tests start keep what they print in a buffer, as is usual, whatever the tester's settings."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.delenv("PYTHONUNBUFFERED", raising=False)
         yield
 
 
@@ -151,11 +139,11 @@ def layout(tmp_path: Path, sound: Layout) -> Layout:
 
 
 @pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 1 MB, where this machine lets a test mount one."""
-    disk = tmp_path / "my disk"
+def small_disk(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Path]:
+    """A file system of 1 MB, or of what the parameter says, where this machine lets a test mount one."""
+    disk, size = tmp_path / "my disk", getattr(request, "param", "1m")
     disk.mkdir()
-    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", disk], capture_output=True).returncode:
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", disk], capture_output=True).returncode:
         pytest.skip("mounting a tmpfs takes root")
     yield disk
     subprocess.run(["umount", "--lazy", disk], check=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import zipfile
 from pathlib import Path
 
+from made_folders import write
 from made_tars import contents
 
 from imagenet_prep.demo.archives import MadeSet
@@ -33,10 +34,7 @@ def tree(made: MadeSet) -> Tree:
 
 def write_tree(folder: Path, files: Tree) -> None:
     """The tree, unpacked."""
-    for name, content in files.items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content)
+    write(folder, **files)
 
 
 def write_zip(folder: Path, files: Tree, method: int = zipfile.ZIP_DEFLATED) -> Path:

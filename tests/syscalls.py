@@ -22,13 +22,13 @@ REQUIRED = "IMAGENET_PREP_STRACE"
 """Set to "required" where a missing strace must be a failure, and no skip."""
 
 _WRITES = ("write", "writev", "pwrite64", "pwritev", "pwritev2")
-_COPIES = ("copy_file_range", "sendfile")
+
 _NAMES = ("rename", "renameat", "renameat2", "link", "linkat", "unlink", "unlinkat", "mkdir", "mkdirat", "rmdir")
 _SYNCS = ("fsync", "fdatasync", "syncfs", "sync")
 _TRUNCATES = ("truncate", "ftruncate")
 _OTHERS = ("open", "openat", "creat", "lseek", "fallocate")
-_REFUSED = ("symlink", "symlinkat", "splice", "chdir", "fchdir", "mmap")  # not followed: seen, it raises
-_TRACED = (*_WRITES, *_COPIES, *_NAMES, *_SYNCS, *_TRUNCATES, *_OTHERS, *_REFUSED)
+_REFUSED = ("symlink", "symlinkat", "splice", "sendfile", "chdir", "fchdir", "mmap")  # not followed: seen, it raises
+_TRACED = (*_WRITES, "copy_file_range", *_NAMES, *_SYNCS, *_TRUNCATES, *_OTHERS, *_REFUSED)
 
 _LINE = re.compile(
     r"(\d+) +(?:(\w+)\((.*)\) += (-?\d+|\?)"  # process, call, arguments, result
@@ -161,7 +161,7 @@ class _Parser:
             yield from self._open(process, name, arguments, result)
         elif name == "lseek":
             self._seek(process, arguments, int(result))
-        elif name in _WRITES or name in _COPIES:
+        elif name in _WRITES or name == "copy_file_range":
             yield from self._write(process, name, arguments, int(result))
         elif name in _TRUNCATES:
             size = int(arguments.rsplit(", ", 1)[1])
@@ -188,17 +188,12 @@ class _Parser:
             self._positions[key] = offset
 
     def _write(self, process: str, name: str, arguments: str, written: int) -> Iterator[Operation]:
-        source = offset_in = ""
-        if name == "copy_file_range":
-            source, offset_in, target = arguments.split(", ", 2)
-        elif name == "sendfile":
-            target, source, offset_in = arguments.split(", ")[:3]
-        else:
-            target = arguments
+        is_copy = name == "copy_file_range"
+        source, offset_in, target = arguments.split(", ", 2) if is_copy else ("", "", arguments)
         path = self._described(target)
         if path is None:
             return
-        data = _copied(source, offset_in, written) if name in _COPIES else _strings(arguments)[:written]
+        data = _copied(source, offset_in, written) if is_copy else _strings(arguments)[:written]
         if len(data) != written:
             raise ValueError(f"{name} wrote {written} bytes, strace shows {len(data)}")
         yield Operation("write", path, offset=self._place(process, name, target, written), data=data)

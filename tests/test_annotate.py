@@ -14,6 +14,7 @@ import pytest
 from existing import existing
 from hypothesis import given
 from hypothesis import strategies as st
+from made_sets import flip
 from made_tars import member, pack
 from progress import Bars
 
@@ -118,25 +119,25 @@ def test_second_run_does_nothing(data_dir: Path) -> None:
         assert (again.totals, again.problems, again.csv_path) == (once.totals, once.problems, once.csv_path)
 
 
-@pytest.mark.parametrize("change", ["csv", "csv-gone", "archive", "state", "state-form", "rules"])
+OTHER_ARCHIVE = gzip.compress(pack([(f"{WNID}/{WNID}_1.xml", xml())]))
+CHANGES: dict[str, Callable[[Layout, pytest.MonkeyPatch], object]] = {
+    "csv": lambda layout, _: flip(layout.boxes_csv, -2),
+    "csv-gone": lambda layout, _: layout.boxes_csv.unlink(),
+    "archive": lambda layout, _: write_archive(layout, OTHER_ARCHIVE),
+    "state": lambda layout, _: os.truncate(layout.annotate_path, layout.annotate_path.stat().st_size - 30),
+    "state-form": lambda layout, _: layout.annotate_path.write_text('{"train": ["made_from"]}'),
+    "rules": lambda _, patch: patch.setattr(stage, "RULES_VERSION", 99),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
 def test_what_changed_is_made_again(
     change: str, data_dir: Path, made: MadeSet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A changed CSV, archive, rule or state file: the CSV is made again, from the archive."""
     layout = Layout(data_dir)
     train(layout)
-    if change == "csv":
-        layout.boxes_csv.write_bytes(made.boxes_csv.replace(b"0", b"1", 1))
-    elif change == "csv-gone":
-        layout.boxes_csv.unlink()
-    elif change == "archive":
-        write_archive(layout, gzip.compress(pack([(f"{WNID}/{WNID}_1.xml", xml())])))
-    elif change == "state":
-        layout.annotate_path.write_bytes(layout.annotate_path.read_bytes()[:-30])
-    elif change == "state-form":
-        layout.annotate_path.write_text('{"train": ["made_from"]}')
-    else:
-        monkeypatch.setattr(stage, "RULES_VERSION", 99)
+    CHANGES[change](layout, monkeypatch)
     assert not train(layout).up_to_date
     assert layout.boxes_csv.read_bytes() == (LINE % b"n01440764_1.JPEG" if change == "archive" else made.boxes_csv)
     assert train(layout).up_to_date

@@ -7,8 +7,6 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from types import ModuleType
-from typing import Any
 
 import pytest
 import tf_fixture
@@ -19,33 +17,16 @@ pytestmark = pytest.mark.project
 tf = tf_fixture.tf
 
 SCRIPTS = Path(__file__).resolve().parent.parent / "scripts"
-RIVALS = SCRIPTS / "rivals"
 
 
-@pytest.fixture
-def load(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Imports one of the scripts by name."""
-    monkeypatch.syspath_prepend(str(SCRIPTS))
-    monkeypatch.syspath_prepend(str(RIVALS))
-
-    def load(name: str) -> ModuleType:
-        monkeypatch.delitem(sys.modules, name, raising=False)
-        return importlib.import_module(name)
-
-    return load
-
-
-def run(*command: str | Path) -> subprocess.CompletedProcess[str]:
-    """Run a command to its end."""
-    return subprocess.run([*map(str, command)], capture_output=True, text=True)
-
-
-def test_every_row_comes_out_with_a_ratio(tmp_path: Path, load: Any) -> None:
+def test_every_row_comes_out_with_a_ratio(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The whole program, on very few images: a line a row with a ratio in each. Ray takes too long to start."""
-    names = [row.name for row in load("bench").ROWS if row.name != "ray"]
+    monkeypatch.syspath_prepend(str(SCRIPTS))
+    names = [row.name for row in importlib.import_module("bench").ROWS if row.name != "ray"]
     words = list(dict.fromkeys(name.partition(",")[0] for name in names))
     few = ["--images", "20", "--repeat", "1", "--warm-up", "0", "--workers", "1", "--no-tensorflow"]
-    done = run(sys.executable, SCRIPTS / "bench.py", "--dir", tmp_path / "bench", *few, "--only", ",".join(words))
+    call = [sys.executable, SCRIPTS / "bench.py", "--dir", tmp_path / "bench", *few, "--only", ",".join(words)]
+    done = subprocess.run(call, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     table, _, about = done.stdout.partition("\n\n")
     cells = [[cell.strip() for cell in line.split("|")[1:]] for line in table.splitlines()[2:]]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import gzip
 import os
-import subprocess
 from pathlib import Path
 
 import numpy as np
 import pytest
 from existing import existing
+from made_tars import pack
 from PIL import Image
 
 from imagenet_prep.engines import make_engine
@@ -146,16 +147,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     }
     for name, text in texts.items():
         (tmp_path / name).write_text(text)
-    _tars(tmp_path)
+    image = (tmp_path / "flowers/rose/0.png").read_bytes()
+    whole = pack({"daisy/0.png": image, "rose/0.png": image})
+    tars = {"cut.tar": whole[:700], "small.tar.gz": gzip.compress(whole), "out.tar": pack({"../x.png": image})}
+    for name, content in tars.items():
+        (tmp_path / name).write_bytes(content)
     return tmp_path
-
-
-def _tars(folder: Path) -> None:
-    subprocess.run(["tar", "-C", folder / "flowers", "-cf", folder / "whole.tar", "."], check=True)
-    (folder / "cut.tar").write_bytes((folder / "whole.tar").read_bytes()[:2000])
-    subprocess.run(["tar", "-C", folder / "flowers", "-czf", folder / "small.tar.gz", "."], check=True)
-    rename = ["--transform", "s,^rose/0,../x,", "-P"]
-    subprocess.run(["tar", "-C", folder / "flowers", *rename, "-cf", folder / "out.tar", "rose/0.png"], check=True)
 
 
 def contents(folder: Path) -> dict[str, int]:
