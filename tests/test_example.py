@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import struct
+from collections.abc import Mapping
 from hashlib import sha256
 from typing import Any
 
@@ -80,51 +80,19 @@ def _to_tensorflow(tf: Any, context: dict[str, Feature | None], lists: Lists) ->
     )
 
 
-Comparable = tuple[str, list[Any]] | None
+def _written(features: Mapping[str, Feature | None]) -> dict[str, bytes]:
+    """Each feature as it is encoded, so that NaN equals itself."""
+    return {name: encode_entry("x", feature) for name, feature in features.items()}
 
 
-def _comparable(feature: Feature | None) -> Comparable:
-    """Kind and values; floats by their bits, so that NaN equals itself."""
-    match feature:
-        case BytesList(values):
-            return "bytes_list", [bytes(value) for value in values]
-        case FloatList(values):
-            return "float_list", [struct.pack("<f", value) for value in values]
-        case Int64List(values):
-            return "int64_list", list(values)
-    return None
-
-
-def _comparable_tensorflow(feature: Any) -> Comparable:
-    kind = feature.WhichOneof("kind")
-    if kind is None:
-        return None
-    values = list(getattr(feature, kind).value)
-    return kind, [struct.pack("<f", value) for value in values] if kind == "float_list" else values
-
-
-def _ours(data: bytes) -> tuple[dict[str, Comparable], dict[str, list[Comparable]]]:
-    context, lists = parse_sequence_example(data)
-    return (
-        {name: _comparable(feature) for name, feature in context.items()},
-        {name: [_comparable(step) for step in steps] for name, steps in lists.items()},
-    )
-
-
-def _theirs(tf: Any, data: bytes) -> tuple[dict[str, Comparable], dict[str, list[Comparable]]]:
-    from google.protobuf.unknown_fields import UnknownFieldSet
-
-    message = tf.train.SequenceExample.FromString(data)
-    # An entry with an unknown field is set aside as a whole by upb, and by nothing else.
-    parts = (message.context, message.feature_lists)
-    assume(not any(unknown.field_number == 1 for part in parts for unknown in UnknownFieldSet(part)))
-    return (
-        {name: _comparable_tensorflow(feature) for name, feature in message.context.feature.items()},
-        {
-            name: [_comparable_tensorflow(step) for step in steps.feature]
-            for name, steps in message.feature_lists.feature_list.items()
-        },
-    )
+def _written_by_tensorflow(features: Mapping[str, Any]) -> dict[str, bytes]:
+    """The same of messages; what they hold and don't know goes."""
+    for each in features.values():
+        each.DiscardUnknownFields()
+    return {
+        name: delimited(1, delimited(1, b"x") + delimited(2, each.SerializeToString()))
+        for name, each in features.items()
+    }
 
 
 @checked
@@ -133,16 +101,6 @@ def test_encoding_is_tensorflows(tf: Any, context: dict[str, Feature | None], li
     """Any context and feature lists encode to the very bytes of SerializeToString(deterministic=True)."""
     message = _to_tensorflow(tf, context, lists)
     assert encode_sequence_example(context, lists) == message.SerializeToString(deterministic=True)
-
-
-def _features_of(tf: Any, data: bytes) -> dict[str, Comparable]:
-    """The features of an Example as TensorFlow reads it, those that are not set too."""
-    found = tf.train.Example.FromString(data).features.feature
-    return {name: _comparable_tensorflow(feature) for name, feature in found.items()}
-
-
-def _own_features(data: bytes) -> dict[str, Comparable]:
-    return {name: _comparable(feature) for name, feature in parse_features(data).items()}
 
 
 SORTED = "0a590a090a0012051a030a01010a0b0a024d6f12051a030a01010a0e0a054d6f76696512051a030a01010a160a0d"
@@ -166,8 +124,8 @@ def test_names_that_begin_with_another_are_sorted_as_in_cpp() -> None:
 def test_an_examples_parser_sees_the_context(context: dict[str, Feature | None], lists: Lists) -> None:
     """That is how a sequence could pass for an Example; its second part tells them apart, be it empty."""
     data = encode_sequence_example(context, lists)
-    seen = {name: _comparable(feature) for name, feature in parse_example(data).items()}
-    assert seen == {name: _comparable(feature) for name, feature in context.items() if feature is not None}
+    is_set = {name: feature for name, feature in context.items() if feature is not None}
+    assert _written(parse_example(data)) == _written(is_set)
     assert has_feature_lists(data)
     assert not has_feature_lists(encode_example(context))
 
@@ -217,13 +175,22 @@ wire_sequences = st.lists(st.builds(delimited, st.sampled_from([1, 2, 2, 3]), st
 def test_odd_but_well_formed_bytes_mean_what_they_mean_to_tensorflow(tf: Any, example: bytes, sequence: bytes) -> None:
     """Repeated, merged, replaced and unknown fields, as other writers may leave them, are read as TensorFlow does."""
     from google.protobuf.message import DecodeError
+    from google.protobuf.unknown_fields import UnknownFieldSet
 
     with contextlib.suppress(DecodeError):
-        theirs = _features_of(tf, example)
-        assert _own_features(example) == theirs
+        theirs = tf.train.Example.FromString(example).features.feature
+        assert _written(parse_features(example)) == _written_by_tensorflow(theirs)
     with contextlib.suppress(DecodeError):
-        both = _theirs(tf, sequence)
-        assert _ours(sequence) == both
+        message = tf.train.SequenceExample.FromString(sequence)
+        # An entry with an unknown field is set aside as a whole by upb, and by nothing else.
+        parts = (message.context, message.feature_lists)
+        assume(not any(unknown.field_number == 1 for part in parts for unknown in UnknownFieldSet(part)))
+        context, lists = parse_sequence_example(sequence)
+        assert _written(context) == _written_by_tensorflow(message.context.feature)
+        steps = {name: dict(enumerate(each.feature)) for name, each in message.feature_lists.feature_list.items()}
+        assert {name: _written(dict(enumerate(each))) for name, each in lists.items()} == {
+            name: _written_by_tensorflow(each) for name, each in steps.items()
+        }
 
 
 @pytest.mark.parametrize(
