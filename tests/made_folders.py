@@ -272,7 +272,9 @@ def cifar(meta: object, *, train: bytes, **test: bytes) -> dict[str, bytes | Non
 
 CIFAR_RIGHT = {"train": {"000000.png": "cat", "000001.png": "dog"}, "test": {"000000.png": "dog"}}
 
-BOXES = rows("{n},{l},1,2,8,9", header="file,class,xmin,ymin,xmax,ymax")
+EDGES = "file,class,xmin,ymin,xmax,ymax"
+BOXES = rows("{n},{l},1,2,8,9", header=EDGES)
+CSV_SPLITS: dict[str, Labels] = {"train": {"1.jpg": None, "2.jpg": None}, "test": {"3.jpg": None}}
 
 FOLDERS: dict[str, Made] = {
     # class folders
@@ -332,12 +334,22 @@ FOLDERS: dict[str, Made] = {
         labelled("l.csv", BOXES + rows("{n},dog,3,3,9,9")), "l.csv annotates 6 of 6 images: 12 boxes of 3", train=NONE
     ),
     "a CSV of boxes, one each": taken(labelled("l.csv", BOXES), "6 boxes of 2 classes: a, b", train=NONE),
-    "two CSVs of boxes": refused({**labelled("l.csv", BOXES), "m.csv": BOXES.encode()}, "several CSVs of boxes: l.csv"),
+    "two CSVs of boxes": taken(
+        {
+            **images("train/1.jpg", "train/2.jpg", "test/3.jpg"),
+            **{f"{name}.csv": rows("{n},a,1,2,8,9", own, EDGES).encode() for name, own in CSV_SPLITS.items()},
+        },
+        "test.csv, train.csv annotates 3 of 3 images: 3 boxes of 1 class: a",
+        **CSV_SPLITS,
+    ),
+    "two CSVs of boxes of the same images": refused(
+        {**labelled("l.csv", BOXES), "m.csv": BOXES.encode()}, "0.jpg is annotated in", "l.csv, line 2 too"
+    ),
     "a CSV of boxes without classes": refused(
         labelled("l.csv", rows("{n},1,2,8,9", header="file,x1,y1,x2,y2")), "no column for label", "--as with-labels"
     ),
     "a CSV of boxes beside class folders": refused(
-        {**images(*CATS), "l.csv": rows("{n},a,1,2,8,9", CATS, "file,class,xmin,ymin,xmax,ymax").encode()},
+        {**images(*CATS), "l.csv": rows("{n},a,1,2,8,9", CATS, EDGES).encode()},
         "--as csv-boxes",
     ),
     "csv without a header": taken(labelled("labels.csv", rows("{n},{l}")), train=LETTERS),

@@ -323,14 +323,26 @@ def _yolo(keys: Boxes, images: _Images, file: BoxFile) -> Matched:
 
 
 def _csv(keys: Boxes, images: _Images, file: BoxFile) -> Matched:
-    assert keys.csv is not None
-    path = _need(images.root / keys.csv)
-    rows = box_files.csv_boxes(path, keys.columns or {})
+    by_row: dict[int, Marked] = {}
+    missing: list[str] = []
+    for path in (_need(images.root / text) for text in _texts(keys.csv or [])):
+        _read_csv(path, keys.columns or {}, images, file, by_row, missing)
+    return by_row, missing
+
+
+def _read_csv(
+    path: Path,
+    columns: Mapping[str, str],
+    images: _Images,
+    file: BoxFile,
+    by_row: dict[int, Marked],
+    missing: list[str],
+) -> None:
+    """Add the boxes of a CSV to the images of ``by_row``; images that are not there are added to ``missing``."""
+    rows = box_files.csv_boxes(path, columns)
     relative = box_files.is_relative(rows)
     marked = {each.name: each for each in (Marked(row.name, row.where) for row in reversed(rows))}
-    missing: list[str] = []
     found = {image.name: (row, image) for row, image in _by_name(list(marked.values()), images, path, missing)}
-    by_row: dict[int, Marked] = {}
     for each in (row for row in rows if row.name in found):
         place, image = found[each.name]
         if by_row.setdefault(place, image) is not image:
@@ -343,7 +355,6 @@ def _csv(keys: Boxes, images: _Images, file: BoxFile) -> Matched:
         box = file.place(each.corners, image.size, each.where) if each.corners is not None else None
         if box is not None:
             image.add(box, text=each.label)
-    return by_row, missing
 
 
 _WAYS = {"coco": _coco, "voc": _voc, "yolo": _yolo, "csv": _csv}

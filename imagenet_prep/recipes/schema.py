@@ -49,7 +49,7 @@ class Boxes(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     coco: Paths | None = None
     voc: Paths | None = None
     yolo: Paths | None = None
-    csv: Text | None = None
+    csv: Paths | None = None
     captions: Paths | None = None
     columns: dict[str, Text] | None = None
     names: Text | list[Text | int] | None = None

@@ -107,8 +107,7 @@ def _read(
 def _evidence(
     key: str, value: Mapping[str, Any], found: Annotations, matched: int, total: int, lists: Lists
 ) -> list[str]:
-    first = next(iter(value.values()))
-    where = first if isinstance(first, str) else listed(first)
+    where = listed(next(iter(value.values())))
     evidence = [f"{where} {'annotates' if key == 'boxes' else 'has masks of'} {matched:,} of {total:,} images"]
     if key == "boxes":
         boxes, classes = len(found.listing.boxes) // 4, found.classes
@@ -276,10 +275,7 @@ def _recognise_csv(inspection: Inspection) -> Reading | None:
     files = [name for name in tables[:_MOST] if has_corners(inspection.folder / name)]
     if not files or inspection.content != "image":
         return None
-    if len(files) > 1:
-        what = f"{inspection.folder} has several CSVs of boxes: {listed(files)}"
-        return _refuse(inspection, "boxes", InputError(what, "expected one", "write their lines into one file"), files)
-    return _read(inspection, "boxes", {"csv": files[0]}, files)
+    return _read(inspection, "boxes", {"csv": files}, files)
 
 
 _MOST = 50
