@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import errno
-import io
 import os
 import sys
-import tarfile
 from array import array
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
 import pytest
 from made_sets import read_catalog
-from made_tars import pack
+from made_tars import contents, pack
 from msgspec.structs import replace
 
 from imagenet_prep.demo.archives import MadeSet
@@ -39,20 +37,8 @@ ENGINE = ThreadEngine(2)
 SPLITS = facts.SPLITS
 
 
-def _members(archive: Path) -> Iterator[tuple[str, bytes]]:
-    """Name and content of every image of an archive, as Python's tarfile has them."""
-    with tarfile.open(archive) as tar:
-        for member in tar:
-            content = tar.extractfile(member)
-            if member.name.endswith(".tar"):
-                with tarfile.open(fileobj=io.BytesIO(content.read())) as inner:
-                    yield from ((each.name, inner.extractfile(each).read()) for each in inner)  # type: ignore[union-attr]
-            else:
-                yield member.name, content.read()
-
-
 def _unpack(made: MadeSet, split: str, folder: Path, *, flat: bool = False) -> Path:
-    for name, content in _members(made.archives[split]):
+    for name, content in contents(made, split).items():
         path = folder / name if flat else folder / made.images[name].wnid / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
@@ -83,10 +69,10 @@ def test_folders_give_the_catalog_of_the_archive(
     assert find_source(Layout(tmp_path / "data", raw=tmp_path), split) == ImageFolders(folder, split)
     catalog = read_catalog(folder, split, ENGINE)
     assert _rows(catalog) == _rows(read_catalog(made_tiny.archives[split], split, ENGINE))
-    contents, reader = dict(_members(made_tiny.archives[split])), Reader()
+    images, reader = contents(made_tiny, split), Reader()
     for row in range(0, len(catalog), 7):
         item = catalog.item(row)
-        assert catalog.read(row, reader) == contents[item.filename]
+        assert catalog.read(row, reader) == images[item.filename]
 
 
 # faults --------------------------------------------------------------------------------------------------------
@@ -242,11 +228,11 @@ def _gives_up_midway(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "copy_file_range", copy, raising=False)
 
 
-@pytest.mark.parametrize("kernel", [_no_such_call, _not_between_these_two, _gives_up_midway])
+@pytest.mark.parametrize("kernel", [lambda patch: None, _no_such_call, _not_between_these_two, _gives_up_midway])
 def test_a_range_is_copied_whatever_the_kernel_offers(
     kernel: Callable[[pytest.MonkeyPatch], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Ranges are appended to a file, byte for byte, within the kernel or through memory."""
+    """Byte for byte, within the kernel or through memory; of a range that is gone, what was left is named."""
     content = os.urandom(3_000_000)
     (tmp_path / "archive").write_bytes(content)
     kernel(monkeypatch)
@@ -254,7 +240,10 @@ def test_a_range_is_copied_whatever_the_kernel_offers(
         view.copy(700, 2_500_000, copy.fileno())
         view.copy(2_999_999, 1, copy.fileno())
         view.copy(5, 0, copy.fileno())
-    assert (tmp_path / "copy").read_bytes() == content[700:2_500_700] + content[-1:]
+        assert (tmp_path / "copy").read_bytes() == content[700:2_500_700] + content[-1:]
+        with pytest.raises(InputError, match="archive changed while it was being read") as caught:
+            view.copy(2_999_900, 200, copy.fileno())
+    assert "expected 200 bytes at offset 2999900, got 100" in str(caught.value)
 
 
 # completeness --------------------------------------------------------------------------------------------------
@@ -298,30 +287,16 @@ def _small(**changes: list[int]) -> Catalog:
     return replace(listing.listed(), split="train", classes=classes)
 
 
-def _renamed(catalog: Catalog) -> None:
-    catalog.names = Names.take(name.replace("_10.", "_99.") for name in catalog.names)
-
-
-def _relabelled(catalog: Catalog) -> None:
-    catalog.labels[1] = 2
-
-
-def _reworded(catalog: Catalog) -> None:
-    catalog.classes = {**catalog.classes, 1: ("n01440764", "tench, Tinca tinca")}
-
-
-def _boxed(box: Box) -> Callable[[Catalog], None]:
-    return lambda catalog: catalog.attach_boxes({"n01440764_11.JPEG": (box,)})
-
-
 def test_the_fingerprint_tells_every_change_apart() -> None:
     """Name, label, words, length, boxes, settings and order each make another fingerprint."""
     rows = [0, 1, 2, 3]
-    catalogs = [_small(), _small(lengths=[100, 201])]
-    for change in (_renamed, _relabelled, _reworded, _boxed(Box(0, 0, 0.5, 1)), _boxed(Box(0, 0, 0.25, 1))):
-        changed = _small()
-        change(changed)
-        catalogs.append(changed)
+    renamed, relabelled, reworded, boxed, narrower = (_small() for _ in range(5))
+    renamed.names = Names.take(name.replace("_10.", "_99.") for name in renamed.names)
+    relabelled.labels[1] = 2
+    reworded.classes = {**reworded.classes, 1: ("n01440764", "tench, Tinca tinca")}
+    boxed.attach_boxes({"n01440764_11.JPEG": (Box(0, 0, 0.5, 1),)})
+    narrower.attach_boxes({"n01440764_11.JPEG": (Box(0, 0, 0.25, 1),)})
+    catalogs = [_small(), _small(lengths=[100, 201]), renamed, relabelled, reworded, boxed, narrower]
     found = [fingerprint(catalog, rows, "settings") for catalog in catalogs]
     found += [fingerprint(_small(), [1, 0, 2, 3], "settings"), fingerprint(_small(), [0, 1, 2], "settings")]
     found.append(fingerprint(_small(), rows, "other settings"))
@@ -376,20 +351,3 @@ def test_unreadable_files_and_folders_are_input_errors(tmp_path: Path, made_tiny
     (folder / made_tiny.of("validation")[0].filename).symlink_to(tmp_path / "nowhere")
     with pytest.raises(InputError, match="can't be read"):
         read_catalog(folder, "validation", ENGINE)
-
-
-@pytest.mark.parametrize("kernel", [None, _no_such_call])
-def test_a_copy_of_a_range_that_is_gone_is_refused(
-    kernel: Callable[[pytest.MonkeyPatch], None] | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """An archive that was cut after it was indexed is named, with what was still there."""
-    (tmp_path / "archive").write_bytes(bytes(1000))
-    if kernel:
-        kernel(monkeypatch)
-    with (
-        FileSlices(tmp_path / "archive") as view,
-        (tmp_path / "copy").open("wb", buffering=0) as copy,
-        pytest.raises(InputError, match="archive changed while it was being read") as caught,
-    ):
-        view.copy(900, 200, copy.fileno())
-    assert "expected 200 bytes at offset 900, got 100" in str(caught.value)
