@@ -19,7 +19,7 @@ import pytest
 from existing import existing
 from stand_ins import BASIC, CANARY, COMMITS, KEY, TOKEN, USERNAME, StandIn, entry, stand_in
 
-from imagenet_prep.errors import AccessError, InputError, NetworkError, PrepError, SpaceError, UsageError
+from imagenet_prep.errors import InputError, NetworkError, PrepError, UsageError
 from imagenet_prep.fetch.access import Credentials, Token
 from imagenet_prep.fetch.patience import Pace
 from imagenet_prep.fetch.providers import (
@@ -124,6 +124,16 @@ def _told(error: PrepError, status: int, *words: str) -> None:
     for word in words:
         assert word in str(error)
     assert CANARY not in "".join(traceback.format_exception(error))
+
+
+def _refused(layout: Layout, site: KaggleSite | HuggingFaceSite, status: int, *words: str) -> None:
+    with pytest.raises(PrepError) as caught:
+        _fetch(layout, site)
+    _told(caught.value, status, *words)
+
+
+def _listed(hub: StandIn) -> list[dict[str, Any]]:
+    return [entry(file) for file in existing(hub.storage.folder, "*")]
 
 
 def _no_secret_went_abroad(site: StandIn) -> None:
@@ -259,9 +269,7 @@ def test_a_zip_with_another_digest_is_set_aside(kaggle: StandIn, layout: Layout,
     """What arrives otherwise than storage says gets no name."""
     told = base64.b64encode(bytes(16 if hashes == "md5" else 4)).decode()
     kaggle.storage.extra = {"x-goog-hash": f"{hashes}={told}"}
-    with pytest.raises(InputError) as caught:
-        _fetch(layout, KaggleSite(kaggle.url, WHO))
-    _told(caught.value, 4, words, "arrived corrupt", "0" * 8)
+    _refused(layout, KaggleSite(kaggle.url, WHO), 4, words, "arrived corrupt", "0" * 8)
     assert _raw(layout) == {}
 
 
@@ -297,9 +305,7 @@ def test_digests_of(header: str, expected: dict[str, str]) -> None:
 def test_kaggle_refuses(kaggle: StandIn, layout: Layout, who: Any, has_access: bool, words: list[str]) -> None:
     """What to do is said with its address; nothing is written, and it is asked once."""
     kaggle.home.has_access = has_access
-    with pytest.raises(AccessError) as caught:
-        _fetch(layout, KaggleSite(kaggle.url, who))
-    _told(caught.value, 6, *words)
+    _refused(layout, KaggleSite(kaggle.url, who), 6, *words)
     assert not layout.own_raw_dir.exists()
     assert len(kaggle.home.asked) == 1
 
@@ -361,9 +367,7 @@ def test_hugging_face_refuses(
 ) -> None:
     """Where to ask for access is said; no file is written, and nothing is asked for a second time."""
     hub.home.has_access = has_access
-    with pytest.raises(AccessError) as caught:
-        _fetch(layout, HuggingFaceSite(hub.url, who))
-    _told(caught.value, 6, *words)
+    _refused(layout, HuggingFaceSite(hub.url, who), 6, *words)
     assert _raw(layout) == {}
     refused = "/revision/" if who and who is not WHO else "/resolve/"  # the Hub refuses every request of a wrong token
     assert len([asked for asked in hub.home.asked if refused in asked.path]) == 1
@@ -373,28 +377,24 @@ def test_a_parquet_file_with_another_digest_is_set_aside(hub: StandIn, layout: L
     """One byte of a file is another than at the commit."""
     name = "train-00001-of-00003.parquet"
     path = hub.storage.folder / name
-    hub.home.changes["tree"] = [entry(file) for file in existing(hub.storage.folder, "*")]
+    hub.home.changes["tree"] = _listed(hub)
     path.write_bytes(path.read_bytes()[:-20] + bytes(20))
-    with pytest.raises(InputError) as caught:
-        _fetch(layout, HuggingFaceSite(hub.url, WHO))
-    _told(caught.value, 4, name, "SHA-256", "arrived corrupt")
+    _refused(layout, HuggingFaceSite(hub.url, WHO), 4, name, "SHA-256", "arrived corrupt")
     assert set(_raw(layout)) == {"train-00000-of-00003.parquet"}
 
 
 def test_a_parquet_file_of_another_size_is_not_fetched(hub: StandIn, layout: Layout) -> None:
     """What the storage has is not what the commit says."""
-    hub.home.changes["tree"] = [entry(file) for file in existing(hub.storage.folder, "*")]
+    hub.home.changes["tree"] = _listed(hub)
     with (hub.storage.folder / "train-00000-of-00003.parquet").open("ab") as file:
         file.write(b"more")
-    with pytest.raises(InputError) as caught:
-        _fetch(layout, HuggingFaceSite(hub.url, WHO))
-    _told(caught.value, 4, "different train-00000-of-00003.parquet", "80,012", "80,016")
+    _refused(layout, HuggingFaceSite(hub.url, WHO), 4, "different train-00000-of-00003.parquet", "80,012", "80,016")
 
 
 def test_without_a_digest_parquet_must_look_like_it(hub: StandIn, layout: Layout) -> None:
     """A file that is not in the large storage has no SHA-256 told, or none that is one."""
     name = "validation-00001-of-00002.parquet"
-    entries = [entry(file) for file in existing(hub.storage.folder, "*")]
+    entries = _listed(hub)
     for each, oid in zip(entries, [None, "x" * 64] * len(entries), strict=False):
         each["lfs"]["oid"] = oid
     hub.home.changes["tree"] = entries
@@ -410,9 +410,8 @@ def test_a_commit_that_lacks_files_is_another_copy(hub: StandIn, layout: Layout)
     """An earlier revision had no parquet files; one that lacks some is refused before anything is fetched."""
     gone = "train-00001-of-00003.parquet"
     (hub.storage.folder / gone).unlink()
-    with pytest.raises(InputError) as caught:
-        _fetch(layout, HuggingFaceSite(hub.url, WHO))
-    _told(caught.value, 4, COMMITS[0][:12], gone, str(layout.raw_partial_dir / "huggingface.json"))
+    kept = layout.raw_partial_dir / "huggingface.json"
+    _refused(layout, HuggingFaceSite(hub.url, WHO), 4, COMMITS[0][:12], gone, str(kept))
     assert hub.storage.asked == []
 
 
@@ -429,9 +428,7 @@ STRANGE: list[tuple[str, Any]] = [
 def test_answers_that_make_no_sense(hub: StandIn, layout: Layout, what: str, answer: Any) -> None:
     """They are network trouble that names the server, never a bug."""
     hub.home.changes[what] = answer
-    with pytest.raises(NetworkError) as caught:
-        _fetch(layout, HuggingFaceSite(hub.url, WHO))
-    _told(caught.value, 5, "127.0.0.1", "expected")
+    _refused(layout, HuggingFaceSite(hub.url, WHO), 5, "127.0.0.1", "expected")
     assert _raw(layout) == {}
     assert any("/tree/" in asked.path for asked in hub.home.asked) == (what == "tree")
 
@@ -446,13 +443,11 @@ def test_a_list_without_end(hub: StandIn, layout: Layout) -> None:
 
 def test_all_must_fit_before_any_is_fetched(hub: StandIn, layout: Layout) -> None:
     """The files together need more than the disk has."""
-    entries = [entry(file) for file in existing(hub.storage.folder, "*")]
+    entries = _listed(hub)
     for each in entries:
         each["size"] = 5 << 40
     hub.home.changes["tree"] = entries
-    with pytest.raises(SpaceError) as caught:
-        _fetch(layout, HuggingFaceSite(hub.url, WHO))
-    _told(caught.value, 7, "27.5 TB", "free")
+    _refused(layout, HuggingFaceSite(hub.url, WHO), 7, "27.5 TB", "free")
     assert hub.storage.asked == []
 
 
@@ -466,6 +461,4 @@ def test_a_file_put_there_by_hand_is_checked(hub: StandIn, layout: Layout) -> No
     assert not any(names[0] in asked.path for asked in hub.storage.asked)
     path = layout.own_raw_dir / names[1]
     path.write_bytes(PARQUET[names[1]][:-9] + b"x" + PARQUET[names[1]][-8:])
-    with pytest.raises(InputError) as caught:
-        _fetch(layout, HuggingFaceSite(hub.url, WHO))
-    _told(caught.value, 4, str(path), "not the expected archive", "SHA-256")
+    _refused(layout, HuggingFaceSite(hub.url, WHO), 4, str(path), "not the expected archive", "SHA-256")
