@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import made_sets
@@ -13,6 +11,7 @@ import pytest
 from existing import existing
 from made_sets import inception_features
 from PIL import Image
+from running import command
 
 from imagenet_prep.demo import photographs
 from imagenet_prep.errors import InputError, UsageError
@@ -39,11 +38,6 @@ ITEM = Item("n01440764_10026.JPEG", 1, "n01440764", "tench, Tinca tinca", (Box(0
 RECORD = encode_example(inception_features(ITEM, 40, 30, jpeg(40, 30)))
 
 
-def example(**features: Feature) -> bytes:
-    """An Example of any features."""
-    return encode_example(features)
-
-
 def write(path: Path, *records: bytes) -> Path:
     """A TFRecord file at ``path``."""
     made_sets.write(path, records)
@@ -66,15 +60,15 @@ def test_record_as_lines(tmp_path: Path) -> None:
 
 def test_odd_values(tmp_path: Path) -> None:
     """Long lists, binary bytes, control characters and numbers that JSON has not are all shown, and harmlessly."""
-    record = example(
-        many=Int64List(tuple(range(100))),
-        none=FloatList(()),
-        raw=BytesList((b"\xff\x00" * 50,)),
-        text=BytesList((b"\x1b[2J\n" + b"x" * 500,)),
-        nan=FloatList((float("nan"), float("inf"))),
-        broken=BytesList((b"\xff\xd8\xff\xe0",)),
-    )
-    (shown,) = show(write(tmp_path / "f", record))
+    features: dict[str, Feature] = {
+        "many": Int64List(tuple(range(100))),
+        "none": FloatList(()),
+        "raw": BytesList((b"\xff\x00" * 50,)),
+        "text": BytesList((b"\x1b[2J\n" + b"x" * 500,)),
+        "nan": FloatList((float("nan"), float("inf"))),
+        "broken": BytesList((b"\xff\xd8\xff\xe0",)),
+    }
+    (shown,) = show(write(tmp_path / "f", encode_example(features)))
     lines = {line.split()[0]: line for line in shown.lines()[1:]}
     assert lines["many"].endswith("0, 1, 2, 3, 4, 5, 6, 7, ... (100 values)")
     assert lines["none"].endswith("(no values)")
@@ -89,7 +83,7 @@ def test_odd_values(tmp_path: Path) -> None:
 
 def test_limit_and_record(tmp_path: Path) -> None:
     """A limit stops early; a record number picks one, at its offset."""
-    records = [example(a=Int64List((i,))) for i in range(5)]
+    records = [encode_example({"a": Int64List((i,))}) for i in range(5)]
     path = write(tmp_path / "f", *records)
     assert [shown.number for shown in show(path, limit=2)] == [0, 1]
     assert [shown.number for shown in show(path, limit=9)] == [0, 1, 2, 3, 4]
@@ -108,9 +102,8 @@ def test_empty_file(tmp_path: Path) -> None:
     """An empty file is a TFRecord file without records; the command says so beside its empty output."""
     path = write(tmp_path / "f")
     assert list(show(path)) == []
-    call = [sys.executable, "-m", "imagenet_prep", "show", str(path)]
-    result = subprocess.run(call, capture_output=True, text=True)
-    assert (result.returncode, result.stdout, result.stderr) == (0, "", f"{path} holds no records\n")
+    result = command("show", path)
+    assert (result.stdout, result.stderr) == ("", f"{path} holds no records\n")
 
 
 SEQUENCE = encode_sequence_example(
@@ -148,12 +141,6 @@ def test_sequence_as_lines(tmp_path: Path) -> None:
     ]
 
 
-def test_sequence_that_is_damaged(tmp_path: Path) -> None:
-    """Feature lists that are no such thing are damage, and not left out."""
-    with pytest.raises(InputError, match="is damaged"):
-        list(show(write(tmp_path / "f", RECORD + b"\x12\x02\x0a\x05")))
-
-
 @pytest.mark.parametrize("position", [0, 9, 20, -1])
 def test_damaged_record(tmp_path: Path, position: int) -> None:
     """Damage anywhere is an InputError that names record and offset; records before it are shown."""
@@ -168,13 +155,11 @@ def test_damaged_record(tmp_path: Path, position: int) -> None:
     assert caught.value.hint == "get a sound copy of it"
 
 
-def test_other_files(tmp_path: Path) -> None:
-    """A file that is no TFRecord file, or whose records are no Examples, is an InputError."""
-    (tmp_path / "text").write_text("It was a bright cold day in April.")
-    for path, word in ((tmp_path / "text", "not a TFRecord file"), (write(tmp_path / "f", b"\xff"), "is damaged")):
-        with pytest.raises(InputError) as caught:
-            list(show(path))
-        assert word in caught.value.what
+def test_record_behind_a_damaged_one(tmp_path: Path) -> None:
+    """Damaged data don't hide a later record."""
+    path = write(tmp_path / "f", RECORD, RECORD)
+    made_sets.flip(path, 100)
+    assert next(show(path, record=1)).number == 1
 
 
 @pytest.mark.parametrize(
@@ -183,6 +168,7 @@ def test_other_files(tmp_path: Path) -> None:
         (photographs.tiny(1), "it starts as a JPEG image does"),
         (b"x".ljust(257, b"\0") + b"ustar\00000" + bytes(500), "it starts as a tar archive does"),
         ("name,größe\nx,1\n".encode() * 50, "it starts as a text file does"),
+        (b"It was a bright cold day in April.", "it starts as a text file does"),
     ],
 )
 def test_what_is_no_shard_at_all(tmp_path: Path, content: bytes, words: str) -> None:
@@ -192,6 +178,13 @@ def test_what_is_no_shard_at_all(tmp_path: Path, content: bytes, words: str) -> 
     with pytest.raises(InputError) as caught:
         list(show(path))
     assert str(caught.value).splitlines() == [f"{path} is not a TFRecord file", words]
+
+
+@pytest.mark.parametrize("record", [b"\xff", RECORD + b"\x12\x02\x0a\x05"], ids=["no Example", "no feature lists"])
+def test_records_that_are_no_examples(tmp_path: Path, record: bytes) -> None:
+    """They are damage, and nothing of them is left out."""
+    with pytest.raises(InputError, match="is damaged"):
+        list(show(write(tmp_path / "f", record)))
 
 
 def test_a_folder_is_told_from_a_file(tmp_path: Path) -> None:
@@ -207,13 +200,6 @@ def test_a_folder_is_told_from_a_file(tmp_path: Path) -> None:
     assert caught.value.hint == f"name one of its shards: imagenet-prep show {first}"
     with pytest.raises(UsageError, match="nowhere does not exist"):
         show(tmp_path / "nowhere")
-
-
-def test_record_behind_a_damaged_one(tmp_path: Path) -> None:
-    """Damaged data don't hide a later record."""
-    path = write(tmp_path / "f", RECORD, RECORD)
-    made_sets.flip(path, 100)
-    assert next(show(path, record=1)).number == 1
 
 
 def test_save_image(tmp_path: Path) -> None:
@@ -250,7 +236,7 @@ def test_a_box_that_can_not_be_drawn_is_left_out(tmp_path: Path, edges: dict[str
 @pytest.mark.parametrize("value", [b"no image", jpeg(8, 8)[:150]])
 def test_no_image_to_save(tmp_path: Path, value: bytes) -> None:
     """Without an image, or with one that does not decode, nothing is written."""
-    path = write(tmp_path / "f", example(a=BytesList((value,))))
+    path = write(tmp_path / "f", encode_example({"a": BytesList((value,))}))
     with pytest.raises(InputError):
         save_image(path, 0, tmp_path / "x.png")
     assert not (tmp_path / "x.png").exists()
