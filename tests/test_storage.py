@@ -11,10 +11,10 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from running import held
 
 from imagenet_prep.errors import BusyError, InputError, SpaceError
 from imagenet_prep.escaping import rerun
@@ -122,10 +122,7 @@ def test_what_another_machine_left_may_be_held_there(tmp_path: Path, monkeypatch
 def test_a_file_is_written_where_nothing_can_be_locked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """On a file system without locks files appear whole all the same, and nobody removes what another may write."""
 
-    def no_locks(descriptor: int, operation: int) -> None:
-        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
-
-    monkeypatch.setattr(fcntl, "flock", no_locks)
+    _refuse(monkeypatch, fcntl, "flock", errno.ENOLCK)
     (tmp_path / ".file.1-0.partial").write_bytes(b"another's")
     save_bytes(tmp_path / "file", b"content")
     assert (tmp_path / "file").read_bytes() == b"content"
@@ -197,26 +194,17 @@ def test_a_full_disk_is_a_space_error(small_disk: Path) -> None:
 # the lock ------------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def holder(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
-    """Another process that holds ``tmp_path``."""
-    process = subprocess.Popen([sys.executable, "-c", HOLDER, tmp_path], stdout=subprocess.PIPE, text=True)
-    assert process.stdout.readline() == "holding\n"
-    yield process
-    process.kill()
-    process.wait()
-    process.stdout.close()
-
-
-def test_a_second_run_is_refused_at_once(tmp_path: Path, holder: subprocess.Popen[str]) -> None:
+def test_a_second_run_is_refused_at_once(tmp_path: Path) -> None:
     """While another process holds DATA_DIR, a BusyError comes within a second and names that process."""
-    begin = time.monotonic()
-    with pytest.raises(BusyError, match=f"process {holder.pid} on ") as caught, hold(Layout(tmp_path).lock_paths):
-        pass
-    assert time.monotonic() - begin < 1
+    locks = Layout(tmp_path).lock_paths
+    with held(*locks) as holder:
+        begin = time.monotonic()
+        with pytest.raises(BusyError, match=f"process {holder} on ") as caught, hold(locks):
+            pass
+        assert time.monotonic() - begin < 1
+        assert locks[0].exists()  # the loser must not take the winner's lock away
     assert caught.value.exit_code == 8
     assert str(tmp_path) in caught.value.what
-    assert Layout(tmp_path).lock_paths[0].exists()  # the loser must not take the winner's lock away
 
 
 def test_holding_is_re_entrant(tmp_path: Path) -> None:
@@ -226,20 +214,18 @@ def test_holding_is_re_entrant(tmp_path: Path) -> None:
         with hold(Layout(tmp_path).lock_paths):
             pass
         assert layout.lock_paths[0].exists()
-        _assert_busy_elsewhere(tmp_path)
+        other = subprocess.run([sys.executable, "-c", HOLDER, tmp_path], capture_output=True, text=True, timeout=50)
+        assert f"held by process {os.getpid()} on " in other.stderr
     assert not layout.lock_paths[0].exists()
     with hold(layout.lock_paths):
         assert layout.lock_paths[0].exists()
 
 
-def _refuse(monkeypatch: pytest.MonkeyPatch, module: object, name: str, number: int, file: str = "") -> None:
-    """Let a call fail as the system would; only for a path of this name, if one is given."""
-    real = getattr(module, name)
+def _refuse(monkeypatch: pytest.MonkeyPatch, module: object, name: str, number: int) -> None:
+    """Let a call fail as the system would."""
 
-    def refused(*arguments: object, **more: object) -> object:
-        if file and Path(str(arguments[0])).name != file:
-            return real(*arguments, **more)
-        raise OSError(number, os.strerror(number), *([str(arguments[0])] if file else []))
+    def refused(*_: object, **__: object) -> object:
+        raise OSError(number, os.strerror(number))
 
     monkeypatch.setattr(module, name, refused)
 
@@ -270,14 +256,6 @@ def test_workers_do_not_keep_the_lock(tmp_path: Path) -> None:
                 pass
         finally:
             os.killpg(process.pid, signal.SIGKILL)
-
-
-def _assert_busy_elsewhere(data_dir: Path) -> None:
-    """Another process must find ``data_dir`` held by this one."""
-    script = HOLDER.replace("time.sleep(60)", "pass")
-    done = subprocess.run([sys.executable, "-c", script, data_dir], capture_output=True, text=True, check=False)
-    assert done.returncode != 0
-    assert f"held by process {os.getpid()} on " in done.stderr
 
 
 class _Refusing:

@@ -175,11 +175,7 @@ def _unchecked(content: bytes) -> list[tuple[int, bytes]]:
 
 def test_a_record_is_found_by_its_ends() -> None:
     """Between the two ends of a record lie its data, if they are intact; between any others there are none."""
-    content = bytearray(
-        b"".join(
-            b"".join((header, data, footer)) for data in (b"", b"a", b"abc") for header, footer, _ in [frame(data)]
-        )
-    )
+    content = bytearray(_written((b"", b"a", b"abc"))[0])
     content[-5] ^= 1
     records = _read(content)
     assert [record.intact for record in records] == [True, True, False]
@@ -199,7 +195,7 @@ def test_a_record_is_found_by_its_ends() -> None:
 @pytest.mark.parametrize("check", [True, False])
 def test_intact_records_are_those_before_the_first_damage(check: bool) -> None:
     """Whatever bit is flipped, or wherever the file is cut: the records before that come, and no other."""
-    content = bytes(b"".join(b"".join((h, data, f)) for data in (b"", b"a", b"abc") for h, f, _ in [frame(data)]))
+    content = _written((b"", b"a", b"abc"))[0]
     whole = [(framed.offset, framed.data) for framed in _read(content)]
     assert list(iter_intact(memoryview(content), check=check)) == whole
     ends = [offset + len(data) + OVERHEAD for offset, data in whole]

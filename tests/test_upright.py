@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +12,7 @@ import pytest
 from made_sets import ENGINE
 from msgspec.structs import replace
 from PIL import Image, ImageOps
+from running import command
 
 from imagenet_prep import records
 from imagenet_prep.datasets.plan import InceptionRecorder
@@ -147,10 +146,9 @@ def test_a_recipe_turns_and_counts(photographs: Path) -> None:
     assert split.turned == 3
     assert recorded(photographs)["dataset"]["turned"] == {"train": 3}
     assert recorded(photographs)["settings"]["upright"] is True
-    call = [sys.executable, "-m", "imagenet_prep", "convert", photographs / "out", "-c", photographs / "recipe.yaml"]
-    ran = subprocess.run(call, capture_output=True, text=True, check=True)
-    assert "  rotated by their EXIF orientation: 3 images\n" in ran.stdout
-    assert "repaired" not in ran.stdout
+    said = command("convert", photographs / "out", "-c", photographs / "recipe.yaml").stdout
+    assert "  rotated by their EXIF orientation: 3 images\n" in said
+    assert "repaired" not in said
 
 
 def test_a_recipe_can_leave_them_as_stored(photographs: Path) -> None:
@@ -206,7 +204,6 @@ def test_pngs_that_become_jpegs_are_counted(tmp_path: Path) -> None:
         *("a/palette.png (png, palette)", "a/plain.png (png)"),
         *("b/16.png (png, 16 bits)", "b/alpha.png (png, alpha)"),
     ]
-    call = [sys.executable, "-m", "imagenet_prep", "convert", tmp_path / "out", "-c", tmp_path / "recipe.yaml"]
-    said = subprocess.run(call, capture_output=True, text=True, check=True).stdout
+    said = command("convert", tmp_path / "out", "-c", tmp_path / "recipe.yaml").stdout
     assert "4 PNGs became 8-bit JPEGs: lost 16 bits of 1, palette of 1, alpha of 1" in said
     assert replace(split, repairs=()).turned == 0

@@ -9,7 +9,6 @@ import os
 import pty
 import re
 import struct
-import subprocess
 import sys
 import termios
 from collections.abc import Iterator
@@ -20,6 +19,7 @@ from existing import existing
 from hypothesis import given
 from hypothesis import strategies as st
 from pseudo_terminals import rest_shown
+from running import PROGRAM, prep
 
 import imagenet_prep
 from imagenet_prep.cli.commands import cli
@@ -110,8 +110,6 @@ def test_hints_of_several_obstacles_are_kept() -> None:
 # wrapping ------------------------------------------------------------------------------------------------------
 
 
-PROGRAM = [sys.executable, "-m", "imagenet_prep"]
-
 WORDS = st.text("abcdefg:;-/'.", min_size=1, max_size=30)
 
 
@@ -163,22 +161,17 @@ def on_terminal(*arguments: object, columns: int = 80, error_file: Path | None =
     return shown.decode().splitlines()
 
 
-def piped(*arguments: object) -> subprocess.CompletedProcess[str]:
-    """The same where nobody looks."""
-    return subprocess.run([*PROGRAM, *map(str, arguments)], capture_output=True, text=True, timeout=120)
-
-
 def test_messages_fit_a_terminal(tmp_path: Path, made_tiny: MadeSet) -> None:
     """Notes, findings and errors; piped they are lines as ever, and JSON is on a terminal as it is piped."""
     data, raw = tmp_path / "d", made_tiny.archives["train"].parent
     words = ("convert", data, "--raw", raw, "--allow-incomplete", "--train-shards", 8, "--validation-shards", 2)
-    assert piped(*words, "--quiet").returncode == 0
+    assert prep(*words, "--quiet").returncode == 0
     (data / "imagenet-prep" / "manifest.json").unlink()
     told = on_terminal("verify", data, "--quiet", columns=60)
     (command,) = (line for line in told if line.startswith("  imagenet-prep convert "))
     assert f"--raw {raw}" in command
     assert all(fits(line, 60) for line in told if line != command)
-    one = piped("verify", data, "--quiet").stdout.splitlines()
+    one = prep("verify", data, "--quiet").stdout.splitlines()
     (note,) = (line for line in one if line.startswith("note: this conversion"))
     assert note.endswith(f"to resume: {command.strip()}")
     error = on_terminal("convert", data, "--raw", raw)
@@ -186,8 +179,8 @@ def test_messages_fit_a_terminal(tmp_path: Path, made_tiny: MadeSet) -> None:
     assert all(fits(line, 80) for line in error)
     kept = tmp_path / "errors"
     on_terminal("convert", data, "--raw", raw, error_file=kept)
-    assert kept.read_text() == piped("convert", data, "--raw", raw).stderr
+    assert kept.read_text() == prep("convert", data, "--raw", raw).stderr
     usage = on_terminal("convert", data, "--train-shards", "0")
     assert all(fits(line, 80) for line in usage)
     as_json = on_terminal("status", data, "--json", "-", columns=20)
-    assert json.loads("\n".join(as_json)) == json.loads(piped("status", data, "--json", "-").stdout)
+    assert json.loads("\n".join(as_json)) == json.loads(prep("status", data, "--json", "-").stdout)
