@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from made_tars import in_memory
+from made_tars import in_memory, save
 from PIL import Image
 
 NAMES = ("person", "dog", "traffic light")
@@ -32,12 +32,6 @@ def objects(count: int, width: int, height: int, draw: random.Random) -> list[tu
         x, y = draw.randrange(width - 8), draw.randrange(height - 8)
         found.append((draw.choice(NAMES), x, y, draw.randint(2, width - x), draw.randint(2, height - y)))
     return found
-
-
-def save(path: Path, content: bytes | str) -> None:
-    """A file, with its folders."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(content.encode(errors="surrogateescape") if isinstance(content, str) else content)
 
 
 def coco_set(folder: Path, count: int = 6, split: str = "train2017", *, points: bool = False) -> dict[str, Any]:

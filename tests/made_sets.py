@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from made_tars import save
+
 from imagenet_prep import ConvertOptions, Layout, annotate, convert, make_engine, report
 from imagenet_prep.demo import photographs
 from imagenet_prep.demo.archives import MadeSet
@@ -30,17 +32,14 @@ FLOWERS = ("daisy", "dandelion", "rose", "sunflower", "tulip")
 def make_flowers(folder: Path, per_class: int, names: Sequence[str] = FLOWERS) -> Path:
     """Class folders of small JPEGs."""
     for number in range(len(names) * per_class):
-        path = folder / names[number % len(names)] / f"{number:04d}.jpg"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(photographs.tiny(number))
+        save(folder / names[number % len(names)] / f"{number:04d}.jpg", photographs.tiny(number))
     return folder
 
 
 def write_lists(made: RecipeDataset) -> None:
     """The manifest_file that a recipe names, as convert writes it."""
     for path, content in made.cut().lists.items():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content)
+        save(path, content)
 
 
 def converted(folder: Path, source: MadeSet, options: ConvertOptions = PART) -> Layout:

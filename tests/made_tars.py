@@ -37,6 +37,12 @@ def in_memory(write: Callable[[io.BytesIO], object]) -> bytes:
     return buffer.getvalue()
 
 
+def save(path: Path, content: bytes | str) -> None:
+    """A file, with its folders."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content.encode(errors="surrogateescape") if isinstance(content, str) else content)
+
+
 def unpack(tar: bytes | Path) -> dict[str, bytes]:
     """The files of a tar, compressed or not, by name."""
     with tarfile.open(fileobj=io.BytesIO(tar if isinstance(tar, bytes) else tar.read_bytes())) as opened:

@@ -87,12 +87,10 @@ def _length(answer: Answer) -> int:
 # it ends early -------------------------------------------------------------------------------------------------------
 
 
-@must(RIGHT, "first", 1)
-@must(RIGHT, "parts", 2)
-@must(5)
-def closes_at_once(answer: Answer) -> None:
-    """Not one byte comes."""
-    answer.hang_up()
+_FIRST = must(RIGHT, "first", 1)
+_PARTS_TWICE = must(RIGHT, "parts", 2)
+_SHAKY = (_FIRST, _PARTS_TWICE, must(5))
+enter("closes_at_once", lambda answer: answer.hang_up(), *_SHAKY)
 
 
 @must(RIGHT, "parts", 2)
@@ -111,12 +109,9 @@ sends("closes_before_the_last_byte", must(RIGHT, "parts", 3), body=lambda body: 
 # it falls silent, or crawls ------------------------------------------------------------------------------------------
 
 
-@must(RIGHT, "first", 1, stall=0.5)
-@must(RIGHT, "parts", 1, stall=0.5)
-@must(5, "parts", stall=0.3)
-def silent_at_once(answer: Answer) -> None:
-    """The connection stands, and nothing comes."""
-    answer.fall_silent()
+# the connection stands, and nothing comes
+_SLOW = (must(RIGHT, "first", 1, stall=0.5), must(RIGHT, "parts", 1, stall=0.5))
+enter("silent_at_once", lambda answer: answer.fall_silent(), *_SLOW, must(5, "parts", stall=0.3))
 
 
 @must(RIGHT, "parts", 1, stall=0.5)
@@ -135,11 +130,9 @@ def _trickle(answer: Answer, data: bytes) -> None:
     answer.close_connection = True
 
 
-@must(RIGHT, "first", 1, stall=0.5)
-@must(RIGHT, "parts", 1, stall=0.5)
-def headers_trickle(answer: Answer) -> None:
-    """The headers come to no end."""
-    _trickle(answer, b"HTTP/1.1 200 OK\r\nX-Slow: " + b"." * 10_000)
+# the headers come to no end
+_ENDLESS = b"HTTP/1.1 200 OK\r\nX-Slow: " + b"." * 10_000
+enter("headers_trickle", lambda answer: _trickle(answer, _ENDLESS), *_SLOW)
 
 
 @must(RIGHT, "parts", 1)
@@ -153,12 +146,8 @@ def body_trickles(answer: Answer) -> None:
 # no HTTP, or hardly --------------------------------------------------------------------------------------------------
 
 
-@must(RIGHT, "first", 1)
-@must(RIGHT, "parts", 2)
-@must(5)
-def speaks_something_else(answer: Answer) -> None:
-    """The greeting of another protocol."""
-    answer.hang_up(b"SSH-2.0-OpenSSH_9.6\r\n")
+# the greeting of another protocol
+enter("speaks_something_else", lambda answer: answer.hang_up(b"SSH-2.0-OpenSSH_9.6\r\n"), *_SHAKY)
 
 
 @must(5, "parts", stall=0.3)
@@ -194,22 +183,11 @@ _CUT = {"Content_Length": None, "Connection": "close"}
 sends("no_length_and_cut", must(RIGHT, "parts", 2), body=_half, closes=True, **_CUT)
 
 
-@must(RIGHT, plain=5)
-def no_length_at_all(answer: Answer) -> None:
-    """Neither for a part nor for the whole: with a digest, the end of the connection is the end of the file."""
-    answer.reply("HTTP/1.1 200 OK", {"Content-Type": "application/octet-stream"}, CONTENT)
-    answer.close_connection = True
-
-
-@must(4, plain=5)
-def no_length_at_all_and_cut(answer: Answer) -> None:
-    """Nothing tells the end of the file but its digest."""
-    answer.reply("HTTP/1.1 200 OK", {"Content-Type": "application/octet-stream"}, _half(CONTENT))
-    answer.close_connection = True
-
-
+# neither for a part nor for the whole: the end of the connection is that of the file, and only a digest tells if not
+_NO_LENGTH = head("HTTP/1.1 200 OK", {"Content-Type": "application/octet-stream"})
+enter("no_length_at_all", lambda answer: answer.hang_up(_NO_LENGTH + CONTENT), must(RIGHT, plain=5))
+enter("no_length_at_all_and_cut", lambda answer: answer.hang_up(_NO_LENGTH + _half(CONTENT)), must(4, plain=5))
 _LATER_TWICE = must(RIGHT, "later", 2)
-_PARTS_TWICE = must(RIGHT, "parts", 2)
 sends("length_too_long", _LATER_TWICE, closes=True, Content_Length=lambda answer: str(_length(answer) + 1000))
 # the rest stands in the way of the next answer
 sends("length_too_short", _LATER_TWICE, Content_Length=lambda answer: str(_length(answer) // 2))
@@ -277,10 +255,9 @@ def less_than_was_asked_for(answer: Answer) -> None:
     answer.reply(206, headers, CONTENT[start:stop])
 
 
-@must(4)
-def file_is_empty(answer: Answer) -> None:
-    """It really has no bytes."""
-    answer.nothing(*((416,) if answer.span else (200,)), Content_Range="bytes */0")
+# it really has no bytes
+_NO_BYTES = {"Content_Range": "bytes */0"}
+enter("file_is_empty", lambda answer: answer.nothing(416 if answer.span else 200, **_NO_BYTES), must(4))
 
 
 @must(4, "later")
@@ -322,25 +299,20 @@ _nothing(302, must(5), called="redirects_to_nowhere", Location="//[/")
 _nothing(302, must(5), called="redirects_to_a_file", Location="file:///etc/hosts")
 
 
-@must(RIGHT)
-def continues_first(answer: Answer) -> None:
-    """100 before the answer."""
-    answer.raw(b"HTTP/1.1 100 Continue\r\n\r\n")
-    answer.reply(*answer.right())
+def _before(name: str, data: bytes, *rows: Enter) -> None:
+    """Rows of something before the right answer."""
+
+    def act(answer: Answer) -> None:
+        answer.raw(data)
+        answer.reply(*answer.right())
+
+    enter(name, act, *rows)
 
 
-@must(RIGHT, "parts", 2)
-@must(5)
-def hints_first(answer: Answer) -> None:
-    """103 before the answer, twice."""
-    answer.raw(b"HTTP/1.1 103 Early Hints\r\nLink: </x.css>; rel=preload\r\n\r\n" * 2)
-    answer.reply(*answer.right())
-
-
-@must(5)
-def redirects_to_itself(answer: Answer) -> None:
-    """Round and round."""
-    answer.nothing(302, Location=answer.path)
+_before("continues_first", b"HTTP/1.1 100 Continue\r\n\r\n", must(RIGHT))
+_HINT = b"HTTP/1.1 103 Early Hints\r\nLink: </x.css>; rel=preload\r\n\r\n"
+_before("hints_first", _HINT * 2, _PARTS_TWICE, must(5))
+enter("redirects_to_itself", lambda answer: answer.nothing(302, Location=answer.path), must(5))
 
 
 @must(RIGHT)
@@ -379,11 +351,10 @@ _page("error_in_json", "application/json", JSON, must(4), _ONCE)
 sends("data_that_says_to_be_a_page", must(RIGHT), Content_Type="text/html; charset=utf-8")
 
 
-@must(RIGHT, "parts", 1, loses=True)
-def error_in_json_without_length(answer: Answer) -> None:
-    """Nothing tells that it is not the file but what it looks like."""
-    answer.reply("HTTP/1.1 200 OK", {"Connection": "close"}, JSON)
-    answer.close_connection = True
+# nothing tells that it is not the file but what it looks like
+_CLOSING = head("HTTP/1.1 200 OK", {"Connection": "close"})
+_LOST = must(RIGHT, "parts", 1, loses=True)
+enter("error_in_json_without_length", lambda answer: answer.hang_up(_CLOSING + JSON), _LOST)
 
 
 # how the body is sent ------------------------------------------------------------------------------------------------

@@ -10,7 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from made_tars import contents
+from made_sets import flip
+from made_tars import contents, save
 from power_cut import Commands, Run, flat, read
 from syscalls import record
 
@@ -105,9 +106,7 @@ def _damaged(convert: tuple[str, ...]) -> Callable[[Path, MadeSet, Commands], No
     def prepare(folder: Path, made: MadeSet, commands: Commands) -> None:
         _finished(convert)(folder, made, commands)
         first, second, *_, last = sorted(folder.glob("*-of-*"))
-        data = bytearray(first.read_bytes())
-        data[len(data) // 2] ^= 1
-        first.write_bytes(data)
+        flip(first, first.stat().st_size // 2)
         second.write_bytes(second.read_bytes()[:-5])
         (folder / f"imagenet-prep/index/{last.name}.idx").unlink()
 
@@ -157,10 +156,9 @@ def _recipe(shards: int) -> Callable[[Path, MadeSet, Commands], None]:
 
 def _photos(folder: Path, made: MadeSet) -> None:
     """Train images in one folder, and their labels."""
-    (folder / "photos").mkdir(parents=True)
     images = contents(made, "train")
     for name, content in images.items():
-        (folder / "photos" / name).write_bytes(content)
+        save(folder / "photos" / name, content)
     lines = [f"photos/{name},{number % 7}" for number, name in enumerate(sorted(images))]
     (folder / "labels.csv").write_text("\n".join(["path,label", *lines]) + "\n")
 

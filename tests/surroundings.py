@@ -296,12 +296,6 @@ def proxy_makes_a_tunnel(place: Place) -> None:
     _proxy("https")(place)
 
 
-@must(RIGHT)
-def proxy_is_not_asked_for_this_machine(place: Place) -> None:
-    """None can reach its loopback."""
-    place.patch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
-
-
 _OURS = "the proxy 127.0.0.1"
 _UNKNOWN = ("can't reach the proxy no-such-proxy.invalid:", "unknown host name", "nothing was fetched")
 _NO_CONNECTION = "no connection to the proxy 127.0.0.1:9 ("
@@ -318,6 +312,8 @@ TABLE += [
         ("falls_silent", 5, ("4 attempts",), _proxy(silent=True)),
         ("is_unknown", 5, (*_UNKNOWN, "HTTP_PROXY"), _proxy(host="no-such-proxy.invalid")),
         ("is_not_there", 5, (_NO_CONNECTION, "HTTP_PROXY", "nothing was fetched"), _named("http://127.0.0.1:9")),
+        # none can reach the loopback of this machine
+        ("is_not_asked", RIGHT, (), lambda place: place.patch.setenv("HTTP_PROXY", "http://127.0.0.1:9")),
     )
 ]
 

@@ -15,7 +15,7 @@ from existing import existing
 from hypothesis import given
 from hypothesis import strategies as st
 from made_sets import flip
-from made_tars import member, pack
+from made_tars import member, pack, save
 from progress import Bars
 
 from imagenet_prep import ConvertOptions, Layout, PrepError, annotate, convert, verify
@@ -78,8 +78,7 @@ def refused(layout: Layout, boxes: Path | None = None, kind: type[PrepError] = I
 def unpack(made: MadeSet, folder: Path) -> Path:
     """The annotations of train as a folder of <wnid>/*.xml."""
     for each in made.annotations:
-        (folder / each.wnid).mkdir(parents=True, exist_ok=True)
-        (folder / each.wnid / f"{each.name}.xml").write_bytes(each.xml)
+        save(folder / each.wnid / f"{each.name}.xml", each.xml)
     return folder
 
 
@@ -225,8 +224,7 @@ def test_places_and_names_as_in_2016(form: str, layout: Layout, tmp_path: Path) 
         summary = train(layout)
     else:
         for name in (*PLACES, deeper):
-            (tmp_path / "in" / name).parent.mkdir(parents=True, exist_ok=True)
-            (tmp_path / "in" / name).write_bytes(xml())
+            save(tmp_path / "in" / name, xml())
         summary = train(layout, tmp_path / "in")
     images = [image for image, _ in PLACES.values() if image]
     assert layout.boxes_csv.read_bytes() == b"".join(sorted(LINE % f"{image}.JPEG".encode() for image in images))
@@ -249,9 +247,7 @@ def test_a_box_of_equal_corners_comes_to_the_record(tiny_data_dir: Path, made_ti
     corners = (99990, 5, 99991, 5000), (0, 99999, 100000, 100000), (99999, 0, 100001, 100000)
     boxes = "".join(f"<xmin>{a}</xmin><ymin>{b}</ymin><xmax>{c}</xmax><ymax>{d}</ymax>" for a, b, c, d in corners)
     content = f"<a><width>100000</width><height>100000</height>{boxes}</a>"
-    path = tmp_path / "in" / image.wnid / image.filename.replace(".JPEG", ".xml")
-    path.parent.mkdir(parents=True)
-    path.write_text(content)
+    save(tmp_path / "in" / image.wnid / image.filename.replace(".JPEG", ".xml"), content)
     train(layout, tmp_path / "in")
     lines = "0.0000,1.0000,1.0000,1.0000", "0.9999,0.0001,0.9999,0.0500", "1.0000,0.0000,1.0000,1.0000"
     assert layout.boxes_csv.read_text() == "".join(f"{image.filename},{line}\n" for line in lines)
@@ -391,8 +387,7 @@ def test_no_name_leads_out_of_data_dir(name: str, layout: Layout, tmp_path: Path
 def test_what_is_no_file_in_a_folder_is_exit_4(make: Callable[[Path], Any], said: str, tmp_path: Path) -> None:
     """A pipe (which nobody may ever write to) or a broken link under an .xml name is refused."""
     source = tmp_path / "in" / WNID
-    source.mkdir(parents=True)
-    (source / f"{WNID}_1.xml").write_bytes(xml())
+    save(source / f"{WNID}_1.xml", xml())
     make(source / f"{WNID}_2.xml")
     error = refused(Layout(tmp_path / "data"), tmp_path / "in")
     assert error.exit_code == 4

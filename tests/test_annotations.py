@@ -15,8 +15,8 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 from existing import existing
-from made_boxes import NAMES, coco_set, mask, photograph, save, voc_set, voc_xml, yolo_set
-from made_tars import in_memory
+from made_boxes import NAMES, coco_set, mask, photograph, voc_set, voc_xml, yolo_set
+from made_tars import in_memory, save
 from PIL import Image, ImageOps
 
 import imagenet_prep

@@ -32,7 +32,6 @@ from imagenet_prep.storage.space import Need
 pytestmark = pytest.mark.once
 
 SMALL = ConvertOptions(train_shards=4, validation_shards=2, allow_incomplete=True)
-ROOT = Path(__file__).parent.parent
 
 
 def _by_name(needs: tuple[Need, ...]) -> dict[str, tuple[int, int]]:

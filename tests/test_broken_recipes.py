@@ -6,11 +6,10 @@ import gzip
 import os
 from pathlib import Path
 
-import numpy as np
 import pytest
 from existing import existing
-from made_tars import pack
-from PIL import Image
+from made_folders import array, picture
+from made_tars import pack, save
 
 from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import InputError, PrepError, UsageError
@@ -116,13 +115,11 @@ INPUTS = {
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Everything that the recipes above speak of; a recipe changes nothing of it."""
     tmp_path = tmp_path_factory.mktemp("folder")
-    for name in ("flowers/daisy", "flowers/rose", "arrays", "hollow/daisy", "hollow/rose", "loose/rose", "ppms/rose"):
-        (tmp_path / name).mkdir(parents=True)
-    for name in ("flowers/daisy/0", "flowers/rose/0", "hollow/daisy/0", "loose/rose/0", "loose/x", "ppms/rose/1"):
-        Image.new("RGB", (4, 4)).save(tmp_path / f"{name}.png")
-    Image.new("L", (4, 4)).save(tmp_path / "ppms/rose/0.ppm")
+    for name in ("flowers/daisy/0", "flowers/rose/0", "loose/rose/0", "loose/x", "ppms/rose/1"):
+        save(tmp_path / f"{name}.png", picture("x.png"))
+    save(tmp_path / "ppms/rose/0.ppm", picture("x.ppm"))
     for number in range(2):
-        np.save(tmp_path / "arrays" / f"{number}.npy", np.arange(3))
+        save(tmp_path / "arrays" / f"{number}.npy", array(3))
     for name in ("linked", "nowhere/rose", "odd/rose"):
         (tmp_path / name).mkdir(parents=True)
     (tmp_path / "linked/rose").symlink_to(tmp_path / "flowers/rose")

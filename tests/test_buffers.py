@@ -6,12 +6,13 @@ import errno
 import itertools
 import os
 import random
+import shutil
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from made_sets import data_of, write
+from made_sets import data_of, flip, write
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.reading.shard import Record, Shard
@@ -74,9 +75,8 @@ def test_threads_have_buffers_of_their_own(shard: Path) -> None:
 def test_a_damaged_record_is_named(shard: Path, tmp_path: Path, number: int) -> None:
     """All before it come, wherever in a buffer it lies."""
     path, expected = tmp_path / shard.name, data_of(shard)
-    content = bytearray(shard.read_bytes())
-    content[sum(len(data) + 16 for data in expected[:number]) + 12] ^= 1
-    path.write_bytes(content)
+    shutil.copy(shard, path)
+    flip(path, sum(len(data) + 16 for data in expected[:number]) + 12)
     found = []
     with pytest.raises(InputError) as caught:
         found.extend(bytes(record.data) for record in Shard.open(path))

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from existing import existing
 from fault_server import Faults, FaultServer, fault_server
+from made_folders import write
 from made_sets import ENGINE, flip
 from made_tars import pack, unpack
 from paced_server import paced_server, sent_by
@@ -309,9 +310,7 @@ OPTIONS = ConvertOptions(train_shards=4, validation_shards=2, allow_incomplete=T
 def _unpacked(layout: Layout, folder: str = FOLDER) -> Path:
     """Unpack the outer tar once, as people do."""
     path, archive = layout.raw_dir / folder, layout.archive_path(facts.ARCHIVES["train"])
-    path.mkdir(parents=True)
-    for name, content in unpack(archive).items():
-        (path / name).write_bytes(content)
+    write(path, **unpack(archive))
     archive.unlink()
     return path
 

@@ -23,7 +23,7 @@ import pytest
 from click.testing import CliRunner
 from existing import existing
 from file_server import serve
-from made_sets import write
+from made_sets import flip, write
 from PIL import Image
 from pseudo_terminals import rest_shown
 from running import PROGRAM, command, error_lines, held, prep
@@ -124,9 +124,7 @@ def test_convert_verify_show(tiny_data_dir: Path, tmp_path: Path) -> None:
     command("show", shard, "--record", "3", "--image", picture)
     assert picture.read_bytes().startswith(b"\x89PNG")
     command("show", shard, "--record", "5000", status=2)
-    content = bytearray(shard.read_bytes())
-    content[len(content) // 2] ^= 4
-    shard.write_bytes(content)
+    flip(shard, shard.stat().st_size // 2)
     findings = tmp_path / "findings.json"
     bad = command("verify", tiny_data_dir, "--json", findings, status=3)
     assert re.search(r"train-00002-of-00008.*record \d+.*byte [\d,]+", bad.stdout)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 import random
 from pathlib import Path
 from typing import Any
@@ -105,17 +106,11 @@ def test_a_part_is_what_decode_then_crop_gives(kind: str, side: int) -> None:
         if kind not in ("PNG", "CMYK"):
             fits = [n for n in (4, 3, 2, 1) if n * height >= 8 * needed and n * width >= 8 * needed]
             eighths = min(fits, default=8)
-        whole = decode_array(data) if eighths == 8 else at_scale(data, eighths)
+        scale = {"min_height": -(-393 * eighths // 8), "min_width": -(-501 * eighths // 8), "min_factor": 2}
+        whole = decode_array(data) if eighths == 8 else simplejpeg.decode_jpeg(data, **scale)
         y, x, h, w = ((each * eighths + 4) // 8 for each in (top, left, height, width))
         assert np.array_equal(found, whole[y : y + h, x : x + w]), (height, width, eighths)
         assert min(found.shape[:2]) >= min(height, width, side)
-
-
-def at_scale(data: bytes, eighths: int) -> np.ndarray[Any, Any]:
-    """The whole image at a scale."""
-    return simplejpeg.decode_jpeg(
-        data, min_height=-(-393 * eighths // 8), min_width=-(-501 * eighths // 8), min_factor=2
-    )
 
 
 def test_resized_parts_are_close_to_those_of_the_whole(torch: Any, photographs: Path) -> None:
@@ -281,19 +276,14 @@ def test_another_world_gives_the_rest_of_the_epoch(
         state = ranks[0].state_dict()
         assert 2 <= expected == len(ranks[-1])
     (last,) = loaders(1, 2, state)
-    assert len(last) == sum(1 for _ in iter_from(last, seen))
+    count, rest = len(last), [labels.tolist() for _, labels in last]
+    assert count == len(rest)
+    seen += itertools.chain.from_iterable(rest)
     assert len(seen) == len(set(seen))
     assert len(seen) >= COUNT - drop_last  # one record is no batch of two
     assert (last.epoch, last.given) == (1, 0)
     assert len(last) == (COUNT // 2 if drop_last else -(-COUNT // 2))
     assert len(set(some([last], COUNT))) == (COUNT // 2 * 2 if drop_last else COUNT)
-
-
-def iter_from(train: Any, seen: list[int]) -> Any:
-    """The batches; their labels are added to ``seen``."""
-    for _, labels in train:
-        seen += labels.tolist()
-        yield labels
 
 
 @pytest.mark.parametrize("workers", [0, 1])

@@ -28,11 +28,6 @@ def samples() -> dict[str, MadeAnnotation]:
     return made
 
 
-def made_sample(quirk: Quirk) -> MadeAnnotation:
-    """The sample with that quirk."""
-    return next(each for each in samples().values() if each.quirk is quirk)
-
-
 def test_sample_files_are_the_samples() -> None:
     """data/bounding_boxes holds the sample annotations, byte for byte, and nothing else."""
     files = {
@@ -62,7 +57,8 @@ def test_sample_files_are_the_samples() -> None:
 )
 def test_truth_of_each_quirk(quirk: Quirk, boxes: list[str]) -> None:
     """The lines told for each quirk are the ones worked out by hand."""
-    assert [line.partition(",")[2] for line in made_sample(quirk).lines] == boxes
+    (sample,) = (each for each in samples().values() if each.quirk is quirk)
+    assert [line.partition(",")[2] for line in sample.lines] == boxes
 
 
 @pytest.mark.parametrize("fixture", ["made", "made_tiny"])

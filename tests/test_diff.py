@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from made_sets import converted, copied, data_of, write
+from made_sets import converted, copied, data_of, flip, write
 from running import command, prep
 
 from imagenet_prep import Layout, diff
@@ -107,11 +107,9 @@ def test_damaged_data_are_said_to_be(plain: Layout, tmp_path: Path) -> None:
     """A record whose data don't match their CRC is no feature of difference, but an error in words."""
     copy = copied(plain, tmp_path / "copy")
     copy.manifest_path.unlink()
-    data = bytearray(copy.shard_path(FIRST).read_bytes())
-    length = int.from_bytes(data[:8], "little")
-    data[12 + length // 2] ^= 1
-    data[12 + length] ^= 1  # its CRC too: else the headers are those of the other one
-    copy.shard_path(FIRST).write_bytes(data)
+    length = int.from_bytes(copy.shard_path(FIRST).read_bytes()[:8], "little")
+    flip(copy.shard_path(FIRST), 12 + length // 2)
+    flip(copy.shard_path(FIRST), 12 + length)  # its CRC too: else the headers are those of the other one
     (record,) = diff(plain.data_dir, copy.data_dir).splits[TRAIN].differing
     assert record.features is not None
     assert "the data does not match its CRC" in record.features["the record"][1]

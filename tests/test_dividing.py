@@ -27,10 +27,7 @@ ENGINE = make_engine("threads", 2)
 
 def plan(root: Path, recipe: str, *names: str) -> RecipeDataset:
     """The plan of a recipe over empty files: nothing looks into them before records are made."""
-    for name in names:
-        path = root / "set" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.touch()
+    write(root / "set", **dict.fromkeys(names, b""))
     (root / "recipe.yaml").write_text(recipe)
     return load(root / "recipe.yaml", None, ENGINE)
 
@@ -94,8 +91,7 @@ def test_what_is_done_to_numbers_decides_bytes(tmp_path: Path) -> None:
     ]
     assert all(one != other for one, other in combinations(settings, 2))
     arrays = "source: {folders: arrays}\ncontent: array\n"
-    (tmp_path / "arrays" / "a").mkdir(parents=True)
-    (tmp_path / "arrays" / "a" / "1.npz").touch()
+    write(tmp_path / "arrays", **{"a/1.npz": b""})
     one, other = (plan(tmp_path, arrays + f"array: {name}\n").settings for name in ("x", "y"))
     assert one != other
 

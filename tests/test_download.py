@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 from existing import existing
 from fault_server import PASSWORD, USERNAME, Faults, assert_told, fault_server
-from made_sets import ENGINE
+from made_sets import ENGINE, flip
+from made_tars import save
 from progress import Bars
 
 from imagenet_prep import Credentials, DownloadOptions, Layout, PrepError, download, status
@@ -115,9 +116,8 @@ def test_an_archive_that_was_touched_is_hashed_again(server, layout):
         progress = Bars()
         run(server, layout, progress=progress)
         assert (progress.labels, progress.left) == (expected, 0)
-    content = bytearray(path.read_bytes())
-    content[7] ^= 1
-    path.write_bytes(content)
+    flip(path, 7)
+    content = path.read_bytes()
     os.utime(path, ns=(2, 2))
     with pytest.raises(InputError) as caught:
         run(server, layout)
@@ -140,8 +140,7 @@ def test_only(server, layout):
 def test_present_but_wrong(server, layout):
     """A file of that name with other content is never overwritten: exit 4, both digests, what to do."""
     path = layout.download_path(ARCHIVES["boxes"])
-    path.parent.mkdir(parents=True)
-    path.write_bytes(b"something else")
+    save(path, b"something else")
     other = hashlib.md5(b"something else").hexdigest()
     run(server, layout, only=["boxes"], digests={"boxes": other})  # it is remembered as right
     before = snapshot(layout.own_raw_dir)
@@ -154,8 +153,7 @@ def test_present_but_wrong(server, layout):
 def test_present_with_the_wrong_size(server, layout):
     """An official archive that was cut is found by its size, unless the caller wants nothing checked."""
     path = layout.download_path(ARCHIVES["validation"])
-    path.parent.mkdir(parents=True)
-    path.write_bytes(b"cut")
+    save(path, b"cut")
     with pytest.raises(InputError) as caught:
         run(server, layout, only=["validation"], digests=None)
     assert_told(caught.value, 4, str(path), "6,744,924,160 bytes", "has 3")
@@ -239,8 +237,7 @@ def test_crash_right_after_the_renaming(server, layout):
 def test_a_page_that_a_browser_saved_is_no_archive(layout):
     """The error says what happened, and calls no archive damaged."""
     path = layout.download_path(ARCHIVES["validation"])
-    path.parent.mkdir(parents=True)
-    path.write_bytes(b"<!DOCTYPE html>\n<html>")
+    save(path, b"<!DOCTYPE html>\n<html>")
     with pytest.raises(InputError) as caught:
         OfficialTar(path, "validation").catalog(ENGINE, Silent())
     assert_told(caught.value, 4, "ILSVRC2012_img_val.tar is a web page, not an archive")

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from existing import existing
 from made_sets import ENGINE, PART, data_of, edit_manifest, flip, inception_features, write
-from made_tars import pack, unpack
+from made_tars import pack, save, unpack
 from PIL import Image
 from running import PROGRAM, command
 
@@ -334,12 +334,9 @@ def test_what_does_not_fit_is_not_begun(tmp_path: Path, sound: Layout, monkeypat
 
 def test_a_folder_that_holds_something_else_is_refused(tmp_path: Path, layout: Layout) -> None:
     """The set itself, a folder with a file, another export, a folder with state of ours: nothing in them changes."""
-    stray = tmp_path / "stray"
-    stray.mkdir()
-    (stray / "thesis.tex").write_text("all of it")
-    state = tmp_path / "state"
-    (state / "imagenet-prep").mkdir(parents=True)
-    (state / "imagenet-prep" / "manifest.json").write_text("{}")
+    stray, state = tmp_path / "stray", tmp_path / "state"
+    save(stray / "thesis.tex", "all of it")
+    save(state / "imagenet-prep" / "manifest.json", "{}")
     for folder in (stray, state, layout.data_dir):
         before = files_below(folder)
         with pytest.raises(InputError, match="holds something else"):
@@ -399,9 +396,8 @@ def recipe_set(folder: Path, record: str, *, content: str = "image") -> Layout:
     """A set of two classes, of JPEGs and PNGs, by a recipe."""
     image = photographs.tiny(5)
     for name in ("cat", "dog"):
-        (folder / "images" / name).mkdir(parents=True)
         for number in range(3):
-            (folder / "images" / name / f"{number}.jpg").write_bytes(image)
+            save(folder / "images" / name / f"{number}.jpg", image)
         Image.new("RGB", (16, 12), (9, 99, 9)).save(folder / "images" / name / "odd.v2.png")
     recipe = folder / "recipe.yaml"
     recipe.write_text(f"source: {{folders: images}}\nshards: 2\ncontent: {content}\n{record}")
