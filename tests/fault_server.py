@@ -111,6 +111,11 @@ class FaultServer(FileServer):
         """The base URL, ending in "/"."""
         return super().url.replace("http", self.scheme)
 
+    def shutdown(self) -> None:
+        """End, whatever waits."""
+        self.over.set()
+        super().shutdown()
+
     def gets(self) -> list[Seen]:
         """The requests seen that were no probes."""
         return [seen for seen in self.seen if seen.headers.get("Range") != PROBE]
@@ -121,10 +126,7 @@ def fault_server(folder: Path, *, is_open: bool = True, tls: ssl.SSLContext | No
     """A running FaultServer; ``is_open``: it wants no credentials."""
     server = FaultServer(folder, is_open, tls)
     with run_server(server):
-        try:
-            yield server
-        finally:
-            server.over.set()
+        yield server
 
 
 class FaultHandler(FileHandler):
@@ -162,10 +164,6 @@ class FaultHandler(FileHandler):
             self._send_page(*faults.page)
         else:
             super().answer()
-
-    def is_welcome(self) -> bool:
-        """Whether credentials are right or not wanted."""
-        return self.server.is_open or super().is_welcome()
 
     def asked_range(self, size: int, headers: dict[str, str]) -> tuple[int, int] | None:
         """The range asked for, unless it is to be ignored."""

@@ -25,6 +25,8 @@ SLICE = 64 << 10
 class PacedServer(FileServer):
     """An open file server; ``speed`` is in bytes a second for each connection, 0 for as fast as it goes."""
 
+    is_open = True
+
     def __init__(self, folder: Path, speed: float) -> None:
         super().__init__(PacedHandler, folder, "", "")
         self.speed = speed
@@ -36,10 +38,6 @@ class PacedHandler(FileHandler):
     """Sends slices, each no sooner than its time."""
 
     server: PacedServer
-
-    def is_welcome(self) -> bool:
-        """Everyone is."""
-        return True
 
     def answer(self) -> None:
         """Answer with a file, or with the count."""

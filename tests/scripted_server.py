@@ -98,10 +98,7 @@ def scripted_server(folder: Path, tls: object = None) -> Iterator[ScriptedServer
     folder.mkdir(exist_ok=True)
     server = ScriptedServer(folder, tls)
     with run_server(server):
-        try:
-            yield server
-        finally:
-            server.over.set()
+        yield server
 
 
 class Answer(FaultHandler):

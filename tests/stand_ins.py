@@ -44,6 +44,8 @@ class Storage(FileServer):
         uses: how many requests an address is good for.
     """
 
+    is_open = True
+
     def __init__(self, folder: Path) -> None:
         super().__init__(_StorageHandler, folder, "", "")
         self.asked: list[Asked] = []
@@ -63,10 +65,6 @@ class Storage(FileServer):
 
 class _StorageHandler(FileHandler):
     server: Storage
-
-    def is_welcome(self) -> bool:
-        """Whether the address is signed, and not used up."""
-        return True
 
     def answer(self) -> None:
         """Send a file by its signed address."""

@@ -163,9 +163,7 @@ def test_boxes_of_a_csv(tmp_path: Path, name: str) -> None:
     """In pixels of the size that it says or that the image has, or relative; a row without corners is no object."""
     save(tmp_path / "csv/a.jpg", photograph(80, 40))
     save(tmp_path / "csv/b.jpg", photograph(80, 40))
-    header, row = CSVS[name].splitlines()
-    lines = [header, row.format(n="a.jpg", s="a")]
-    (tmp_path / "csv/boxes.csv").write_text("\n".join(lines) + "\n")
+    save(tmp_path / "csv/boxes.csv", CSVS[name].format(n="a.jpg", s="a"))
     make(tmp_path, CSV.replace("boxes.csv", "boxes.csv, unannotated: empty"))
     found = by_name(tmp_path)
     assert [found["a.jpg"][edge] for edge in EDGES] == [pytest.approx([side]) for side in (0.1, 0.1, 0.5, 0.5)]
@@ -500,9 +498,8 @@ def test_boxes_of_turned_images_of_other_formats(tmp_path: Path, form: str, orie
     ending = {"TIFF": "tif", "WEBP": "webp"}[form]
     save(tmp_path / f"in/a.{ending}", photograph(80, 48, orientation=orientation, form=form))
     width, height = (48, 80) if form == "TIFF" else (80, 48)
-    save(tmp_path / "b.csv", "file,width,height,class,xmin,ymin,xmax,ymax\n")
-    with (tmp_path / "b.csv").open("a") as file:
-        file.write(f"a.{ending},{width},{height},dog,0,0,{width // 4},{height // 2}\n")
+    row = f"a.{ending},{width},{height},dog,0,0,{width // 4},{height // 2}\n"
+    save(tmp_path / "b.csv", f"file,width,height,class,xmin,ymin,xmax,ymax\n{row}")
     make(tmp_path, "source: {files: in/*}\nboxes: {csv: b.csv}\n")
     (one,) = by_name(tmp_path).values()
     assert (one["image/width"][0], one["image/height"][0]) == (48, 80)

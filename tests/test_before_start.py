@@ -134,9 +134,8 @@ def test_run_fetches_nothing_that_could_not_be_converted(
     archives = sum(path.stat().st_size for path in existing(server.folder, "*img*"))
     fetching = DownloadOptions(base_url=server.url, check_digest=False)
     with_free(archives // 2 if missing == "download" else archives + archives // 2)
-    with pytest.raises(SpaceError) as caught:
+    with pytest.raises(SpaceError):
         run(layout, ENGINE, fetching=fetching, options=SMALL)
-    assert caught.value.exit_code == 7
     assert server.gets() == []
     assert not layout.own_raw_dir.exists()
     with_free(4 * archives)

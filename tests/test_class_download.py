@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import shutil
 import tarfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from existing import existing
@@ -30,7 +31,7 @@ from imagenet_prep.ilsvrc2012.raw_data import find_source
 from imagenet_prep.ilsvrc2012.settings import Part, find_part
 from imagenet_prep.model import Silent
 from imagenet_prep.pipeline import missing_archives
-from imagenet_prep.stages.download import DownloadSummary, Incoming, foresee
+from imagenet_prep.stages.download import DownloadSummary, foresee
 
 pytestmark = pytest.mark.once
 
@@ -264,15 +265,11 @@ def test_a_class_that_arrives_damaged_is_set_aside(server: FaultServer, layout: 
 
 def test_room_is_asked_for_the_classes_alone(server: FaultServer, layout: Layout, tars: dict[str, bytes]) -> None:
     """What must fit is the classes, and not the archive; if it doesn't, nothing is fetched."""
-    asked = []
-
-    def check(incoming: Sequence[Incoming]) -> None:
-        asked.append(sum(each.to_come for each in incoming))
-        raise SpaceError("full", "", "")
-
+    check = Mock(side_effect=SpaceError("full", "", ""))
     with pytest.raises(SpaceError):
         _download(server, layout, before=check)
-    assert asked == [sum(len(tars[wnid]) for wnid in PART.labels)]
+    (incoming,) = check.call_args.args
+    assert sum(each.to_come for each in incoming) == sum(len(tars[wnid]) for wnid in PART.labels)
     assert not layout.class_tars_dir(ARCHIVES["train"]).exists()
 
 

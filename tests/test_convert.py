@@ -144,7 +144,6 @@ def test_an_incomplete_imagenet_is_refused_with_its_gaps(tiny_data_dir: Path) ->
     assert "80 of 50,000 images" in message
     assert "990 classes without any" in message
     assert "--allow-incomplete" in message
-    assert caught.value.exit_code == 4
     assert not list(tiny_data_dir.glob("*-of-*"))
 
 
@@ -162,10 +161,8 @@ def test_a_bad_image_is_named_and_its_shard_alone_not_made(
     archive = layout.archive_path(facts.ARCHIVES["train"])
     replace_member(archive, image.wnid, image.filename, harm)
     progress = Silent()
-    with pytest.raises(DataProblemsError) as caught:
+    with pytest.raises(DataProblemsError, match=image.filename):
         convert(layout, make_engine("processes", 2), PART, progress=progress)
-    assert caught.value.exit_code == 3
-    assert image.filename in str(caught.value)
     assert any(image.filename in note and "ILSVRC2012_img_train.tar, byte" in note for note in progress.notes)
     assert len(list(data_dir.glob("train-*"))) == 15
     assert len(list(data_dir.glob("validation-*"))) == 8
@@ -286,9 +283,8 @@ def test_a_full_disk_keeps_what_is_finished_and_goes_on_later(data_dir: Path, sm
         # The estimate held at the start, then another program fills the disk.
         fill = ballast.write_bytes
         patch.setattr("imagenet_prep.stages.convert.refuse_lack", lambda *_, **__: fill(bytes(12 << 20)))
-        with pytest.raises(SpaceError, match="no space left") as caught:
+        with pytest.raises(SpaceError, match="no space left"):
             convert(layout, engine, PART)
-    assert caught.value.exit_code == 7
     finished = shard_digests(small_disk)
     ballast.unlink()
     convert(layout, engine, PART)
