@@ -266,6 +266,7 @@ def last(names: list[str], label: str | None = None) -> dict[str, str | None]:
 CIFAR_RIGHT = {"train": {"000000.png": "cat", "000001.png": "dog"}, "test": {"000000.png": "dog"}}
 
 EDGES = "file,class,xmin,ymin,xmax,ymax"
+STEMS = rows("{s},{l}", header="id,label")
 BOXES = rows("{n},{l},1,2,8,9", header=EDGES)
 CSV_SPLITS: dict[str, Labels] = {"train": {"1.jpg": None, "2.jpg": None}, "test": {"3.jpg": None}}
 
@@ -417,7 +418,11 @@ FOLDERS: dict[str, Made] = {
     "half of the images": refused(labelled("l.csv", CSV[:-18]), "labels 4 of 6 images", "unlabelled: skip"),
     "files that are not there": refused(labelled("l.csv", CSV + "7.jpg,a\n"), "line 8 names 7.jpg", "missing: ignore"),
     "no label": refused(labelled("l.csv", CSV.replace("0.jpg,a", "0.jpg,")), "a label: line 2", "unlabelled: skip"),
-    "no endings": refused(labelled("l.csv", rows("{s},{l}", header="id,label")), "may label the", "the names of"),
+    "no endings": taken(labelled("l.csv", STEMS), "l.csv names 6 of 6 images in its column `id`", train=LETTERS),
+    "no endings, and too few": refused(labelled("l.csv", STEMS, names=[*FLAT, "6.jpg"]), "no line names 6.jpg"),
+    "no endings, and too many": refused(labelled("l.csv", STEMS, names=FLAT[1:]), "labels 1 file that is not there"),
+    "no endings, two of a name": refused({**images("0.png"), **labelled("l.csv", STEMS)}, "no line names 0."),
+    "no endings, a list of classes": refused(labelled("l.csv", "0,cat\n1,dog\n", names=FLAT[:2]), "names none of them"),
     "with labels, none": refused(images(*FLAT), "data holds no file that names its images", layout="with-labels"),
     "ambiguous names": refused({**images(*NESTED), "l.csv": CSV.encode()}, "line 2: 0.jpg can be x/0.jpg or y/0.jpg"),
     "two labels files": refused(

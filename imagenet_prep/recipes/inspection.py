@@ -15,6 +15,7 @@ from imagenet_prep.images import ENDINGS as FORMATS
 from imagenet_prep.images import format_of, is_npy
 from imagenet_prep.model import Engine
 from imagenet_prep.recipes.columns import ENDINGS, Content, is_odd, is_of
+from imagenet_prep.recipes.labels_file import without_endings
 from imagenet_prep.recipes.labels_search import (
     LabelsFile,
     LabelsRefusal,
@@ -40,6 +41,9 @@ DATA = (
     *(".xlsx", ".xls", ".ods", ".db", ".sqlite", ".sqlite3"),
 )
 """Endings of files that may hold labels or annotations."""
+
+_COLUMNS = (".csv", ".tsv", ".tab", ".jsonl", ".ndjson")
+"""Endings of files in which images may be named without their endings: other texts hold such words by chance."""
 
 PACKED = (
     *(".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".gz", ".bz2", ".xz", ".zst", ".zip", ".7z", ".rar", ".parquet"),
@@ -214,8 +218,13 @@ def _judge(
 ) -> dict[str, LabelsFile | LabelsRefusal | None]:
     """The files that may be labels files, in the folder or next to it, each as one."""
     known = last_names(items)
-    candidates = [name for name in _candidates(rest) if sizes[name] <= _LARGEST]
-    return {name: judge_labels(folder, name, items, known) for name in candidates + _beside(folder, items, known)}
+    candidates = [name for name in _candidates(rest) if sizes[name] <= _LARGEST] + _beside(folder, items, known)
+    found = {name: judge_labels(folder, name, items, known) for name in candidates}
+    if not any(found.values()):
+        stems = last_names(without_endings({name: row for row, name in enumerate(items)}))
+        tables = [name for name in candidates if suffix_of(name) in _COLUMNS]  # numbers may be those of classes
+        found |= {name: judge_labels(folder, name, items, stems, needs_header=True) for name in tables}
+    return found
 
 
 def _candidates(names: Sequence[str]) -> list[str]:

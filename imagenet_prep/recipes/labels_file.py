@@ -308,8 +308,13 @@ def match(paths: Sequence[str], rows: Mapping[str, int], base: str, near: str) -
     Paths are relative to the source (``base``), or to the labels file (its folder is ``near``), or bare names,
     else relative to a folder above: that above the labels file, or above the source. Last comes what follows the
     folders that all paths start with, as another machine had them. The first way that finds any file counts, with
-    letters as they are, then in any case.
+    letters as they are, then in any case; then the same without the files' endings, as VOC's ImageSets have names.
     """
+    found = _match(paths, rows, base, near)
+    return found if max(found, default=-1) >= 0 else _match(paths, without_endings(rows), base, near)
+
+
+def _match(paths: Sequence[str], rows: Mapping[str, int], base: str, near: str) -> list[int]:
     folded: dict[str, int] = {}
     for form in (str, _folded):
         if form is _folded:
@@ -321,6 +326,15 @@ def match(paths: Sequence[str], rows: Mapping[str, int], base: str, near: str) -
             if max(found, default=-1) >= 0:
                 return found
     return [-1] * len(paths)
+
+
+def without_endings(rows: Mapping[str, int]) -> dict[str, int]:
+    """The rows of files by their names without endings; -1 for a name that several have then."""
+    found: dict[str, int] = {}
+    for name, row in rows.items():
+        stem = name.rpartition(".")[0] or name
+        found[stem] = -1 if stem in found else row
+    return found
 
 
 def _folded(path: str) -> str:

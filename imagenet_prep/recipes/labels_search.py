@@ -63,16 +63,25 @@ def last_names(items: Iterable[str]) -> frozenset[str]:
 
 
 def judge_labels(
-    folder: Path, where: str, items: Sequence[str], known: frozenset[str], several: str = ""
+    folder: Path,
+    where: str,
+    items: Sequence[str],
+    known: frozenset[str],
+    several: str = "",
+    *,
+    needs_header: bool = False,
 ) -> LabelsFile | LabelsRefusal | None:
     """A file as labels of the images, whose ``last_names`` are known; None if it names no image.
 
-    ``several``: how it gives an image more than one, as for ``parse_labels``.
+    ``several``: how it gives an image more than one, as for ``parse_labels``. ``needs_header``: its first line must
+    name columns.
     """
     path = _place(folder, where)
     try:
         content = path.read_bytes()
         reading = _probe(content, where, known, several)
+        if needs_header and not reading.header:
+            return None
         table = _parse(content, reading, known)
     except OSError:
         return None

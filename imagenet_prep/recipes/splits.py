@@ -13,7 +13,6 @@ from itertools import accumulate, chain
 
 import numpy as np
 from msgspec import Struct
-from msgspec.structs import replace
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.recipes import rules
@@ -21,7 +20,7 @@ from imagenet_prep.recipes.inputs import Inputs, need_path
 from imagenet_prep.recipes.labels_file import match
 from imagenet_prep.recipes.recipe_file import RecipeFile, shortened
 from imagenet_prep.sources.catalog import Catalog
-from imagenet_prep.sources.folders import pick_listed, read_file_list
+from imagenet_prep.sources.folders import read_file_list
 from imagenet_prep.sources.names import Column, Names, Rows, places_of
 from imagenet_prep.sources.patterns import compile_pattern
 from imagenet_prep.storage.location import AnyPath
@@ -271,9 +270,13 @@ def _placed(
     if sort == "manifest":
         path = need_path(file, key, root / text)
         found, known = read_file_list(path, inputs.base), {each: row for row, each in enumerate(listing.names)}
-        places = match(found.names, known, os.path.normpath(inputs.base), os.path.normpath(str(path.parent)))
-        names = [each if place < 0 else listing.names[place] for each, place in zip(found.names, places, strict=True)]
-        return Division(name, pick_listed(replace(found, names=names), listing), is_ordered=True)
+        hits = match(found.names, known, os.path.normpath(inputs.base), os.path.normpath(str(path.parent)))
+        for each, line, hit in zip(found.names, found.lines, hits, strict=True):
+            if hit < 0:
+                what = f"{path}, line {line}: {each} is not among the files of the source"
+                hint = "remove the line, or check the source in the recipe"
+                raise InputError(what, "expected every file in the manifest to exist", hint)
+        return Division(name, hits, is_ordered=True)
     if sort == "folder":
         lead = text.removeprefix("./").rstrip("/") + "/"
         rows = array("I", (row for row, each in enumerate(listing.names) if each.startswith(lead)))

@@ -8,7 +8,6 @@ import os
 import re
 import stat
 from array import array
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import ClassVar
@@ -298,29 +297,6 @@ def look_up(files: FileList, base: AnyPath, engine: Engine) -> tuple[Catalog, Re
         parts.append(rows)
         said.append(remarks)
     return Catalog.join(parts, is_listed=True), Remarks.join(said)
-
-
-def pick_listed(files: FileList, listing: Catalog) -> list[int]:
-    """The rows of a listing that a manifest names, in manifest order.
-
-    A manifest without any name of a file may have names without folders and endings, as VOC's ImageSets have.
-
-    Raises:
-        InputError: a file is not listed; the error names its line.
-    """
-    rows = {name: row for row, name in enumerate(listing.names)}
-    if rows.keys().isdisjoint(files.names):
-        stems = [name.rpartition("/")[2].rpartition(".")[0] for name in rows]
-        several = {stem for stem, count in Counter(stems).items() if count > 1}
-        rows = {stem: row for row, stem in enumerate(stems) if stem not in several}
-    for name, line in zip(files.names, files.lines, strict=True):
-        if name not in rows:
-            raise InputError(
-                f"{files.path}, line {line}: {name} is not among the files of the source",
-                "expected every file in the manifest to exist",
-                "remove the line, or check the source in the recipe",
-            )
-    return [rows[name] for name in files.names]
 
 
 class _LookUp(Struct, frozen=True):
