@@ -153,6 +153,14 @@ def folder(tmp_path: Path, converted: Path) -> Path:
     return tmp_path
 
 
+def run_lines(script: str, folder: Path, **environment: str) -> None:
+    """Run lines of a page in a folder, with this Python's imagenet-prep; each must end with status 0."""
+    script = script.replace("imagenet-prep ", f"{sys.executable} -m imagenet_prep ")
+    call, variables = ["bash", "-euo", "pipefail", "-c", script], {**os.environ, **environment}
+    done = subprocess.run(call, cwd=folder, capture_output=True, text=True, timeout=240, env=variables)
+    assert done.returncode == 0, done.stderr + done.stdout
+
+
 @pytest.mark.parametrize(
     ("page", "block"), OF_THE_SHELL, ids=[f"{page}-{n}" for n, (page, _) in enumerate(OF_THE_SHELL)]
 )
@@ -168,19 +176,7 @@ def test_a_block_of_the_shell_runs(page: str, block: str, folder: Path, tiny_dat
     script = re.sub(r"(imagenet-prep (?:run|convert) /data/imagenet\S*)", rf"\1 {ONE_OF_ALL}", script)
     script = script.replace("/data/colleague", "demo-data")
     script = script.replace("/data/imagenet", str(tiny_data_dir)).replace("DATA_DIR", str(tiny_data_dir))
-    program = folder / "bin" / "imagenet-prep"
-    program.parent.mkdir()
-    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m imagenet_prep "$@"\n')
-    program.chmod(0o755)
-    environment = {
-        **os.environ,
-        "PATH": f"{program.parent}:{os.environ['PATH']}",
-        "HOME": str(folder),
-        "BROWSER": "true",
-    }
-    call = ["bash", "-euo", "pipefail", "-c", script]
-    done = subprocess.run(call, cwd=folder, capture_output=True, text=True, timeout=240, env=environment)
-    assert done.returncode == 0, done.stderr + done.stdout
+    run_lines(script, folder, HOME=str(folder), BROWSER="true")
 
 
 # recipes, stores, checkpoints ----------------------------------------------------------------------------------
@@ -216,14 +212,6 @@ def test_a_set_in_a_store_opens(page: str, objects: ObjectServer, tiny_data_dir:
     names: dict[str, Any] = {"imagenet_prep": imagenet_prep}
     exec(block.replace("s3://bucket/imagenet", url), names)
     assert len(names["train"]) == 300
-
-
-def run_lines(script: str, folder: Path) -> None:
-    """Run lines of a page in a folder, with this Python's imagenet-prep; each must end with status 0."""
-    script = script.replace("imagenet-prep ", f"{sys.executable} -m imagenet_prep ")
-    call = ["bash", "-euo", "pipefail", "-c", script]
-    done = subprocess.run(call, cwd=folder, capture_output=True, text=True, timeout=240)
-    assert done.returncode == 0, done.stderr + done.stdout
 
 
 def test_the_steps_to_a_store_run(objects: ObjectServer, tiny_data_dir: Path, tmp_path: Path) -> None:
