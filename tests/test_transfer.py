@@ -81,12 +81,13 @@ class Telling(Silent):
         return [each for each in self.told if "starting over" in each[0]]
 
 
-def run(server: FaultServer, part: Path, digests: dict[str, str], connections: int = 1) -> tuple[Fetched, Telling]:
+def run(
+    server: FaultServer, part: Path, digests: dict[str, str], connections: int = 1, pace: Pace = PACE
+) -> tuple[Fetched, Telling]:
     """Fetch a.tar as a new process would."""
     progress = Telling(part)
-    session = Session(server.url, PACE.stall)
-    url = server.url + "a.tar"
-    fetched = fetch(session, url, part, Manner(progress, connections, PACE), digests=digests)
+    session = Session(server.url, pace.stall, progress.note)
+    fetched = fetch(session, server.url + "a.tar", part, Manner(progress, connections, pace), digests=digests)
     return fetched, progress
 
 
@@ -237,19 +238,11 @@ def test_without_validator_and_digest_a_cut_means_the_beginning(server: FaultSer
 # what waits, and for how long --------------------------------------------------------------------------------------
 
 
-def run_noted(server: FaultServer, part: Path, connections: int = 1, pace: Pace = PACE) -> Silent:
-    """Fetch a.tar; what was noted."""
-    progress = Silent()
-    session = Session(server.url, pace.stall, progress.note)
-    fetch(session, server.url + "a.tar", part, Manner(progress, connections, pace))
-    return progress
-
-
 def test_a_body_below_the_minimum_speed_is_cut(server: FaultServer, part: Path) -> None:
     """Bytes that come too slowly are no progress: after the tries without any the server is given up."""
     server.faults = Faults(rate=500)
     with pytest.raises(NetworkError) as caught:
-        run_noted(server, part, pace=replace(PACE, least_speed=100_000, slow_after=0.2, tries=3))
+        run(server, part, {}, pace=replace(PACE, least_speed=100_000, slow_after=0.2, tries=3))
     assert "3 attempts" in caught.value.what
     assert "too slow (" in caught.value.detail
     assert "received data is kept" in caught.value.hint
@@ -284,11 +277,10 @@ def test_a_server_that_takes_fewer_connections_gets_fewer(
 ) -> None:
     """Those that it refuses while others work end, and it is said; the file comes over the others."""
     server.faults = Faults(most=most, refusal=status, rate=1_500_000)
-    progress = run_noted(
-        server, part, connections=4, pace=replace(PACE, tries=1000)
-    )  # none is given up for its failures
+    pace = replace(PACE, tries=1000)  # none is given up for its failures
+    _, progress = run(server, part, {}, connections=4, pace=pace)
     assert part.read_bytes() == CONTENT
-    ended = [text for text in progress.notes if "accepts no more than" in text]
+    ended = [text for text, _ in progress.told if "accepts no more than" in text]
     assert len(ended) == 4 - most
     assert f"no more than {most} connection" in ended[-1]
 
@@ -296,6 +288,6 @@ def test_a_server_that_takes_fewer_connections_gets_fewer(
 def test_a_body_above_the_minimum_speed_is_not_cut(server: FaultServer, part: Path) -> None:
     """The minimum is one of each while, not of the first moment."""
     server.faults = Faults(rate=3_000_000)
-    progress = run_noted(server, part, pace=replace(PACE, least_speed=500_000, slow_after=0.2))
-    assert progress.notes == []
+    _, progress = run(server, part, {}, pace=replace(PACE, least_speed=500_000, slow_after=0.2))
+    assert progress.told == []
     assert len(server.gets()) == 1
