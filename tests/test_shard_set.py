@@ -258,41 +258,43 @@ def _value(feature: Any) -> Any:
 # the index -----------------------------------------------------------------------------------------------------
 
 
-def unindexed(layout: Layout) -> None:
-    """There is none."""
-    layout.index_path(SHARD).unlink()
+def edit_index(layout: Layout, change: Callable[[list[list[int]]], object]) -> None:
+    """Change the offsets and lengths that an index holds."""
+    path = layout.index_path(SHARD)
+    pairs = [[int(word) for word in line.split()] for line in path.read_text().splitlines()]
+    change(pairs)
+    path.write_text("".join(f"{offset} {length}\n" for offset, length in pairs))
 
 
-def foreign(layout: Layout) -> None:
-    """That of another shard."""
-    shutil.copy(layout.index_path("train-00004-of-00008"), layout.index_path(SHARD))
-
-
-def no_index(layout: Layout) -> None:
-    """No numbers."""
-    layout.index_path(SHARD).write_bytes(b"\xff\x00 x\n")
-
-
-def shorter(layout: Layout) -> None:
-    """A line less."""
-    lines = layout.index_path(SHARD).read_text().splitlines(keepends=True)
-    layout.index_path(SHARD).write_text("".join(lines[:-1]))
-
-
-def moved(layout: Layout) -> None:
-    """One border between two records elsewhere: number and end are right."""
-    pairs = [[int(word) for word in line.split()] for line in layout.index_path(SHARD).read_text().splitlines()]
+def move(pairs: list[list[int]]) -> None:
+    """Put one border between two records elsewhere: number and end are right."""
     pairs[4][1] += 3
     pairs[5][0] += 3
     pairs[5][1] -= 3
-    layout.index_path(SHARD).write_text("".join(f"{offset} {length}\n" for offset, length in pairs))
+
+
+def join(pairs: list[list[int]]) -> None:
+    """Make one of two records."""
+    pairs[4][1] += pairs.pop(5)[1]
+
+
+OTHER = "train-00004-of-00008"
 
 
 @pytest.mark.parametrize(
     ("damage", "with_manifest"),
-    [(unindexed, True), (foreign, False), (no_index, True), (shorter, False), (moved, True), (moved, False)],
+    [
+        (lambda layout: layout.index_path(SHARD).unlink(), True),
+        (lambda layout: shutil.copy(layout.index_path(OTHER), layout.index_path(SHARD)), False),
+        (lambda layout: layout.index_path(SHARD).write_bytes(b"\xff\x00 x\n"), True),
+        (lambda layout: edit_index(layout, lambda pairs: pairs.pop()), False),
+        (lambda layout: edit_index(layout, move), True),
+        (lambda layout: edit_index(layout, move), False),
+        (lambda layout: edit_index(layout, join), True),
+    ],
+    ids=["none", "of another shard", "no numbers", "a line less", "moved", "moved, no manifest", "joined"],
 )
-def test_an_index_only_saves_time(damage: Callable[[Layout], None], with_manifest: bool, layout: Layout) -> None:
+def test_an_index_only_saves_time(damage: Callable[[Layout], object], with_manifest: bool, layout: Layout) -> None:
     """Whatever an index says, a record is the one that the framing shows."""
     damage(layout)
     if not with_manifest:
@@ -301,13 +303,11 @@ def test_an_index_only_saves_time(damage: Callable[[Layout], None], with_manifes
 
 
 def test_an_index_that_joins_two_records(layout: Layout) -> None:
-    """The manifest knows how many there are; without it, nothing is given in place of the two."""
-    pairs = [[int(word) for word in line.split()] for line in layout.index_path(SHARD).read_text().splitlines()]
-    pairs[4][1] += pairs.pop(5)[1]
-    layout.index_path(SHARD).write_text("".join(f"{offset} {length}\n" for offset, length in pairs))
-    assert own(imagenet_prep.open(layout.data_dir, "train")) == all_data(layout.data_dir)
+    """Without a manifest that knows how many there are, nothing is given in place of the two."""
+    count = len(data_of(layout.shard_path(SHARD))) - 1
+    edit_index(layout, join)
     layout.manifest_path.unlink()
-    with pytest.raises(InputError, match=f"expected {len(pairs)} by its manifest or its index"):
+    with pytest.raises(InputError, match=f"expected {count} by its manifest or its index"):
         own(imagenet_prep.open(layout.data_dir, "train"))
 
 

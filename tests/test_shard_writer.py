@@ -9,8 +9,6 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -90,13 +88,11 @@ def test_a_record_that_is_larger_than_a_shard_has_one_of_its_own(tmp_path: Path)
 
 def test_what_a_killed_writer_left_is_no_beginning(tmp_path: Path) -> None:
     """Half a file of a writer that was killed is removed, and not written on."""
-    for name, write in (("movies", lambda path: write_set(path, 4, shards=2)), ("one", lambda path: None)):
-        folder = tmp_path / f".{name}.writing"
-        folder.mkdir()
+    for name in ("movies", "one"):
+        (tmp_path / f".{name}.writing").mkdir()
         for left in ("0", "1"):
-            (folder / left).write_bytes(b"half a record")
-        write(tmp_path / name)
-    assert [numbers(tmp_path / f"movies-{index:05d}-of-00002") for index in (0, 1)] == [[0, 2], [1, 3]]
+            (tmp_path / f".{name}.writing" / left).write_bytes(b"half a record")
+    assert [numbers(path) for path in write_set(tmp_path / "movies", 4, shards=2).paths] == [[0, 2], [1, 3]]
     assert records.write(tmp_path / "one", [{"n": 5}]) == 1
     assert numbers(tmp_path / "one") == [5]
 
@@ -214,25 +210,16 @@ def test_one_writer_a_prefix(tmp_path: Path) -> None:
 # faults --------------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def full_disk(monkeypatch: pytest.MonkeyPatch) -> Callable[[], AbstractContextManager[None]]:
-    """Whatever is written within its block goes to a device that is full."""
-
-    @contextlib.contextmanager
-    def full() -> Iterator[None]:
-        with Path("/dev/full").open("wb", buffering=0) as device, monkeypatch.context() as patch:
-            patch.setattr(local, "write_all", lambda _, parts: write_all(device.fileno(), parts))
-            yield
-
-    return full
-
-
-def test_a_set_that_failed_once_is_lost(tmp_path: Path, full_disk: Callable[[], AbstractContextManager[None]]) -> None:
+def test_a_set_that_failed_once_is_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Half a piece may be written: a block that goes on regardless, with space again, can't save the set."""
+    record = {"n": 0, "text": bytes(writer.HELD)}
     with pytest.raises(SpaceError), ShardWriter(tmp_path / "movies", shards=2) as shards:  # noqa: PT012
-        for disk in (full_disk(), contextlib.nullcontext()):
-            with pytest.raises(SpaceError), disk:
-                shards.write({"n": 0, "text": bytes(writer.HELD)})
+        with Path("/dev/full").open("wb", buffering=0) as full, monkeypatch.context() as patch:
+            patch.setattr(local, "write_all", lambda _, parts: write_all(full.fileno(), parts))
+            with pytest.raises(SpaceError):
+                shards.write(record)
+        with pytest.raises(SpaceError):
+            shards.write(record)
     assert shards.records == 0
     assert os.listdir(tmp_path) == []
 

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import io
 import json
+import shutil
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from existing import existing
-from made_sets import PART, converted, make_flowers
+from made_sets import PART, converted, flip, make_flowers
 from PIL import Image
 from running import command
 
@@ -36,11 +37,15 @@ def epoch_order(torch: Any) -> Callable[..., Any]:
 @pytest.fixture(scope="module")
 def numbered(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """301 images in 7 shards, each with a label of its own. Read only."""
-    folder = tmp_path_factory.mktemp("numbered")
-    Image.new("RGB", (8, 8), (200, 30, 90)).save(buffer := io.BytesIO(), "JPEG")
-    with records.ShardWriter(folder / "train", shards=7) as shards:
-        for number in range(COUNT):
-            shards.write({"image/encoded": buffer.getvalue(), "image/class/label": number + 1})
+    return write_images(tmp_path_factory.mktemp("numbered"), range(1, COUNT + 1), 8, shards=7)
+
+
+def write_images(folder: Path, labels: Iterable[int], *widths: int, shards: int = 1) -> Path:
+    """A set of images of these labels, whose widths alternate."""
+    with records.ShardWriter(folder / "train", shards=shards) as writer:
+        for number, label in enumerate(labels):
+            Image.new("RGB", (widths[number % len(widths)], 16), (200, 30, 90)).save(buffer := io.BytesIO(), "JPEG")
+            writer.write({"image/encoded": buffer.getvalue(), "image/class/label": label})
     return folder
 
 
@@ -93,10 +98,7 @@ def test_a_label_below_the_first_is_refused(torch: Any, tmp_path: Path) -> None:
     """Background, or labels from 0 in a set that does not say so: no class -1. What the user says counts."""
     from imagenet_prep.torch import ImageDataset
 
-    Image.new("RGB", (8, 8)).save(buffer := io.BytesIO(), "JPEG")
-    with records.ShardWriter(tmp_path / "train", shards=1) as shards:
-        shards.write({"image/encoded": buffer.getvalue(), "image/class/label": 0})
-    found = imagenet_prep.open(tmp_path, "train")
+    found = imagenet_prep.open(write_images(tmp_path, [0], 8), "train")
     with pytest.raises(InputError, match="record 0 at byte 0 has label 0"):
         ImageDataset(found)[0]
     found.first_label = 0
@@ -274,11 +276,7 @@ def test_images_of_different_sizes_need_a_transform(torch: Any, tmp_path: Path) 
     """The error names the sizes and what to do; a collate_fn of the user's takes them as they are."""
     from imagenet_prep.torch import ImageDataset, Loader
 
-    with records.ShardWriter(tmp_path / "train", shards=1) as shards:
-        for width in (8, 24):
-            Image.new("RGB", (width, 16)).save(buffer := io.BytesIO(), "JPEG")
-            shards.write({"image/encoded": buffer.getvalue(), "image/class/label": 1})
-    dataset = ImageDataset(imagenet_prep.open(tmp_path, "train"))
+    dataset = ImageDataset(imagenet_prep.open(write_images(tmp_path, [1, 1], 8, 24), "train"))
     with pytest.raises(UsageError, match="have different shapes: 3 x 16 x 24, 3 x 16 x 8") as caught:
         next(iter(Loader(dataset, 2, num_workers=1)))
     assert "transform" in str(caught.value)
@@ -359,9 +357,7 @@ def test_samplers_that_can_not_be_resumed_are_refused(torch: Any, numbered: Path
 def test_a_damaged_record_ends_an_epoch_with_its_name(torch: Any, numbered: Path, tmp_path: Path) -> None:
     """In a worker process as well."""
     for path in existing(numbered, "train-*"):
-        content = bytearray(path.read_bytes())
-        content[200] ^= 1
-        (tmp_path / path.name).write_bytes(content)
+        flip(Path(shutil.copy(path, tmp_path)), 200)
     for workers in (0, 1):
         with pytest.raises(InputError, match="record 0 at byte 0 is damaged"):
             labels(loader(tmp_path, num_workers=workers, shuffle=False))
