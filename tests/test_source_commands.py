@@ -55,12 +55,6 @@ def _command(home: Path, secrets: dict[str, str], *words: str | Path) -> subproc
     return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
 
 
-def _shell(home: Path, script: str) -> subprocess.CompletedProcess[str]:
-    """A script, run by a shell whose user has no secrets yet."""
-    command = ["bash", "-e"]
-    return subprocess.run(command, env=_nobodys(home), input=script, capture_output=True, text=True, timeout=120)
-
-
 def _nobodys(home: Path) -> dict[str, str]:
     """The environment of a user without secrets."""
     kept = {name: value for name, value in os.environ.items() if not re.match("KAGGLE|HF_|HUGGING|IMAGENET|XDG", name)}
@@ -99,7 +93,9 @@ def test_the_commands_of_the_page(tmp_path: Path, made_tiny: MadeSet, kind: str)
             r"^imagenet-prep run /data/imagenet(.*)$", rf"{command} run {tmp_path}/data\1 {rest}", script, flags=re.M
         )
         assert count == 1
-        done = _shell(tmp_path, script)
+        done = subprocess.run(
+            ["bash", "-e"], env=_nobodys(tmp_path), input=script, capture_output=True, text=True, timeout=120
+        )
     assert done.returncode == 0, done.stderr
     assert len(existing(tmp_path / "data", "*-of-*")) == 3
     assert ("has no boxes; its records are made without boxes" in done.stderr) == (kind == "huggingface")

@@ -10,7 +10,7 @@ import shlex
 import subprocess
 import sys
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -18,12 +18,12 @@ from existing import existing
 from hypothesis import given
 from hypothesis import strategies as st
 from made_sets import make_flowers, write
+from running import PROGRAM
 
 import imagenet_prep
 from imagenet_prep.escaping import command_line, escaped
 from imagenet_prep.tfrecord.example import BytesList, encode_example
 
-PROGRAM = (sys.executable, "-m", "imagenet_prep")
 FORGED = "x\nerror: forged\x1b[2J\x9b31m\u202etxt"
 """A name with a line of its own, two escape sequences and a mark that turns what follows."""
 SHOWN = r"x\nerror: forged\x1b[2J\x9b31m\u202etxt"
@@ -211,6 +211,12 @@ def told(name: str, made: Path) -> list[str]:
     return [*PROGRAM, *TELLING[name].format(made=made, shard=shard).split()]
 
 
+def in_bash(words: Sequence[str], streams: str) -> subprocess.CompletedProcess[str]:
+    """A command whose streams are as a shell sets them."""
+    script = f"{shlex.join(words)} {streams}"
+    return subprocess.run(["bash", "-c", script], capture_output=True, timeout=60, text=True)
+
+
 @pytest.mark.parametrize("name", TELLING)
 def test_a_reader_that_has_gone_is_exit_141(name: str, made: Path) -> None:
     """Whatever the command: the promised status, and no word about it."""
@@ -233,8 +239,7 @@ def test_a_reader_of_errors_that_has_gone_is_exit_141(words: str, made: Path) ->
 @pytest.mark.parametrize("name", TELLING)
 def test_standard_output_closed_from_the_start_is_an_error(name: str, made: Path) -> None:
     """What was to be printed can't be: three lines say so, and the exit status is 1."""
-    command = f"{shlex.join(told(name, made))} >&-"
-    result = subprocess.run(["bash", "-c", command], capture_output=True, timeout=60, text=True)
+    result = in_bash(told(name, made), ">&-")
     assert result.returncode == 1
     assert [line for line in result.stderr.splitlines() if "standard output is closed" in line]
     assert len(result.stderr.partition("error: ")[2].splitlines()) == 3
@@ -243,18 +248,15 @@ def test_standard_output_closed_from_the_start_is_an_error(name: str, made: Path
 def test_closed_streams_cost_nothing_where_nothing_is_printed(made: Path, tmp_path: Path) -> None:
     """convert --quiet with all three closed is exit 0, its shards byte for byte those of other runs."""
     call = [*PROGRAM, "convert", str(tmp_path / "shards"), "--config", str(made / "recipe.yaml"), "--quiet"]
-    result = subprocess.run(["bash", "-c", f"{shlex.join(call)} <&- >&- 2>&-"], timeout=60)
-    assert result.returncode == 0
-    shards = sorted((made / "shards").glob("*-of-*"))
-    assert shards
-    for shard in shards:
+    assert in_bash(call, "<&- >&- 2>&-").returncode == 0
+    for shard in existing(made, "shards/*-of-*"):
         assert (tmp_path / "shards" / shard.name).read_bytes() == shard.read_bytes()
 
 
 def test_standard_error_closed_from_the_start_hinders_nothing(made: Path) -> None:
     """Progress and errors have nowhere to go; results and the exit status are as ever."""
     for words, status in ((told("convert", made), 0), ([*PROGRAM, "verify", "nowhere"], 2)):
-        result = subprocess.run(["bash", "-c", f"{shlex.join(words)} <&- 2>&-"], capture_output=True, timeout=60)
+        result = in_bash(words, "<&- 2>&-")
         assert result.returncode == status
         assert bool(result.stdout) is (status == 0)
 
@@ -266,8 +268,7 @@ def test_no_file_gets_the_number_of_a_closed_stream() -> None:
         "c.cli.main = lambda **k: os._exit(os.open(os.devnull, os.O_RDONLY))\n"
         "c.main()"
     )
-    command = f"{shlex.join([sys.executable, '-c', script])} <&- >&- 2>&-"
-    assert subprocess.run(["bash", "-c", command], timeout=60).returncode > 2
+    assert in_bash([sys.executable, "-c", script], "<&- >&- 2>&-").returncode > 2
 
 
 def test_a_log_on_a_full_disk_stops_no_work(made: Path, tmp_path: Path) -> None:
