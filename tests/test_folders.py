@@ -13,13 +13,10 @@ from existing import existing
 from made_folders import FOLDERS, Labels, Made, colour, write
 from PIL import Image
 
-from imagenet_prep.engines import make_engine
-from imagenet_prep.errors import PrepError, UsageError
+from imagenet_prep import Layout, PrepError, convert, make_engine, verify
+from imagenet_prep.errors import UsageError
 from imagenet_prep.recipes.recipe_set import RecipeSet
-from imagenet_prep.stages.convert import convert
 from imagenet_prep.stages.init import init
-from imagenet_prep.stages.verify import verify
-from imagenet_prep.storage.layout import Layout
 
 ENGINE = make_engine("threads", 1)
 Example = dict[str, list[bytes | int]]

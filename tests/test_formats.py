@@ -14,10 +14,10 @@ from made_tars import in_memory, unpack
 from PIL import Image
 from test_folders import read
 
+from imagenet_prep import Layout, convert, export, make_engine, verify
 from imagenet_prep.checks.examiner import PromiseExaminer
 from imagenet_prep.demo import photographs
 from imagenet_prep.demo.photographs import Kind
-from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import UsageError
 from imagenet_prep.images.jpeg import ImageError
 from imagenet_prep.images.pixels import read_facts
@@ -25,10 +25,6 @@ from imagenet_prep.images.prepare import prepare, read_orientation
 from imagenet_prep.model import ProblemKind
 from imagenet_prep.recipes.loading import load
 from imagenet_prep.recipes.recipe_set import RecipeSet
-from imagenet_prep.stages.convert import convert
-from imagenet_prep.stages.export import export
-from imagenet_prep.stages.verify import verify
-from imagenet_prep.storage.layout import Layout
 from imagenet_prep.tfrecord.example import BytesList, Feature, Int64List, encode_example
 
 ENGINE = make_engine("threads", 1)

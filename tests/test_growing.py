@@ -12,16 +12,13 @@ from made_sets import data_of
 from running import command
 
 import imagenet_prep
+from imagenet_prep import Layout, PrepError, convert, export, make_engine, verify
 from imagenet_prep.demo import photographs
-from imagenet_prep.engines import make_engine
-from imagenet_prep.errors import InputError, PrepError, UsageError
+from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.pipeline import verify_and_repair
 from imagenet_prep.recipes.recipe_set import RecipeSet
 from imagenet_prep.shards.share import Share
-from imagenet_prep.stages.convert import convert, merge
-from imagenet_prep.stages.export import export
-from imagenet_prep.stages.verify import verify
-from imagenet_prep.storage.layout import Layout
+from imagenet_prep.stages.convert import merge
 
 tf = tf_fixture.tf
 

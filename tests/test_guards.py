@@ -19,20 +19,17 @@ from made_sets import ENGINE, PART, converted, copied, data_of, edit_manifest, w
 from running import held
 from test_recipe_sets import made, make_flowers
 
+from imagenet_prep import Layout, convert, make_engine, repair, verify
 from imagenet_prep.checks.shard_check import ShardCheck
 from imagenet_prep.demo import photographs
 from imagenet_prep.demo.archives import MadeSet
-from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import BusyError, InputError, WorkerError
 from imagenet_prep.ilsvrc2012.record_check import ImageNetExaminer
 from imagenet_prep.model import Outcomes, Problem, ProblemKind
 from imagenet_prep.pipeline import verify_and_repair
 from imagenet_prep.recipes.recipe_set import RecipeSet
-from imagenet_prep.stages.convert import convert
-from imagenet_prep.stages.repair import RepairSummary, repair
-from imagenet_prep.stages.verify import verify
+from imagenet_prep.stages.repair import RepairSummary
 from imagenet_prep.state.manifest import load_manifest
-from imagenet_prep.storage.layout import Layout
 from imagenet_prep.tfrecord.example import BytesList, Feature, Int64List, encode_example, parse_example
 from imagenet_prep.tfrecord.inception_reader import read_record
 

@@ -17,8 +17,8 @@ from bounded import Measured, measure, processor_time
 from made_tars import in_memory
 from PIL import Image
 
-from imagenet_prep.engines import make_engine
-from imagenet_prep.errors import InputError, PrepError, UsageError
+from imagenet_prep import PrepError, make_engine
+from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.images import arrays, pixels
 from imagenet_prep.images.arrays import ArrayError, parse_array
 from imagenet_prep.images.jpeg import ImageError

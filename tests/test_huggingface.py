@@ -14,19 +14,13 @@ from copies_of_imagenet import hugging_face_rows, write_hugging_face, write_parq
 from existing import existing
 from made_sets import PART, converted
 
+from imagenet_prep import Layout, annotate, convert, make_engine, repair, status, verify
 from imagenet_prep.demo.archives import MadeSet
-from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import IncompleteError, InputError, UsageError
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.portals import HubFiles, official_name
 from imagenet_prep.ilsvrc2012.raw_data import find_source
 from imagenet_prep.shards.run import ConvertSummary
-from imagenet_prep.stages.annotate import annotate
-from imagenet_prep.stages.convert import convert
-from imagenet_prep.stages.repair import repair
-from imagenet_prep.stages.status import status
-from imagenet_prep.stages.verify import verify
-from imagenet_prep.storage.layout import Layout
 
 ENGINE = make_engine("threads", 2)
 

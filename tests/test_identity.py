@@ -12,17 +12,13 @@ import pytest
 from existing import existing
 from made_sets import ENGINE, PART, converted, copied
 
+from imagenet_prep import Layout, annotate, convert, untar, verify
 from imagenet_prep.datasets.plan import load_plan
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.errors import UsageError
 from imagenet_prep.model import Silent
 from imagenet_prep.recipes.recipe_set import RecipeSet
-from imagenet_prep.stages.annotate import annotate
-from imagenet_prep.stages.convert import convert
-from imagenet_prep.stages.untar import untar
-from imagenet_prep.stages.verify import verify
 from imagenet_prep.state.journal import Journal, sealed_line
-from imagenet_prep.storage.layout import Layout
 
 OTHERS = "finished shards? (was|were) made from other inputs or with other settings"
 

@@ -12,13 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_sets import inception_features
 
+from imagenet_prep import ConvertOptions, Layout, annotate, convert, make_engine
 from imagenet_prep.demo.archives import MadeSet
-from imagenet_prep.engines import make_engine
-from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.model import Box, Item
-from imagenet_prep.stages.annotate import annotate
-from imagenet_prep.stages.convert import convert
-from imagenet_prep.storage.layout import Layout
 from imagenet_prep.tfrecord import framing as tfrecord
 from imagenet_prep.tfrecord import inception, inception_reader
 from imagenet_prep.tfrecord.example import (

@@ -10,14 +10,13 @@ from made_sets import ENGINE
 from PIL import Image
 from running import prep
 
+from imagenet_prep import Layout, convert
 from imagenet_prep.errors import UsageError
 from imagenet_prep.recipes.loading import load
 from imagenet_prep.recipes.recipe_dataset import RecipeDataset
 from imagenet_prep.recipes.recipe_set import RecipeSet
 from imagenet_prep.sources.slices import Reader
-from imagenet_prep.stages.convert import convert
 from imagenet_prep.stages.init import init
-from imagenet_prep.storage.layout import Layout
 
 
 def images(folder: Path, names: list[str]) -> None:

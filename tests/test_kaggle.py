@@ -14,21 +14,14 @@ from existing import existing
 from kaggle_copies import Tree, tree, write_tree, write_zip
 from made_sets import ENGINE, catalog_rows
 
+from imagenet_prep import ConvertOptions, Layout, annotate, convert, make_engine, status, untar, verify
 from imagenet_prep.demo.archives import MadeSet, boxes_csv
-from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.ilsvrc2012 import portals
-from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.model import Silent, StageStatus
 from imagenet_prep.pipeline import missing_archives, verify_and_repair
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.slices import Buffer, Reader
-from imagenet_prep.stages.annotate import annotate
-from imagenet_prep.stages.convert import convert
-from imagenet_prep.stages.status import status
-from imagenet_prep.stages.untar import untar
-from imagenet_prep.stages.verify import verify
-from imagenet_prep.storage.layout import Layout
 from imagenet_prep.text import size_text
 
 pytestmark = pytest.mark.once

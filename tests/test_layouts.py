@@ -14,6 +14,7 @@ from existing import existing
 from made_sets import ENGINE
 from PIL import Image
 
+from imagenet_prep import Layout, convert
 from imagenet_prep.errors import InputError
 from imagenet_prep.recipes.loading import load
 from imagenet_prep.recipes.recipe_dataset import RecipeDataset
@@ -21,9 +22,7 @@ from imagenet_prep.recipes.recipe_set import RecipeSet
 from imagenet_prep.recipes.splits import mixed_masks
 from imagenet_prep.sources.names import Names
 from imagenet_prep.sources.slices import Reader
-from imagenet_prep.stages.convert import convert
 from imagenet_prep.stages.init import InitSummary, init
-from imagenet_prep.storage.layout import Layout
 
 
 def save(folder: Path, *names: str) -> None:

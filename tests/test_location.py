@@ -11,11 +11,10 @@ from existing import existing
 from memory_store import MemoryStore
 
 import imagenet_prep
+from imagenet_prep import ConvertOptions, Layout
 from imagenet_prep.engines import ThreadEngine
 from imagenet_prep.errors import UsageError
-from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.storage.files import append_to, claim, parts_of, plain_lines
-from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import Location, local_path, locate
 from imagenet_prep.storage.object_store import ObjectStore
 from imagenet_prep.storage.store import RangedView

@@ -19,14 +19,13 @@ from existing import existing
 from fault_server import FaultServer, fault_server
 from made_tars import pack
 
+from imagenet_prep import DownloadOptions, Layout, download
 from imagenet_prep.errors import InputError
 from imagenet_prep.fetch.patience import Pace
 from imagenet_prep.fetch.reply import RemoteFile, inspect
 from imagenet_prep.fetch.session import Session
 from imagenet_prep.ilsvrc2012.arrivals import fault_of, look_at
 from imagenet_prep.ilsvrc2012.facts import ARCHIVES
-from imagenet_prep.stages.download import DownloadOptions, download
-from imagenet_prep.storage.layout import Layout
 
 PACE = Pace(tries=3, first_wait=0.001, longest_wait=0.01, stall=2)
 NOISE = random.Random(1).randbytes(100_000)

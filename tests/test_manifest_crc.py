@@ -13,17 +13,15 @@ from made_sets import ENGINE, PART, converted, copied
 from msgspec.structs import replace
 from test_recipe_sets import made, make_flowers
 
+from imagenet_prep import Layout, PrepError, convert, verify
 from imagenet_prep.cli.commands import cli
 from imagenet_prep.demo.archives import MadeSet
-from imagenet_prep.errors import InputError, PrepError
+from imagenet_prep.errors import InputError
 from imagenet_prep.model import ProblemKind
 from imagenet_prep.pipeline import verify_and_repair
 from imagenet_prep.recipes.recipe_set import RecipeSet
 from imagenet_prep.registry import ILSVRC2012
-from imagenet_prep.stages.convert import convert
-from imagenet_prep.stages.verify import verify
 from imagenet_prep.state.manifest import SplitTotals, load_manifest
-from imagenet_prep.storage.layout import Layout
 
 
 def other_digit(found: re.Match[str]) -> str:

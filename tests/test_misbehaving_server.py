@@ -16,7 +16,8 @@ from fault_server import CANARY
 from misbehaviour import TABLE
 from scripted_server import CONTENT, NEW, OTHER, RIGHT, SIZE, Behaviour, Outcome, ScriptedServer, scripted_server
 
-from imagenet_prep.errors import NetworkError, PrepError
+from imagenet_prep import DownloadOptions, Layout, PrepError, download
+from imagenet_prep.errors import NetworkError
 from imagenet_prep.fetch.partial import find_leftover
 from imagenet_prep.fetch.patience import Pace
 from imagenet_prep.fetch.reply import inspect
@@ -24,8 +25,6 @@ from imagenet_prep.fetch.session import Session
 from imagenet_prep.fetch.transfer import Manner, fetch
 from imagenet_prep.ilsvrc2012.facts import ARCHIVES
 from imagenet_prep.model import Silent
-from imagenet_prep.stages.download import DownloadOptions, download
-from imagenet_prep.storage.layout import Layout
 
 pytestmark = [pytest.mark.once, pytest.mark.timeout(30)]  # no case may take longer
 

@@ -23,12 +23,11 @@ from object_server import CANARY, KEY, Fault, ObjectServer, Proxy, each_in_turn,
 from running import error_lines
 
 import imagenet_prep
+from imagenet_prep import ConvertOptions, Layout
 from imagenet_prep.demo.archives import make
 from imagenet_prep.engines import ThreadEngine
-from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.state.manifest import load_manifest
 from imagenet_prep.storage.files import save_bytes
-from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import AnyPath, locate
 from imagenet_prep.storage.object_store import PART as PART_BYTES
 

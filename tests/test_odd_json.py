@@ -11,14 +11,11 @@ from typing import Any
 import pytest
 from test_recipe_sets import made, make_flowers
 
-from imagenet_prep.engines import make_engine
-from imagenet_prep.errors import InputError, PrepError
+from imagenet_prep import Layout, PrepError, make_engine, status, verify
+from imagenet_prep.errors import InputError
 from imagenet_prep.pipeline import verify_and_repair
-from imagenet_prep.stages.status import status
-from imagenet_prep.stages.verify import verify
 from imagenet_prep.state.journal import Journal, seal, sealed_line
 from imagenet_prep.state.manifest import load_manifest
-from imagenet_prep.storage.layout import Layout
 
 ENGINE = make_engine("threads", 1)
 ODD = ([], None, -1, True, "\ud800", {"x": []})

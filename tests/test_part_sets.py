@@ -12,20 +12,16 @@ import pytest
 from made_sets import ENGINE, copied, data_of, edit_manifest
 from running import command
 
+from imagenet_prep import ConvertOptions, Layout, annotate, convert, status, verify
 from imagenet_prep.demo.archives import MadeSet, make
 from imagenet_prep.errors import IncompleteError, UsageError
 from imagenet_prep.ilsvrc2012 import facts
-from imagenet_prep.ilsvrc2012.settings import ConvertOptions, Part, find_part, options_from
+from imagenet_prep.ilsvrc2012.settings import Part, find_part, options_from
 from imagenet_prep.model import ProblemKind
 from imagenet_prep.recipes.loading import read
 from imagenet_prep.registry import imagenet_options
-from imagenet_prep.stages.annotate import annotate
-from imagenet_prep.stages.convert import convert
-from imagenet_prep.stages.status import status
-from imagenet_prep.stages.verify import verify
 from imagenet_prep.state.journal import sealed_line
 from imagenet_prep.state.manifest import load_manifest
-from imagenet_prep.storage.layout import Layout
 from imagenet_prep.tfrecord.inception_reader import ImageRecord, read_record
 
 SHARDS = {"train_shards": 4, "validation_shards": 2}

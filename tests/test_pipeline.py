@@ -4,14 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from imagenet_prep.engines import make_engine
+from imagenet_prep import ConvertOptions, Layout, annotate, convert, make_engine, report, run, verify
 from imagenet_prep.ilsvrc2012.facts import ARCHIVES
-from imagenet_prep.ilsvrc2012.settings import ConvertOptions
-from imagenet_prep.pipeline import missing_archives, report, run
-from imagenet_prep.stages.annotate import annotate
-from imagenet_prep.stages.convert import convert
-from imagenet_prep.stages.verify import verify
-from imagenet_prep.storage.layout import Layout
+from imagenet_prep.pipeline import missing_archives
 
 PART = ConvertOptions(train_shards=4, validation_shards=2, allow_incomplete=True)
 

@@ -12,21 +12,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
+from imagenet_prep import ConvertOptions, Layout, annotate, convert, make_engine, verify
 from imagenet_prep.demo import photographs
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.demo.photographs import Kind
-from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import UsageError
-from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.images import jpeg, pixels
 from imagenet_prep.images.jpeg import ImageError
 from imagenet_prep.images.pixels import Reencode
 from imagenet_prep.images.prepare import prepare
-from imagenet_prep.stages.annotate import annotate
-from imagenet_prep.stages.convert import convert
-from imagenet_prep.stages.verify import verify
 from imagenet_prep.state.manifest import load_manifest
-from imagenet_prep.storage.layout import Layout
 from imagenet_prep.tfrecord import example
 from imagenet_prep.tfrecord import framing as tfrecord
 

@@ -11,18 +11,17 @@ import pytest
 from made_sets import ENGINE, converted
 from msgspec.structs import replace
 
+from imagenet_prep import ConvertOptions, Layout, annotate, convert
 from imagenet_prep.datasets.plan import InceptionRecorder
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.errors import IncompleteError, InputError, UsageError
 from imagenet_prep.escaping import command
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.imagenet import ImageNet
-from imagenet_prep.ilsvrc2012.settings import ConvertOptions, check_options, options_from
+from imagenet_prep.ilsvrc2012.settings import check_options, options_from
 from imagenet_prep.model import Silent
-from imagenet_prep.stages.annotate import annotate
-from imagenet_prep.stages.convert import convert
 from imagenet_prep.state.manifest import Manifest, load_manifest
-from imagenet_prep.storage.layout import MAX_SHARDS, Layout, shard_name
+from imagenet_prep.storage.layout import MAX_SHARDS, shard_name
 from imagenet_prep.tfrecord import framing as tfrecord
 from imagenet_prep.tfrecord.inception_reader import read_record
 

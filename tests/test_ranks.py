@@ -19,17 +19,15 @@ from bounded import kill_group
 from existing import existing
 from made_sets import ENGINE, PART
 
+from imagenet_prep import ConvertOptions, Layout, convert, verify
 from imagenet_prep.cli.options import find_share
 from imagenet_prep.demo.archives import MadeSet, make
 from imagenet_prep.errors import BusyError, InputError, UsageError
-from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.model import Silent
 from imagenet_prep.shards.maker import ShardTask
 from imagenet_prep.shards.run import Made, make_shards
 from imagenet_prep.shards.share import Share
-from imagenet_prep.stages.convert import convert, merge
-from imagenet_prep.stages.verify import verify
-from imagenet_prep.storage.layout import Layout
+from imagenet_prep.stages.convert import merge
 
 pytestmark = pytest.mark.once
 

@@ -14,15 +14,13 @@ from PIL import Image
 from test_consume import CONSUME, see
 
 import imagenet_prep
+from imagenet_prep import ConvertOptions, Layout, convert
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.errors import IncompleteError, InputError, UsageError
-from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.raw.raw_set import RawSet
 from imagenet_prep.reading.shard import Record
 from imagenet_prep.reading.shard_set import ShardSet
 from imagenet_prep.recipes.recipe_set import RecipeSet
-from imagenet_prep.stages.convert import convert
-from imagenet_prep.storage.layout import Layout
 
 pytestmark = pytest.mark.filterwarnings("ignore:(a part of|the train records have no boxes):UserWarning")
 

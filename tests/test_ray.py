@@ -26,14 +26,13 @@ from bounded import bounded
 from existing import existing
 from slow_shards import OPTIONS
 
+from imagenet_prep import Layout, convert, make_engine
 from imagenet_prep.demo.archives import MadeSet
-from imagenet_prep.engines import TRIES, make_engine
+from imagenet_prep.engines import TRIES
 from imagenet_prep.engines import ray_cluster as engine_module
 from imagenet_prep.engines.ray_cluster import RayEngine
 from imagenet_prep.errors import DataProblemsError, InputError, NetworkError, UsageError, WorkerError
 from imagenet_prep.model import Done, Failed, Portable
-from imagenet_prep.stages.convert import convert
-from imagenet_prep.storage.layout import Layout
 
 pytestmark = pytest.mark.once
 

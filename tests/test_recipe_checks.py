@@ -7,15 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from imagenet_prep import records
+from imagenet_prep import Layout, convert, make_engine, records, verify
 from imagenet_prep.demo import photographs
-from imagenet_prep.engines import make_engine
 from imagenet_prep.model import Problem, ProblemKind
 from imagenet_prep.pipeline import verify_and_repair
 from imagenet_prep.recipes.recipe_set import RecipeSet
-from imagenet_prep.stages.convert import convert
-from imagenet_prep.stages.verify import verify
-from imagenet_prep.storage.layout import Layout
 
 K = ProblemKind
 ENGINE = make_engine("threads", 1)

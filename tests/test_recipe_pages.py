@@ -16,14 +16,11 @@ from existing import existing
 from PIL import Image
 from test_docs import blocks
 
-from imagenet_prep.engines import make_engine
+from imagenet_prep import Layout, convert, make_engine, verify
 from imagenet_prep.ilsvrc2012.settings import SHIPPED
 from imagenet_prep.recipes.loading import read
 from imagenet_prep.recipes.recipe_set import RecipeSet
 from imagenet_prep.registry import imagenet_options
-from imagenet_prep.stages.convert import convert
-from imagenet_prep.stages.verify import verify
-from imagenet_prep.storage.layout import Layout
 
 tf = tf_fixture.tf
 

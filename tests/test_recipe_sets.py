@@ -12,18 +12,14 @@ from existing import existing
 from made_sets import ENGINE, FLOWERS, data_of, make_flowers, write
 from running import command
 
-from imagenet_prep import records
+from imagenet_prep import ConvertOptions, Layout, convert, records, run, verify
 from imagenet_prep.errors import InputError, UsageError
-from imagenet_prep.ilsvrc2012.settings import SHIPPED, ConvertOptions
+from imagenet_prep.ilsvrc2012.settings import SHIPPED
 from imagenet_prep.model import ProblemKind
-from imagenet_prep.pipeline import run
 from imagenet_prep.recipes.loading import load, read
 from imagenet_prep.recipes.recipe_set import RecipeSet
 from imagenet_prep.registry import imagenet_options
-from imagenet_prep.stages.convert import convert
-from imagenet_prep.stages.verify import verify
 from imagenet_prep.state.manifest import load_manifest
-from imagenet_prep.storage.layout import Layout
 
 tf = tf_fixture.tf
 

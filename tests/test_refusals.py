@@ -14,13 +14,11 @@ import pytest
 from fault_server import fault_server
 from made_sets import ENGINE
 
+from imagenet_prep import ConvertOptions, Layout, PrepError, convert
 from imagenet_prep.demo.archives import MadeSet
-from imagenet_prep.errors import InputError, PrepError, SpaceError, WriteError
+from imagenet_prep.errors import InputError, SpaceError, WriteError
 from imagenet_prep.fetch.session import Session
 from imagenet_prep.fetch.transfer import Manner, fetch
-from imagenet_prep.ilsvrc2012.settings import ConvertOptions
-from imagenet_prep.stages.convert import convert
-from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.refusals import as_error
 
 STORAGE = ("EIO", "EROFS", "EFBIG", "ESTALE", "ENXIO", "ENODEV", "ETIMEDOUT")

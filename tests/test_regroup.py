@@ -13,18 +13,15 @@ import pytest
 from existing import existing
 from made_sets import read_catalog
 
+from imagenet_prep import ConvertOptions, Layout, convert, make_engine
 from imagenet_prep.datasets import order
-from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import InputError, SpaceError
 from imagenet_prep.ilsvrc2012 import facts
-from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.model import Silent
 from imagenet_prep.shards import regroup as module
 from imagenet_prep.shards.regroup import regroup
 from imagenet_prep.shards.room import available_memory, is_seek_dear
 from imagenet_prep.sources.slices import Reader
-from imagenet_prep.stages.convert import convert
-from imagenet_prep.storage.layout import Layout
 
 PART = ConvertOptions(train_shards=16, validation_shards=8, allow_incomplete=True)
 

@@ -17,7 +17,7 @@ from made_sets import ENGINE, PART, flip
 from running import prep
 
 import imagenet_prep
-from imagenet_prep import pipeline
+from imagenet_prep import ConvertOptions, DownloadOptions, Layout, convert, pipeline, status, verify
 from imagenet_prep.cli.commands import cli
 from imagenet_prep.demo import photographs
 from imagenet_prep.demo.archives import MadeSet
@@ -25,16 +25,11 @@ from imagenet_prep.errors import AccessError, DataProblemsError, InputError, Spa
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.portals import ZIP, KaggleZip
 from imagenet_prep.ilsvrc2012.raw_data import find_source
-from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.model import Silent
 from imagenet_prep.recipes.recipe_set import RecipeSet
 from imagenet_prep.registry import ILSVRC2012
 from imagenet_prep.shards import consumption
-from imagenet_prep.stages.convert import convert, foresee
-from imagenet_prep.stages.download import DownloadOptions
-from imagenet_prep.stages.status import status
-from imagenet_prep.stages.verify import verify
-from imagenet_prep.storage.layout import Layout
+from imagenet_prep.stages.convert import foresee
 
 SHARD = "train-00003-of-00008"
 

@@ -20,21 +20,16 @@ from made_sets import ENGINE, data_of, edit_manifest, one_more, read_catalog, wr
 from msgspec.structs import replace
 from running import prep
 
+from imagenet_prep import ConvertOptions, Layout, annotate, convert, make_engine, repair, status, untar
 from imagenet_prep.cli.printing import print_repair
 from imagenet_prep.demo.archives import MadeSet, make
-from imagenet_prep.engines import make_engine
 from imagenet_prep.errors import InputError, SpaceError
 from imagenet_prep.ilsvrc2012 import facts
-from imagenet_prep.ilsvrc2012.settings import ConvertOptions, options_from
+from imagenet_prep.ilsvrc2012.settings import options_from
 from imagenet_prep.model import ProblemKind
 from imagenet_prep.pipeline import RepairRun, verify_and_repair
-from imagenet_prep.stages.annotate import annotate
-from imagenet_prep.stages.convert import convert
-from imagenet_prep.stages.repair import RepairSummary, repair
-from imagenet_prep.stages.status import status
-from imagenet_prep.stages.untar import untar
+from imagenet_prep.stages.repair import RepairSummary
 from imagenet_prep.state.manifest import load_manifest
-from imagenet_prep.storage.layout import Layout
 from imagenet_prep.tfrecord.inception_reader import read_record
 
 pytestmark = pytest.mark.once

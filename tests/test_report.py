@@ -24,20 +24,17 @@ from PIL import Image
 from running import prep
 from test_cli import restricted
 
+from imagenet_prep import ConvertOptions, Layout, make_engine, report
 from imagenet_prep.checks.verdict import Verdict
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.demo.photographs import Kind, photograph_bytes
-from imagenet_prep.engines import make_engine
 from imagenet_prep.ilsvrc2012 import facts
-from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.model import Problem, ProblemKind
-from imagenet_prep.pipeline import report
 from imagenet_prep.reading.shard import Shard
 from imagenet_prep.reporting import census as counting
 from imagenet_prep.reporting.census import BROKEN, FOUR, GREY, PNG, ROTATED, TINY, UNREAD, Census, TakeCensus, join
 from imagenet_prep.reporting.lenient import look
 from imagenet_prep.stages.report import write_report
-from imagenet_prep.storage.layout import Layout
 from imagenet_prep.tfrecord.example import BytesList, Feature, FloatList, Int64List, encode_example
 from imagenet_prep.tfrecord.inception_reader import read_record
 

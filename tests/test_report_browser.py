@@ -11,16 +11,13 @@ import pytest
 from browsing import VIEWS, Shown, serious_findings, show
 from made_sets import ENGINE, reported
 
+from imagenet_prep import ConvertOptions, Layout, convert, report
 from imagenet_prep.demo import photographs
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.ilsvrc2012 import facts
-from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.model import Box
-from imagenet_prep.pipeline import report
 from imagenet_prep.reading.shard import Shard
 from imagenet_prep.recipes.recipe_set import RecipeSet
-from imagenet_prep.stages.convert import convert
-from imagenet_prep.storage.layout import Layout
 
 SAMPLES = "#gallery .grid"
 PART = ConvertOptions(train_shards=2, validation_shards=1, allow_incomplete=True)

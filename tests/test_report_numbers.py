@@ -12,9 +12,8 @@ import tf_fixture
 from existing import existing
 from made_sets import ENGINE, reported
 
+from imagenet_prep import ConvertOptions, Layout
 from imagenet_prep.demo.archives import MadeSet
-from imagenet_prep.ilsvrc2012.settings import ConvertOptions
-from imagenet_prep.storage.layout import Layout
 
 pytestmark = pytest.mark.once
 

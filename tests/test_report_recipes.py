@@ -18,15 +18,13 @@ from made_sets import ENGINE
 from PIL import Image
 from test_report import Page, odd_of, write_shard
 
+from imagenet_prep import Layout, convert, report
 from imagenet_prep.demo import photographs
-from imagenet_prep.pipeline import report
 from imagenet_prep.recipes.recipe_set import RecipeSet
 from imagenet_prep.reporting.census import _COLUMNS, UNLABELED, Census, join
 from imagenet_prep.reporting.lenient import names_of, see
 from imagenet_prep.reporting.samples import best_first, choose
-from imagenet_prep.stages.convert import convert
 from imagenet_prep.state.manifest import load_manifest
-from imagenet_prep.storage.layout import Layout
 from imagenet_prep.tfrecord.example import BytesList, Feature, FloatList, Int64List, encode_example, parse_example
 
 pytestmark = pytest.mark.once
