@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from pathlib import Path
 
 import pytest
 import tf_fixture
 from existing import existing
-from made_sets import data_of
+from made_sets import ENGINE, data_of
 from running import command
 
 import imagenet_prep
-from imagenet_prep import Layout, PrepError, convert, export, make_engine, verify
+from imagenet_prep import Layout, PrepError, convert, export, verify
 from imagenet_prep.demo import photographs
 from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.pipeline import verify_and_repair
@@ -22,7 +23,6 @@ from imagenet_prep.stages.convert import merge
 
 tf = tf_fixture.tf
 
-ENGINE = make_engine("threads", 2)
 RECIPE = (
     "source: {folders: data}\nsplits: {train: 0.8, validation: 0.2}\nshards: {train: 4, validation: 1}\ngrow: true\n"
 )
@@ -184,9 +184,8 @@ def test_changes_of_earlier_files_are_refused(folder: Path, change: str, words: 
         add(folder, 63, 64, "Z")
     else:
         recipe = recipe.replace("grow: true\n", "")
-    with pytest.raises(PrepError) as caught:
+    with pytest.raises(PrepError, match=re.escape(words)):
         make(folder, recipe)
-    assert words in str(caught.value)
     assert shards(Layout(folder / "out")) == first
 
 

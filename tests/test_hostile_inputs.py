@@ -14,10 +14,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from bounded import Measured, measure, processor_time
+from made_sets import ENGINE
 from made_tars import in_memory
 from PIL import Image
 
-from imagenet_prep import PrepError, make_engine
+from imagenet_prep import PrepError
 from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.images import arrays, pixels
 from imagenet_prep.images.arrays import ArrayError, parse_array
@@ -29,7 +30,6 @@ from imagenet_prep.recipes.recipe_file import read_recipe
 
 pytestmark = pytest.mark.once
 
-ENGINE = make_engine("threads", 2)
 FILES = "source: {files: arrays/*.npy}\n"
 FOLDERS = "source: {folders: flowers}\n"
 
@@ -258,12 +258,12 @@ def chunk(kind: bytes, content: bytes) -> bytes:
     return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
 
 
-def png(width: int, height: int, depth: int, colour: int, data: bytes) -> bytes:
-    """A PNG of this size, whatever its data is."""
+def png(width: int, height: int, depth: int, colour: int, data: bytes | None) -> bytes:
+    """A PNG of this size, whatever its data is; None leaves that out."""
     header = struct.pack(">IIBBBBB", width, height, depth, colour, 0, 0, 0)
     palette = chunk(b"PLTE", bytes(3)) if colour == 3 else b""
-    parts = chunk(b"IHDR", header), palette, chunk(b"IDAT", data), chunk(b"IEND", b"")
-    return b"\x89PNG\r\n\x1a\n" + b"".join(parts)
+    pixels = b"" if data is None else chunk(b"IDAT", data)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + palette + pixels + chunk(b"IEND", b"")
 
 
 def tiff(width: int, height: int, data: bytes, *more: tuple[int, int, int]) -> bytes:
@@ -392,9 +392,8 @@ def test_nothing_but_our_own_lines_reaches_the_user(tmp_path: Path) -> None:
     folder.mkdir()
     scan = Image.fromarray(np.random.default_rng(1).integers(0, 256, (64, 64), "u1"))
     for kind in ("tiff_lzw", "tiff_adobe_deflate", "group4"):
-        buffer = io.BytesIO()
-        (scan.convert("1") if kind == "group4" else scan).save(buffer, "TIFF", compression=kind)
-        data = bytearray(buffer.getvalue())
+        scanned = scan.convert("1") if kind == "group4" else scan
+        data = bytearray(in_memory(lambda file, scan=scanned, kind=kind: scan.save(file, "TIFF", compression=kind)))
         data[40:60] = b"\xff\x00" * 10
         (folder / f"{kind}.tif").write_bytes(data)
     (tmp_path / "recipe.yaml").write_text("source: {files: 'scans/*[+--a-z]*'}\ncontent: pixels\nskip_bad: true\n")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shutil
 import sys
 from collections.abc import Callable
@@ -12,7 +13,7 @@ from pathlib import Path
 import pytest
 from copies_of_imagenet import hugging_face_rows, write_hugging_face, write_parquet
 from existing import existing
-from made_sets import PART, converted
+from made_sets import ENGINE, PART, converted
 
 from imagenet_prep import Layout, annotate, convert, make_engine, repair, status, verify
 from imagenet_prep.demo.archives import MadeSet
@@ -21,8 +22,6 @@ from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.portals import HubFiles, official_name
 from imagenet_prep.ilsvrc2012.raw_data import find_source
 from imagenet_prep.shards.run import ConvertSummary
-
-ENGINE = make_engine("threads", 2)
 
 
 @pytest.fixture(scope="module")
@@ -224,9 +223,8 @@ def test_a_damaged_file_is_refused(hub_dir: Path) -> None:
     """By its name, from a worker too."""
     path = hub_dir / "raw-data" / "data" / "validation-00001-of-00003.parquet"
     os.truncate(path, path.stat().st_size // 2)
-    with pytest.raises(InputError) as caught:
+    with pytest.raises(InputError, match=re.escape(str(path))):
         convert(Layout(hub_dir), make_engine("processes", 2), PART)
-    assert str(path) in caught.value.what
 
 
 def test_boxes_of_official_archives_beside_it_are_used(tmp_path: Path, made_tiny: MadeSet, hub_dir: Path) -> None:

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
 from existing import existing
 
 import imagenet_prep
@@ -105,17 +106,9 @@ HEAVY = {"numpy", "PIL", "requests", "urllib3", "simplejpeg", "tensorflow", "tor
 HEAVY |= {"matplotlib", "jinja2", "msgspec", "yaml", "pyarrow"}
 
 
-def test_the_command_line_starts_light() -> None:
-    """Importing the command line, all that --help needs, loads no library that takes long."""
-    assert not _loaded_by("import imagenet_prep.cli") & HEAVY
-
-
-def test_the_package_starts_light() -> None:
-    """Importing the package loads none either."""
-    assert not _loaded_by("import imagenet_prep") & HEAVY
-
-
-def test_converting_loads_little() -> None:
-    """A conversion that decodes nothing needs NumPy for its table of images, and no image library or network."""
-    loaded = _loaded_by("import imagenet_prep.stages.convert")
-    assert not loaded & (HEAVY - {"multiprocessing", "numpy", "msgspec"})
+@pytest.mark.parametrize(
+    ("module", "needed"), [("cli", set()), ("stages.convert", {"multiprocessing", "numpy", "msgspec"})]
+)
+def test_what_is_imported_is_light(module: str, needed: set[str]) -> None:
+    """The command line, all that --help needs, loads nothing that takes long; convert no image library or network."""
+    assert not _loaded_by(f"import imagenet_prep.{module}") & (HEAVY - needed)

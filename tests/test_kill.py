@@ -104,21 +104,18 @@ def fresh(data_dir: Path, archives: Sequence[Path]) -> None:
         os.link(archive, data_dir / "raw-data" / archive.name)
 
 
-def test_convert_survives_kills(tmp_path: Path, made_tiny: MadeSet) -> None:
-    """Shards, indexes and manifest after a kill and a rerun are those of an unbroken run."""
+@pytest.mark.parametrize(
+    ("verb", "options", "sign", "count"),
+    [("convert", CONVERT, "-of-", 3 * 48), ("untar", ("--workers", "2", "--quiet"), ".JPEG", 380)],
+)
+def test_a_command_survives_kills(
+    tmp_path: Path, made_tiny: MadeSet, verb: str, options: tuple[str, ...], sign: str, count: int
+) -> None:
+    """Shards, with two files of index each, and image folders after a kill and a rerun: those of an unbroken run."""
     data_dir = tmp_path / "data"
     archives = [made_tiny.archives["train"], made_tiny.archives["validation"]]
-    expected = kill_often(4, ["convert", str(data_dir), *CONVERT], data_dir, lambda: fresh(data_dir, archives))
-    assert sum("-of-" in name for name in expected) == 3 * 48  # shards, and two files of index each
-
-
-def test_untar_survives_kills(tmp_path: Path, made_tiny: MadeSet) -> None:
-    """The image folders after a kill and a rerun are those of an unbroken run."""
-    data_dir = tmp_path / "data"
-    archives = [made_tiny.archives["train"], made_tiny.archives["validation"]]
-    arguments = ["untar", str(data_dir), "--workers", "2", "--quiet"]
-    expected = kill_often(4, arguments, data_dir, lambda: fresh(data_dir, archives))
-    assert sum(name.endswith(".JPEG") for name in expected) == 380
+    expected = kill_often(4, [verb, str(data_dir), *options], data_dir, lambda: fresh(data_dir, archives))
+    assert sum(sign in name for name in expected) == count
 
 
 def test_download_survives_kills(tmp_path: Path, made: MadeSet) -> None:

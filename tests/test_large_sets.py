@@ -6,25 +6,15 @@ At full size that is minutes, and only done with ``make exhaustive``; a small se
 from __future__ import annotations
 
 import json
-import struct
 import zlib
 from pathlib import Path
 
 import pytest
 from running import command
+from test_hostile_inputs import png
 
 LARGE = pytest.mark.exhaustive
 PAGE = 8_000_000  # bytes that a report may take, whatever it is about
-
-
-def png(number: int) -> bytes:
-    """One pixel in a colour of its own."""
-    parts = [(b"IHDR", struct.pack(">IIBBBBB", 1, 1, 8, 2, 0, 0, 0)), (b"IEND", b"")]
-    parts.insert(1, (b"IDAT", zlib.compress(b"\0" + number.to_bytes(3, "big"))))
-    chunks = (
-        struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data)) for kind, data in parts
-    )
-    return b"\x89PNG\r\n\x1a\n" + b"".join(chunks)
 
 
 @pytest.mark.parametrize(
@@ -36,7 +26,7 @@ def test_a_set_goes_through_all_commands(tmp_path: Path, images: int, classes: i
     for number in range(images):
         path = tmp_path / "images" / f"class-{number % classes:06d}" / f"{number:06d}.png"
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(png(number))
+        path.write_bytes(png(1, 1, 8, 2, zlib.compress(b"\0" + number.to_bytes(3, "big"))))  # a colour of its own
     recipe = f"source: {{folders: images}}\nshards: {shards}\nrecord: {{image: encoded, label: label, name: path}}\n"
     (tmp_path / "recipe.yaml").write_text(recipe)
     assert (

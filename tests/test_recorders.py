@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import struct
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import tf_fixture
+from made_tars import in_memory
 from PIL import Image
 
 from imagenet_prep.datasets.plan import InceptionRecorder
@@ -63,16 +63,12 @@ def every(kinds: dict[str, str]) -> tuple[Mapped, ...]:
 
 def saved(array: np.ndarray[Any, Any], **options: Any) -> bytes:
     """The bytes of an .npy."""
-    buffer = io.BytesIO()
-    np.save(buffer, array, **options)
-    return buffer.getvalue()
+    return in_memory(lambda file: np.save(file, array, **options))
 
 
 def image(array: np.ndarray[Any, Any], form: str, **options: Any) -> bytes:
     """An image file of these samples."""
-    buffer = io.BytesIO()
-    Image.fromarray(array).save(buffer, form, **options)
-    return buffer.getvalue()
+    return in_memory(lambda file: Image.fromarray(array).save(file, form, **options))
 
 
 IMAGE = {"encoded": "bytes", "height": "int64", "width": "int64", "channels": "int64"}
@@ -183,12 +179,10 @@ def tiff(samples: np.ndarray[Any, Any], order: str, pages: int = 1) -> bytes:
 def test_samples_of_other_images() -> None:
     """Palettes are resolved, one bit becomes 0 and 255, a JPEG is what TensorFlow decodes, within a level or two."""
     colours = RNG.integers(0, 256, (6, 7, 3), dtype=np.uint8)
-    buffer = io.BytesIO()
-    Image.fromarray(colours).quantize(4).save(buffer, "PNG")
-    assert (arrays.decode_raster(buffer.getvalue()) == tf.io.decode_png(buffer.getvalue(), channels=3).numpy()).all()
-    bits = io.BytesIO()
-    Image.fromarray(colours[:, :, 0] > 128).save(bits, "PNG")
-    assert (arrays.decode_raster(bits.getvalue())[:, :, 0] == np.where(colours[:, :, 0] > 128, 255, 0)).all()
+    palette = in_memory(lambda file: Image.fromarray(colours).quantize(4).save(file, "PNG"))
+    assert (arrays.decode_raster(palette) == tf.io.decode_png(palette, channels=3).numpy()).all()
+    is_light = colours[:, :, 0] > 128
+    assert (arrays.decode_raster(image(is_light, "PNG"))[:, :, 0] == np.where(is_light, 255, 0)).all()
     smooth = np.broadcast_to(np.arange(0, 240, 10, dtype=np.uint8)[None, :, None], (16, 24, 3))
     for samples in (smooth, smooth[:, :, 0]):
         data = image(np.ascontiguousarray(samples), "JPEG")
@@ -198,15 +192,12 @@ def test_samples_of_other_images() -> None:
 
 def test_images_whose_samples_can_t_be_had_are_refused() -> None:
     """Several pages, floats, other formats and cuts are errors of the image."""
-    pages = tiff(RNG.integers(0, 256, (5, 6, 3), dtype=np.uint8), "<", pages=2)
-    floats = image(np.zeros((4, 4), dtype=np.float32), "TIFF")
-    gif = image(np.zeros((4, 4), dtype=np.uint8), "GIF")
-    cut = tiff(RNG.integers(0, 256, (5, 6, 3), dtype=np.uint8), "<")[:60]
+    samples = RNG.integers(0, 256, (5, 6, 3), dtype=np.uint8)
     for data, reason in (
-        (pages, "several pages"),
-        (floats, "mode F"),
-        (gif, "not a JPEG"),
-        (cut, "TIFF"),
+        (tiff(samples, "<", pages=2), "several pages"),
+        (image(np.zeros((4, 4), dtype=np.float32), "TIFF"), "mode F"),
+        (image(samples, "GIF"), "not a JPEG"),
+        (tiff(samples, "<")[:60], "TIFF"),
         (b"", "empty"),
     ):
         with pytest.raises(ImageError, match=reason):
@@ -251,45 +242,36 @@ def test_values_can_be_whole_numbers() -> None:
 
 def test_an_npz_has_one_array_or_a_named_one() -> None:
     """One array is taken, of several the one that is named; otherwise the error lists them."""
-    buffer = io.BytesIO()
-    np.savez_compressed(buffer, x=np.arange(3), y=np.arange(4))
-    assert parse_array(buffer.getvalue(), "y").tolist() == [0, 1, 2, 3]
+    two = in_memory(lambda file: np.savez_compressed(file, x=np.arange(3), y=np.arange(4)))
+    assert parse_array(two, "y").tolist() == [0, 1, 2, 3]
     with pytest.raises(ArrayError, match=r"2 arrays \(x, y\)"):
-        parse_array(buffer.getvalue())
+        parse_array(two)
     with pytest.raises(ArrayError, match="no array 'z', only x, y"):
-        parse_array(buffer.getvalue(), "z")
-    single = io.BytesIO()
-    np.savez(single, np.arange(2))
-    assert parse_array(single.getvalue()).tolist() == [0, 1]
+        parse_array(two, "z")
+    assert parse_array(in_memory(lambda file: np.savez(file, np.arange(2)))).tolist() == [0, 1]
 
 
-def broken_arrays() -> dict[str, tuple[bytes, str]]:
-    """Files that are no arrays, each with what is said of it."""
-    good = saved(np.arange(12.0))
-    header = good.replace(b"(12,)", b"(-9,)")
-    huge = good.replace(b"(12,), }    ", b"(99999999,)}")
-    pickled = saved(np.array([{}], dtype=object), allow_pickle=True)
-    return {
-        "empty": (b"", "empty"),
-        "text": (b"1 2 3", "not an .npy"),
-        "cut": (good[:-1], "cut or damaged"),
-        "longer": (good + b"x", "cut or damaged"),
-        "header": (header, "cut or damaged"),
-        "huge": (huge, "cut or damaged"),
-        "magic": (good[:6] + b"\x07\x00" + good[8:], "version 7.0"),
-        "no dictionary": (good.replace(b"'descr'", b"'d(sc)'"), "header is damaged"),
-        "pickled": (pickled, "object"),
-        "complex": (saved(np.array([1j])), "complex"),
-        "text array": (saved(np.array(["a"])), "<U1"),
-        "dates": (saved(np.array(["2020"], dtype="M8[Y]")), "datetime"),
-        "zip": (b"PK\x03\x04garbage", "damaged"),
-    }
+GOOD = saved(np.arange(12.0))
+BROKEN = {
+    "empty": (b"", "empty"),
+    "text": (b"1 2 3", "not an .npy"),
+    "cut": (GOOD[:-1], "cut or damaged"),
+    "longer": (GOOD + b"x", "cut or damaged"),
+    "header": (GOOD.replace(b"(12,)", b"(-9,)"), "cut or damaged"),
+    "huge": (GOOD.replace(b"(12,), }    ", b"(99999999,)}"), "cut or damaged"),
+    "magic": (GOOD[:6] + b"\x07\x00" + GOOD[8:], "version 7.0"),
+    "no dictionary": (GOOD.replace(b"'descr'", b"'d(sc)'"), "header is damaged"),
+    "pickled": (saved(np.array([{}], dtype=object), allow_pickle=True), "object"),
+    "complex": (saved(np.array([1j])), "complex"),
+    "text array": (saved(np.array(["a"])), "<U1"),
+    "dates": (saved(np.array(["2020"], dtype="M8[Y]")), "datetime"),
+    "zip": (b"PK\x03\x04garbage", "damaged"),
+}
 
 
-@pytest.mark.parametrize("name", broken_arrays())
-def test_a_broken_array_is_refused(name: str) -> None:
+@pytest.mark.parametrize(("data", "reason"), BROKEN.values(), ids=BROKEN)
+def test_a_broken_array_is_refused(data: bytes, reason: str) -> None:
     """Whatever is wrong is said; nothing is unpickled, nothing allocated for a size that is only claimed."""
-    data, reason = broken_arrays()[name]
     with pytest.raises(ArrayError, match=reason):
         parse_array(data)
 

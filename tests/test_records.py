@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import array
+import gzip
 import importlib.util
 import math
 import os
 import re
-import struct
 import subprocess
 import sys
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -37,12 +38,6 @@ MOVIE = {
     "Suggestion Purchased": 1.0,
     "Purchase Price": 9.99,
 }
-
-
-def float32(value: float) -> float:
-    """The 32-bit float nearest to a number."""
-    (nearest,) = struct.unpack("<f", struct.pack("<f", value))
-    return float(nearest)
 
 
 def raw(tf: Any, path: Path, compression: str | None = None) -> list[bytes]:
@@ -181,6 +176,17 @@ def test_a_value_without_a_kind_is_refused(tmp_path: Path, value: Any, said: str
     assert os.listdir(tmp_path) == []
 
 
+ODD_STEPS: list[tuple[Any, str]] = [
+    (1, "it is of type int: expected a list of steps"),
+    (np.array(1), "it is of type ndarray: expected a list of steps"),
+    ([1, None], "it holds None"),
+    ([[1], ["a"]], "it holds int and str: expected values of one kind"),
+    ([[[1]]], "it holds a list within a list"),
+]
+NO_EXAMPLES = (b"\xff\xd8\xff\xe0 no Example", b"a", b"\x08\x01", b"\x0a\x00\x22\x01a")
+"""Bytes of something else, an image's for instance, would make a file that nobody reads."""
+
+
 @pytest.mark.parametrize(
     ("found", "options", "said"),
     [
@@ -196,13 +202,17 @@ def test_a_value_without_a_kind_is_refused(tmp_path: Path, value: Any, said: str
         ([{"a": "1"}], {"schema": {"a": "int64"}}, "it holds str: expected int64"),
         ([{"a": ["1"]}], {"schema": {"a": "float"}}, "it holds str: expected float"),
         ([{"a": [b"a", 1]}], {"schema": {"a": "bytes"}}, "it holds int: expected bytes or str"),
+        *(
+            ([SequenceExample({}, {"a": steps})], {}, f"record 0: feature list 'a' can't be written\n{said}")
+            for steps, said in ODD_STEPS
+        ),
+        *(([{"a": 1}, data], {}, "record 1 is bytes that are not a serialized") for data in NO_EXAMPLES),
     ],
 )
 def test_what_cannot_be_written_is_refused(tmp_path: Path, found: Any, options: Any, said: str) -> None:
     """The error says what was expected; a schema never converts a text to a number or back, nor cuts a fraction off."""
-    with pytest.raises(UsageError) as caught:
+    with pytest.raises(UsageError, match=re.escape(said)):
         records.write(tmp_path / "file", found, **options)
-    assert said in str(caught.value)
     assert os.listdir(tmp_path) == []
 
 
@@ -227,7 +237,7 @@ def test_a_feature_keeps_its_kind(tmp_path: Path) -> None:
     assert caught.value.detail == "in record 0 it is of kind float: expected the same in all records"
     assert caught.value.hint == "schema={'price': 'float'} makes it float everywhere"
     records.write(path, prices, schema={"price": "float"})
-    assert [record["price"] for record in records.read(path)] == [float32(9.99), [], 10.0]
+    assert [record["price"] for record in records.read(path)] == [pytest.approx(9.99), [], 10.0]
     with pytest.raises(UsageError, match="record 1: feature 'a' is of kind bytes") as caught:
         records.write(path, [{"a": 1}, {"a": "1"}])
     assert caught.value.hint == ""
@@ -339,7 +349,7 @@ def test_damage_is_named(tmp_path: Path, compression: str | None, damage: str) -
         del content[-1]
     else:
         content[end - 5 if damage == "data" else end - 30] ^= 1
-    deflate = compressed_as(compression)
+    deflate: Any = {None: bytes, "gzip": gzip.compress, "zlib": zlib.compress}[compression]
     path.write_bytes(deflate(bytes(content)))
     found = records.read(path)
     assert [next(found)["a"], next(found)["a"]] == [1, 2]
@@ -349,14 +359,6 @@ def test_damage_is_named(tmp_path: Path, compression: str | None, damage: str) -
     assert caught.value.what == f"{path}: record 2 at byte 60{where} is damaged"
     assert caught.value.detail
     assert caught.value.hint
-
-
-def compressed_as(compression: str | None) -> Any:
-    """What makes a compressed file of bytes, by Python's own libraries."""
-    import gzip
-    import zlib
-
-    return {None: bytes, "gzip": gzip.compress, "zlib": zlib.compress}[compression]
 
 
 def test_reading_holds_one_record_at_a_time(tmp_path: Path) -> None:
@@ -430,23 +432,6 @@ def test_a_sequence_does_not_pass_for_an_example(tmp_path: Path) -> None:
         next(records.read(path))
     assert "SequenceExample" in caught.value.detail
     assert "read_sequences" in caught.value.hint
-
-
-@pytest.mark.parametrize(
-    ("steps", "said"),
-    [
-        (1, "it is of type int: expected a list of steps"),
-        (np.array(1), "it is of type ndarray: expected a list of steps"),
-        ([1, None], "it holds None"),
-        ([[1], ["a"]], "it holds int and str: expected values of one kind"),
-        ([[[1]]], "a list within a list"),
-    ],
-)
-def test_steps_that_fit_no_list_are_refused(tmp_path: Path, steps: Any, said: str) -> None:
-    """The error names record and feature list."""
-    with pytest.raises(UsageError, match="record 0: feature list 'a' can't be written") as caught:
-        records.write(tmp_path / "file", [SequenceExample({}, {"a": steps})])
-    assert said in caught.value.detail
 
 
 @pytest.mark.parametrize(
@@ -534,14 +519,6 @@ def test_messages_of_tensorflow_are_written_as_they_are(tf: Any, tmp_path: Path)
     with records.ShardWriter(tmp_path / "set", shards=1) as shards:
         shards.write(example)
     assert list(records.read(shards.paths)) == [{"a": [1, 2]}]
-
-
-@pytest.mark.parametrize("data", [b"\xff\xd8\xff\xe0 no Example", b"a", b"\x08\x01", b"\x0a\x00\x22\x01a"])
-def test_bytes_that_are_no_example_are_refused(tmp_path: Path, data: bytes) -> None:
-    """Bytes of something else, an image's for instance, would make a file that nobody reads."""
-    with pytest.raises(UsageError, match="record 1 is bytes that are not a serialized"):
-        records.write(tmp_path / "x", [{"a": 1}, data])
-    assert not (tmp_path / "x").exists()
 
 
 def test_serialized_records_keep_the_kinds_too(tmp_path: Path) -> None:
