@@ -8,6 +8,7 @@ import pickle
 import random
 import threading
 import time
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -86,6 +87,14 @@ def snapshot(folder):
     return {path.relative_to(folder): path.read_bytes() for path in list(folder.rglob("*")) if path.is_file()}
 
 
+@contextmanager
+def told(kind, status, *words):
+    """Expect an error of this kind that ends a command with this status and says these words, and no secret."""
+    with pytest.raises(kind) as caught:
+        yield
+    assert_told(caught.value, status, *words)
+
+
 # the plain way ---------------------------------------------------------------------------------------------------
 
 
@@ -121,9 +130,8 @@ def test_refused(server, part, status, half):
         leave_half(server, part)
     before = snapshot(part.parent)
     server.faults = Faults(statuses=[(status, {})] * 100)
-    with pytest.raises(AccessError) as caught:
+    with told(AccessError, 6, "a.tar", SIGN_UP_URL, "IMAGENET_USERNAME", "IMAGENET_ACCESS_KEY"):
         run(server, part)
-    assert_told(caught.value, 6, "a.tar", SIGN_UP_URL, "IMAGENET_USERNAME", "IMAGENET_ACCESS_KEY")
     assert len(server.seen) == 1
     assert snapshot(part.parent) == before
 
@@ -142,9 +150,8 @@ def test_page_in_place_of_the_file(server, part, kind, page, half, late):
         leave_half(server, part)
     before = {Path(part.name): b"", **snapshot(part.parent)}
     server.faults = Faults(page=(kind, page), when=lambda start: not late or len(server.seen) > 1)
-    with pytest.raises(AccessError) as caught:
+    with told(AccessError, 6, "web page", "a.tar", SIGN_UP_URL):
         run(server, part)
-    assert_told(caught.value, 6, "web page", "a.tar", SIGN_UP_URL)
     assert {**before, **snapshot(part.parent)} == before
 
 
@@ -196,9 +203,8 @@ def test_redirect_and_back(server, elsewhere, part, tmp_path):
 )
 def test_redirect_refused(location):
     """From https nothing leads to http or to anything that is no web address."""
-    with pytest.raises(NetworkError) as caught:
+    with told(NetworkError, 5, "a.org", "refused"):
         redirect_target(f"https://a.org/f?key={CANARY}", f"https://a.org/f?key={CANARY}", location)
-    assert_told(caught.value, 5, "a.org", "refused")
 
 
 def test_redirect_target():
@@ -244,9 +250,8 @@ def test_credentials_refused(closed, way, credentials):
     """Missing and wrong credentials: exit 6, where to sign up, what to set; and no second try."""
     if way == "form":
         closed.is_open, closed.faults = True, Faults(login="page")
-    with pytest.raises(AccessError) as caught:
+    with told(AccessError, 6, "127.0.0.1", SIGN_UP_URL, "IMAGENET_USERNAME", "IMAGENET_ACCESS_KEY", "--cookies"):
         enter(closed, credentials)
-    assert_told(caught.value, 6, "127.0.0.1", SIGN_UP_URL, "IMAGENET_USERNAME", "IMAGENET_ACCESS_KEY", "--cookies")
     asked = [seen for seen in closed.seen if seen.method == "POST" or "Authorization" in seen.headers]
     assert len(asked) == (credentials is not None)
 
@@ -283,9 +288,8 @@ def test_no_way_in(server, tmp_path, form, words):
     server.faults = Faults(login="page", form=form) if form else Faults(login="page")
     jar = tmp_path / "cookies.txt"
     jar.write_text(f"# Netscape HTTP Cookie File\n127.0.0.1\tFALSE\t/\tFALSE\t1\tsession\t{CANARY}\n")
-    with pytest.raises(AccessError) as caught:
+    with told(AccessError, 6, *words, SIGN_UP_URL):
         enter(server, ADA if form else None, None if form else jar)
-    assert_told(caught.value, 6, *words, SIGN_UP_URL)
 
 
 @pytest.mark.parametrize("content", [None, CANARY, "\udcff\udcfe\0"])
@@ -294,17 +298,15 @@ def test_cookies_unreadable(server, tmp_path, content):
     jar = tmp_path / "cookies.txt"
     if content is not None:
         jar.write_bytes(content.encode(errors="surrogateescape"))
-    with pytest.raises(UsageError) as caught:
+    with told(UsageError, 2, "cookies.txt"):
         enter(server, None, jar)
-    assert_told(caught.value, 2, "cookies.txt")
 
 
 @pytest.mark.parametrize("url", ["image-net.org", "ftp://a.org/", f"http://a:{CANARY}@a.org/", "http://a.org:x/"])
 def test_base_url(url):
     """A base URL that is none, or that holds a password, is wrong usage."""
-    with pytest.raises(UsageError) as caught:
+    with told(UsageError, 2, "base URL"):
         open_session(url, None, None, probe="a.tar")
-    assert_told(caught.value, 2, "base URL")
 
 
 def test_find_credentials(tmp_path, monkeypatch):
@@ -444,9 +446,8 @@ def test_a_server_that_asks_for_no_basic_gets_none(server: FaultServer, header: 
     """A bare 401, or one that asks for something else, is an answer to which no password goes."""
     headers = {"WWW-Authenticate": header} if header else {}
     server.faults = Faults(statuses=[(401, headers)] * 9)
-    with pytest.raises(AccessError) as caught:
+    with told(AccessError, 6, "401", "--cookies"):
         _enter(server)
-    assert_told(caught.value, 6, "401", "--cookies")
     assert len(server.seen) == 1
     assert "Authorization" not in server.seen[0].headers
 
@@ -490,9 +491,8 @@ def test_a_form_that_is_not_for_signing_in_gets_nothing(server: FaultServer, for
     if said == "sign-in form":
         assert find_login_form(form.encode(), "https://a.org/") is None
     server.faults = Faults(login="page", form=f"<html>{form}")
-    with pytest.raises(AccessError) as caught:
+    with told(AccessError, 6, said, "--cookies"):
         _enter(server)
-    assert_told(caught.value, 6, said, "--cookies")
     assert [seen.method for seen in server.seen] == ["GET"]
 
 
@@ -536,9 +536,8 @@ def test_signing_in_again_that_does_not_help(ending: FaultServer, tmp_path: Path
     ending.faults = Faults(login="page")
     session = _enter(ending)
     ending.faults = Faults(statuses=[(403, {})] * 4)
-    with pytest.raises(AccessError) as caught:
+    with told(AccessError, 6, "a.tar", "403", "IMAGENET_ACCESS_KEY"):
         fetch(session, ending.url + "a.tar", tmp_path / "part", Manner(pace=CALM))
-    assert_told(caught.value, 6, "a.tar", "403", "IMAGENET_ACCESS_KEY")
     assert len(ending.faults.statuses) == 1  # it may have meant a moment
 
 

@@ -38,10 +38,13 @@ def saved(image: Image.Image, kind: str, **how: object) -> bytes:
 
 @pytest.mark.parametrize("keep", [False, True])
 def test_every_format_is_kept_or_becomes_a_jpeg(tmp_path: Path, keep: bool) -> None:
-    """With keep, bytes and image/format are the file's own, PNGs and JPEGs without it, too; verify decodes all."""
+    """With keep, bytes and image/format are the file's own, PNGs and JPEGs without it, too; verify decodes all.
+
+    A reader of WebDataset decodes by the ending: .webp for a WebP that was kept, not .jpg.
+    """
     (tmp_path / "in").mkdir()
     for ending in KINDS:
-        (tmp_path / f"in/x.{ending}").write_bytes(picture(f"x.{ending}"))
+        (tmp_path / "in" / ending).write_bytes(picture(f"x.{ending}"))
     recipe = "source: {files: 'in/*'}\nrecord: {image: encoded, format: format, height: height, name: filename}\n"
     (tmp_path / "r.yaml").write_text(recipe + f"keep: {str(keep).lower()}\n")
     layout = Layout(tmp_path / "out")
@@ -50,26 +53,16 @@ def test_every_format_is_kept_or_becomes_a_jpeg(tmp_path: Path, keep: bool) -> N
     records = [each for path in existing(tmp_path / "out", "train-*") for each in read(path)]
     for record in records:
         (name,), (image,), (said,) = record["name"], record["image"], record["format"]
-        kind = KINDS[bytes(name).decode().rpartition(".")[2]]  # type: ignore[arg-type]
-        is_kept = keep or kind in ("PNG", "JPEG")
-        assert said == (kind if is_kept else "JPEG").encode()
-        assert (image == picture(bytes(name).decode())) is is_kept  # type: ignore[arg-type]
+        ending = bytes(name).decode()  # type: ignore[arg-type]
+        is_kept = keep or ending in ("png", "jpg")
+        assert said == (KINDS[ending] if is_kept else "JPEG").encode()
+        assert (image == picture(f"x.{ending}")) is is_kept
         assert Image.open(io.BytesIO(image)).format == said.decode()  # type: ignore[arg-type, union-attr]
     assert len(records) == 7
-
-
-def test_images_that_are_kept_are_exported_by_their_endings(tmp_path: Path) -> None:
-    """A reader of WebDataset decodes by the ending: .webp for a WebP, not .jpg."""
-    for ending in KINDS:
-        path = tmp_path / f"in/{ending}"
-        path.parent.mkdir(exist_ok=True)
-        path.write_bytes(picture(f"a.{ending}"))
-    (tmp_path / "r.yaml").write_text("source: {files: in/*}\nkeep: true\n")
-    convert(Layout(tmp_path / "out"), ENGINE, dataset=RecipeSet.read(tmp_path / "r.yaml"))
-    export(Layout(tmp_path / "out"), "webdataset", tmp_path / "tars", ENGINE)
+    export(layout, "webdataset", tmp_path / "tars", ENGINE)
     (tar,) = existing(tmp_path / "tars", "*.tar")
     names = {name for name in unpack(tar) if not name.endswith((".json", ".cls"))}
-    assert names == {f"in/{ending}.{ending}" for ending in KINDS}
+    assert names == {f"{each}.{each if keep or each == 'png' else 'jpg'}" for each in KINDS}
 
 
 @pytest.mark.parametrize(

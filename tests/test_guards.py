@@ -19,15 +19,15 @@ from made_sets import ENGINE, PART, converted, copied, data_of, edit_manifest, w
 from running import held
 from test_recipe_sets import made, make_flowers
 
-from imagenet_prep import Layout, convert, make_engine, repair, verify
+from imagenet_prep import Layout, make_engine, repair, verify
 from imagenet_prep.checks.shard_check import ShardCheck
 from imagenet_prep.demo import photographs
 from imagenet_prep.demo.archives import MadeSet
+from imagenet_prep.demo.photographs import Kind
 from imagenet_prep.errors import BusyError, InputError, WorkerError
 from imagenet_prep.ilsvrc2012.record_check import ImageNetExaminer
 from imagenet_prep.model import Outcomes, Problem, ProblemKind
 from imagenet_prep.pipeline import verify_and_repair
-from imagenet_prep.recipes.recipe_set import RecipeSet
 from imagenet_prep.stages.repair import RepairSummary
 from imagenet_prep.state.manifest import load_manifest
 from imagenet_prep.tfrecord.example import BytesList, Feature, Int64List, encode_example, parse_example
@@ -108,33 +108,25 @@ def test_a_check_that_raises(layout: Layout, monkeypatch: pytest.MonkeyPatch, er
 @pytest.mark.parametrize("values", [(), (1, 2)])
 def test_a_promised_feature_with_another_number_of_values(tmp_path: Path, values: tuple[int, ...]) -> None:
     """A feature of a recipe that holds no value or two, where one is promised, is named with both numbers."""
-    for number in range(3):
-        (tmp_path / f"{number}.jpg").write_bytes(photographs.tiny(number))
-    recipe = tmp_path / "recipe.yaml"
-    recipe.write_text("source: {files: '*.jpg'}\nnum_shards: 1\nrecord: {image: encoded, size: height}\n")
-    layout = Layout(tmp_path / "out")
-    convert(layout, ENGINE, dataset=RecipeSet.read(recipe))
+    make_flowers(tmp_path / "flowers", 1)
+    layout = made(tmp_path, "source: {folders: flowers}\nshards: 1\nrecord: {image: encoded, size: height}\n")
     change(layout.shard_path("train-00000-of-00001"), 1, size=Int64List(values))
     found = [problem for problem in verify(layout, ENGINE).problems if problem.kind is K.BAD_FIELD]
     assert [(each.record, each.expected, each.got) for each in found] == [(1, "1", str(len(values)))]
     assert f"size holds {len(values)} values, expected 1" in found[0].detail
 
 
-def test_a_cmyk_record(layout: Layout, tmp_path: Path) -> None:
+def test_a_cmyk_record(layout: Layout) -> None:
     """A JPEG of four components is named, since every record says RGB."""
-    from PIL import Image
-
-    Image.new("CMYK", (16, 16)).save(tmp_path / "cmyk.jpg")
-    change(layout.shard_path(SHARD), 4, image__encoded=BytesList(((tmp_path / "cmyk.jpg").read_bytes(),)))
+    change(layout.shard_path(SHARD), 4, image__encoded=BytesList((photographs.tiny(1, Kind.CMYK),)))
     (problem,) = ShardCheck(layout, ImageNetExaminer())(SHARD).problems
     assert (problem.kind, problem.record) == (K.BAD_IMAGE, 4)
     assert "4 components (CMYK)" in problem.detail
 
 
-@pytest.mark.parametrize("name", [b"n01440764_1\0.JPEG"])
-def test_nul_in_a_name(layout: Layout, name: bytes) -> None:
+def test_nul_in_a_name(layout: Layout) -> None:
     """A name with NUL in it is as good as none: every other record keeps its own name and place."""
-    path = layout.shard_path(SHARD)
+    path, name = layout.shard_path(SHARD), b"n01440764_1\0.JPEG"
     names = [read_record(memoryview(data)).filename.encode() for data in data_of(path)]
     change(path, 4, image__filename=BytesList((name,)))
     report = ShardCheck(layout, ImageNetExaminer())(SHARD)
@@ -237,9 +229,7 @@ def small(tmp_path: Path, packed: Layout) -> Layout:
 
 def compression_of(layout: Layout) -> str:
     """How the shards are compressed, as the manifest says."""
-    manifest = load_manifest(layout.manifest_path)
-    assert manifest is not None
-    return str(manifest.settings["compression"])
+    return str(load_manifest(layout.manifest_path).settings["compression"])
 
 
 def harmless_flips(content: bytes, compression: str) -> list[bytes]:
@@ -267,9 +257,8 @@ def the_problem(layout: Layout) -> Problem:
 
 def test_flips_that_change_no_record(small: Layout) -> None:
     """A bit of a gzip header or of deflate's padding: named with both digests, and repair brings back the bytes."""
-    manifest = load_manifest(small.manifest_path)
-    assert manifest is not None
-    check = ShardCheck(small, ImageNetExaminer(), manifest.shards, compression_of(small))  # type: ignore[arg-type]
+    shards = load_manifest(small.manifest_path).shards
+    check = ShardCheck(small, ImageNetExaminer(), shards, compression_of(small))  # type: ignore[arg-type]
     tried = 0
     for path in existing(small.data_dir, "train-*"):
         content = path.read_bytes()
@@ -306,9 +295,11 @@ def test_other_damage_is_told_once(small: Layout) -> None:
     assert the_problem(small).kind == K.EXCHANGED_SHARD
 
 
-def test_repair_refuses_other_bytes(small: Layout) -> None:
-    """A shard of the right records and size that comes out in other bytes is not put in its place."""
-    edit_manifest(small, lambda manifest: manifest["shards"][SHARD].update(file_digest="0" * 64))
+@pytest.mark.parametrize("key", ["file_digest", "size"])
+def test_repair_refuses_other_bytes(small: Layout, key: str) -> None:
+    """A shard of the right records that comes out in other bytes, or more of them, is not put in its place."""
+    told = "0" * 64 if key == "file_digest" else small.shard_path(SHARD).stat().st_size + 1
+    edit_manifest(small, lambda manifest: manifest["shards"][SHARD].update({key: told}))
     small.journal_path.unlink()
     before = small.shard_path(SHARD).read_bytes()
     with pytest.raises(InputError, match="another library makes other bytes"):

@@ -17,7 +17,7 @@ import pyarrow.parquet
 import pytest
 from existing import existing
 from fault_server import FaultServer, fault_server
-from made_tars import pack
+from made_tars import in_memory, pack
 
 from imagenet_prep import DownloadOptions, Layout, download
 from imagenet_prep.errors import InputError
@@ -40,12 +40,7 @@ def _zip(comment: bytes, compression: int = zipfile.ZIP_STORED) -> bytes:
     return file.getvalue()
 
 
-def _parquet() -> bytes:
-    file = io.BytesIO()
-    pyarrow.parquet.write_table(pyarrow.table({"label": [1, 2], "image": [NOISE, b""]}), file)
-    return file.getvalue()
-
-
+TABLE = pyarrow.table({"label": [1, 2], "image": [NOISE, b""]})
 GOOD = {
     "ustar.tar": pack(MEMBERS, tarfile.USTAR_FORMAT),
     "gnu.tar": pack(MEMBERS, tarfile.GNU_FORMAT),
@@ -55,7 +50,7 @@ GOOD = {
     "stored.zip": _zip(b""),
     "deflated.zip": _zip(b"", zipfile.ZIP_DEFLATED),
     "commented.zip": _zip(b"PK\5\6" + b"c" * 60_000),
-    "a.parquet": _parquet(),
+    "a.parquet": in_memory(lambda file: pyarrow.parquet.write_table(TABLE, file)),
     "a.bin": NOISE,
 }
 ENDINGS = [".tar", ".tar.gz", ".zip", ".parquet", ".bin"]
@@ -150,10 +145,6 @@ def test_damage_in_the_middle_is_found(tmp_path: Path, name: str, content: bytes
 # the stage ---------------------------------------------------------------------------------------------------------
 
 
-def _download(server: FaultServer, layout: Layout, key: str = "boxes", **options: object) -> None:
-    download(layout, DownloadOptions(base_url=server.url, pace=PACE, **options), only=[key])  # type: ignore[arg-type]
-
-
 def test_what_changes_on_the_way_gets_no_name(
     server: FaultServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -169,6 +160,6 @@ def test_what_changes_on_the_way_gets_no_name(
 
     monkeypatch.setattr("imagenet_prep.stages.download.look_at", look_and_replace)
     with pytest.raises(InputError, match=r"arrived corrupt and is kept as .*corrupt-content") as caught:
-        _download(server, layout, "train", check_digest=False)
+        download(layout, DownloadOptions(base_url=server.url, pace=PACE, check_digest=False), only=["train"])
     assert "expected a tar archive, got 163,840 bytes" in caught.value.detail
     assert [path.name for path in existing(layout.own_raw_dir, "*") if path.is_file()] == []

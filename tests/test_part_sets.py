@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from existing import existing
 from made_sets import ENGINE, copied, data_of, edit_manifest
 from running import command
 
@@ -17,13 +17,13 @@ from imagenet_prep import ConvertOptions, Layout, annotate, convert, status, ver
 from imagenet_prep.demo.archives import MadeSet, make
 from imagenet_prep.errors import IncompleteError, UsageError
 from imagenet_prep.ilsvrc2012 import facts
-from imagenet_prep.ilsvrc2012.settings import Part, find_part, options_from
+from imagenet_prep.ilsvrc2012.settings import find_part, options_from
 from imagenet_prep.model import ProblemKind
 from imagenet_prep.recipes.loading import read
 from imagenet_prep.registry import imagenet_options
 from imagenet_prep.state.journal import sealed_line
 from imagenet_prep.state.manifest import load_manifest
-from imagenet_prep.tfrecord.inception_reader import ImageRecord, read_record
+from imagenet_prep.tfrecord.inception_reader import read_record
 
 SHARDS = {"train_shards": 4, "validation_shards": 2}
 
@@ -66,11 +66,6 @@ def made_parts(whole: MadeSet, three: Path, tmp_path_factory: pytest.TempPathFac
     return found
 
 
-def _records(layout: Layout) -> list[ImageRecord]:
-    shards = sorted(layout.find_shards(facts.SPLITS))
-    return [read_record(memoryview(data)) for name in shards for data in data_of(layout.shard_path(name))]
-
-
 def _shards(layout: Layout) -> dict[str, bytes]:
     return {name: layout.shard_path(name).read_bytes() for name in layout.find_shards(facts.SPLITS)}
 
@@ -85,7 +80,8 @@ def test_records_of_a_part_have_its_labels(
     """Just the images of the list are there, each with the label of the part, its boxes too; synset and words stay."""
     wnids = sorted(whole.wnids[1:])
     expected = {wnid: facts.labels()[wnid] if first is None else n for n, wnid in enumerate(wnids, first or 0)}
-    records = _records(made_parts[first])
+    paths = existing(made_parts[first].data_dir, "*-of-*")
+    records = [read_record(memoryview(data)) for path in paths for data in data_of(path)]
     assert len(records) == 3 * (732 + 50)
     assert {each.filename for each in records} == {
         name for name, image in whole.images.items() if image.wnid in expected
@@ -148,19 +144,12 @@ def test_a_part_is_whole_as_that_part(made_parts: dict[int | None, Layout], firs
     assert verdict.order == "canonical"
 
 
-def _relabelled(layout: Layout, part: Part) -> Callable[[dict[str, Any]], None]:
-    def change(value: dict[str, Any]) -> None:
-        value["dataset"]["classes"] = dict(part.labels)
-
-    return change
-
-
 def test_exactly_these_classes_are_there(made_parts: dict[int | None, Layout], whole: MadeSet, tmp_path: Path) -> None:
     """A class that the part has not is a wrong label, one that it has and of which nothing is there is missing."""
     layout = copied(made_parts[None], tmp_path / "copy")
     other = tmp_path / "three.txt"
     other.write_text("\n".join([*whole.wnids[1:3], "n02102040"]))
-    edit_manifest(layout, _relabelled(layout, find_part(str(other))))
+    edit_manifest(layout, lambda value: value["dataset"].update(classes=dict(find_part(str(other)).labels)))
     problems = verify(layout, ENGINE).problems
     missing = [problem for problem in problems if problem.kind is ProblemKind.MISSING_CLASS]
     assert [problem.subject for problem in missing] == ["train", "validation"]

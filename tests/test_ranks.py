@@ -19,7 +19,7 @@ from bounded import kill_group
 from existing import existing
 from made_sets import ENGINE, PART
 
-from imagenet_prep import ConvertOptions, Layout, convert, verify
+from imagenet_prep import Layout, convert, verify
 from imagenet_prep.cli.options import find_share
 from imagenet_prep.demo.archives import MadeSet, make
 from imagenet_prep.errors import BusyError, InputError, UsageError
@@ -275,8 +275,8 @@ def test_a_set_that_is_replaced_stops_ranks(layout: Layout, monkeypatch: pytest.
     assert verify(layout, ENGINE).problems == ()
 
 
-def with_another_begun(layout: Layout, monkeypatch: pytest.MonkeyPatch, options: ConvertOptions) -> list[int]:
-    """Run a rank, beside which a plain convert begins and is stopped at once: what the rank makes."""
+def test_a_convert_of_the_same_set_does_not_stop_ranks(layout: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beside a rank a plain convert begins and is stopped at once: the rank is not disturbed by its beginning."""
     begun: list[str] = []
 
     def make(tasks: Iterator[ShardTask], own: Layout, *rest: Any) -> Made:
@@ -284,16 +284,11 @@ def with_another_begun(layout: Layout, monkeypatch: pytest.MonkeyPatch, options:
             raise KeyboardInterrupt  # of the plain convert, before it has made anything
         begun.append(own.run)
         with pytest.raises(KeyboardInterrupt):
-            convert(layout, ENGINE, options)
+            convert(layout, ENGINE, PART)
         return make_shards(tasks, own, *rest)
 
     monkeypatch.setattr("imagenet_prep.stages.convert.make_shards", make)
-    return [split.made for split in convert(layout, ENGINE, PART, share=Share(0, 2)).splits]
-
-
-def test_a_convert_of_the_same_set_does_not_stop_ranks(layout: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both make what is missing, of the same bytes, and neither is disturbed by the other's beginning."""
-    assert with_another_begun(layout, monkeypatch, PART) == [4, 4]
+    assert [split.made for split in convert(layout, ENGINE, PART, share=Share(0, 2)).splits] == [4, 4]
 
 
 # verify --------------------------------------------------------------------------------------------------------

@@ -19,9 +19,10 @@ from existing import existing
 from hypothesis import given
 from hypothesis import strategies as st
 from made_sets import ENGINE, copied, reported, write
+from made_tars import in_memory
 from msgspec.structs import replace
 from PIL import Image
-from running import prep
+from running import command
 from test_cli import restricted
 
 from imagenet_prep import ConvertOptions, Layout, make_engine, report
@@ -115,9 +116,7 @@ def write_shard(layout: Layout, records: list[bytes], name: str = "train-00000-o
 
 def picture(width: int = 40, height: int = 30, mode: str = "RGB", form: str = "JPEG", quality: int = 75) -> bytes:
     """An image file."""
-    out = io.BytesIO()
-    Image.new(mode, (width, height), 120).save(out, form, quality=quality)
-    return out.getvalue()
+    return in_memory(lambda file: Image.new(mode, (width, height), 120).save(file, form, quality=quality))
 
 
 def features(**changes: Feature | None) -> dict[str, Feature]:
@@ -286,10 +285,9 @@ def test_images_that_look_alike_are_found(tmp_path: Path) -> None:
     assert "Near-duplicates: none." in _reported(layout, "--near-duplicates")
 
 
-def _reported(layout: Layout, *options: str, status: int = 3) -> str:
-    """The text of the page that the command makes."""
-    result = prep("report", layout.data_dir, "--quiet", *options)
-    assert result.returncode == status, result.stderr
+def _reported(layout: Layout, *options: str) -> str:
+    """The text of the page that the command makes of shards with problems."""
+    command("report", layout.data_dir, "--quiet", *options, status=3)
     return Page(page_of(layout)).text
 
 
@@ -298,13 +296,12 @@ def test_without_imagehash(layout: Layout, tmp_path: Path) -> None:
     (tmp_path / "sitecustomize.py").write_text("import sys\nsys.modules['imagehash'] = None\n")
     environment = {"PYTHONPATH": os.pathsep.join([str(tmp_path), str(Path(__file__).parents[1])])}
     layout.report_path.unlink()
-    result = prep("report", layout.data_dir, "--near-duplicates", **environment)
-    assert result.returncode == 2
+    result = command("report", layout.data_dir, "--near-duplicates", status=2, **environment)
     assert "pip install 'imagenet-prep[report]'" in result.stderr
     assert not layout.report_path.exists()
-    assert prep("report", layout.data_dir, "-q", **environment).returncode == 0
+    command("report", layout.data_dir, "-q", **environment)
     assert "pip install 'imagenet-prep[report]'" in Page(page_of(layout)).text
-    assert prep("report", layout.data_dir, "-q").returncode == 0
+    command("report", layout.data_dir, "-q")
     assert "pip install" not in Page(page_of(layout)).text
 
 
@@ -433,8 +430,7 @@ def test_a_damaged_shard_is_said_to_be_left_out(layout: Layout, made: MadeSet) -
     folder.unlink()
     folder.mkdir()
     layout.shard_path("validation-00001-of-00002").write_bytes(random.Random(1).randbytes(1000))
-    result = prep("report", layout.data_dir)
-    assert result.returncode == 3
+    result = command("report", layout.data_dir, status=3)
     assert result.stdout == f"{layout.report_path}\n"
     assert "problems found" in result.stderr
     page = Page(page_of(layout))
@@ -466,30 +462,29 @@ def test_a_worker_that_dies_costs_its_shard(layout: Layout, monkeypatch: pytest.
 def test_exit_statuses(layout: Layout, tmp_path: Path) -> None:
     """0 if all is right, with the path of the page on a line; 4 without shards, and then nothing is written."""
     layout.report_path.unlink()
-    result = prep("report", layout.data_dir, "--samples", "2", "--workers", "2", "--quiet")
-    assert (result.returncode, result.stdout, result.stderr) == (0, f"{layout.report_path}\n", "")
+    result = command("report", layout.data_dir, "--samples", "2", "--workers", "2", "--quiet")
+    assert (result.stdout, result.stderr) == (f"{layout.report_path}\n", "")
     assert len(Page(page_of(layout)).images()) == 2
-    assert prep("report", layout.data_dir, "--samples", "-1").returncode == 2
+    command("report", layout.data_dir, "--samples", "-1", status=2)
     empty = tmp_path / "empty"
     empty.mkdir()
-    assert prep("report", empty).returncode == 4
+    command("report", empty, status=4)
     assert list(empty.iterdir()) == []
 
 
 def test_the_page_goes_where_it_is_wanted(layout: Layout, tmp_path: Path) -> None:
     """--output: the page is the same, nothing is written beside the shards; a file that is no page is refused."""
-    assert prep("report", layout.data_dir).returncode == 0
+    command("report", layout.data_dir)
     before = layout.report_path.read_bytes()
     layout.report_path.unlink()
     page = tmp_path / "page.html"
     for _ in range(2):
-        result = prep("report", layout.data_dir, "--output", page)
-        assert (result.returncode, result.stdout) == (0, f"{page}\n")
+        assert command("report", layout.data_dir, "--output", page).stdout == f"{page}\n"
         assert page.read_bytes() == before
     assert not layout.report_path.exists()
     other = tmp_path / "notes.html"
     other.write_text("mine")
-    assert prep("report", layout.data_dir, "--output", other).returncode == 2
+    command("report", layout.data_dir, "--output", other, status=2)
     assert other.read_text() == "mine"
 
 
@@ -520,12 +515,10 @@ def test_open_shows_it_in_the_browser(layout: Layout, tmp_path: Path) -> None:
     browser, shown = tmp_path / "browser", tmp_path / "shown"
     browser.write_text(f'#!/bin/sh\necho "$1" > {shown}\n')
     browser.chmod(0o755)
-    result = prep("report", layout.data_dir, "--open", BROWSER=f"{browser} %s")
-    assert result.returncode == 0
+    command("report", layout.data_dir, "--open", BROWSER=f"{browser} %s")
     assert shown.read_text().strip() == layout.report_path.resolve().as_uri()
-    result = prep("report", layout.data_dir, "--open", BROWSER="/not/there %s", PATH="", DISPLAY="", WAYLAND_DISPLAY="")
-    assert result.returncode == 0
-    assert "no browser" in result.stderr
+    nowhere = {"BROWSER": "/not/there %s", "PATH": "", "DISPLAY": "", "WAYLAND_DISPLAY": ""}
+    assert "no browser" in command("report", layout.data_dir, "--open", **nowhere).stderr
 
 
 def test_verify_runs_only_if_it_has_to(layout: Layout) -> None:

@@ -122,13 +122,6 @@ def mapped(tmp_path: Path, flowers: Path) -> Layout:
     return made(tmp_path, MAPPED)
 
 
-def save_arrays(folder: Path, *arrays: np.ndarray) -> None:
-    """Each array in a file of its own."""
-    (folder / "arrays").mkdir()
-    for number, array in enumerate(arrays):
-        np.save(folder / "arrays" / f"{number:03d}.npy", array)
-
-
 # what it is called ---------------------------------------------------------------------------------------------
 
 
@@ -230,7 +223,9 @@ def test_sets_without_labels(tmp_path: Path, flowers: Path) -> None:
 
 def test_arrays(tmp_path: Path) -> None:
     """Of arrays there are totals, features, shards and settings, and one sentence in place of images."""
-    save_arrays(tmp_path, *(np.array([[-5, 1, number]], "f4") for number in range(6)))
+    (tmp_path / "arrays").mkdir()
+    for number in range(6):
+        np.save(tmp_path / "arrays" / f"{number}.npy", np.array([[-5, 1, number]], "f4"))
     layout = made(tmp_path, ARRAYS, "waves")
     page = page_of(layout)
     assert 'The shards of "waves" are whole and right.' in page.text
