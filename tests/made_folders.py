@@ -418,6 +418,9 @@ FOLDERS: dict[str, Made] = {
     "half of the images": refused(labelled("l.csv", CSV[:-18]), "labels 4 of 6 images", "unlabelled: skip"),
     "files that are not there": refused(labelled("l.csv", CSV + "7.jpg,a\n"), "line 8 names 7.jpg", "missing: ignore"),
     "no label": refused(labelled("l.csv", CSV.replace("0.jpg,a", "0.jpg,")), "a label: line 2", "unlabelled: skip"),
+    "an index of pandas": taken(
+        labelled("l.csv", "\n".join(f"{n or ''},{line}" for n, line in enumerate(CSV.split()))), train=LETTERS
+    ),
     "no endings": taken(labelled("l.csv", STEMS), "l.csv names 6 of 6 images in its column `id`", train=LETTERS),
     "no endings, and too few": refused(labelled("l.csv", STEMS, names=[*FLAT, "6.jpg"]), "no line names 6.jpg"),
     "no endings, and too many": refused(labelled("l.csv", STEMS, names=FLAT[1:]), "labels 1 file that is not there"),

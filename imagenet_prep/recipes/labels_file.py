@@ -145,6 +145,7 @@ def read_rows(content: bytes, form: Form, *, header: bool = True) -> tuple[Seque
         if not header:
             rows = itertools.chain([(start, names)], rows)
             names = [str(number) for number in range(1, len(names) + 1)]
+        names[:1] = [name or "index" for name in names[:1]]  # pandas writes its index without a name
     if len(set(names)) != len(names) or "" in names:
         raise LabelsFault(start, "a column has no name, or two have the same")
     lines, columns = array("Q"), {name: list[Any]() for name in names}
