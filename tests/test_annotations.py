@@ -287,13 +287,16 @@ def test_masks_of_every_mode(tmp_path: Path, mode: str, how: str) -> None:
 
 @pytest.mark.parametrize("grows", [False, True])
 def test_a_mask_that_was_written_again_is_refused(tmp_path: Path, grows: bool) -> None:
-    """As an image is, even of the same length: the folder is named. Unchanged masks are made no second time."""
+    """As an image is, even of the same length: the folder is named. Unchanged masks are made no second time.
+
+    Its ending may have any case.
+    """
     save(tmp_path / "images/a.jpg", photograph(80, 48))
-    save(tmp_path / "masks/a.png", mask(80, 48))
+    save(tmp_path / "masks/a.PNG", mask(80, 48))
     recipe = "source: {files: images/*.jpg}\nmask: {folder: masks, match: stem}\n" + "grow: true\n" * grows
     make(tmp_path, recipe)
     make(tmp_path, recipe)
-    os.utime(tmp_path / "masks/a.png", ns=(1, 1))
+    os.utime(tmp_path / "masks/a.PNG", ns=(1, 1))
     assert f"only file times differ, of masks in {tmp_path / 'masks'}" in refusal(tmp_path, recipe)
 
 

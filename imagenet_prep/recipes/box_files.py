@@ -469,7 +469,7 @@ def is_relative(rows: Iterable[CsvBox]) -> bool:
     return all(max(row.corners) < 2 for row in rows if row.corners is not None)
 
 
-def walk(folder: Path, *endings: str) -> Iterator[str]:
-    """The names of the files with one of these endings below a folder, sorted; hidden ones are left out."""
-    found = (each.relative_to(folder).as_posix() for ending in endings for each in folder.rglob(f"*{ending}"))
+def walk(folder: Path, ending: str) -> Iterator[str]:
+    """The names of the files with this ending, in any case, below a folder, sorted; hidden ones are left out."""
+    found = (each.relative_to(folder).as_posix() for each in folder.rglob("*") if each.suffix.lower() == ending)
     yield from sorted(name for name in found if not re.search(r"(^|/)\.", name))
