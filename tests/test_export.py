@@ -114,6 +114,7 @@ def test_what_is_there_is_not_made_again(tmp_path: Path, sound: Layout, containe
     before = files_below(out)
     assert [each.made for each in export(sound, container, out, ENGINE).splits] == [0, 0]
     (out / min(before)).unlink()
+    save(out / "imagenet-prep/partial/killed/000000", "of a run that was killed")
     assert [each.made for each in export(sound, container, out, ENGINE).splits] == [1, 0]
     assert files_below(out) == before
     assert not (out / "imagenet-prep" / "partial").exists()
