@@ -27,6 +27,7 @@ from fault_server import (
     assert_told,
     fault_server,
 )
+from made_tars import save
 from progress import Bars
 
 from imagenet_prep.errors import AccessError, NetworkError, UsageError
@@ -50,8 +51,7 @@ ADA = Credentials(USERNAME, PASSWORD)
 @pytest.fixture
 def server(tmp_path):
     """An open server of one file, a.tar."""
-    (tmp_path / "served").mkdir()
-    (tmp_path / "served" / "a.tar").write_bytes(CONTENT)
+    save(tmp_path / "served" / "a.tar", CONTENT)
     with fault_server(tmp_path / "served") as server:
         yield server
 

@@ -14,6 +14,7 @@ import time
 from pathlib import Path
 
 import pytest
+from made_tars import save
 from paced_server import paced_server, sent_by
 from syscalls import environment
 
@@ -62,9 +63,8 @@ def fetched_again(folder: Path, size: int, kills: int, *, speed: float, connecti
 
     Counted is what the server sent: bytes of the file that a run sent beyond those that the next one did not ask for.
     """
-    (folder / "served").mkdir()
     content = random.Random(size).randbytes(size)
-    (folder / "served" / "a.tar").write_bytes(content)
+    save(folder / "served" / "a.tar", content)
     digest = hashlib.md5(content).hexdigest() if md5 else ""
     part, draw, costs = folder / "partial" / "a.part", random.Random(kills), []
     with paced_server(folder / "served", speed / connections) as url:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from existing import existing
 from made_folders import picture
-from made_tars import in_memory, unpack
+from made_tars import in_memory, save, unpack
 from PIL import Image
 from test_folders import read
 
@@ -42,9 +42,8 @@ def test_every_format_is_kept_or_becomes_a_jpeg(tmp_path: Path, keep: bool) -> N
 
     A reader of WebDataset decodes by the ending: .webp for a WebP that was kept, not .jpg.
     """
-    (tmp_path / "in").mkdir()
     for ending in KINDS:
-        (tmp_path / "in" / ending).write_bytes(picture(f"x.{ending}"))
+        save(tmp_path / "in" / ending, picture(f"x.{ending}"))
     recipe = "source: {files: 'in/*'}\nrecord: {image: encoded, format: format, height: height, name: filename}\n"
     (tmp_path / "r.yaml").write_text(recipe + f"keep: {str(keep).lower()}\n")
     layout = Layout(tmp_path / "out")

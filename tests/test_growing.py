@@ -10,6 +10,7 @@ import pytest
 import tf_fixture
 from existing import existing
 from made_sets import ENGINE, data_of
+from made_tars import save
 from running import command
 
 import imagenet_prep
@@ -31,9 +32,7 @@ RECIPE = (
 def add(folder: Path, start: int, stop: int, *classes: str) -> None:
     """Images of these numbers in class folders, by turns."""
     for number in range(start, stop):
-        path = folder / "data" / classes[number % len(classes)] / f"{number:04d}.jpg"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(photographs.tiny(number))
+        save(folder / "data" / classes[number % len(classes)] / f"{number:04d}.jpg", photographs.tiny(number))
 
 
 def make(folder: Path, recipe: str = RECIPE, share: Share | None = None) -> Layout:

@@ -15,7 +15,7 @@ from typing import TypeVar
 
 import pytest
 from existing import existing
-from made_sets import ENGINE, PART, converted, copied, data_of, edit_manifest, write
+from made_sets import ENGINE, PART, converted, copied, data_of, edit_manifest, flip, write
 from running import held
 from test_recipe_sets import made, make_flowers
 
@@ -205,7 +205,7 @@ def test_a_record_that_is_damaged_is_not_as_it_was(layout: Layout) -> None:
     """A shard with a flipped bit in the data is made again though its framing is that of then."""
     path = layout.shard_path(SHARD)
     sound = path.read_bytes()
-    path.write_bytes(sound[:-40] + bytes((sound[-40] ^ 1,)) + sound[-39:])
+    flip(path, -40)
     assert repair(layout, ENGINE, {SHARD: (K.BAD_IMAGE,)}) == RepairSummary((SHARD,))
     assert path.read_bytes() == sound
 

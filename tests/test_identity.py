@@ -7,10 +7,11 @@ import os
 import shutil
 from pathlib import Path
 
-import numpy as np
 import pytest
 from existing import existing
-from made_sets import ENGINE, PART, converted, copied
+from made_folders import saved
+from made_sets import ENGINE, PART, converted, copied, flip
+from made_tars import save
 
 from imagenet_prep import Layout, annotate, convert, untar, verify
 from imagenet_prep.datasets.plan import load_plan
@@ -125,9 +126,7 @@ def test_another_box_is_refused(layout: Layout) -> None:
 
 def other_bytes(path: Path, start: bytes, at: int) -> None:
     """Change one byte of a file, ``at`` bytes after ``start``; its length stays."""
-    content = bytearray(path.read_bytes())
-    content[content.index(start) + at] ^= 1
-    path.write_bytes(content)
+    flip(path, path.read_bytes().index(start) + at)
 
 
 def test_a_copy_that_holds_other_images_of_the_same_lengths(layout: Layout, tmp_path: Path) -> None:
@@ -214,9 +213,7 @@ def test_killed_while_it_makes_them_again(layout: Layout, monkeypatch: pytest.Mo
 def a_recipe(folder: Path) -> None:
     """Three files of one length in two classes."""
     for number, name in enumerate(("a/0.npy", "a/1.npy", "b/2.npy")):
-        path = folder / "in" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        np.save(path, np.full(4, number, np.uint8))
+        save(folder / "in" / name, saved([number] * 4))
     (folder / "recipe.yaml").write_text("source: {folders: in}\nshards: 2\n")
 
 
@@ -246,7 +243,7 @@ def test_a_recipe_that_names_another_version_of_the_data(tmp_path: Path) -> None
     made_by(tmp_path)
     layout, before = Layout(tmp_path / "out"), shards(Layout(tmp_path / "out"))
     for number, path in enumerate(existing(shutil.copytree(tmp_path / "in", tmp_path / "v2"), "*/*.npy")):
-        np.save(path, np.full(4, 100 + number, np.uint8))
+        path.write_bytes(saved([100 + number] * 4))
     (tmp_path / "v2.yaml").write_text("source: {folders: v2}\nshards: 2\n")
     with pytest.raises(UsageError, match=f"2 {OTHERS}"):
         made_by(tmp_path, "v2.yaml")

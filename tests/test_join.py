@@ -7,17 +7,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from made_sets import PART, converted
 
 import imagenet_prep
-from imagenet_prep.demo.archives import MadeSet
+from imagenet_prep import Layout
 from imagenet_prep.errors import InputError, UsageError
 
 
-@pytest.fixture(scope="module")
-def data(tmp_path_factory: pytest.TempPathFactory, made: MadeSet) -> Path:
+@pytest.fixture
+def data(sound: Layout) -> Path:
     """A part of ImageNet. Read only."""
-    return Path(converted(tmp_path_factory.mktemp("join") / "data", made, PART).data_dir)
+    return Path(sound.data_dir)
 
 
 def saved(folder: Path, values: Any) -> Path:

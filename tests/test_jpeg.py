@@ -159,19 +159,14 @@ def _with_frame(form: str, *values: int) -> bytes:
         (_with_frame(">BHH", 8, 20, 0), "size is 0 x 20"),
         (_with_frame(">B", 12), "3 components of 12 bits"),
         (_with_frame(">BHHB", 8, 20, 24, 2), "2 components"),
+        (png(60_000, 60_000, 8, 2, zlib.compress(bytes(100))), "claims 60000 x 60000 pixels"),
+        (png(0, 5, 8, 2, zlib.compress(bytes(100))), "size is 0 x 5"),
     ],
 )
 def test_absurd_frames_are_refused(data: bytes, reason: str) -> None:
     """A claimed size that would take gigabytes, no size, 12 bits, two components."""
     with pytest.raises(ImageError, match=reason):
         prepare(data, "header")
-
-
-@pytest.mark.parametrize("size", [(60_000, 60_000), (20_000, 10_000), (0, 5)])
-def test_a_png_bomb_is_refused_before_it_is_inflated(size: tuple[int, int]) -> None:
-    """A small PNG that claims more pixels than any photograph has is refused from its header."""
-    with pytest.raises(ImageError):
-        prepare(png(*size, 8, 2, zlib.compress(bytes(100))), "header")
 
 
 @pytest.mark.parametrize("rows", [None, b"", bytes(10), b"\x09" * 1000])

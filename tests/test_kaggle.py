@@ -13,6 +13,7 @@ import pytest
 from existing import existing
 from kaggle_copies import Tree, tree, write_tree, write_zip
 from made_sets import ENGINE, catalog_rows
+from made_tars import save
 
 from imagenet_prep import ConvertOptions, Layout, annotate, convert, make_engine, status, untar, verify
 from imagenet_prep.demo.archives import MadeSet, boxes_csv
@@ -229,27 +230,20 @@ def test_a_copy_that_was_encoded_again_is_refused(
     layout.raw_dir.mkdir()
     key = "ILSVRC2012_img_train.tar" if split == "validation" else "ILSVRC2012_img_val.tar"
     (layout.raw_dir / key).symlink_to(copies["official archives"] / key)
-    (layout.raw_dir / name.format(split)).parent.mkdir(parents=True, exist_ok=True)
-    (layout.raw_dir / name.format(split)).touch()
+    save(layout.raw_dir / name.format(split), b"")
     with pytest.raises(InputError) as caught:
         convert(layout, ENGINE, PLAIN)
     assert name.format(split) in caught.value.what
     assert f"is the copy of {maker}" in caught.value.what
     assert "23 train images again" in str(caught.value.detail)
-    zipped = write_link(copies["zip, stored"], layout.raw_dir)
+    zipped = layout.raw_dir / portals.ZIP.filename
+    zipped.symlink_to(copies["zip, stored"] / zipped.name)
     convert(layout, ENGINE, PLAIN)
     zipped.unlink()
     shard = existing(tmp_path, f"{split}-*-of-*")[0]
     shard.unlink()
     with pytest.raises(InputError, match=f"is the copy of {maker}"):
         verify_and_repair(layout, ENGINE)
-
-
-def write_link(copy: Path, folder: Path) -> Path:
-    """A link to the one file of a copy."""
-    (path,) = existing(copy, "*")
-    (folder / path.name).symlink_to(path)
-    return folder / path.name
 
 
 # image folders from it -----------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ import zlib
 from pathlib import Path
 
 import pytest
+from made_tars import save
 from running import command
 from test_hostile_inputs import png
 
@@ -24,9 +25,8 @@ PAGE = 8_000_000  # bytes that a report may take, whatever it is about
 def test_a_set_goes_through_all_commands(tmp_path: Path, images: int, classes: int, shards: int) -> None:
     """convert, verify, status, report; a lost shard is found and made again, and the page stays small."""
     for number in range(images):
-        path = tmp_path / "images" / f"class-{number % classes:06d}" / f"{number:06d}.png"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(png(1, 1, 8, 2, zlib.compress(b"\0" + number.to_bytes(3, "big"))))  # a colour of its own
+        pixel = zlib.compress(b"\0" + number.to_bytes(3, "big"))  # in a colour of its own
+        save(tmp_path / f"images/class-{number % classes:06d}/{number:06d}.png", png(1, 1, 8, 2, pixel))
     recipe = f"source: {{folders: images}}\nshards: {shards}\nrecord: {{image: encoded, label: label, name: path}}\n"
     (tmp_path / "recipe.yaml").write_text(recipe)
     assert (

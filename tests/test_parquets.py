@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from copies_of_imagenet import SCHEMA, write_parquet
+from made_sets import flip
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.sources.parquets import ImageRow, ParquetImages, iter_rows
@@ -152,9 +153,7 @@ def test_a_checksum_of_a_page_is_believed(tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
     table = pa.Table.from_pylist(_rows(), schema=SCHEMA)
     pq.write_table(table, path, compression="none", use_dictionary=False, write_page_checksum=True)
-    content = bytearray(path.read_bytes())
-    content[content.index(IMAGES[70]) + 5] ^= 1
-    path.write_bytes(content)
+    flip(path, path.read_bytes().index(IMAGES[70]) + 5)
     with pytest.raises(InputError, match=r"(?i)crc") as caught:
         list(iter_rows(path))
     assert str(path) in caught.value.what

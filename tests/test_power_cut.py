@@ -22,6 +22,7 @@ from pathlib import Path
 import pytest
 from existing import existing
 from fault_server import fault_server
+from made_tars import save
 from power_cut import Commands, Disk, Run, build, flat, record_run
 from scenarios import FOLDER, Recording, differing, record_scenario, results, run_after, scenarios
 from syscalls import Operation, record, require_strace
@@ -81,9 +82,8 @@ def test_a_renaming_without_a_sync_may_leave_an_empty_file_or_the_old_one(tmp_pa
 
 def test_a_file_that_is_moved_is_not_lost_between_folders(tmp_path: Path) -> None:
     """With one folder synced and the other not, it is in one of them at least."""
-    (tmp_path / "from").mkdir()
     (tmp_path / "to").mkdir()
-    (tmp_path / "from" / "a").write_bytes(b"data")
+    save(tmp_path / "from" / "a", b"data")
     for synced in ("from", "to"):
         for files in left(tmp_path, f"rename from/a to/a\nfsync {synced}"):
             assert b"data" in files.values()
@@ -460,8 +460,7 @@ def test_a_download_gets_its_name_once_its_digest_is_right(is_right: bool, tmp_p
     """A file whose digest differs never stands under the archive's name, not for a moment."""
     require_strace()
     content, name = random.Random(3).randbytes(30_000), ARCHIVES["boxes"].filename
-    (tmp_path / "served").mkdir()
-    (tmp_path / "served" / name).write_bytes(content)
+    save(tmp_path / "served" / name, content)
     digest = hashlib.md5(content if is_right else b"other").hexdigest()
     with fault_server(tmp_path / "served") as server:
         run = record_run(["-c", DOWNLOAD, server.url, digest], tmp_path / "run", status=0 if is_right else 4)

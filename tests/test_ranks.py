@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from bounded import kill_group
 from existing import existing
-from made_sets import ENGINE, PART
+from made_sets import ENGINE, PART, flip
 
 from imagenet_prep import Layout, convert, verify
 from imagenet_prep.cli.options import find_share
@@ -175,9 +175,7 @@ def test_images_set_aside_are_told_as_convert_tells_them(layout: Layout, made_ti
     archive = raw / made_tiny.archives["validation"].name
     with tarfile.open(archive) as tar:
         place = next(iter(tar)).offset_data
-    with archive.open("r+b") as file:
-        file.seek(place)
-        file.write(b"no image")
+    flip(archive, place)  # of the first byte of an image
     options = ("--raw", raw, "--allow-incomplete", "--train-shards", "4", "--validation-shards", "2", "--skip-bad")
     plain, folder = layout.output_dir.parent / "plain", layout.output_dir
     told = said(run("convert", plain, *options), 3).splitlines()
@@ -297,10 +295,7 @@ def test_a_convert_of_the_same_set_does_not_stop_ranks(layout: Layout, monkeypat
 def test_each_rank_verifies_its_shards(layout: Layout) -> None:
     """Damage is found by the rank whose shard it is in, a stray file by the first; the findings have a file each."""
     convert(layout, ENGINE, PART)
-    damaged = layout.shard_path("train-00006-of-00008")
-    data = bytearray(damaged.read_bytes())
-    data[len(data) // 2] ^= 1
-    damaged.write_bytes(data)
+    flip(layout.shard_path("train-00006-of-00008"), 1000)
     layout.shard_path("train-00000-of-00009").touch()
     found = [verify(layout, ENGINE, share=Share(rank, 4)) for rank in range(4)]
     assert [sorted({problem.subject for problem in each.problems}) for each in found] == [

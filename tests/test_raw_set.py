@@ -8,9 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from copies_of_imagenet import write_hugging_face
+from made_folders import picture
 from made_sets import ENGINE, PART, annotated
+from made_tars import save
 from msgspec.structs import replace
-from PIL import Image
 from test_consume import CONSUME, see
 
 import imagenet_prep
@@ -93,9 +94,8 @@ def test_options_are_those_of_convert(
 def test_sets_of_recipes(record: str, tmp_path: Path) -> None:
     """By the recipe, whatever its records hold."""
     for number in range(12):
-        path = tmp_path / "flowers" / ("rose", "tulip")[number % 2] / f"{number}.{('png', 'jpg')[number % 3 == 0]}"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        Image.new("RGB", (8, 8), (number, 0, 0)).save(path)
+        name = f"{('rose', 'tulip')[number % 2]}/{number}.{('png', 'jpg')[number % 3 == 0]}"
+        save(tmp_path / "flowers" / name, picture(name))
     recipe = tmp_path / "recipe.yaml"
     recipe.write_text(f"source: {{folders: flowers}}\nrecord: {record}\nfirst_label: 3\nshards: 2\n")
     layout = Layout(tmp_path / "out")

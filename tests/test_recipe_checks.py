@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from made_tars import save
 
 from imagenet_prep import Layout, convert, make_engine, records, verify
 from imagenet_prep.demo import photographs
@@ -24,9 +25,7 @@ NONE = "{image/encoded: encoded}"
 def made(folder: Path, record: str, *names: str, more: str = "") -> Layout:
     """One shard of small JPEGs of these names below ``csvset/images``, their records as the recipe says."""
     for number, name in enumerate(names or ("a.jpg", "b.jpg", "c.jpg")):
-        path = folder / "csvset" / "images" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(photographs.tiny(number))
+        save(folder / "csvset" / "images" / name, photographs.tiny(number))
     recipe = folder / "recipe.yaml"
     recipe.write_text(f"source: {{files: csvset/images/*.jpg}}\nrecord: {record}\nnum_shards: 1\n{more}")
     layout = Layout(folder / "out")
@@ -76,14 +75,6 @@ def test_names_that_end_a_line_elsewhere(tmp_path: Path, record: str, name: str)
     assert verify(made(tmp_path, record, name, "c.jpg"), ENGINE).problems == ()
 
 
-def renamed(layout: Layout, old: str, new: str) -> None:
-    """Damage a name in the index."""
-    path = layout.listing_path(SHARD)
-    content = path.read_text("utf-8")
-    assert content.count(old) == 1
-    path.write_text(content.replace(old, new), "utf-8")
-
-
 @pytest.mark.parametrize(
     ("record", "old", "new"), [(WHOLE, "csvset/images/b.jpg", "b.jpg"), (BARE, "images/b.jpg", "images/d.jpg")]
 )
@@ -91,7 +82,8 @@ def test_a_damaged_name_in_the_index(tmp_path: Path, record: str, old: str, new:
     """A name in the index is compared with what the record holds of it: all of it, or its last part."""
     layout = made(tmp_path, record)
     sound = layout.listing_path(SHARD).read_bytes()
-    renamed(layout, old, new)
+    assert sound.count(old.encode()) == 1
+    layout.listing_path(SHARD).write_bytes(sound.replace(old.encode(), new.encode()))
     problem = the_problem(layout)
     assert (problem.kind, problem.subject) == (K.BAD_INDEX, SHARD)
     assert "its index is stale: " in problem.detail

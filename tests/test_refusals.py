@@ -13,6 +13,7 @@ from typing import Literal
 import pytest
 from fault_server import fault_server
 from made_sets import ENGINE
+from made_tars import save
 
 from imagenet_prep import ConvertOptions, Layout, PrepError, convert
 from imagenet_prep.demo.archives import MadeSet
@@ -98,8 +99,7 @@ def _largest_file(size: int) -> Iterator[None]:
 
 def test_a_download_that_grows_too_large_is_named(tmp_path: Path) -> None:
     """A file system, or ulimit -f, that takes no file of this size: not an unnamed file."""
-    (tmp_path / "served").mkdir()
-    (tmp_path / "served" / "a.tar").write_bytes(bytes(300_000))
+    save(tmp_path / "served" / "a.tar", bytes(300_000))
     part = tmp_path / "a.tar.part"
     with fault_server(tmp_path / "served") as server, _largest_file(100_000), pytest.raises(WriteError) as caught:
         fetch(Session(server.url, 5), server.url + "a.tar", part, Manner(connections=3))

@@ -14,7 +14,8 @@ from existing import existing
 from file_server import serve
 from kaggle_copies import tree, write_zip
 from made_sets import ENGINE, PART, flip
-from running import prep
+from made_tars import save
+from running import command
 
 import imagenet_prep
 from imagenet_prep import ConvertOptions, DownloadOptions, Layout, convert, pipeline, status, verify
@@ -65,8 +66,7 @@ def test_a_split_without_images(kept: str, tiny_data_dir: Path, capfd: pytest.Ca
         assert capfd.readouterr().out == "convert: train: no images\n"
         return
     for number in range(20):
-        (layout.raw_dir / "train" / str(number)).mkdir(parents=True)
-        (layout.raw_dir / "train" / str(number) / "a.JPEG").write_bytes(photographs.tiny(number))
+        save(layout.raw_dir / "train" / str(number) / "a.JPEG", photographs.tiny(number))
     with pytest.raises(InputError, match="holds no train image of ILSVRC2012"):
         cli.main(words, standalone_mode=False)
 
@@ -79,9 +79,7 @@ def test_half_a_folder_and_a_whole_zip(made_tiny: MadeSet, tmp_path: Path, monke
     wnids = sorted(made_tiny.wnids)
     monkeypatch.setattr(facts, "CLASSES", len(wnids))
     for number, wnid in enumerate(wnids):
-        folder = layout.raw_dir / "train" / wnid
-        folder.mkdir(parents=True)
-        (folder / f"{wnid}_1.JPEG").write_bytes(photographs.tiny(1))
+        save(layout.raw_dir / "train" / wnid / f"{wnid}_1.JPEG", photographs.tiny(1))
         source = find_source(layout, "train")
         assert isinstance(source, KaggleZip) is (number + 1 < len(wnids))
     with pytest.raises(InputError, match=rf"{layout.archive_path(ZIP)} was not read") as caught:
@@ -110,15 +108,14 @@ def remedy(layout: Layout, options: ConvertOptions, recipe: Path | None = None) 
 
 def test_an_image_of_imagenet(tmp_path: Path, made_tiny: MadeSet) -> None:
     """Of ImageNet's images: --check header, where images are decoded only to be looked at."""
-    folder = tmp_path / "raw-data" / "train" / made_tiny.of("train")[0].wnid
-    folder.mkdir(parents=True)
-    (folder / f"{folder.name}_1.JPEG").write_bytes(broken())
-    options = PART.replace(train_shards=1)
+    wnid = made_tiny.wnids[0]
+    image, options = tmp_path / f"raw-data/train/{wnid}/{wnid}_1.JPEG", PART.replace(train_shards=1)
+    save(image, broken())
     said = remedy(Layout(tmp_path), options)
     assert "--check header accepts it unchanged" in said
     assert "recipe images" not in said
     convert(Layout(tmp_path), ENGINE, options.replace(check="header"))
-    (folder / f"{folder.name}_1.JPEG").write_bytes(broken()[:200])
+    image.write_bytes(broken()[:200])
     said = remedy(Layout(tmp_path), options.replace(check="header", overwrite=True))
     assert "header" not in said.partition(" or leave it out")[2]
 
@@ -169,11 +166,10 @@ def test_repair_finds_the_raw_data_of_the_conversion(is_output: bool, tmp_path: 
 
 def test_an_image_that_stops_convert_each_time(tmp_path: Path, made_tiny: MadeSet) -> None:
     """The same convert would fail again: verify and repair name what helps; once set aside, verify tells the image."""
-    folder = tmp_path / "raw-data" / "train" / made_tiny.of("train")[0].wnid
-    folder.mkdir(parents=True)
-    (folder / f"{folder.name}_1.JPEG").write_bytes(broken())
-    for number in range(2, 9):
-        (folder / f"{folder.name}_{number}.JPEG").write_bytes(photographs.tiny(number))
+    wnid = made_tiny.wnids[0]
+    for number in range(1, 9):
+        content = photographs.tiny(number) if number > 1 else broken()
+        save(tmp_path / f"raw-data/train/{wnid}/{wnid}_{number}.JPEG", content)
     layout, options = Layout(tmp_path), PART.replace(train_shards=2)
     with pytest.raises(DataProblemsError):
         convert(layout, ENGINE, options)
@@ -184,7 +180,7 @@ def test_an_image_that_stops_convert_each_time(tmp_path: Path, made_tiny: MadeSe
     convert(layout, ENGINE, options.replace(skip_bad=True))
     verdict = verify(layout, ENGINE)
     assert not verdict.problems
-    assert f"1 image was set aside: {folder.name}_1.JPEG" in verdict.notes
+    assert f"1 image was set aside: {wnid}_1.JPEG" in verdict.notes
 
 
 # no boxes --------------------------------------------------------------------------------------------------------
@@ -193,20 +189,17 @@ def test_an_image_that_stops_convert_each_time(tmp_path: Path, made_tiny: MadeSe
 def test_images_without_boxes_can_be_converted(tmp_path: Path, made_tiny: MadeSet) -> None:
     """Where only the boxes can't be fetched, the command that does without them is named; it works."""
     for image in made_tiny.of("train")[:2]:
-        folder = tmp_path / "raw-data" / "train" / image.wnid
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / f"{image.wnid}_1.JPEG").write_bytes(photographs.tiny(1))
-    (tmp_path / "raw-data" / "val").mkdir()
-    (tmp_path / "raw-data" / "val" / "ILSVRC2012_val_00000001.JPEG").write_bytes(photographs.tiny(2))
+        save(tmp_path / f"raw-data/train/{image.wnid}/{image.wnid}_1.JPEG", photographs.tiny(1))
+    save(tmp_path / "raw-data/val/ILSVRC2012_val_00000001.JPEG", photographs.tiny(2))
     options = PART.replace(train_shards=1, validation_shards=1)
     with serve(tmp_path, "ada", "key") as url:
         fetching = DownloadOptions(base_url=url, check_digest=False)
         with pytest.raises(AccessError) as caught:
             pipeline.run(Layout(tmp_path), ENGINE, fetching=fetching, options=options)
-    said, found, command = caught.value.hint.rpartition("without boxes: ")
+    said, found, proposed = caught.value.hint.rpartition("without boxes: ")
     assert found
     assert "the images are here, only their boxes are missing" in said
-    assert cli.main(shlex.split(command)[1:], standalone_mode=False) == 0
+    assert cli.main(shlex.split(proposed)[1:], standalone_mode=False) == 0
     assert verify(Layout(tmp_path), ENGINE).problems == ()
 
 
@@ -220,17 +213,15 @@ def test_boxes_that_are_there_and_unread_are_a_warning(tmp_path: Path, made_tiny
         write_zip(raw, tree(made_tiny))
     elsewhere = () if kind == "archive" else ("--raw", raw)
     words = ("convert", tmp_path, *elsewhere, "--allow-incomplete", "--train-shards", 1, "--validation-shards", 1)
-    done = prep(*words, "--workers", 1)
+    done = command(*words, "--workers", 1)
     file = raw / (facts.ARCHIVES["boxes"].filename if kind == "archive" else ZIP.filename)
     warning = f"warning: the train records have no boxes, although {file} holds them; to add them run "
-    assert done.returncode == 0, done.stderr
     assert done.stderr.index(warning) < done.stderr.index("Finished writing")
-    assert done.stdout.count(warning) == prep(*words).stdout.count(warning) == 1
+    assert done.stdout.count(warning) == command(*words).stdout.count(warning) == 1
     said = next(line for line in done.stdout.splitlines() if line.startswith(warning)).removeprefix(warning)
     assert said == "imagenet-prep annotate with the same DATA_DIR and --raw, then this convert with --overwrite"
-    assert prep("annotate", tmp_path, *elsewhere).returncode == 0
-    again = prep(*words, "--overwrite")
-    assert again.returncode == 0, again.stderr
+    command("annotate", tmp_path, *elsewhere)
+    again = command(*words, "--overwrite")
     assert "warning:" not in again.stdout + again.stderr
     assert any(record.boxes for record in imagenet_prep.open(tmp_path, "train"))
 
@@ -260,12 +251,12 @@ def test_a_full_disk_names_the_command(small_disk: Path, made: MadeSet, monkeypa
         file.write(bytes(shutil.disk_usage(small_disk).free - size * 2 // 3))
     options = ["--allow-incomplete", "--train-shards", "8", "--validation-shards", "8", "--workers", "1"]
     words = ["convert", str(layout.data_dir), *options]
-    command = shlex.join(["imagenet-prep", *words])
+    called = shlex.join(["imagenet-prep", *words])
     what, _, hint = told(words, monkeypatch)
     assert what.startswith("not enough space in ")
     plain, proposed = hint.split("; or let the shards take the space of the archives: ")
-    assert plain == f"free some space or choose another folder, then run: {command}"
-    assert proposed == f"{command} --consume"
+    assert plain == f"free some space or choose another folder, then run: {called}"
+    assert proposed == f"{called} --consume"
     with pytest.raises(InputError, match="can't be consumed") as caught:
         cli.main(shlex.split(proposed)[1:], standalone_mode=False)
     assert caught.value.hint.startswith("check it: imagenet-prep download ")
@@ -288,8 +279,8 @@ def test_a_run_that_does_not_fit_names_consume(tmp_path: Path, monkeypatch: pyte
         os.truncate(served / archive.filename, archive.size or archive.about)
     with serve(served, "ada", "key") as url:
         words = ["run", str(tmp_path / "d"), "--base-url", url]
-        command = shlex.join(["imagenet-prep", *words])
-        assert told(words, monkeypatch)[-1].endswith(f"the space of the archives: {command} --consume")
+        called = shlex.join(["imagenet-prep", *words])
+        assert told(words, monkeypatch)[-1].endswith(f"the space of the archives: {called} --consume")
         for more in (["--extract"], ["--output", str(tmp_path / "e")]):
             assert "--consume" not in told([*words, *more], monkeypatch)[-1]
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from browsing import VIEWS, Shown, serious_findings, show
 from made_sets import ENGINE, reported
+from made_tars import save
 
 from imagenet_prep import ConvertOptions, Layout, convert, report
 from imagenet_prep.demo import photographs
@@ -169,9 +170,8 @@ def recipe_layouts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Layout
     """Reports of three splits of images, and of numbers alone."""
     folder = tmp_path_factory.mktemp("recipes")
     for number in range(45):
-        path = folder / "images" / ("daisy", "rose", "tulip")[number % 3] / f"{number:02d}.jpg"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(photographs.photograph_bytes(number)[0])
+        name = f"images/{('daisy', 'rose', 'tulip')[number % 3]}/{number:02d}.jpg"
+        save(folder / name, photographs.photograph_bytes(number)[0])
     splits = "splits: {train: 0.6, validation: 0.2, test: 0.2}\noutput_file_prefix: flowers\nshards: 3\n"
     recipes = {
         "images": f"source: {{folders: images}}\nrecord: {{encoded: encoded, label: label, class: class}}\n{splits}",
