@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import os
-import socket
+import stat
 import struct
 import zipfile
 import zlib
@@ -65,35 +65,22 @@ def convert(folder: Path, recipe: str) -> Measured:
 # files that are none -------------------------------------------------------------------------------------------
 
 
-def odd_file(folder: Path, kind: str) -> Path:
-    """Something under the name of a file that is none, or has no end."""
-    path = folder / "odd"
-    if kind == "pipe":
-        os.mkfifo(path)
-    elif kind == "device":
-        path.symlink_to("/dev/zero")
-    elif kind == "socket":
-        before = Path.cwd()
-        os.chdir(folder)  # the name of a socket is short
-        try:
-            socket.socket(socket.AF_UNIX).bind("odd")
-        finally:
-            os.chdir(before)
-    elif kind == "folder":
-        path.mkdir()
-    elif kind == "hole":
-        with path.open("wb") as file:
-            file.truncate(1 << 40)
-    else:
-        path.symlink_to("odd")
-    return path
+ODD_FILES: dict[str, Callable[[Path], object]] = {
+    "pipe": os.mkfifo,
+    "device": lambda path: path.symlink_to("/dev/zero"),
+    "socket": lambda path: os.mknod(path, stat.S_IFSOCK | 0o600),
+    "folder": Path.mkdir,
+    "hole": lambda path: (path.touch(), os.truncate(path, 1 << 40)),
+    "loop": lambda path: path.symlink_to(path.name),
+}
+"""What makes something under the name of a file that is none, or has no end."""
 
 
-@pytest.mark.parametrize("kind", ["pipe", "device", "socket", "folder", "hole", "loop"])
+@pytest.mark.parametrize("kind", ODD_FILES)
 @pytest.mark.parametrize("recipe", ["source: {manifest: odd}\n", FILES + "labels: odd\n", FOLDERS + "classes: odd\n"])
 def test_what_is_no_file_is_not_read(folder: Path, kind: str, recipe: str) -> None:
     """A pipe, a device, a socket, a folder, a file of a terabyte, a link to itself: refused at once, by its name."""
-    odd_file(folder, kind)
+    ODD_FILES[kind](folder / "odd")
     error = refusal(folder, recipe)
     assert isinstance(error, InputError)
     assert "/odd" in error.what
@@ -104,8 +91,8 @@ def test_a_file_of_ours_that_is_none_is_one_error(folder: Path, name: str, kind:
     """A pipe, a device, a folder or a loop under the name of a file of ours: no command waits for it, or crashes."""
     assert convert(folder, FOLDERS + "shards: 1\n").status == 0
     out = folder / "out"
-    (out / "imagenet-prep" / name).unlink(missing_ok=True)
-    odd_file(folder, kind).rename(out / "imagenet-prep" / name)
+    (out / "imagenet-prep" / name).unlink()
+    ODD_FILES[kind](out / "imagenet-prep" / name)
     for words in (
         ("status", out),
         ("convert", out, "--config", folder / "recipe.yaml"),

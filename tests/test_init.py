@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 from made_sets import ENGINE
-from PIL import Image
 from running import prep
+from test_layouts import save
 
 from imagenet_prep import Layout, convert
 from imagenet_prep.errors import UsageError
@@ -17,14 +17,6 @@ from imagenet_prep.recipes.recipe_dataset import RecipeDataset
 from imagenet_prep.recipes.recipe_set import RecipeSet
 from imagenet_prep.sources.slices import Reader
 from imagenet_prep.stages.init import init
-
-
-def images(folder: Path, names: list[str]) -> None:
-    """A small image of each name."""
-    for name in names:
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        Image.new("RGB", (8, 6), (len(name), 0, 0)).save(path)
 
 
 def proposed(folder: Path, output: Path, layout: str | None = None) -> RecipeDataset:
@@ -40,7 +32,7 @@ def test_paths_are_relative_to_a_recipe_above_and_full_elsewhere(
     tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     """A recipe beside its data can move with it; one that lies elsewhere finds it all the same."""
-    images(tmp_path / "a b", ["x/1.png", "y/1.png"])
+    save(tmp_path / "a b", "x/1.png", "y/1.png")
     assert 'folders: "a b"' in init(tmp_path / "a b", tmp_path / "r.yaml", ENGINE).text
     assert "folders: ." in init(tmp_path / "a b", tmp_path / "a b" / "r.yaml", ENGINE).text
     other = tmp_path_factory.mktemp("other") / "r.yaml"
@@ -49,7 +41,7 @@ def test_paths_are_relative_to_a_recipe_above_and_full_elsewhere(
 
 def test_several_endings_in_a_recipe_elsewhere(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
     """It has a pattern for each ending; patterns from several folders are refused."""
-    images(tmp_path / "a", ["1.png", "2.jpg", "x/3.png"])
+    save(tmp_path / "a", "1.png", "2.jpg", "x/3.png")
     recipe = tmp_path_factory.mktemp("other") / "r.yaml"
     for output in (recipe, tmp_path / "r.yaml"):
         assert len(proposed(tmp_path / "a", output, "unlabelled").splits[0].catalog) == 3
@@ -64,16 +56,15 @@ def test_names_with_signs_of_patterns(tmp_path: Path, name: str, kind: str) -> N
     """A folder or tar called b[1] is proposed so that the command which init prints converts it, and nothing else."""
     data, recipe = tmp_path / "data" / name, tmp_path / "elsewhere" / "r.yaml"
     recipe.parent.mkdir()
-    images(tmp_path / "data", ["b1/other.png", "allx/other.png", "whatx/other.png"])  # such names match these
+    save(tmp_path / "data", "b1/other.png", "allx/other.png", "whatx/other.png")  # such names match these
     if kind in ("one tar", "tars"):
         data.mkdir()
         for archive in [f"{name}.tar", "b1.tar"][: 1 + (kind == "tars")]:
-            images(tmp_path / archive, [f"a/{archive}.png", f"b/{archive}.png"])
+            save(tmp_path / archive, f"a/{archive}.png", f"b/{archive}.png")
             subprocess.run(["tar", "-C", tmp_path / archive, "-cf", data / archive, "a", "b"], check=True)
     else:
-        images(
-            data, {"deep": ["x/1.png", "x/y/2.png"], "classes": ["x/1.png", "y/2.png"]}.get(kind, ["1.png", "2.png"])
-        )
+        names = {"deep": ("x/1.png", "x/y/2.png"), "classes": ("x/1.png", "y/2.png")}
+        save(data, *names.get(kind, ("1.png", "2.png")))
     if kind == "table":
         (data / "labels.csv").write_text("file,label\n1.png,a\n2.png,b\n")
     init(data, recipe, ENGINE, layout="unlabelled" if kind == "deep" else None)
@@ -83,7 +74,7 @@ def test_names_with_signs_of_patterns(tmp_path: Path, name: str, kind: str) -> N
 
 def test_the_command(tmp_path: Path) -> None:
     """It writes FOLDER.yaml here, shows it, and says what to run next; a second time it refuses."""
-    images(tmp_path / "flowers", ["x/1.png", "y/1.png"])
+    save(tmp_path / "flowers", "x/1.png", "y/1.png")
     done = prep("init", "flowers", cwd=tmp_path)
     assert (done.returncode, "Traceback" in done.stderr) == (0, False)
     assert (tmp_path / "flowers.yaml").read_text() in done.stdout

@@ -67,33 +67,20 @@ def kill_often(
         tries += 1
         assert tries < 10 * count, "the kills come too late"
         prepare()
-        ended = kill_and_rerun(arguments, data_dir, draw.uniform(min(begin, took / 2), took), environment)
-        assert digests(data_dir) == expected
-        if ended is None:
+        moment, start = draw.uniform(min(begin, took / 2), took), time.monotonic()
+        process = run(arguments, environment)
+        while time.monotonic() - start < moment and process.poll() is None:
+            for path in list(data_dir.glob("*-of-*")):  # none yet, or some: only whole shards stand under final names
+                assert parse_shard_name(path.name)
+            time.sleep(0.002)
+        if process.poll() is None:
             met += 1
-        else:
-            took = min(took, ended)
+        else:  # it had come to its end before the kill
+            took = min(took, time.monotonic() - start)
+        kill_group(process)
+        assert run(arguments, environment).wait() == 0
+        assert digests(data_dir) == expected
     return expected
-
-
-def kill_and_rerun(
-    arguments: Sequence[str], data_dir: Path, moment: float, environment: dict[str, str] | None
-) -> float | None:
-    """Kill the command's group after ``moment`` seconds, then run it to its end.
-
-    Returns:
-        None, or after how many seconds it had come to its end before the kill.
-    """
-    start = time.monotonic()
-    process = run(arguments, environment)
-    while time.monotonic() - start < moment and process.poll() is None:
-        for path in list(data_dir.glob("*-of-*")):  # none yet, or some: only whole shards stand under final names
-            assert parse_shard_name(path.name)
-        time.sleep(0.002)
-    ended = None if process.poll() is None else time.monotonic() - start
-    kill_group(process)
-    assert run(arguments, environment).wait() == 0
-    return ended
 
 
 def fresh(data_dir: Path, archives: Sequence[Path]) -> None:

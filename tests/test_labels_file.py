@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from made_tars import in_memory
 
 from imagenet_prep.errors import PrepError
 from imagenet_prep.images import arrays
@@ -95,11 +96,8 @@ def test_any_text_is_a_pattern_or_a_value_error(pattern: str) -> None:
 @given(st.integers(0, 200), st.binary(max_size=8))
 def test_a_damaged_file_is_an_error_of_the_file(where: int, junk: bytes) -> None:
     """Arrays and images with junk in them are read, or refused with the error of their kind."""
-    buffer = io.BytesIO()
-    np.savez(buffer, np.arange(9))
-    plain = io.BytesIO()
-    np.save(plain, np.arange(9))
-    for data in (buffer.getvalue(), plain.getvalue()):
+    for write in (np.savez, np.save):
+        data = in_memory(lambda file, write=write: write(file, np.arange(9)))
         with contextlib.suppress(ArrayError):
             parse_array(data[:where] + junk + data[where + len(junk) :])
     with contextlib.suppress(ImageError):

@@ -7,6 +7,7 @@ hold there are made. ``make torture`` tries all of them; here a sample.
 from __future__ import annotations
 
 import ast
+import functools
 import hashlib
 import io
 import itertools
@@ -16,7 +17,7 @@ import random
 import shutil
 import tarfile
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -27,7 +28,7 @@ from power_cut import Commands, Disk, Run, build, flat, record_run
 from scenarios import FOLDER, Recording, differing, record_scenario, results, run_after, scenarios
 from syscalls import Operation, record, require_strace
 
-from imagenet_prep.demo.archives import MadeSet, make
+from imagenet_prep.demo.archives import make
 from imagenet_prep.fetch.partial import PartialFile
 from imagenet_prep.fetch.reply import Remote
 from imagenet_prep.ilsvrc2012.facts import ARCHIVES
@@ -110,6 +111,8 @@ def test_what_is_not_followed_is_refused(tmp_path: Path, script: str) -> None:
 
 SCENARIOS = scenarios(shards=2, workers=1)
 
+Recordings = Callable[[str], Recording]
+
 SAMPLE = 3
 """So many of a command's trees are run here; make torture runs them all."""
 
@@ -122,23 +125,13 @@ def commands() -> Iterator[Commands]:
 
 
 @pytest.fixture(scope="module")
-def recordings(tmp_path_factory: pytest.TempPathFactory, commands: Commands) -> Iterator[dict[str, Recording]]:
+def recordings(tmp_path_factory: pytest.TempPathFactory, commands: Commands) -> Iterator[Recordings]:
     """Every scenario recorded once, when it is first asked for."""
     require_strace()
     folder = tmp_path_factory.mktemp("power")
     made = make(folder / "made", classes=2, per_class=4, validation=4, tiny=True)
-    yield _Recordings(folder, made, commands)
+    yield functools.cache(lambda name: record_scenario(SCENARIOS[name], folder, made, commands))
     shutil.rmtree(folder)
-
-
-class _Recordings(dict[str, Recording]):
-    def __init__(self, folder: Path, made: MadeSet, commands: Commands) -> None:
-        super().__init__()
-        self._source = folder, made, commands
-
-    def __missing__(self, name: str) -> Recording:
-        self[name] = record_scenario(SCENARIOS[name], *self._source)
-        return self[name]
 
 
 @pytest.fixture
@@ -155,18 +148,18 @@ each_scenario = pytest.mark.parametrize("name", SCENARIOS)
 
 
 @each_scenario
-def test_what_is_done_at_exit_is_on_the_disk(name: str, recordings: dict[str, Recording]) -> None:
+def test_what_is_done_at_exit_is_on_the_disk(name: str, recordings: Recordings) -> None:
     """A power cut right after status 0 takes nothing: all is there, to the byte, with everything unsynced dropped."""
-    recording = recordings[name]
+    recording = recordings(name)
     assert not differing(recording, recording.end().durable())
 
 
 @each_scenario
 def test_a_power_cut_at_any_moment_costs_no_byte(
-    name: str, recordings: dict[str, Recording], commands: Commands, quick: Path
+    name: str, recordings: Recordings, commands: Commands, quick: Path
 ) -> None:
     """Whatever a power cut left, the same command goes on from there and ends with the bytes of an unbroken run."""
-    recording = recordings[name]
+    recording = recordings(name)
     found = list(recording.replay())
     assert len(found) > 20
     for done, called, tree in random.Random(name).sample(found, SAMPLE):
@@ -178,9 +171,9 @@ def test_a_power_cut_at_any_moment_costs_no_byte(
 
 
 @pytest.mark.parametrize("name", ["convert", "consume", "overwrite"])
-def test_a_journal_line_on_the_disk_speaks_of_files_on_the_disk(name: str, recordings: dict[str, Recording]) -> None:
+def test_a_journal_line_on_the_disk_speaks_of_files_on_the_disk(name: str, recordings: Recordings) -> None:
     """At the end of every sync of the journal, each shard with a line is there with both files of its index."""
-    recording = recordings[name]
+    recording = recordings(name)
     lines = 0
     for operation, disk in recording.steps():
         if operation.kind != "synced" or not str(operation.path).endswith("journal.jsonl"):
@@ -197,12 +190,12 @@ def test_a_journal_line_on_the_disk_speaks_of_files_on_the_disk(name: str, recor
 
 
 @pytest.mark.parametrize("name", ["convert", "overwrite", "repair"])
-def test_a_shard_gets_its_name_once_its_bytes_are_safe(name: str, recordings: dict[str, Recording]) -> None:
+def test_a_shard_gets_its_name_once_its_bytes_are_safe(name: str, recordings: Recordings) -> None:
     """Between the last write of a shard and its renaming there is an fsync of it; a name that was taken is synced next.
 
     Else the old shard could come back under the new line of the journal.
     """
-    recording = recordings[name]
+    recording = recordings(name)
     disk = Disk(recording.before)
     shards = 0
     for number, operation in enumerate(recording.operations):
@@ -222,12 +215,12 @@ def test_a_shard_gets_its_name_once_its_bytes_are_safe(name: str, recordings: di
     assert shards >= 2
 
 
-def test_space_is_given_back_of_what_is_durable_elsewhere(recordings: dict[str, Recording]) -> None:
+def test_space_is_given_back_of_what_is_durable_elsewhere(recordings: Recordings) -> None:
     """Before each hole, and before the archive goes, every image in it is on the disk in a bundle or a shard.
 
     So it is with everything unsynced dropped, and the number of images on record is then no more than those there.
     """
-    recording = recordings["consume"]
+    recording = recordings("consume")
     given_back = {"punch": 0, "unlink": 0}
     images = {path: _images(path) for path in existing(recording.before, "raw-data/*_img_*.tar")}
     disk = Disk(recording.before)
@@ -248,9 +241,9 @@ def test_space_is_given_back_of_what_is_durable_elsewhere(recordings: dict[str, 
 
 
 @pytest.mark.parametrize("name", ["consume", "consume-again"])
-def test_no_power_cut_takes_the_last_copy_of_an_image(name: str, recordings: dict[str, Recording]) -> None:
+def test_no_power_cut_takes_the_last_copy_of_an_image(name: str, recordings: Recordings) -> None:
     """Whatever is left at any moment, each image is in its archive, in a bundle or in a shard."""
-    recording = recordings[name]
+    recording = recordings(name)
     archives = existing(recording.before, "raw-data/*_img_*.tar")
     made = b"\n".join(recording.expected.values())
     images = {content for path in archives for _, content in _images(path) if content in made}  # not re-encoded
@@ -265,11 +258,11 @@ def test_no_power_cut_takes_the_last_copy_of_an_image(name: str, recordings: dic
         assert kept == images, f"{called}, after {done}"
 
 
-def test_an_archive_to_consume_has_one_name_on_the_disk(recordings: dict[str, Recording]) -> None:
+def test_an_archive_to_consume_has_one_name_on_the_disk(recordings: Recordings) -> None:
     """It is moved away durably, so it never comes back under its old name once its images are read."""
     taken: dict[str, str] = {}
     archives = 0
-    for operation, disk in recordings["consume"].steps():
+    for operation, disk in recordings("consume").steps():
         if operation.kind == "rename" and str(operation.path).endswith(".tar"):
             taken[operation.to] = str(operation.path)
         elif operation.kind == "write" and taken:
@@ -281,9 +274,9 @@ def test_an_archive_to_consume_has_one_name_on_the_disk(recordings: dict[str, Re
     assert archives == 2
 
 
-def test_a_record_of_a_rank_goes_once_the_set_has_its_own(recordings: dict[str, Recording]) -> None:
+def test_a_record_of_a_rank_goes_once_the_set_has_its_own(recordings: Recordings) -> None:
     """The manifest and the journal of the whole set are on the disk before merge removes what ranks recorded."""
-    recording = recordings["merge"]
+    recording = recordings("merge")
     removed = 0
     for operation, disk in recording.steps():
         if operation.kind == "unlink" and "rank-" in str(operation.path):
@@ -310,11 +303,11 @@ def _images(archive: Path) -> list[tuple[int, bytes]]:
     return found
 
 
-def test_untar_moves_a_class_after_a_sync_of_all_its_files(recordings: dict[str, Recording]) -> None:
+def test_untar_moves_a_class_after_a_sync_of_all_its_files(recordings: Recordings) -> None:
     """No image gets a name in its final folder before its bytes are on the disk, in a merge neither."""
     for name in ("untar", "untar-again"):
         moved = 0
-        for operation, disk in recordings[name].steps():
+        for operation, disk in recordings(name).steps():
             if operation.kind == "rename":
                 moved += 1
                 tree = flat(disk.tree(data=lambda file: file.durable))

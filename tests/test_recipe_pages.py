@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import tf_fixture
 from existing import existing
+from made_sets import make_flowers
 from PIL import Image
 from test_docs import blocks
 
@@ -32,13 +33,6 @@ def image(path: Path) -> None:
     """A small image of any colours."""
     path.parent.mkdir(parents=True, exist_ok=True)
     Image.fromarray(RNG.integers(0, 256, (6, 8, 3), dtype=np.uint8)).save(path)
-
-
-def flowers(folder: Path) -> None:
-    """flowers/CLASS/N.jpg."""
-    for name in ("daisy", "rose", "tulip"):
-        for number in range(20):
-            image(folder / "flowers" / name / f"{number}.jpg")
 
 
 def scans(folder: Path) -> None:
@@ -74,8 +68,8 @@ def parts(folder: Path) -> None:
         subprocess.run(tar, check=True)
 
 
-MAKERS: dict[str, Callable[[Path], None]] = {
-    "class-folders.md": flowers,
+MAKERS: dict[str, Callable[[Path], object]] = {
+    "class-folders.md": lambda folder: make_flowers(folder / "flowers", 20, ("daisy", "rose", "tulip")),
     "labels.md": scans,
     "pixels.md": digits,
     "arrays.md": arrays,

@@ -110,18 +110,10 @@ def scans(tmp_path: Path) -> Path:
     return tmp_path
 
 
-LABELS = {
-    "labels.csv": 'filename,label,age,note\n0.png,cat,1,"a, b"\n1.png,dog,2,\n2.png,cat,3,c\n3.png,emu,4,d\n',
-    "labels.jsonl": "".join(
-        json.dumps({"file": f"{i}.png", "label": label, "box": [i, i + 0.5]}) + "\n"
-        for i, label in enumerate(("cat", "dog", "cat", "emu"))
-    ),
-}
-
-
 def test_other_columns_become_columns_of_the_row(scans: Path) -> None:
     """Numbers in a CSV become numbers, an empty cell no value, a list of JSON a list."""
-    (scans / "labels.csv").write_text(LABELS["labels.csv"])
+    lines = ("filename,label,age,note", '0.png,cat,1,"a, b"', "1.png,dog,2,", "2.png,cat,3,c", "3.png,emu,4,d")
+    (scans / "labels.csv").write_text("\n".join(lines))
     made = plan(scans, "source: {files: 'scans/*.png'}\nlabels: labels.csv")
     (split,) = made.splits
     by_name = {split.catalog.item(row).filename: split.catalog.item(row).columns for row in range(4)}
@@ -129,7 +121,8 @@ def test_other_columns_become_columns_of_the_row(scans: Path) -> None:
     assert by_name["scans/1.png"] == {"age": 2, "note": None}
     assert made.features["age"] == {"kind": "int64", "optional": False, "values": 1}
     assert made.features["note"] == {"kind": "bytes", "optional": True, "values": 1}
-    (scans / "labels.jsonl").write_text(LABELS["labels.jsonl"])
+    lines = (json.dumps({"file": f"{i}.png", "label": "abac"[i], "box": [i, i + 0.5]}) for i in range(4))
+    (scans / "labels.jsonl").write_text("\n".join(lines))
     made = plan(scans, "source: {files: 'scans/*.png'}\nlabels: labels.jsonl")
     assert made.splits[0].catalog.columns["box"] == [[0, 0.5], [2, 2.5], [1, 1.5], [3, 3.5]]
     assert made.features["box"] == {"kind": "float", "optional": False, "values": None}

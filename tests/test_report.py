@@ -76,7 +76,10 @@ def page_of(layout: Layout) -> str:
 
 
 class Page(HTMLParser):
-    """A page as a browser's parser sees it: every element with its attributes, and all text."""
+    """A page as a browser's parser sees it: every element with its attributes, and all text.
+
+    The rows of every table are found by its class and caption: the text of each cell.
+    """
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -85,6 +88,8 @@ class Page(HTMLParser):
         self._is_shown = True
         self._section = ""
         self.samples: list[tuple[str, dict[str, str | None]]] = []
+        self.rows: dict[str, list[list[str]]] = {}
+        self._table, self._cell = "", ""
         self.feed(text)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
@@ -94,14 +99,24 @@ class Page(HTMLParser):
         if self._section == "images":
             self.samples.append((tag, dict(attrs)))
         self._is_shown = tag not in ("script", "style")
+        if tag == "table":
+            self._table = dict(attrs).get("class") or "problems"
+        elif tag == "tr":
+            self.rows.setdefault(self._table, []).append([])
+        self._cell = "" if tag in ("caption", "td", "th") else f"{self._cell} "
 
     def handle_endtag(self, tag: str) -> None:
-        """What follows is text of the page again."""
+        """What follows is text of the page again; a caption tells one split's totals from another's."""
         self._is_shown = True
+        if tag == "caption":
+            self._table += f" {self._cell.strip()}"
+        elif tag in ("td", "th"):
+            self.rows[self._table][-1].append(" ".join(self._cell.split()))
 
     def handle_data(self, data: str) -> None:
         """Keep a piece of text that a reader sees."""
         self.text += data if self._is_shown else ""
+        self._cell += data
 
     def images(self) -> list[dict[str, str | None]]:
         """The attributes of every sample image."""

@@ -6,7 +6,6 @@ import io
 import re
 import shutil
 from collections import Counter
-from html.parser import HTMLParser
 from pathlib import Path
 
 import numpy as np
@@ -65,38 +64,9 @@ def page_of(layout: Layout) -> Page:
     return Page(re.sub("<style>.*?</style>", "", layout.report_path.read_text(), flags=re.S))
 
 
-class Tables(HTMLParser):
-    """The rows of every table of a page, by its class and caption: the text of each cell."""
-
-    def __init__(self, layout: Layout) -> None:
-        super().__init__()
-        self.rows: dict[str, list[list[str]]] = {}
-        self._table, self._cell = "", ""
-        self.feed(layout.report_path.read_text())
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Begin a table, a row or a cell."""
-        if tag == "table":
-            self._table = dict(attrs).get("class") or "problems"
-        elif tag == "tr":
-            self.rows.setdefault(self._table, []).append([])
-        self._cell = "" if tag in ("caption", "td", "th") else f"{self._cell} "
-
-    def handle_endtag(self, tag: str) -> None:
-        """End a cell, or the caption that tells one split's totals from another's."""
-        if tag == "caption":
-            self._table += f" {self._cell.strip()}"
-        elif tag in ("td", "th"):
-            self.rows[self._table][-1].append(" ".join(self._cell.split()))
-
-    def handle_data(self, data: str) -> None:
-        """Keep a piece of text."""
-        self._cell += data
-
-
 def features_of(layout: Layout) -> dict[str, list[str]]:
     """The cells of the table of features by name."""
-    return {row[0]: row[1:] for row in Tables(layout).rows["features"][1:]}
+    return {row[0]: row[1:] for row in page_of(layout).rows["features"][1:]}
 
 
 @pytest.fixture(scope="module")
@@ -128,7 +98,7 @@ def mapped(tmp_path: Path, flowers: Path) -> Layout:
 def test_totals_are_those_of_each_split(mapped: Layout) -> None:
     """Images, classes and shards of every split stand beside what the manifest records; nothing differs."""
     manifest = load_manifest(mapped.manifest_path)
-    tables = {name: rows for name, rows in Tables(mapped).rows.items() if name.startswith("totals")}
+    tables = {name: rows for name, rows in page_of(mapped).rows.items() if name.startswith("totals")}
     assert list(tables) == [f"totals {split}" for split in manifest.dataset.splits]
     assert len(tables) == 3
     for split, total in manifest.totals.items():
@@ -159,7 +129,7 @@ def test_features_are_counted_and_bounded(mapped: Layout, flowers: Path) -> None
 
 def test_classes_and_files_go_by_the_names_that_the_recipe_gives_them(mapped: Layout) -> None:
     """A label, a class, an image or a path is found under whatever name the recipe maps it to."""
-    rows = Tables(mapped).rows["classes"][1:]
+    rows = page_of(mapped).rows["classes"][1:]
     assert [row[0] for row in rows] == [f"{name} label {label}" for label, name in enumerate(CLASSES)]
     assert [sum(map(int, row[1].split())) for row in rows] == [30, 30, 30]
     shown = page_of(mapped).images()
@@ -215,7 +185,7 @@ def test_sets_without_labels(tmp_path: Path, flowers: Path) -> None:
     assert "no label" not in page.text
     assert re.fullmatch(r"flowers/\w+/\d+\.jpg", page.images()[0]["alt"] or "")
     assert f"16 {TIMES} 16" in page.text
-    assert [row[0] for row in Tables(layout).rows["totals train"]] == ["", "images", "shards", "size"]
+    assert [row[0] for row in page_of(layout).rows["totals train"]] == ["", "images", "shards", "size"]
 
 
 # records without images ----------------------------------------------------------------------------------------
@@ -284,7 +254,7 @@ def test_optional_features_and_records_set_aside(tmp_path: Path, flowers: Path) 
     """
     layout = made(tmp_path, recipe)
     assert features_of(layout)["size"] == ["int64, optional", "1", "1", "3"]
-    assert Tables(layout).rows["totals train"][1:3] == [["images", "2", "2"], ["classes", "2", DASH]]
+    assert page_of(layout).rows["totals train"][1:3] == [["images", "2", "2"], ["classes", "2", DASH]]
     assert "damaged, and left out by skip_bad" in page_of(layout).text
     assert "<li>bad.jpg</li>" in layout.report_path.read_text()
     assert odd_of(layout)["Set aside"] == []
