@@ -5,9 +5,13 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import random
+import shutil
+import signal
 import subprocess
 import sys
 import tarfile
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -18,6 +22,7 @@ from made_sets import ENGINE, PART, data_of, edit_manifest, flip, inception_feat
 from made_tars import pack, save, unpack
 from PIL import Image
 from running import PROGRAM, command
+from test_kill import run
 
 import imagenet_prep
 from imagenet_prep import Layout, convert, export, make_engine
@@ -546,3 +551,29 @@ def test_array_record_reads_every_record(tmp_path: Path, sound: Layout) -> None:
     assert len(source) == len(expected) == 300
     assert [source[number] for number in range(300)] == expected
     assert "group_size:1," in ArrayRecordReader(str(paths[0])).writer_options_string()
+
+
+KILLS = 4
+
+
+def test_an_export_survives_kills(tmp_path: Path, sound: Layout) -> None:
+    """After each kill every file that has its name is whole, and a rerun makes the rest."""
+    arguments = ["export", "folders", str(sound.output_dir), str(tmp_path / "out"), "--workers", "2", "--quiet"]
+    began = time.monotonic()
+    assert run(arguments).wait() == 0
+    took = time.monotonic() - began
+    expected = files_below(tmp_path / "out")
+    draw, met = random.Random(KILLS), 0
+    for _ in range(10 * KILLS):
+        shutil.rmtree(tmp_path / "out")
+        process = run(arguments)
+        time.sleep(draw.uniform(took / 3, took))
+        os.killpg(process.pid, signal.SIGKILL)
+        met += process.wait() != 0
+        assert files_below(tmp_path / "out").items() <= expected.items()
+        assert run(arguments).wait() == 0
+        assert files_below(tmp_path / "out") == expected
+        assert not (tmp_path / "out" / "imagenet-prep" / "partial").exists()
+        if met == KILLS:
+            return
+    pytest.fail("the kills come too late")
