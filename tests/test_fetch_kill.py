@@ -6,7 +6,6 @@ import hashlib
 import os
 import random
 import shutil
-import signal
 import subprocess
 import sys
 import textwrap
@@ -26,6 +25,7 @@ from imagenet_prep.fetch.session import Session
 pytestmark = pytest.mark.once
 
 MEGABYTE = 1_000_000
+PROBE = 1024  # bytes that a transfer asks for first
 
 CHILD = textwrap.dedent("""
     import sys
@@ -46,18 +46,6 @@ def start(url: str, part: Path, connections: int, md5: str = "") -> subprocess.P
     return subprocess.Popen(command, env=environment(), stderr=subprocess.PIPE)
 
 
-def kill_after_first_byte(url: str, child: subprocess.Popen[bytes], before: int, seconds: float) -> bool:
-    """Kill a transfer some time after its first byte; whether it was still running."""
-    probe = 1024
-    while sent_by(url) <= before + probe and child.poll() is None:
-        time.sleep(0.01)
-    time.sleep(seconds)
-    was_running = child.poll() is None
-    child.send_signal(signal.SIGKILL)
-    child.communicate()
-    return was_running
-
-
 def fetched_again(folder: Path, size: int, kills: int, *, speed: float, connections: int, md5: bool) -> list[int]:
     """Kill transfers of a file of ``size`` bytes, each at a random moment; the bytes that each kill cost.
 
@@ -72,8 +60,14 @@ def fetched_again(folder: Path, size: int, kills: int, *, speed: float, connecti
         while len(costs) < kills:
             kept, sent = kept_bytes(part, remote, has_digest=md5), sent_by(url)
             child = start(url, part, connections, digest)
-            if kill_after_first_byte(url, child, sent, draw.uniform(0, (size - kept) / speed)):
-                came = sent_by(url) - sent - 1024
+            while sent_by(url) <= sent + PROBE and child.poll() is None:
+                time.sleep(0.01)
+            time.sleep(draw.uniform(0, (size - kept) / speed))
+            was_running = child.poll() is None
+            child.kill()
+            child.communicate()
+            if was_running:
+                came = sent_by(url) - sent - PROBE
                 costs.append(came - (kept_bytes(part, remote, has_digest=md5) - kept))
             if kept_bytes(part, remote, has_digest=md5) > size - size // 10:
                 finish(url, part, connections, digest, content)

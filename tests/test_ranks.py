@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tarfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +37,7 @@ OPTIONS = ("--allow-incomplete", *SHARDS, "--check", "decode", "--workers", "1")
 ROOT = Path(__file__).parent.parent
 
 
-def run(*words: object, environment: Mapping[str, str] | None = None) -> subprocess.Popen[str]:
+def run(*words: object) -> subprocess.Popen[str]:
     """A command of ours, begun, in a process group of its own."""
     return subprocess.Popen(
         [sys.executable, "-m", "imagenet_prep", *map(str, words)],
@@ -45,7 +45,6 @@ def run(*words: object, environment: Mapping[str, str] | None = None) -> subproc
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        env={**os.environ, **(environment or {})},
     )
 
 

@@ -24,6 +24,7 @@ from typing import Any
 import pytest
 from bounded import bounded
 from existing import existing
+from running import command
 from slow_shards import OPTIONS
 
 from imagenet_prep import Layout, convert, make_engine
@@ -125,10 +126,8 @@ def digests(folder: Path) -> dict[str, str]:
 
 def start(local: Local, output: Path, cluster: RayCluster, seconds: float = 0.02) -> subprocess.Popen[bytes]:
     """A driver whose workers take so long for each file that they write."""
-    command = [sys.executable, "-c", "import slow_shards; slow_shards.main()"]
-    return subprocess.Popen(
-        [*command, str(local.raw), str(output), cluster.address, str(seconds)], stdout=subprocess.PIPE
-    )
+    call = [sys.executable, "-c", "import slow_shards; slow_shards.main()"]
+    return subprocess.Popen([*call, str(local.raw), str(output), cluster.address, str(seconds)], stdout=subprocess.PIPE)
 
 
 def made_by(driver: subprocess.Popen[bytes]) -> int:
@@ -225,26 +224,19 @@ def test_twenty_losses_change_no_byte(local: Local, ray_cluster: RayCluster, tmp
 CONVERT = ("--allow-incomplete", "--train-shards", "32", "--validation-shards", "16")
 
 
-def command(*arguments: object) -> list[str]:
-    """A command of ours."""
-    return [sys.executable, "-m", "imagenet_prep", *map(str, arguments)]
-
-
-def test_a_cluster_of_this_machine_alone(local: Local, ray_cluster: RayCluster, tmp_path: Path) -> None:
+def test_a_cluster_of_this_machine_alone(
+    local: Local, ray_cluster: RayCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Without an address one is started, quietly; verify finds the same with it as without; nothing is left behind."""
     (tmp_path / "home").mkdir()
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("RAY_AUTH")}
-    environment |= {"HOME": str(tmp_path / "home"), "IMAGENET_ACCESS_KEY": "canary-1f0c"}
+    for name in [each for each in os.environ if each.startswith("RAY_AUTH")]:
+        monkeypatch.delenv(name)
+    environment = {"HOME": str(tmp_path / "home"), "IMAGENET_ACCESS_KEY": "canary-1f0c"}
     ours = ("--engine", "ray", "--workers", 2, "--quiet")
-    run = {"env": environment, "capture_output": True, "text": True, "cwd": tmp_path}
-    done = subprocess.run(command("convert", "out", "--raw", local.raw, *CONVERT, *ours), **run)  # type: ignore[call-overload]
-    assert (done.returncode, done.stderr) == (0, "")
+    assert command("convert", "out", "--raw", local.raw, *CONVERT, *ours, cwd=tmp_path, **environment).stderr == ""
     assert digests(tmp_path / "out") == local.digests
-    with_ray, without = (
-        subprocess.run(command("verify", "out", *how), **run)  # type: ignore[call-overload]
-        for how in (ours, ["--quiet"])
-    )
-    assert (with_ray.returncode, with_ray.stdout, with_ray.stderr) == (0, without.stdout, "")
+    with_ray, without = (command("verify", "out", *how, cwd=tmp_path, **environment) for how in (ours, ["--quiet"]))
+    assert (with_ray.stdout, with_ray.stderr) == (without.stdout, "")
     assert not (tmp_path / "out" / "imagenet-prep" / "partial").exists()
 
 
@@ -446,7 +438,5 @@ def test_a_kit_of_another_version_is_told_apart() -> None:
 
 def test_consume_needs_an_engine_of_this_machine(tmp_path: Path) -> None:
     """Raw data goes only when its shard is durable, which is known of this machine alone."""
-    words = command("convert", tmp_path, "--consume", "--engine", "ray")
-    done = subprocess.run(words, capture_output=True, text=True)
-    assert done.returncode == 2
+    done = command("convert", tmp_path, "--consume", "--engine", "ray", status=2)
     assert "--consume with --engine ray" in done.stderr

@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import pytest
 from existing import existing
 from made_sets import read_catalog
+from made_tars import save
 
 from imagenet_prep import ConvertOptions, Layout, convert, make_engine
 from imagenet_prep.datasets import order
@@ -115,28 +116,19 @@ def test_a_disk_too_small_for_the_bundles(data_dir: Path, small_disk: Path) -> N
         regroup(catalog, [("s", range(len(catalog)))], small_disk / "b", memory=1 << 20, progress=Silent())
 
 
-def _machine(root: Path, *, rotational: str, file_system: str, mount: Path, device: int) -> tuple[Path, Path]:
-    block = root / "sys" / "dev" / "block" / f"{os.major(device)}:{os.minor(device)}"
-    (block / "queue").mkdir(parents=True)
-    (block / "queue" / "rotational").write_text(f"{rotational}\n")
-    (root / "proc" / "self").mkdir(parents=True)
-    lines = [f"1 1 0:1 / / rw - ext4 /dev/x rw\n2 1 0:2 / {mount} rw,relatime shared:1 - {file_system} server:/x rw\n"]
-    (root / "proc" / "self" / "mountinfo").write_text("".join(lines))
-    (root / "proc" / "meminfo").write_text("MemTotal: 9 kB\nMemAvailable:    2048 kB\n")
-    return root / "sys", root / "proc"
-
-
 @pytest.mark.parametrize(
     ("rotational", "file_system", "expected"),
     [("1", "ext4", True), ("0", "ext4", False), ("0", "nfs4", True), ("0", "lustre", True)],
 )
 def test_where_seeking_is_dear(tmp_path: Path, rotational: str, file_system: str, expected: bool) -> None:
     """A spinning disk and a network file system are told from the system's own records."""
-    file = tmp_path / "archive.tar"
+    file, sys, proc = (tmp_path / name for name in ("archive.tar", "sys", "proc"))
     file.touch()
-    sys, proc = _machine(
-        tmp_path / "m", rotational=rotational, file_system=file_system, mount=tmp_path, device=file.stat().st_dev
-    )
+    device = file.stat().st_dev
+    save(sys / f"dev/block/{os.major(device)}:{os.minor(device)}/queue/rotational", f"{rotational}\n")
+    mounted = f"2 1 0:2 / {tmp_path} rw,relatime shared:1 - {file_system} server:/x rw"
+    save(proc / "self/mountinfo", f"1 1 0:1 / / rw - ext4 /dev/x rw\n{mounted}\n")
+    save(proc / "meminfo", "MemTotal: 9 kB\nMemAvailable:    2048 kB\n")
     assert is_seek_dear(file, sys=sys, proc=proc) is expected
     assert available_memory(proc=proc) == 2 << 20
 
