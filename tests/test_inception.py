@@ -10,11 +10,10 @@ import tf_fixture
 from existing import existing
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from made_sets import inception_features
+from made_sets import data_of, inception_features
 
 from imagenet_prep import Layout
 from imagenet_prep.model import Box, Item
-from imagenet_prep.tfrecord import framing as tfrecord
 from imagenet_prep.tfrecord import inception, inception_reader
 from imagenet_prep.tfrecord.example import (
     BytesList,
@@ -199,8 +198,8 @@ def test_reader_reads_what_was_written(item: Item, width: int, height: int, enco
 def test_records_of_ours_take_the_quick_way(sound: Layout) -> None:
     """The quick way is taken by every record that convert writes: the slow one would hide that it is broken."""
     for path in existing(sound.data_dir, "*-of-*"):
-        for record in tfrecord.iter_records(memoryview(path.read_bytes())):
-            assert inception_reader.read_canonical(record.data) == read_features(parse_example(record.data))
+        for data in map(memoryview, data_of(path)):
+            assert inception_reader.read_canonical(data) == read_features(parse_example(data))
 
 
 def test_what_stands_before_the_images_name_counts() -> None:

@@ -10,6 +10,7 @@ import pytest
 from existing import existing
 from hypothesis import given
 from hypothesis import strategies as st
+from made_sets import data_of
 from PIL import Image
 
 from imagenet_prep import ConvertOptions, Layout, annotate, convert, make_engine, verify
@@ -22,8 +23,7 @@ from imagenet_prep.images.jpeg import ImageError
 from imagenet_prep.images.pixels import Reencode
 from imagenet_prep.images.prepare import prepare
 from imagenet_prep.state.manifest import load_manifest
-from imagenet_prep.tfrecord import example
-from imagenet_prep.tfrecord import framing as tfrecord
+from imagenet_prep.tfrecord.inception_reader import read_record
 
 SIDES = st.integers(1, 5000)
 TARGETS = st.none() | st.integers(1, 600)
@@ -101,14 +101,10 @@ def test_resized_shards_verify_and_keep_their_boxes(data_dir: Path, made: MadeSe
     convert(layout, engine, options)
     boxes = 0
     for shard in existing(data_dir, "*-of-*"):
-        for record in tfrecord.iter_records(memoryview(shard.read_bytes())):
-            fields = example.parse_example(record.data)
-            name = bytes(fields["image/filename"].values[0]).decode()  # type: ignore[arg-type]
-            image = made.images[name]
-            assert (fields["image/width"].values[0], fields["image/height"].values[0]) == how.target(
-                image.width, image.height
-            )
-            boxes += len(fields["image/object/bbox/xmin"].values)
+        for record in map(read_record, map(memoryview, data_of(shard))):
+            image = made.images[record.filename]
+            assert (record.width, record.height) == how.target(image.width, image.height)
+            boxes += len(record.boxes)
     assert boxes == len(layout.boxes_csv.read_text().splitlines())
     assert not verify(layout, engine, depth="decode").problems
     manifest = load_manifest(layout.manifest_path)

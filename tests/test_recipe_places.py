@@ -104,15 +104,21 @@ def test_a_manifest_may_be_made_below_data_dir(tmp_path: Path, data: Path) -> No
     assert len((tmp_path / "out" / "list.txt").read_text().split()) == 9
 
 
-def test_raw_is_never_written_to(tmp_path: Path, data: Path) -> None:
-    """With --raw a manifest is made below DATA_DIR: the folder of the data stays as it was, to the last entry."""
-    place, out = recipe(tmp_path, "manifest_file: lists/list.txt\nseed: 7\n"), tmp_path / "out"
-    before = files(data)
-    ran = command("convert", out, "--raw", data, "--config", place)
+@pytest.mark.parametrize(("name", "listed"), [("lists/list.txt", "lists/list.txt"), ("{}/list.txt", "list.txt")])
+def test_raw_is_never_written_to(tmp_path: Path, data: Path, name: str, listed: str) -> None:
+    """With --raw a manifest is made below DATA_DIR, and used again, also if its absolute path leads into --raw.
+
+    The folder of the data stays as it was, to the last entry.
+    """
+    place, out = recipe(tmp_path, f"manifest_file: {name.format(data)}\nseed: 7\n"), tmp_path / "out"
+    before, path, said = files(data), out / "imagenet-prep" / "lists" / listed, ""
+    for made in (1, 0):
+        ran = command("convert", out, "--raw", data, "--config", place)
+        assert f"{made} made now" in ran.stdout
+        said += ran.stderr + ran.stdout
     assert files(data) == before
-    listed = out / "imagenet-prep" / "lists" / "lists" / "list.txt"
-    assert sorted(listed.read_text().split()) == [f"arrays/{number}.npy" for number in range(9)]
-    assert str(listed) in ran.stderr + ran.stdout
+    assert sorted(path.read_text().split()) == [f"arrays/{number}.npy" for number in range(9)]
+    assert str(path) in said
 
 
 def test_a_manifest_made_for_raw_is_used_again(tmp_path: Path, data: Path) -> None:
@@ -134,13 +140,3 @@ def test_a_manifest_in_raw_comes_first(tmp_path: Path, data: Path) -> None:
     place, out = recipe(tmp_path, "manifest_file: list.txt\n"), tmp_path / "out"
     assert "2 images" in command("convert", out, "--raw", data, "--config", place).stdout
     assert not (out / "imagenet-prep" / "lists").exists()
-
-
-def test_an_absolute_manifest_below_raw_is_made_below_data_dir(tmp_path: Path, data: Path) -> None:
-    """A path that leads into --raw, however it is written, is not written to."""
-    place, out = recipe(tmp_path, f"manifest_file: {data}/list.txt\n"), tmp_path / "out"
-    before = files(data)
-    for made in (1, 0):
-        assert f"{made} made now" in command("convert", out, "--raw", data, "--config", place).stdout
-    assert files(data) == before
-    assert (out / "imagenet-prep" / "lists" / "list.txt").is_file()
