@@ -14,7 +14,7 @@ from imagenet_prep.datasets.plan import Recorded, Recorder
 from imagenet_prep.images import arrays, format_of, is_npy, jpeg, pixels, png
 from imagenet_prep.images.jpeg import ImageError
 from imagenet_prep.images.pixels import opened, read_facts, turn_upright
-from imagenet_prep.images.prepare import UPRIGHT, Check, prepare, read_orientation, turn_box
+from imagenet_prep.images.prepare import UPRIGHT, prepare, read_orientation, turn_box
 from imagenet_prep.model import Box, Item
 from imagenet_prep.recipes.annotating import SIZE
 from imagenet_prep.recipes.columns import Content, Mapped
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     import numpy as np
 
 Buffer = bytes | memoryview
+
+_SIDES = ("height", "width", "depth")
 
 _LONG = 4096  # bytes that are not worth a copy
 _FLOATS = b"\x12"  # the tag of a float list, where SplitEntry's default is that of a byte string
@@ -64,23 +66,60 @@ class MappedRecorder(Recorder, frozen=True):
 
     def record(self, item: Item, data: Buffer) -> Recorded:
         """The Example of all features, in canonical encoding."""
-        given = _Image(data, self) if self.content == "image" else self._numbers(data)
-        if isinstance(given, _Image) and (self.masks is not None or SIZE in item.columns):
-            item = follow(item, data, given.made, self.masks)
+        repair = ""
+        if self.content == "image":
+            given, made, repair = self._image(arrays.png_of(data) if is_npy(data) else data)
+            if self.masks is not None or SIZE in item.columns:
+                item = follow(item, data, made, self.masks)
+        else:
+            given = self._numbers(data)
         parts: list[Buffer] = []
-        own = self._own(item)
+        values = given | self._own(item)
         for mapped in self.features:
-            value = own[mapped.column] if mapped.column in own else given.get(mapped.column)
+            value = values[mapped.column]
             if value is not None:
                 _append(parts, mapped, value)
             elif not mapped.optional:
                 raise ImageError(f"it has no {mapped.column}")
         total = sum(map(len, parts))
-        return Recorded(_joined([b"\x0a" + varint(total), *parts]), given.repair)
+        return Recorded(_joined([b"\x0a" + varint(total), *parts]), repair)
 
-    def _numbers(self, data: Buffer) -> _Numbers:
+    def _image(self, data: Buffer) -> tuple[dict[str, Any], ImageForm, str]:
+        """The columns of an image file, its form in the record, and what was changed.
+
+        JPEGs as in ImageNet's records; PNGs are kept unless everything is encoded again, with ``keep`` all formats are.
+        """
+        if self.keep or (self.how is None and format_of(data) == "PNG"):
+            return self._kept(data)
+        image = prepare(data, self.check, self.how, upright=self.upright)
+        if self.how is not None and image.repair == "png" and not image.lost:  # a JPEG is what was asked for
+            image = replace(image, repair="")
+        made = ImageForm(image.width, image.height, image.orientation)
+        channels = jpeg.read_header(image.encoded).components
+        return _image_columns(image.encoded, "JPEG", made, channels), made, image.changes
+
+    def _kept(self, data: Buffer) -> tuple[dict[str, Any], ImageForm, str]:
+        kind, width, height, channels = pixels.read_facts(data)
+        if kind == "PNG":
+            png.check_ends(data)
+        if kind == "JPEG":
+            prepare(data, self.check)
+        elif self.check == "decode" or kind != "PNG":
+            pixels.decode_rgb(data)
+        made = ImageForm(width, height)
+        return _image_columns(data, kind, made, channels), made, ""
+
+    def _numbers(self, data: Buffer) -> dict[str, Any]:
+        """The columns of an array, or of an image's samples, that the features hold."""
         array = arrays.parse_array(data, self.key) if self.content == "array" else arrays.decode_raster(data)
-        return _Numbers(array if self.bounds is None else arrays.rescale(array, *self.bounds))
+        array = array if self.bounds is None else arrays.rescale(array, *self.bounds)
+        wanted = {each.column for each in self.features}
+        values = {"values": array, "shape": array.shape, "dtype": array.dtype.name}
+        if "raw" in wanted:
+            values["raw"] = arrays.raw_bytes(array)
+        if not wanted.isdisjoint(_SIDES):
+            values |= zip(_SIDES, arrays.plane(array.shape), strict=True)
+        return values
 
     def _own(self, item: Item) -> dict[str, Any]:
         """The columns of an item that are not those of its content."""
@@ -93,75 +132,10 @@ class MappedRecorder(Recorder, frozen=True):
         }
 
 
-# columns of the content ----------------------------------------------------------------------------------------
-
-
-class _Image:
-    """The columns of an image file. JPEGs as in ImageNet's records; PNGs are kept unless everything is encoded again.
-
-    With ``keep``, files of all formats are kept.
-    """
-
-    def __init__(self, data: Buffer, by: MappedRecorder) -> None:
-        self.repair = ""
-        if is_npy(data):
-            data = arrays.png_of(data)
-        if by.keep or (by.how is None and format_of(data) == "PNG"):
-            self._keep(data, by.check)
-            return
-        image = prepare(data, by.check, by.how, upright=by.upright)
-        if by.how is not None and image.repair == "png" and not image.lost:  # a JPEG is what was asked for
-            image = replace(image, repair="")
-        self.repair = image.changes
-        self._encoded, self._size, self._format = image.encoded, (image.width, image.height), "JPEG"
-        self._channels = jpeg.read_header(image.encoded).components
-        self.made = ImageForm(image.width, image.height, image.orientation)
-
-    def _keep(self, data: Buffer, check: Check) -> None:
-        self._format, *size, self._channels = pixels.read_facts(data)
-        if self._format == "PNG":
-            png.check_ends(data)
-        if self._format == "JPEG":
-            prepare(data, check)
-        elif check == "decode" or self._format != "PNG":
-            pixels.decode_rgb(data)
-        self._encoded, self._size = data, (size[0], size[1])
-        self.made = ImageForm(size[0], size[1])
-
-    def get(self, column: str) -> Buffer | int | str:
-        """The value of a column."""
-        match column:
-            case "encoded":
-                return self._encoded
-            case "width" | "height":
-                return self._size[column == "height"]
-            case "channels":
-                return self._channels
-            case "colorspace":
-                return "Grayscale" if self._channels < 3 else "RGB"
-        return self._format
-
-
-class _Numbers:
-    """The columns of an array, or of an image's samples."""
-
-    repair = ""
-
-    def __init__(self, array: np.ndarray[Any, Any]) -> None:
-        self._array = array
-
-    def get(self, column: str) -> Any:
-        """The value of a column."""
-        match column:
-            case "values":
-                return self._array
-            case "raw":
-                return arrays.raw_bytes(self._array)
-            case "shape":
-                return self._array.shape
-            case "dtype":
-                return self._array.dtype.name
-        return arrays.plane(self._array.shape)[("height", "width", "depth").index(column)]
+def _image_columns(encoded: Buffer, kind: str, made: ImageForm, channels: int) -> dict[str, Any]:
+    colorspace = "Grayscale" if channels < 3 else "RGB"
+    size = {"height": made.height, "width": made.width, "channels": channels}
+    return {"encoded": encoded, "format": kind, "colorspace": colorspace, **size}
 
 
 def _joined(parts: list[Buffer]) -> tuple[Buffer, ...]:
