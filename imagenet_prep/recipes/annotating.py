@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -70,15 +70,25 @@ class Annotations(Struct):
 
 
 class _Images(Struct):
-    """The images that annotations are sought for: their names start at ``base``, other paths at ``root``."""
+    """The images that annotations are sought for: their names start at ``base``, other paths at ``root``.
+
+    ``marked`` are the images with annotations by row, ``missing`` the names of annotations without an image.
+    """
 
     listing: Catalog
+    names: list[str]
     base: Path
     root: Path
+    file: BoxFile
+    marked: dict[int, Marked] = {}
+    missing: list[str] = []
 
-    @property
-    def names(self) -> list[str]:
-        return list(self.listing.names)
+    def mark(self, row: int, image: Marked) -> Marked:
+        """Keep the annotations of an image; raises InputError if it has others."""
+        if (other := self.marked.setdefault(row, image)) is not image:
+            what = f"{self.names[row]} is annotated in {other.where} too"
+            raise fault(image.where, what, "expected every image once")
+        return image
 
     def size(self, row: int) -> Size:
         """Width and height of an image, from its header."""
@@ -86,7 +96,7 @@ class _Images(Struct):
         try:
             facts = read_facts(data)
         except ImageError as error:
-            raise InputError(f"{self.listing.names[row]}: {error}", "expected an image") from error
+            raise InputError(f"{self.names[row]}: {error}", "expected an image") from error
         return facts.width, facts.height
 
 
@@ -105,9 +115,9 @@ def annotate(boxes: Boxes | None, mask: Mask | None, listing: Catalog, base: Pat
     """
     found = Annotations(listing)
     if mask is not None:  # first: rows that go take no boxes with them
-        _add_masks(found, mask, _Images(listing, base, root))
+        _add_masks(found, mask, base, root)
     if boxes is not None:
-        _add_boxes(found, boxes, _Images(found.listing, base, root))
+        _add_boxes(found, boxes, _Images(found.listing, list(found.listing.names), base, root, BoxFile()))
         found.notes += class_notes([*found.classes.values()], [*found.classes], "labels of boxes")
     if not len(found.listing):
         raise InputError(f"no image in {base} has an annotation", "expected some")
@@ -116,8 +126,9 @@ def annotate(boxes: Boxes | None, mask: Mask | None, listing: Catalog, base: Pat
 
 def _add_boxes(found: Annotations, keys: Boxes, images: _Images) -> None:
     way = next(name for name in _WAYS if getattr(keys, name) is not None)
-    file, names = BoxFile(), images.names
-    marked, missing = _WAYS[way](keys, images, file)
+    _WAYS[way](keys, images)
+    file, names, marked = images.file, images.names, images.marked
+    missing = list(dict.fromkeys(images.missing))
     _label(keys, file, marked, images.root)
     policy = keys.unannotated or ("empty" if way == "yolo" else "error")
     bare = [name for row, name in enumerate(names) if row not in marked]
@@ -144,27 +155,27 @@ def _add_boxes(found: Annotations, keys: Boxes, images: _Images) -> None:
     )
 
 
-def _add_masks(found: Annotations, keys: Mask, images: _Images) -> None:
-    folders, names = _texts(keys.folder), images.names
-    masks, missing = _by_stems(images, [images.root / each for each in folders], ".png")
+def _add_masks(found: Annotations, keys: Mask, base: Path, root: Path) -> None:
+    folders, names = _texts(keys.folder), list(found.listing.names)
+    masks, missing = _by_stems(names, folders, ".png", base, root)
     bare = [name for row, name in enumerate(names) if row not in masks]
     found.notes += _unmatched("a mask", "unmasked", listed(folders), bare, keys.unmasked)
     found.notes += _unmatched("an image", "missing", listed(folders), missing, keys.missing)
     found.unmatched = bare, missing
     rows = sorted(masks)
-    found.listing = images.listing.picked(rows)
-    stamps, encoded = found.values.setdefault(MASK_STAMP, []), found.values.setdefault("mask.encoded", [])
-    for path in (masks[row] for row in rows):
-        facts = path.stat()
-        stamps.append([f"masks in {os.path.realpath(path.parent)}", facts.st_mtime_ns])
-        encoded.append([os.path.relpath(path, images.root), facts.st_size])
-    found.values["mask.format"] = ["png"] * len(rows)
+    found.listing = found.listing.picked(rows)
+    facts = [(masks[row], masks[row].stat()) for row in rows]
+    found.values = {
+        MASK_STAMP: [[f"masks in {os.path.realpath(path.parent)}", each.st_mtime_ns] for path, each in facts],
+        "mask.encoded": [[os.path.relpath(path, root), each.st_size] for path, each in facts],
+        "mask.format": ["png"] * len(rows),
+    }
     found.columns += ("mask.encoded", "mask.format")
-    found.masks = images.root
+    found.masks = root
 
 
-def _texts(value: str | list[str]) -> list[str]:
-    return [value] if isinstance(value, str) else value
+def _texts(value: str | list[str] | None) -> list[str]:
+    return [value] if isinstance(value, str) else value or []
 
 
 _SKIPS = {"missing": "missing: ignore", "unmasked": "unmasked: skip"}
@@ -229,69 +240,60 @@ def _need(path: Path, kind: str = "file") -> Path:
 
 # each kind of annotation ---------------------------------------------------------------------------------------
 
-Matched = tuple[dict[int, Marked], list[str]]
-"""The images with annotations by row, and the names of annotations without an image."""
 
-
-def _coco(keys: Boxes, images: _Images, file: BoxFile) -> Matched:
-    assert keys.coco is not None
+def _coco(keys: Boxes, images: _Images) -> None:
     paths = [_need(images.root / text) for text in _texts(keys.coco)]
     contents = [box_files.read_coco(path) for path in paths]
     most = max((len(each.keypoints) for content in contents for each in content.categories), default=0)
-    marked: dict[int, Marked] = {}
-    missing: list[str] = []
     while contents:
         path, content = paths.pop(0), contents.pop(0)  # it takes a gigabyte
-        for row, image in _by_name(box_files.coco_boxes(path, content, most, file), images, path, missing):
-            if marked.setdefault(row, image) is not image:
-                raise _twice(image, marked[row], images.listing.names[row])
-    for path in (_need(images.root / text) for text in _texts(keys.captions or [])):
-        for row, image in _by_name(box_files.coco_captions(path, box_files.read_coco(path)), images, path, missing):
+        for row, image in _by_name(box_files.coco_boxes(path, content, most, images.file), images, path):
+            images.mark(row, image)
+    for path in (_need(images.root / text) for text in _texts(keys.captions)):
+        for row, image in _by_name(box_files.coco_captions(path, box_files.read_coco(path)), images, path):
             captions = image.values.pop("boxes.caption", [])
-            kept = marked.get(row) or file.captioned.setdefault(row, image)
+            kept = images.marked.get(row) or images.file.captioned.setdefault(row, image)
             kept.values.setdefault("boxes.caption", []).extend(captions)
-    return marked, list(dict.fromkeys(missing))
 
 
-def _by_name(found: Sequence[Marked], images: _Images, path: Path, missing: list[str]) -> Iterator[tuple[int, Marked]]:
+def _by_name(found: Sequence[Marked], images: _Images, path: Path) -> Iterator[tuple[int, Marked]]:
     """Each image of an annotation file that is in the listing, with its row; others are added to ``missing``."""
-    rows = {name: row for row, name in enumerate(images.names)}
-    names = [each.name for each in found]
-    if not any("." in name for name in names):  # image ids, as in Open Images
-        wanted = {name.rpartition("/")[2] for name in names}
-        rows = {}
-        for row, name in enumerate(images.names):
-            stem = name.rpartition(".")[0]
-            if rows.setdefault(stem, row) != row and stem.rpartition("/")[2] in wanted:
-                what = f"{name} has the name of {images.listing.names[rows[stem]]}, too: {stem}"
+    wanted, names = [each.name for each in found], images.names
+    if not any("." in name for name in wanted):  # image ids, as in Open Images
+        names = [name.rpartition(".")[0] for name in names]
+        lasts = {name.rpartition("/")[2] for name in wanted}
+        rows: dict[str, int] = {}
+        for row, stem in enumerate(names):
+            if rows.setdefault(stem, row) != row and stem.rpartition("/")[2] in lasts:
+                what = f"{images.names[row]} has the name of {images.names[rows[stem]]}, too: {stem}"
                 raise InputError(what, f"expected one image of each name of {path}", "rename one of them")
-    for row, image in zip(find_rows(names, rows, images.base, path), found, strict=True):
+    for row, image in zip(find_rows(wanted, names, images.base, path), found, strict=True):
         if row < 0:
-            missing.append(f"{image.name} ({image.where})")
+            images.missing.append(f"{image.name} ({image.where})")
         else:
             yield row, image
 
 
-def find_rows(wanted: Sequence[str], rows: Mapping[str, int], base: Path, path: Path) -> list[int]:
-    """The row of the image that each name in an annotation file means, -1 for none; ``rows`` are those of all names.
+def find_rows(wanted: Sequence[str], names: Sequence[str], base: Path, path: Path) -> list[int]:
+    """The row of the image that each name in an annotation file means, -1 for none; ``names`` are those of all images.
 
     Images below a folder that the file is named after come first: 0.jpg in instances_val2017.json is val2017/0.jpg,
     even if there is a train2017/0.jpg. Then come all ways of ``match``, and last, images below a folder such as images.
     """
     stem = path.name.partition(".")[0]
     ways: Sequence[Callable[[], list[int]]] = (
-        lambda: _from_folder(wanted, rows, lambda each: stem == each or stem.endswith((f"_{each}", f"-{each}"))),
-        lambda: match(wanted, rows, os.path.normpath(base), os.path.normpath(path.parent)),
-        lambda: _from_folder(wanted, rows, is_image_folder),
+        lambda: _from_folder(wanted, names, lambda each: stem == each or stem.endswith((f"_{each}", f"-{each}"))),
+        lambda: match(wanted, names, base, path),
+        lambda: _from_folder(wanted, names, is_image_folder),
     )
     return next((found for way in ways if max(found := way(), default=-1) >= 0), [-1] * len(wanted))
 
 
-def _from_folder(wanted: Sequence[str], rows: Mapping[str, int], is_start: Callable[[str], bool]) -> list[int]:
+def _from_folder(wanted: Sequence[str], names: Iterable[str], is_start: Callable[[str], bool]) -> list[int]:
     """The rows of paths that start within a folder; -1 for one that is in several."""
     known = functools.cache(is_start)
     inside: dict[str, int] = {}
-    for name, row in rows.items():
+    for row, name in enumerate(names):
         parts = name.split("/")
         place = next((place for place, each in enumerate(parts[:-1], 1) if known(each)), 0)
         if place:
@@ -300,95 +302,82 @@ def _from_folder(wanted: Sequence[str], rows: Mapping[str, int], is_start: Calla
     return [inside.get(text.removeprefix("./"), -1) for text in wanted]
 
 
-def _twice(image: Marked, other: Marked, name: str) -> InputError:
-    return fault(image.where, f"{name} is annotated in {other.where} too", "expected every image once")
-
-
-def _voc(keys: Boxes, images: _Images, file: BoxFile) -> Matched:
-    found, missing = _by_stems(images, [images.root / text for text in _texts(keys.voc or [])], ".xml")
-    marked = {row: box_files.voc_boxes(path, file) for row, path in found.items()}
+def _voc(keys: Boxes, images: _Images) -> None:
+    _mark_stems(keys.voc, images, ".xml", lambda path: box_files.voc_boxes(path, images.file))
     names = [name.rpartition("/")[2] for name in images.names]
     known = set(names)
-    others = [each.where for row, each in marked.items() if each.name != names[row] and each.name in known]
+    others = [each.where for row, each in images.marked.items() if each.name != names[row] and each.name in known]
     if others:
         count = number_of(len(others), "annotation names", "annotations name")
-        file.unread.append(f"{count} another image in <filename>: {listed(others)}; the file's own name counts")
-    return marked, missing
+        what = f"{count} another image in <filename>: {listed(others)}; the file's own name counts"
+        images.file.unread.append(what)
 
 
-def _yolo(keys: Boxes, images: _Images, file: BoxFile) -> Matched:
+def _yolo(keys: Boxes, images: _Images) -> None:
     names = given_names(keys, images.root)
-    found, missing = _by_stems(images, [images.root / text for text in _texts(keys.yolo or [])], ".txt")
-    return {row: box_files.yolo_boxes(path, names, file) for row, path in found.items()}, missing
+    _mark_stems(keys.yolo, images, ".txt", lambda path: box_files.yolo_boxes(path, names, images.file))
 
 
-def _csv(keys: Boxes, images: _Images, file: BoxFile) -> Matched:
-    by_row: dict[int, Marked] = {}
-    missing: list[str] = []
-    for path in (_need(images.root / text) for text in _texts(keys.csv or [])):
-        _read_csv(path, keys.columns or {}, images, file, by_row, missing)
-    return by_row, missing
+def _mark_stems(said: str | list[str] | None, images: _Images, ending: str, read: Callable[[Path], Marked]) -> None:
+    """Read a file for each image, below folders that the recipe names."""
+    found, missing = _by_stems(images.names, _texts(said), ending, images.base, images.root)
+    images.marked.update((row, read(path)) for row, path in found.items())
+    images.missing += missing
 
 
-def _read_csv(
-    path: Path,
-    columns: Mapping[str, str],
-    images: _Images,
-    file: BoxFile,
-    by_row: dict[int, Marked],
-    missing: list[str],
-) -> None:
-    """Add the boxes of a CSV to the images of ``by_row``; images that are not there are added to ``missing``."""
-    rows = box_files.csv_boxes(path, columns)
-    relative = box_files.is_relative(rows)
-    marked = {each.name: each for each in (Marked(row.name, row.where) for row in reversed(rows))}
-    found = {image.name: (row, image) for row, image in _by_name(list(marked.values()), images, path, missing)}
-    for each in (row for row in rows if row.name in found):
-        place, image = found[each.name]
-        if by_row.setdefault(place, image) is not image:
-            raise _twice(image, by_row[place], images.listing.names[place])
-        if not relative:
-            image.size = image.size or each.size or images.size(place)
-            if each.size not in (None, image.size):
-                sizes = [f"{size[0]} x {size[1]}" for size in (each.size, image.size) if size]
-                raise fault(each.where, f"a size of {sizes[0]}", f"expected {sizes[1]}, as before")
-        box = file.place(each.corners, image.size, each.where) if each.corners is not None else None
-        if box is not None:
-            image.add(box, text=each.label)
+def _csv(keys: Boxes, images: _Images) -> None:
+    for path in (_need(images.root / text) for text in _texts(keys.csv)):
+        rows = box_files.csv_boxes(path, keys.columns or {})
+        relative = box_files.is_relative(rows)
+        marked = {each.name: each for each in (Marked(row.name, row.where) for row in reversed(rows))}
+        found = {image.name: (row, image) for row, image in _by_name(list(marked.values()), images, path)}
+        for each in (row for row in rows if row.name in found):
+            place, image = found[each.name]
+            images.mark(place, image)
+            if not relative:
+                image.size = image.size or each.size or images.size(place)
+                if each.size not in (None, image.size):
+                    sizes = [f"{size[0]} x {size[1]}" for size in (each.size, image.size) if size]
+                    raise fault(each.where, f"a size of {sizes[0]}", f"expected {sizes[1]}, as before")
+            box = images.file.place(each.corners, image.size, each.where) if each.corners is not None else None
+            if box is not None:
+                image.add(box, text=each.label)
 
 
 _WAYS = {"coco": _coco, "voc": _voc, "yolo": _yolo, "csv": _csv}
 """The kinds of annotations by their keys."""
 
 
-def _by_stems(images: _Images, folders: Sequence[Path], ending: str) -> tuple[dict[int, Path], list[str]]:
+def _by_stems(
+    names: Sequence[str], folders: Sequence[str], ending: str, base: Path, root: Path
+) -> tuple[dict[int, Path], list[str]]:
     """The file of each image, by row, that has its name without the ending; and the files of no image.
 
     Folders count, too, except those that only say what is in them: images/train/a.jpg and labels/train/a.txt, as well
     as train/images/a.jpg and train/labels/a.txt. If those differ, what follows the annotations' own folder does.
     """
     paths: dict[str, Path] = {}  # by a name that images can have; the empty path: several files have it
-    for folder in folders:
-        for name in box_files.walk(_need(folder, "folder"), ending):
+    for folder in (_need(root / each, "folder") for each in folders):
+        for name in box_files.walk(folder, ending):
             path = folder / name
-            for key in {_key(os.path.relpath(path, images.root)), _key(name)}:
+            for key in {_key(os.path.relpath(path, root)), _key(name)}:
                 if paths.setdefault(key, path) != path:
                     paths[key] = Path()
     found: dict[int, Path] = {}
     rows: dict[Path, int] = {}
-    for row, name in enumerate(images.names):
-        parts = _key(os.path.relpath(images.base / name, images.root)).split("/")
+    for row, name in enumerate(names):
+        parts = _key(os.path.relpath(base / name, root)).split("/")
         keys = ("/".join(parts[start:]) for start in range(len(parts)))
         own = next((paths[key] for key in keys if key in paths), None)
         if own is None:
             continue
         if own == Path() or rows.setdefault(own, row) != row:
-            other = "several annotations" if own == Path() else f"{images.listing.names[rows[own]]}, too: {own}"
+            other = "several annotations" if own == Path() else f"{names[rows[own]]}, too: {own}"
             what = f"{name} has the name of {other}"
             raise InputError(what, "expected one annotation of this name for each image", "rename one of them")
         found[row] = own
     every = {path for path in paths.values() if path != Path()}
-    return found, sorted(os.path.relpath(path, images.root) for path in every - rows.keys())
+    return found, sorted(os.path.relpath(path, root) for path in every - rows.keys())
 
 
 def _key(name: str) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -134,8 +133,7 @@ def _matched(
 ) -> tuple[Column, list[str]]:
     """The table's row of each file (-1: none); what is not matched is an error unless the recipe says otherwise."""
     said, notes = _policies(file), []
-    by_name = {name: row for row, name in enumerate(listing.names)}
-    hits = np.array(match(table.paths, by_name, os.path.normpath(inputs.base), os.path.normpath(str(path.parent))))
+    hits = np.array(match(table.paths, listing.names, inputs.base, path))
     rows, found = np.full(len(listing), -1, np.int64), np.flatnonzero(hits >= 0)
     rows[hits[found]] = found
     unlabelled = [listing.names[row] for row in np.flatnonzero(rows < 0).tolist()]

@@ -20,6 +20,7 @@ from typing import Any, Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
+from imagenet_prep.storage.location import AnyPath
 from imagenet_prep.tfrecord.example import Kind
 
 Form = Literal["lines", "words", "csv", "tsv", "jsonl"]
@@ -303,39 +304,35 @@ def _refuse_twice(table: LabelTable) -> None:
         first[path] = line
 
 
-def match(paths: Sequence[str], rows: Mapping[str, int], base: str, near: str) -> list[int]:
-    """The row of the file that each path of a table means, -1 for none; ``rows`` are those of the files by name.
+def match(paths: Sequence[str], names: Iterable[str], base: AnyPath, table: AnyPath) -> list[int]:
+    """The row of the file that each path of a ``table`` means, -1 for none; ``names`` are those of the files.
 
-    Paths are relative to the source (``base``), or to the labels file (its folder is ``near``), or bare names,
+    Paths are relative to the source (``base``), or to the folder of the table, or bare names,
     else relative to a folder above: that above the labels file, or above the source. Last comes what follows the
     folders that all paths start with, as another machine had them. The first way that finds any file counts, with
     letters as they are, then in any case; then the same without the files' endings, as VOC's ImageSets have names.
     """
-    found = _match(paths, rows, base, near)
-    return found if max(found, default=-1) >= 0 else _match(paths, without_endings(rows), base, near)
-
-
-def _match(paths: Sequence[str], rows: Mapping[str, int], base: str, near: str) -> list[int]:
-    folded: dict[str, int] = {}
-    for form in (str, _folded):
-        if form is _folded:
-            for name, row in rows.items():
-                folded[form(name)] = -1 if form(name) in folded else row
+    home, near = (os.path.normpath(str(each)) for each in (base, table.parent))
+    whole = list(names)
+    for known, form in itertools.product((whole, [_unended(name) for name in whole]), (str, _folded)):
         texts = [form(text) for text in paths]
-        for way in _ways(folded or rows, form(base), form(near), texts):
+        for way in _ways([form(name) for name in known], form(home), form(near), texts):
             found = [way(text) for text in texts]
             if max(found, default=-1) >= 0:
                 return found
     return [-1] * len(paths)
 
 
-def without_endings(rows: Mapping[str, int]) -> dict[str, int]:
-    """The rows of files by their names without endings; -1 for a name that several have then."""
-    found: dict[str, int] = {}
-    for name, row in rows.items():
-        stem = name.rpartition(".")[0] or name
-        found[stem] = -1 if stem in found else row
-    return found
+def unique_rows(names: Iterable[str]) -> dict[str, int]:
+    """The row of each name, -1 for one that several have."""
+    rows: dict[str, int] = {}
+    for row, name in enumerate(names):
+        rows[name] = -1 if name in rows else row
+    return rows
+
+
+def _unended(name: str) -> str:
+    return name.rpartition(".")[0] or name
 
 
 def _folded(path: str) -> str:

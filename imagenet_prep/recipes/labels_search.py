@@ -225,10 +225,9 @@ def _fit(
     folder: Path, where: str, table: LabelTable, reading: _Form, items: Sequence[str], known: frozenset[str]
 ) -> LabelsFile | LabelsRefusal | None:
     """The table, if it names each image in a line and no other file; else what is wrong with it, and the choice."""
-    home = os.path.abspath(folder)  # noqa: PTH100 - links stay, as in names
-    rows = {name: row for row, name in enumerate(items)}
-    hits = labels_file.match(table.paths, rows, home, os.path.dirname(os.path.join(home, where)))  # noqa: PTH118, PTH120
-    inner = next((text for text in table.paths if "/" in text and text.removeprefix("./") in rows), None)
+    home = Path(os.path.abspath(folder))  # noqa: PTH100 - links stay, as in names
+    hits, names = labels_file.match(table.paths, items, home, home / where), set(items)
+    inner = next((text for text in table.paths if "/" in text and text.removeprefix("./") in names), None)
     if inner and where.startswith("../"):  # convert would not find them, as its names start above the folder
         what = f"{_place(folder, where)} has paths from within {folder}, such as {inner}"
         error = InputError(what, "expected paths from its own folder", f"move it into {folder}")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import math
-import os
 import re
 from array import array
 from collections import Counter
@@ -269,8 +268,8 @@ def _placed(
     key = ("splits", name, sort)
     if sort == "manifest":
         path = need_path(file, key, root / text)
-        found, known = read_file_list(path, inputs.base), {each: row for row, each in enumerate(listing.names)}
-        hits = match(found.names, known, os.path.normpath(inputs.base), os.path.normpath(str(path.parent)))
+        found = read_file_list(path, inputs.base)
+        hits = match(found.names, listing.names, inputs.base, path)
         for each, line, hit in zip(found.names, found.lines, hits, strict=True):
             if hit < 0:
                 what = f"{path}, line {line}: {each} is not among the files of the source"

@@ -178,7 +178,6 @@ def _recognise_coco(inspection: Inspection) -> Reading | None:
     """A file of boxes that names the images; of several files for the same images, the one called instances."""
     files = [name for name in _files_of(inspection, "COCO") if name.endswith(".json")]
     sorts: dict[str, dict[int | str, str]] = {"boxes": {}, "captions": {}}
-    rows = {name: row for row, name in enumerate(inspection.items)}
     for name in sorted(files, key=lambda name: ("instances" not in name, name)):
         try:
             coco = read_coco(inspection.folder / name)
@@ -186,7 +185,7 @@ def _recognise_coco(inspection: Inspection) -> Reading | None:
             return _refuse(inspection, "boxes", error)
         if coco.sort and coco.images:
             first = coco.images[0].file_name
-            (row,) = find_rows([first], rows, inspection.folder, inspection.folder / name)
+            (row,) = find_rows([first], inspection.items, inspection.folder, inspection.folder / name)
             sorts[coco.sort].setdefault(first if row < 0 else row, name)
     boxes, captions = (sorted(names.values()) for names in sorts.values())
     value = {"coco": boxes, **({"captions": captions} if captions else {})}
@@ -227,14 +226,14 @@ def _listed_splits(inspection: Inspection, name: str) -> Lists:
     if not any(str(each).strip("[]'\" ").endswith(".txt") for each in given.values()):
         return {}
     lists: dict[str, tuple[str, Sequence[str]]] = {}
-    rows, known = {each: row for row, each in enumerate(inspection.items)}, set(inspection.listing.names)
+    known = set(inspection.listing.names)
     for split, each in given.items():
         places = [each, f"{said.get('path', '.')}/{each}"]
         found = [os.path.normpath(f"{name.rpartition('/')[0]}/{place}").lstrip("/") for place in places]
         where = next((place for place in found if place in known), "")
         own = (inspection.folder / where).read_text(errors="replace").split("\n") if where else []
-        near = os.path.normpath((inspection.folder / where).parent)
-        hits = match(list(filter(None, map(str.strip, own))), rows, os.path.normpath(inspection.folder), near)
+        lines = list(filter(None, map(str.strip, own)))
+        hits = match(lines, inspection.items, inspection.folder, inspection.folder / where)
         if max(hits, default=-1) < 0:
             what = f"{path}: {split}: {each} is no list of images of {inspection.folder}"
             hint = "correct it; or take train, val and test out: all images are divided by their names then"
