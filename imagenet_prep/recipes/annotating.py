@@ -19,7 +19,7 @@ from imagenet_prep.images.pixels import read_facts
 from imagenet_prep.recipes import box_files
 from imagenet_prep.recipes.box_files import BoxFile, Marked, Size, fault
 from imagenet_prep.recipes.labels import class_notes, left_out
-from imagenet_prep.recipes.labels_file import match
+from imagenet_prep.recipes.labels_file import match, unique_rows
 from imagenet_prep.recipes.splits import is_image_folder, is_mask_folder, unmasked
 from imagenet_prep.sources.catalog import MASK_STAMP, Catalog
 from imagenet_prep.sources.names import edges_of
@@ -292,14 +292,15 @@ def find_rows(wanted: Sequence[str], names: Sequence[str], base: Path, path: Pat
 def _from_folder(wanted: Sequence[str], names: Iterable[str], is_start: Callable[[str], bool]) -> list[int]:
     """The rows of paths that start within a folder; -1 for one that is in several."""
     known = functools.cache(is_start)
-    inside: dict[str, int] = {}
-    for row, name in enumerate(names):
+
+    def inside(name: str) -> str:
         parts = name.split("/")
-        place = next((place for place, each in enumerate(parts[:-1], 1) if known(each)), 0)
-        if place:
-            rest = "/".join(parts[place:])
-            inside[rest] = -1 if rest in inside else row
-    return [inside.get(text.removeprefix("./"), -1) for text in wanted]
+        place = next((place for place, each in enumerate(parts[:-1], 1) if known(each)), len(parts))
+        return "/".join(parts[place:])
+
+    rows = unique_rows(map(inside, names))
+    rows.pop("", None)
+    return [rows.get(text.removeprefix("./"), -1) for text in wanted]
 
 
 def _voc(keys: Boxes, images: _Images) -> None:

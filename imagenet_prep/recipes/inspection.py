@@ -15,7 +15,7 @@ from imagenet_prep.images import ENDINGS as FORMATS
 from imagenet_prep.images import format_of, is_npy
 from imagenet_prep.model import Engine
 from imagenet_prep.recipes.columns import ENDINGS, Content, is_odd, is_of
-from imagenet_prep.recipes.labels_file import without_endings
+from imagenet_prep.recipes.labels_file import without_ending
 from imagenet_prep.recipes.labels_search import (
     LabelsFile,
     LabelsRefusal,
@@ -103,7 +103,7 @@ def inspect_folder(folder: Path, engine: Engine) -> Inspection:
     tars = [name for name in names if name.lower().endswith(".tar")]
     kinds = kinds_by_content(folder, names)
     known = {name: kind for name, kind in kinds.items() if kind not in SAMPLES}
-    content = main_content(names) or next((_content_of(kind) for kind in known.values()), None)
+    content = main_content(names) or next(("array" if kind == "NumPy" else "image" for kind in known.values()), None)
     fit = {name for name, kind in known.items() if fits(content, kind)}
     items = [name for name in names if content and (is_of(content, name) or name in fit)]
     taken = {*items, *tars, *known}
@@ -188,10 +188,6 @@ def fits(content: Content | None, kind: str) -> bool:
     return content is not None and kind in known[content]
 
 
-def _content_of(kind: str) -> Content:
-    return "array" if kind == "NumPy" else "image"
-
-
 def _kind(path: Path) -> str:
     """The format of an image by its first bytes, or the source that reads such files; "" for another file."""
     head = _head(path, 32)
@@ -221,7 +217,7 @@ def _judge(
     candidates = [name for name in _candidates(rest) if sizes[name] <= _LARGEST] + _beside(folder, items, known)
     found = {name: judge_labels(folder, name, items, known) for name in candidates}
     if not any(found.values()):
-        stems = last_names(without_endings({name: row for row, name in enumerate(items)}))
+        stems = last_names(map(without_ending, items))
         tables = [name for name in candidates if suffix_of(name) in _COLUMNS]  # numbers may be those of classes
         found |= {name: judge_labels(folder, name, items, stems, needs_header=True) for name in tables}
     return found
@@ -229,12 +225,9 @@ def _judge(
 
 def _candidates(names: Sequence[str]) -> list[str]:
     """The files that may be labels files: of each ending the first 50."""
-    several = grouped((name for name in names if _may_be_labels(suffix_of(name))), suffix_of)
-    return [name for found in several.values() for name in found[:_MOST]]
-
-
-def _may_be_labels(suffix: str) -> bool:
-    return suffix in TABLES or not suffix.startswith(".")
+    several = grouped(names, suffix_of).items()
+    usual = (found for suffix, found in several if suffix in TABLES or not suffix.startswith("."))
+    return [name for found in usual for name in found[:_MOST]]
 
 
 def _take_hidden(folder: Path, remarks: Remarks, known: frozenset[str]) -> dict[str, int]:

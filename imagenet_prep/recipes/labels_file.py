@@ -314,7 +314,7 @@ def match(paths: Sequence[str], names: Iterable[str], base: AnyPath, table: AnyP
     """
     home, near = (os.path.normpath(str(each)) for each in (base, table.parent))
     whole = list(names)
-    for known, form in itertools.product((whole, [_unended(name) for name in whole]), (str, _folded)):
+    for known, form in itertools.product((whole, [without_ending(name) for name in whole]), (str, _folded)):
         texts = [form(text) for text in paths]
         for way in _ways([form(name) for name in known], form(home), form(near), texts):
             found = [way(text) for text in texts]
@@ -331,7 +331,8 @@ def unique_rows(names: Iterable[str]) -> dict[str, int]:
     return rows
 
 
-def _unended(name: str) -> str:
+def without_ending(name: str) -> str:
+    """The path of a file without its ending."""
     return name.rpartition(".")[0] or name
 
 
@@ -339,8 +340,9 @@ def _folded(path: str) -> str:
     return path.replace("\\", "/").lower()
 
 
-def _ways(rows: Mapping[str, int], base: str, near: str, paths: Sequence[str]) -> Iterator[Callable[[str], int]]:
+def _ways(names: Sequence[str], base: str, near: str, paths: Sequence[str]) -> Iterator[Callable[[str], int]]:
     """Functions that find the row that a path means, one after the other."""
+    rows = unique_rows(names)
 
     def from_folder(folder: object, lead: str = "") -> Callable[[str], int]:
         def find(text: str) -> int:
@@ -351,10 +353,7 @@ def _ways(rows: Mapping[str, int], base: str, near: str, paths: Sequence[str]) -
 
     yield lambda text: rows.get(text.removeprefix("./"), -1)
     yield from_folder(near)
-    bare: dict[str, int] = {}
-    for name, row in rows.items():
-        last = name.rpartition("/")[2]
-        bare[last] = -1 if last in bare else row
+    bare = unique_rows(name.rpartition("/")[2] for name in names)
     yield lambda text: bare.get(text, -1)
     yield from_folder(Path(near).parent)
     yield from_folder(Path(base).parent)

@@ -146,9 +146,9 @@ class _Sorted(Struct, frozen=True):
             # a manifest_file was shuffled when it was made; any other one keeps its order unless the recipe says more
             asked = recipe.shuffle if "shuffle" in self.file.value else not each.is_ordered
             shuffle, masks = recipe.manifest_file is None and asked, self.annotations.masks
-            prefix, catalog = self._prefix(each.name), self._catalog(each, values)
+            catalog = self._catalog(each, values)
             recorder = make_recorder(self.file, features, self.content, self.labelled, each.name, masks)
-            yield SplitPlan(each.name, prefix, catalog, origin, counts[each.name], shuffle, recipe.seed, recorder)
+            yield SplitPlan(each.name, catalog, origin, counts[each.name], shuffle, recipe.seed, recorder)
 
     def _catalog(self, division: Division, values: Mapping[str, list[Any]]) -> Catalog:
         """The rows of a split, known by the prefix of its shards: by label, then by name, or in its own order."""

@@ -38,8 +38,7 @@ class SplitPlan(Struct, frozen=True):
 
     Args:
         name: "train", ...
-        prefix: the prefix of its shards' names: ``prefix-00000-of-00008``.
-        catalog: its items, in the order before the shuffle.
+        catalog: its items, in the order before the shuffle; its split is the prefix: ``prefix-00000-of-00008``.
         origin: the folder, archive or manifest that the recipe names.
         shards: how many there are.
         shuffle: whether the rows are shuffled, with ``seed``.
@@ -48,13 +47,17 @@ class SplitPlan(Struct, frozen=True):
     """
 
     name: str
-    prefix: str
     catalog: Catalog
     origin: AnyPath
     shards: int
     shuffle: bool
     seed: int
     recorder: Recorder
+
+    @property
+    def prefix(self) -> str:
+        """The prefix of its shards' names: ``prefix-00000-of-00008``."""
+        return self.catalog.split
 
 
 class RecipeDataset(Struct, frozen=True):
@@ -179,41 +182,25 @@ def grow(made: RecipeDataset, layout: Layout, *, adds: bool) -> RecipeDataset:
     journal = Journal(layout.journal_path)
     planned = ((name, info, journal.get(name)) for name, info in plan.shards().items())
     done = {name for name, info, found in planned if found is not None and found.fingerprint == info.fingerprint}
-    splits = [part for split in made.splits for part in _parts(split, _Earlier(plan, layout, done), adds=adds)]
+    splits = [part for split in made.splits for part in _parts(split, plan, layout, done, adds=adds)]
     return replace(made, splits=tuple(sorted(splits, key=lambda each: grown_from(each.prefix)[1])))
 
 
-class _Earlier(Struct, frozen=True):
-    """The plan of earlier runs, and its finished shards."""
-
-    plan: Plan
-    layout: Layout
-    done: set[str]
-
-    def growths(self, prefix: str) -> list[str]:
-        """The splits that belong to a split and have a finished shard: itself, then its growths."""
-        found = (name for name in self.plan.totals if grown_from(name)[0] == prefix)
-        return sorted((name for name in found if not self.done.isdisjoint(self.plan.names(name))), key=grown_from)
-
-    def files(self, name: str) -> tuple[Catalog, Column]:
-        """The files of a split as they were, and whether the shard of each is finished."""
-        found = Catalog.load(self.layout.plan_path.with_name(self.plan.rows[name]), check=True)
-        names = self.plan.names(name)
-        widths = np.diff(order.bounds(len(found), len(names)))
-        return found, np.repeat([each in self.done for each in names], widths)
-
-
-def _parts(split: SplitPlan, earlier: _Earlier, *, adds: bool) -> Iterator[SplitPlan]:
-    names = earlier.growths(split.prefix)
+def _parts(split: SplitPlan, plan: Plan, layout: Layout, done: set[str], *, adds: bool) -> Iterator[SplitPlan]:
+    """The split as it was and its growths, of those with a finished shard; and one of its new files."""
+    own = (name for name in plan.totals if grown_from(name)[0] == split.prefix)
+    names = sorted((name for name in own if not done.isdisjoint(plan.names(name))), key=grown_from)
     if not names:
         yield split
         return
     places = {name: row for row, name in enumerate(split.catalog.names)}
     growth = np.full(len(places), len(names), np.int16)
     for number, name in enumerate(names):
-        growth[_rows_of(*earlier.files(name), split, places)] = number
+        then, shards = Catalog.load(layout.plan_path.with_name(plan.rows[name]), check=True), plan.names(name)
+        is_done = np.repeat([each in done for each in shards], np.diff(order.bounds(len(then), len(shards))))
+        growth[_rows_of(then, is_done, split, places)] = number
     parts = [np.flatnonzero(growth == number) for number in range(len(names) + 1)]
-    counts = [earlier.plan.totals[name].shards for name in names]
+    counts = [plan.totals[name].shards for name in names]
     for rows, name, count in zip(parts, names, counts, strict=False):
         yield _part(split, rows, name, count)
     if adds and len(parts[-1]):  # shards of about the size of the first ones
@@ -251,5 +238,4 @@ def _changed(then: Catalog, how: str, hint: str = _HINT) -> InputError:
 
 
 def _part(split: SplitPlan, rows: Column, name: str, shards: int) -> SplitPlan:
-    catalog = replace(split.catalog.picked(rows), split=name)
-    return replace(split, prefix=name, catalog=catalog, shards=shards)
+    return replace(split, catalog=replace(split.catalog.picked(rows), split=name), shards=shards)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -63,22 +63,24 @@ class RecipeFile(Struct, frozen=True):
         Raises:
             UsageError: it is another one.
         """
-        value = _renamed(value)
         try:
             return msgspec.convert(value, kind)
         except msgspec.ValidationError as error:
             problem, _, place = str(error).partition(" - at `")
             parts = re.findall(r"\.([^.\[]+)|\[(\d+)\]", place.rstrip("`"))  # msgspec's $.a.b[0]
-            at = (*key, *(name.removesuffix("_") if name else int(number) for name, number in parts))
+            at = (*key, *(name or int(number) for name, number in parts))
             unknown = re.search(r"unknown field `(.*)`", problem)
             if unknown:
                 import difflib
 
-                known = [name.removesuffix("_") for name in _part_of(kind, (*at, unknown[1])).__struct_fields__]
+                known = _part_of(kind, (*at, unknown[1])).__struct_encode_fields__
                 near = difflib.get_close_matches(unknown[1], known, 1)
                 expected = f"expected {near[0]}, perhaps" if near else f"expected one of {', '.join(known)}"
                 raise self.fault((*at, unknown[1]), "no such key", expected) from error
-            raise self.fault(at, *_in_words(problem, _at(value, at[len(key) :]), kind, at)) from error
+            got: Any = value
+            for part in at[len(key) :]:
+                got = got[part]
+            raise self.fault(at, *_in_words(problem, got, kind, at)) from error
 
 
 def read_recipe(path: Path, text: str | None = None) -> RecipeFile:
@@ -140,9 +142,8 @@ class _Nodes:
         import yaml
 
         try:
-            loader = yaml.SafeLoader(text)
-            loader.get_event = self._checked(loader.get_event)  # type: ignore[method-assign]
-            node = loader.get_single_node()
+            self._check(yaml.parse(text, yaml.SafeLoader))
+            node = yaml.compose(text, yaml.SafeLoader)
             return (self._value(node, ()) if node else {}), self._lines
         except yaml.MarkedYAMLError as error:
             mark = error.problem_mark or error.context_mark
@@ -150,15 +151,12 @@ class _Nodes:
         except yaml.YAMLError as error:
             raise UsageError(f"{self._path} is not valid YAML", str(error).splitlines()[0]) from error
 
-    def _checked(self, get_event: Callable[[], yaml.Event]) -> Callable[[], yaml.Event]:
-        """The same events, each looked at before a node is made of it: no anchors, no tags, no nesting without end."""
+    def _check(self, events: Iterable[yaml.Event]) -> None:
+        """Look at each event before a node is made of it: no anchors, no tags, no nesting without end."""
         import yaml
 
         depth = 0
-
-        def get_checked() -> yaml.Event:
-            nonlocal depth
-            event = get_event()
+        for event in events:
             depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
             line = getattr(event.start_mark, "line", 0)
             if depth > _MAX_DEPTH:
@@ -166,9 +164,6 @@ class _Nodes:
             for sort in ("anchor", "tag"):  # an alias is an event with an anchor, too
                 if found := getattr(event, sort, None):
                     raise self._refusal(line, f"the {sort} {shortened(found)}", "expected plain keys and values")
-            return event
-
-        return get_checked
 
     def _value(self, node: yaml.Node, key: Key) -> Any:
         import yaml
@@ -215,19 +210,6 @@ def _scalar(text: str) -> Any:
 # values -> types -----------------------------------------------------------------------------------------------
 
 
-def _renamed(value: object) -> object:
-    """``from`` is a word of Python: the field has another name."""
-    if isinstance(value, dict) and "from" in value:
-        return {("from_" if name == "from" else name): each for name, each in value.items()}
-    return value
-
-
-def _at(value: Any, key: Key) -> Any:
-    for part in key:
-        value = value[part] if isinstance(part, int) or part in value else value[f"{part}_"]
-    return value
-
-
 def _in_words(problem: str, got: object, kind: Any, key: Key) -> tuple[str, str]:
     """The fault and the expected value, from msgspec's "Expected `int`, got `str`"."""
     match = re.match(r"Expected (.*?)(?:, got `.*`)?$", problem)
@@ -265,8 +247,7 @@ def _part_of(kind: Any, key: Key) -> Any:
 
 def _alternatives(kind: Any, name: str) -> list[Any]:
     """The types that a key can have."""
-    hints = typing.get_type_hints(kind)
-    hint = hints.get(name) or hints.get(f"{name}_")
+    hint = typing.get_type_hints(kind).get(name)
     return [hint, *typing.get_args(hint)]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, field
 
 from imagenet_prep.datasets.declarations import CommonSettings, Shards, about
 
@@ -85,7 +85,7 @@ class ExpectedTotals(Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
 class Feature(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The content of one feature of a record."""
 
-    from_: Text | None = None
+    from_: Text | None = field(default=None, name="from")
     type: Literal["bytes", "int64", "float"] | None = None
     optional: bool = False
 
