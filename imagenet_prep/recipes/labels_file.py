@@ -314,7 +314,9 @@ def match(paths: Sequence[str], names: Iterable[str], base: AnyPath, table: AnyP
     """
     home, near = (os.path.normpath(str(each)) for each in (base, table.parent))
     whole = list(names)
-    for known, form in itertools.product((whole, [without_ending(name) for name in whole]), (str, _folded)):
+    stems = [without_ending(name) for name in whole]
+    forms: tuple[Callable[[str], str], ...] = (str, _folded)
+    for known, form in itertools.product((whole, stems), forms):
         texts = [form(text) for text in paths]
         for way in _ways([form(name) for name in known], form(home), form(near), texts):
             found = [way(text) for text in texts]
