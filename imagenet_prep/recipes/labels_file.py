@@ -314,11 +314,11 @@ def match(paths: Sequence[str], names: Iterable[str], base: AnyPath, table: AnyP
     """
     home, near = (os.path.normpath(str(each)) for each in (base, table.parent))
     whole = list(names)
-    stems = [without_ending(name) for name in whole]
+    cuts: tuple[Callable[[str], str], ...] = (str, without_ending)
     forms: tuple[Callable[[str], str], ...] = (str, _folded)
-    for known, form in itertools.product((whole, stems), forms):
+    for cut, form in itertools.product(cuts, forms):
         texts = [form(text) for text in paths]
-        for way in _ways([form(name) for name in known], form(home), form(near), texts):
+        for way in _ways([form(cut(name)) for name in whole], form(home), form(near), texts):
             found = [way(text) for text in texts]
             if max(found, default=-1) >= 0:
                 return found
