@@ -14,10 +14,9 @@ from typing import Any
 import pytest
 from kaggle_copies import tree, write_zip
 from made_boxes import coco_set
-from made_sets import ENGINE, PART
+from made_sets import ENGINE, PART, make_flowers
 from object_server import ObjectServer
 from test_docs import DOCUMENTS, ROOT, blocks
-from test_recipe_pages import flowers
 
 import imagenet_prep
 from imagenet_prep import records
@@ -142,7 +141,7 @@ def folder(tmp_path: Path, converted: Path) -> Path:
     """A folder with all that the blocks speak of; /data/imagenet stands for the tiny ImageNet there."""
     for name in ("demo-data", "other-data"):
         shutil.copytree(converted, tmp_path / name)
-    flowers(tmp_path)
+    make_flowers(tmp_path / "flowers", 20, ("daisy", "rose", "tulip"))
     for split in ("train", "val", "test"):
         shutil.copytree(tmp_path / "flowers", tmp_path / "photos" / split)
     recipe = blocks(IMAGENET, "yaml")[0]
