@@ -327,6 +327,7 @@ FOLDERS: dict[str, Made] = {
     "a CSV of boxes": taken(
         labelled("l.csv", BOXES + rows("{n},dog,3,3,9,9")), "l.csv annotates 6 of 6 images: 12 boxes of 3", train=NONE
     ),
+    "a CSV of boxes, below a comment": taken(labelled("l.csv", f"# by hand\n{BOXES}"), "6 boxes of 2", train=NONE),
     "a CSV of boxes, one each": taken(labelled("l.csv", BOXES), "6 boxes of 2 classes: a, b", train=NONE),
     "two CSVs of boxes": taken(
         {
@@ -479,6 +480,11 @@ FOLDERS: dict[str, Made] = {
         train=TWO,
         validation={"c9.jpg": "cat", "d1.jpg": "dog"},
     ),
+    "a tar a split, with the folders of the splits": taken(
+        {f"{n}.tar": pack(_pictures(f"{n}/cat/{n}1.jpg", f"{n}/dog/{n}2.jpg")) for n in ("train", "val")},
+        train={"train1.jpg": "cat", "train2.jpg": "dog"},
+        validation={"val1.jpg": "cat", "val2.jpg": "dog"},
+    ),
     "a tar a split, without folders": refused(
         {f"{name}.tar": pack(_pictures(f"{name}.jpg")) for name in ("train", "val")}, "--as"
     ),
@@ -502,6 +508,7 @@ FOLDERS: dict[str, Made] = {
         "missing, by the numbers of the others: s-002.tar",
         train={"0.jpg": 0, "1.jpg": 1, "3.jpg": 3},
     ),
+    "WebDataset of a day": taken({"s-20231126093000123.tar": web("1.jpg 3")}, train={"1.jpg": 3}),
     "an empty class tar": taken({**TARS, "n00000003.tar": pack({})}, "1 empty tar: n00000003.tar", train=WHOLE),
     "WebDataset with masks": taken(
         one_tar("1.jpg", **{"1.cls": b"5", "1.seg.png": picture("x.png")}),

@@ -19,7 +19,7 @@ from imagenet_prep.images.pixels import read_facts
 from imagenet_prep.recipes import box_files
 from imagenet_prep.recipes.box_files import BoxFile, Marked, Size, fault
 from imagenet_prep.recipes.labels import class_notes, left_out
-from imagenet_prep.recipes.labels_file import match, unique_rows
+from imagenet_prep.recipes.labels_file import match, unique_rows, without_ending
 from imagenet_prep.recipes.splits import is_image_folder, is_mask_folder, unmasked
 from imagenet_prep.sources.catalog import MASK_STAMP, Catalog
 from imagenet_prep.sources.names import edges_of
@@ -260,7 +260,7 @@ def _by_name(found: Sequence[Marked], images: _Images, path: Path) -> Iterator[t
     """Each image of an annotation file that is in the listing, with its row; others are added to ``missing``."""
     wanted, names = [each.name for each in found], images.names
     if not any("." in name for name in wanted):  # image ids, as in Open Images
-        names = [name.rpartition(".")[0] for name in names]
+        names = [*map(without_ending, names)]
         lasts = {name.rpartition("/")[2] for name in wanted}
         rows: dict[str, int] = {}
         for row, stem in enumerate(names):

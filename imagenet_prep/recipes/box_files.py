@@ -19,7 +19,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from imagenet_prep.errors import InputError, UsageError
-from imagenet_prep.recipes.labels_file import LABELS, PATHS, LabelsFault, read_rows
+from imagenet_prep.recipes.labels_file import LABELS, PATHS, LabelsFault, csv_rows, read_rows
 from imagenet_prep.recipes.recipe_file import read_texts
 from imagenet_prep.storage.files import read_plain, view_of
 from imagenet_prep.text import has_doctype
@@ -409,13 +409,12 @@ class CsvBox(NamedTuple):
 
 
 def has_corners(path: Path) -> bool:
-    """Whether the first line of a CSV names a column for each corner of a box."""
+    """Whether the header of a CSV names a column for each corner of a box."""
     try:
-        with path.open("rb") as file:
-            first = file.readline(1 << 16)
-    except OSError:
+        _, header = next(csv_rows(path.read_bytes(), "csv"), (0, []))
+    except (OSError, LabelsFault):
         return False
-    names = {each.strip("\"' \r\n\ufeff").lower() for each in re.split("[,;\t]", first.decode("utf-8", "replace"))}
+    names = {name.strip().lower() for name in header}
     return all(not names.isdisjoint(_ROLES[edge]) for edge in EDGES)
 
 

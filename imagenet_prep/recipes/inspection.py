@@ -33,7 +33,10 @@ from imagenet_prep.sources.tars import list_tars
 from imagenet_prep.text import listed
 from imagenet_prep.tfrecord.framing import FramingError, parse_header
 
-TABLES = (".csv", ".tsv", ".tab", ".jsonl", ".ndjson", ".txt", ".lst", ".list")
+_WITH_COLUMNS = (".csv", ".tsv", ".tab", ".jsonl", ".ndjson")
+"""Endings of files in which images may be named without their endings: other texts hold such words by chance."""
+
+TABLES = (*_WITH_COLUMNS, ".txt", ".lst", ".list")
 """Endings of files that may be labels files; a file without an ending may be one, too."""
 
 DATA = (
@@ -41,9 +44,6 @@ DATA = (
     *(".xlsx", ".xls", ".ods", ".db", ".sqlite", ".sqlite3"),
 )
 """Endings of files that may hold labels or annotations."""
-
-_COLUMNS = (".csv", ".tsv", ".tab", ".jsonl", ".ndjson")
-"""Endings of files in which images may be named without their endings: other texts hold such words by chance."""
 
 PACKED = (
     *(".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".gz", ".bz2", ".xz", ".zst", ".zip", ".7z", ".rar", ".parquet"),
@@ -53,7 +53,9 @@ PACKED = (
 
 _OTHER: dict[Content, Content] = {"image": "array", "pixels": "array", "array": "image"}
 _LARGEST = 1 << 28
-_MOST = 50  # files of one ending that are read
+MOST_READ = 50
+"""How many files of one ending are read."""
+
 _TAIL = 1 << 12
 _COCO = (b'"images"', b'"annotations"', b'"categories"', b'"image_id"', b'"file_name"')
 
@@ -218,7 +220,7 @@ def _judge(
     found = {name: judge_labels(folder, name, items, known) for name in candidates}
     if not any(found.values()):
         stems = last_names(map(without_ending, items))
-        tables = [name for name in candidates if suffix_of(name) in _COLUMNS]  # numbers may be those of classes
+        tables = [name for name in candidates if suffix_of(name) in _WITH_COLUMNS]  # numbers may be those of classes
         found |= {name: judge_labels(folder, name, items, stems, needs_header=True) for name in tables}
     return found
 
@@ -227,7 +229,7 @@ def _candidates(names: Sequence[str]) -> list[str]:
     """The files that may be labels files: of each ending the first 50."""
     several = grouped(names, suffix_of).items()
     usual = (found for suffix, found in several if suffix in TABLES or not suffix.startswith("."))
-    return [name for found in usual for name in found[:_MOST]]
+    return [name for found in usual for name in found[:MOST_READ]]
 
 
 def _take_hidden(folder: Path, remarks: Remarks, known: frozenset[str]) -> dict[str, int]:
@@ -236,7 +238,7 @@ def _take_hidden(folder: Path, remarks: Remarks, known: frozenset[str]) -> dict[
     for name in list(remarks.passed.get(HIDDEN, ())):
         path = folder / name
         read[path.suffix] += 1  # there may be one next to each image
-        if read[path.suffix] > _MOST or not path.is_file() or (size := path.stat().st_size) > _LARGEST:
+        if read[path.suffix] > MOST_READ or not path.is_file() or (size := path.stat().st_size) > _LARGEST:
             continue
         if _is_text(path) and mentions_half(path, known):
             found[name] = size
@@ -271,7 +273,7 @@ def _annotations(folder: Path, names: Sequence[str], items: Sequence[str]) -> di
     found: dict[str, list[str]] = {}
     for suffix, several in by_suffix.items():
         paired = [name for name in several if stem_of(name) in stems]
-        known = dict.fromkeys(_tool(folder / name, suffix) for name in several[:_MOST])
+        known = dict.fromkeys(_tool(folder / name, suffix) for name in several[:MOST_READ])
         if tools := [tool for tool in known if tool and (tool != "YOLO" or paired)]:
             found.setdefault(" and ".join(tools), []).extend(several)
         elif suffix in DATA and items and 2 * len(paired) >= len(stems) > 1:
@@ -319,7 +321,7 @@ def _others(
             found.setdefault("packed", []).append(name)
             continue
         is_data = suffix in DATA or not suffix.startswith(".")
-        is_read = read[suffix] < _MOST and sizes[name] <= _LARGEST and (is_data or _is_text(folder / name))
+        is_read = read[suffix] < MOST_READ and sizes[name] <= _LARGEST and (is_data or _is_text(folder / name))
         read[suffix] += is_read
         if is_read and mentions_half(folder / name, known):
             found.setdefault("names images" if is_data else "text names images", []).append(name)

@@ -89,7 +89,7 @@ def unreadable(path: object, error: OSError) -> InputError:
 
 
 def _mend(error: OSError) -> str:
-    return _INPUT.get(error.errno or 0, f"fix that {AGAIN}")
+    return {**STORAGE_FAULTS, **_LIMITS, **_INPUT}.get(error.errno or 0, f"fix that {AGAIN}")
 
 
 def as_error(error: OSError) -> PrepError | None:
@@ -101,12 +101,11 @@ def as_error(error: OSError) -> PrepError | None:
         )
     if isinstance(error, PermissionError) and path:
         return _no_right(Path(path), error)
-    known = {**STORAGE_FAULTS, **_LIMITS, **_INPUT}
     if not path and not (isinstance(error, PermissionError) or error.errno in {**STORAGE_FAULTS, **_LIMITS}):
         return None
     what = f"{path} can't be used" if path else "a file can't be read or written"
     kind = WriteError if error.errno in STORAGE_FAULTS else PrepError if error.errno in _LIMITS else InputError
-    return kind(what, _reason(error), known.get(error.errno or 0, f"fix that {AGAIN}"))
+    return kind(what, _reason(error), _mend(error))
 
 
 def _path_of(error: OSError) -> str:

@@ -12,7 +12,7 @@ import msgspec
 from imagenet_prep.errors import InputError
 from imagenet_prep.recipes.annotating import Annotations, annotate, find_rows
 from imagenet_prep.recipes.box_files import has_corners, read_coco, read_data_yaml
-from imagenet_prep.recipes.inspection import Inspection
+from imagenet_prep.recipes.inspection import MOST_READ, Inspection
 from imagenet_prep.recipes.labels_file import match
 from imagenet_prep.recipes.layouts import CERTAIN, LIKELY, Proposal, Reading, as_command
 from imagenet_prep.recipes.layouts.class_folders import shape_of
@@ -271,14 +271,11 @@ def _recognise_voc(inspection: Inspection) -> Reading | None:
 def _recognise_csv(inspection: Inspection) -> Reading | None:
     """A CSV with a column for each corner of a box."""
     tables = [name for name in inspection.listing.names if name.lower().endswith(".csv")]
-    files = [name for name in tables[:_MOST] if has_corners(inspection.folder / name)]
-    if not files or inspection.content != "image":
+    if inspection.content != "image":
         return None
-    return _read(inspection, "boxes", {"csv": files}, files)
+    files = [name for name in tables[:MOST_READ] if has_corners(inspection.folder / name)]
+    return _read(inspection, "boxes", {"csv": files}, files) if files else None
 
-
-_MOST = 50
-"""How many CSVs are looked at."""
 
 _IMAGE_SET = re.compile(r"(.*/)?ImageSets/Main/(train|val|test|trainval)\.txt")
 

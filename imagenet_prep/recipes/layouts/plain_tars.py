@@ -29,9 +29,9 @@ def _recognise_plain(inspection: Inspection) -> Reading | None:
     content = _content_of(inspection)
     if content is None:
         return None
-    below_tars = _members(inspection, content, tar_folders=True)
-    are_splits = bool(shape_of(below_tars).splits)
-    names = below_tars if are_splits else _members(inspection, content)
+    names, below_tars = (_members(inspection, content, tar_folders=each) for each in (False, True))
+    are_splits = not shape_of(names).splits and bool(shape_of(below_tars).splits)
+    names = below_tars if are_splits else names
     again = next((name for name, count in Counter(names).items() if count > 1), None)
     shape = _shape(names)
     faults = []

@@ -76,9 +76,9 @@ def _classless(inspection: Inspection, table: LabelsFile) -> list[str]:
 
 def _undivided(table: LabelsFile) -> list[str]:
     """The note on a column that names splits."""
-    values = {name: sorted(set(map(str, column))) for name, column in table.table.columns.items()}
+    values = {name: set(map(str, column)) for name, column in table.table.columns.items()}
     return [
-        f"no splits: the column {name} ({listed(each)}) becomes a feature; splits: {{{split_name(each[0])}: "
+        f"no splits: the column {name} ({listed(sorted(each))}) becomes a feature; splits: {{{split_name(min(each))}: "
         "{manifest: FILE}, ...}, with a file of names for each, makes them splits"
         for name, each in values.items()
         if len(each) > 1 and all(map(split_name, each))

@@ -57,13 +57,19 @@ def _recognise(kind: str, find: Callable[[Inspection], Sequence[str]], inspectio
 
 
 def _gaps(names: Sequence[str]) -> list[str]:
-    """The note on files that are missing among those with numbers: 00001.tar, of 00000.tar and 00002.tar."""
-    known = {(match[1], match[3], int(match[2])): match[2] for name in names if (match := _NUMBERED.fullmatch(name))}
-    missing = [
-        f"{start}{number - 1:0{len(digits)}}{end}"
-        for (start, end, number), digits in known.items()
-        if (start, end, number - 1) not in known and any((start, end, each) in known for each in range(number - 1))
-    ]
+    """The note on files that are missing among those that are counted: 00001.tar, of 00000.tar and 00002.tar.
+
+    Numbers count files if most of them are there; others are dates or the like.
+    """
+    several: dict[tuple[str, str], dict[int, str]] = {}
+    for match in filter(None, map(_NUMBERED.fullmatch, names)):
+        several.setdefault((match[1], match[3]), {})[int(match[2])] = match[2]
+    missing: list[str] = []
+    for (start, end), known in several.items():
+        first, last = min(known), max(known)
+        if last - first < 2 * len(known):
+            width = len(known[first])
+            missing += [f"{start}{each:0{width}}{end}" for each in range(first, last) if each not in known]
     return [f"missing, by the numbers of the others: {listed(missing)}"] if missing else []
 
 
