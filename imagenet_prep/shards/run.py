@@ -214,8 +214,8 @@ def take_in_parts(layout: Layout, journal: Journal) -> None:
         with contextlib.suppress(OSError):
             partials.rmdir()
     journal.take_in()
-    for part in layout.rank_parts():
-        layout.rank_path(part).unlink(missing_ok=True)
+    for path in layout.plan_path.parent.glob("*rank-*"):  # the mark of a rank that was killed may be unfinished
+        path.unlink(missing_ok=True)
 
 
 def run_name() -> str:
