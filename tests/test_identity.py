@@ -14,12 +14,12 @@ from made_sets import ENGINE, PART, converted, copied, flip
 from made_tars import save
 
 from imagenet_prep import Layout, annotate, convert, untar, verify
-from imagenet_prep.datasets.plan import load_plan
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.errors import UsageError
 from imagenet_prep.model import Silent
 from imagenet_prep.recipes.recipe_set import RecipeSet
 from imagenet_prep.state.journal import Journal, sealed_line
+from imagenet_prep.state.plan import load_plan
 
 OTHERS = "finished shards? (was|were) made from other inputs or with other settings"
 
