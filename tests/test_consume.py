@@ -32,7 +32,7 @@ from imagenet_prep.shards import consumption, regroup
 from imagenet_prep.shards import run as making
 from imagenet_prep.shards.consumption import Consumption
 from imagenet_prep.state.journal import sealed_line
-from imagenet_prep.state.plan import load_plan
+from imagenet_prep.state.plan_file import load_plan
 from imagenet_prep.storage import durable, local
 
 pytestmark = pytest.mark.once

@@ -22,7 +22,7 @@ from imagenet_prep.model import Problem, ProblemKind, ShardInfo
 from imagenet_prep.state.indexes import settle
 from imagenet_prep.state.journal import Journal
 from imagenet_prep.state.manifest import Manifest, load_manifest
-from imagenet_prep.state.plan import load_plan, splits_of_others
+from imagenet_prep.state.plan_file import load_plan, splits_of_others
 from imagenet_prep.storage.files import scan
 from imagenet_prep.storage.layout import MAX_SHARDS, Layout, parse_shard_name, shard_name, split_of
 from imagenet_prep.text import number_of

@@ -20,7 +20,7 @@ from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.slices import Reader
 from imagenet_prep.state.indexes import read_written
 from imagenet_prep.state.journal import Journal
-from imagenet_prep.state.plan import Plan
+from imagenet_prep.state.plan_file import Plan
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import scheme_of
 from imagenet_prep.tfrecord.framing import FOOTER, frame

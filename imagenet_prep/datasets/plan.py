@@ -22,7 +22,7 @@ from imagenet_prep.images.pixels import Reencode
 from imagenet_prep.images.prepare import UPRIGHT, Check, prepare, turn_box
 from imagenet_prep.model import Item, ShardInfo, ShardPlan
 from imagenet_prep.state.manifest import DatasetEntry, Manifest, SplitTotals, not_understood
-from imagenet_prep.state.plan import MOST_BYTES, Plan
+from imagenet_prep.state.plan_file import MOST_BYTES, Plan
 from imagenet_prep.storage.files import read_plain
 from imagenet_prep.storage.layout import Layout, shard_name
 from imagenet_prep.storage.location import AnyPath, local_or_none, locate

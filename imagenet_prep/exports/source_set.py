@@ -14,7 +14,7 @@ from imagenet_prep.escaping import command
 from imagenet_prep.reading.shard import Record, Shard, remedy
 from imagenet_prep.reading.shard_set import ShardSet
 from imagenet_prep.state.manifest import ILSVRC2012, Manifest, features_by_column, load_manifest
-from imagenet_prep.state.plan import splits_of_others
+from imagenet_prep.state.plan_file import splits_of_others
 from imagenet_prep.storage.layout import Layout, grown_from, parse_shard_name
 from imagenet_prep.storage.location import local_path
 from imagenet_prep.tfrecord.example import KINDS, parse_example

@@ -15,7 +15,7 @@ from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.settings import WHOLE, ConvertOptions, Part, options_from, recorded_part
 from imagenet_prep.model import Engine, Progress, StageStatus, State
 from imagenet_prep.state.manifest import ILSVRC2012, DatasetEntry, Manifest
-from imagenet_prep.state.plan import load_plan
+from imagenet_prep.state.plan_file import load_plan
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import AnyPath
 from imagenet_prep.text import number_of

@@ -30,7 +30,7 @@ from imagenet_prep.ilsvrc2012.settings import ConvertOptions, Part, check_option
 from imagenet_prep.images.prepare import Check
 from imagenet_prep.model import Engine, Progress
 from imagenet_prep.sources.catalog import Catalog
-from imagenet_prep.state.plan import load_plan
+from imagenet_prep.state.plan_file import load_plan
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import AnyPath
 from imagenet_prep.text import number_of

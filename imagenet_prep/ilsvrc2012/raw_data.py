@@ -22,7 +22,7 @@ from imagenet_prep.shards.consumption import Consumption, consumed_needs
 from imagenet_prep.shards.room import PendingShards, is_pass_better, shard_needs
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.state.manifest import seen_digests
-from imagenet_prep.state.plan import load_plan
+from imagenet_prep.state.plan_file import load_plan
 from imagenet_prep.storage.files import load_json, names_in, open_file, scan
 from imagenet_prep.storage.layout import STATE_NAME, Layout, parse_shard_name
 from imagenet_prep.storage.location import AnyPath

@@ -25,7 +25,7 @@ from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.names import Column
 from imagenet_prep.state.journal import Journal
 from imagenet_prep.state.manifest import RECIPE, DatasetEntry
-from imagenet_prep.state.plan import Plan, load_plan
+from imagenet_prep.state.plan_file import Plan, load_plan
 from imagenet_prep.storage.layout import Layout, grown_from, grown_name
 from imagenet_prep.storage.location import AnyPath
 from imagenet_prep.text import listed, number_of

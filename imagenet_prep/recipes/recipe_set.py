@@ -18,7 +18,7 @@ from imagenet_prep.errors import InputError, PrepError, UsageError
 from imagenet_prep.escaping import command
 from imagenet_prep.model import Engine, Problem, ProblemKind, Progress, State
 from imagenet_prep.state.manifest import RECIPE, Manifest, features_by_column, usable_manifest
-from imagenet_prep.state.plan import load_plan
+from imagenet_prep.state.plan_file import load_plan
 from imagenet_prep.storage.files import kind_of
 from imagenet_prep.storage.layout import Layout, grown_from
 from imagenet_prep.storage.location import AnyPath, local_or_none, locate

@@ -30,7 +30,7 @@ from imagenet_prep.sources.slices import Container, Gone, gone
 from imagenet_prep.sources.tars import Archive
 from imagenet_prep.state.journal import is_as_written, sealed_line
 from imagenet_prep.state.manifest import seen_digests
-from imagenet_prep.state.plan import Plan
+from imagenet_prep.state.plan_file import Plan
 from imagenet_prep.storage.durable import can_punch, fsync_dir, make_folder, punch, sync_file_system
 from imagenet_prep.storage.files import find_plain, save_bytes
 from imagenet_prep.storage.layout import ConsumedPaths, Layout

@@ -10,7 +10,7 @@ from imagenet_prep.datasets.plan import differences
 from imagenet_prep.errors import UsageError
 from imagenet_prep.state.journal import Journal
 from imagenet_prep.state.manifest import RECIPE, Manifest, usable_manifest
-from imagenet_prep.state.plan import Plan, load_plan, splits_of_others
+from imagenet_prep.state.plan_file import Plan, load_plan, splits_of_others
 from imagenet_prep.state.replacement import Replacement
 from imagenet_prep.storage.layout import Layout, grown_from, split_of
 from imagenet_prep.text import number_of
@@ -53,20 +53,20 @@ class ExistingShards(Struct, frozen=True):
             UsageError: another set of the folder has a split of the plan; or finished shards are of a split that is
                 not planned.
         """
-        evidence = _Evidence.gather(layout, plan, before, journal)
-        own_splits = {*known_splits, *plan.totals, *(before.totals if before else ())} - evidence.other_splits
+        records = _Records.gather(layout, plan, before, journal)
+        own_splits = {*known_splits, *plan.totals, *(before.totals if before else ())} - records.other_splits
         own_splits |= {grown_from(split)[0] for split in own_splits}
         sizes, replaced, foreign = dict[str, int](), list[str](), list[str]()
         for name, size in layout.find_shards().items():
-            is_recorded = evidence.is_recorded(name)
+            is_recorded = records.is_recorded(name)
             if not is_recorded and grown_from(split_of(name))[0] not in own_splits:
                 continue
             sizes[name] = size
-            if journal.get(name) is not None and grown_from(split_of(name))[0] not in evidence.planned_splits:
+            if journal.get(name) is not None and grown_from(split_of(name))[0] not in records.planned_splits:
                 raise _of_another_set(layout, plan, split_of(name))
-            if name in changed or evidence.is_replaced(name):
+            if name in changed or records.is_replaced(name):
                 replaced.append(name)
-            elif not is_recorded and evidence.is_foreign(name):
+            elif not is_recorded and records.is_foreign(name):
                 foreign.append(name)
         return cls(sizes, tuple(replaced), tuple(foreign))
 
@@ -101,7 +101,7 @@ class ExistingShards(Struct, frozen=True):
         )
 
 
-class _Evidence(Struct, frozen=True):
+class _Records(Struct, frozen=True):
     """What plans, journal, manifest and an unfinished replacement say of the shards in a folder."""
 
     layout: Layout
@@ -114,7 +114,7 @@ class _Evidence(Struct, frozen=True):
     other_splits: frozenset[str]
 
     @classmethod
-    def gather(cls, layout: Layout, plan: Plan, before: Plan | None, journal: Journal) -> _Evidence:
+    def gather(cls, layout: Layout, plan: Plan, before: Plan | None, journal: Journal) -> _Records:
         """Read them; raises UsageError if another set has a split of the plan."""
         others = splits_of_others(layout)
         for split in plan.totals.keys() & others.keys():

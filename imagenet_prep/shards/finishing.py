@@ -8,7 +8,7 @@ from imagenet_prep.shards.run import take_in_parts
 from imagenet_prep.state.indexes import filled, not_done
 from imagenet_prep.state.journal import Journal
 from imagenet_prep.state.manifest import Manifest
-from imagenet_prep.state.plan import Plan, load_plan
+from imagenet_prep.state.plan_file import Plan, load_plan
 from imagenet_prep.storage.layout import Layout
 
 

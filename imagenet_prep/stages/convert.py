@@ -44,7 +44,7 @@ from imagenet_prep.sources.catalog import PackedCatalog
 from imagenet_prep.state.indexes import is_indexed, settle
 from imagenet_prep.state.journal import Journal
 from imagenet_prep.state.manifest import RECIPE, usable_manifest
-from imagenet_prep.state.plan import Plan, decode_plan, load_plan
+from imagenet_prep.state.plan_file import Plan, decode_plan, load_plan
 from imagenet_prep.state.replacement import Replacement, next_generation
 from imagenet_prep.state.set_state import merge_command
 from imagenet_prep.storage.files import claim, save_bytes

@@ -14,7 +14,7 @@ from imagenet_prep.shards.share import ranks_of
 from imagenet_prep.state.indexes import not_done, settle
 from imagenet_prep.state.journal import Journal
 from imagenet_prep.state.manifest import Manifest, usable_manifest
-from imagenet_prep.state.plan import Plan, load_plan
+from imagenet_prep.state.plan_file import Plan, load_plan
 from imagenet_prep.state.replacement import Replacement
 from imagenet_prep.state.set_state import SetState
 from imagenet_prep.storage.layout import Layout, split_of

@@ -18,7 +18,7 @@ from imagenet_prep.shards.run import Work, count_images, lay_out, make_shards, p
 from imagenet_prep.state.indexes import agrees
 from imagenet_prep.state.journal import Journal
 from imagenet_prep.state.manifest import Manifest, changed, load_manifest
-from imagenet_prep.state.plan import recorded_raw
+from imagenet_prep.state.plan_file import recorded_raw
 from imagenet_prep.storage.layout import Layout, parse_shard_name
 from imagenet_prep.storage.lock import hold
 from imagenet_prep.storage.space import Need, refuse_lack

@@ -33,7 +33,7 @@ from imagenet_prep.reporting.samples import (
     within_limit,
 )
 from imagenet_prep.state.manifest import Manifest, usable_manifest
-from imagenet_prep.state.plan import load_plan
+from imagenet_prep.state.plan_file import load_plan
 from imagenet_prep.storage.files import load_json, save_bytes
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import AnyPath

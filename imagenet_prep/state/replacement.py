@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from imagenet_prep.errors import InputError
 from imagenet_prep.model import ShardInfo
 from imagenet_prep.state.journal import Journal, is_as_written, journal_parts, sealed_line
-from imagenet_prep.state.plan import Plan
+from imagenet_prep.state.plan_file import Plan
 from imagenet_prep.storage.files import claim, find_plain
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import AnyPath

@@ -16,7 +16,7 @@ from imagenet_prep.escaping import command
 from imagenet_prep.model import ShardInfo
 from imagenet_prep.state.journal import Journal, journal_parts
 from imagenet_prep.state.manifest import Manifest, load_manifest
-from imagenet_prep.state.plan import Plan, load_plan, splits_of_others
+from imagenet_prep.state.plan_file import Plan, load_plan, splits_of_others
 from imagenet_prep.storage.files import names_in
 from imagenet_prep.storage.layout import Layout, by_number, grown_from, shard_name, split_of
 from imagenet_prep.text import number_of

@@ -31,7 +31,7 @@ from imagenet_prep.stages.status import status
 from imagenet_prep.state.indexes import read_index, read_written
 from imagenet_prep.state.journal import Journal
 from imagenet_prep.state.manifest import load_manifest
-from imagenet_prep.state.plan import load_plan
+from imagenet_prep.state.plan_file import load_plan
 from imagenet_prep.storage.layout import Layout, parse_shard_name
 
 _URL = "https://image-net.org/data/ILSVRC/2012/ILSVRC2012_img_val.tar"
