@@ -171,9 +171,10 @@ def plan_fault(layout: Layout, manifest: Manifest) -> str:
 
 
 def check_state(state: SetState) -> list[Problem]:
-    """A problem for a set that is not finished although every shard of it is there: nothing says that it is whole."""
-    is_waiting = state.kind in ("part", "unfinished", "replacing") and not state.missing and not state.damage
-    if not is_waiting:
+    """A problem for a set that is not finished, unless missing shards or a damaged manifest say so already."""
+    is_finished = state.kind not in ("part", "unfinished", "replacing")
+    is_said = state.damage is not None if not state.missing else state.sizes.keys().isdisjoint(state.missing)
+    if is_finished or is_said:
         return []
     return [Problem(ProblemKind.UNFINISHED, state.layout.manifest_path.name, state.sentence, state.following)]
 
