@@ -445,7 +445,7 @@ LOST = "may exist nowhere else"
         ("record.json", _change_a_digit, CHANGED, ""),
         ("record.json", _start_again, f"record.json {CHANGED}, or is gone", ""),
         ("record.json", Path.unlink, "record.json has changed since it was written, or is gone", ""),
-        ("listing/names.npy", lambda path: flip(path, -5), CHANGED, ""),
+        ("listing/names.bin", lambda path: flip(path, -5), CHANGED, ""),
         ("b*/*", lambda path: os.truncate(path, 1), f"is damaged, and its images {LOST}", ""),
         ("b*/*", lambda path: path.stat().st_size and flip(path, 300), LOST, "does not match its checksum"),
     ],

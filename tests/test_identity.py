@@ -157,12 +157,12 @@ def test_a_shard_that_comes_out_otherwise_is_named(layout: Layout) -> None:
     assert f"got {now.records} records in {now.size} bytes, digest {now.digest[:12]}" in note
 
 
-@pytest.mark.parametrize("schema", [{}, {"schema": 2}])
+@pytest.mark.parametrize("schema", [{}, {"schema": 1}, {"schema": 3}])
 def test_a_plan_of_another_schema_is_none(layout: Layout, schema: dict[str, int]) -> None:
     """Its seal may be right: nobody knows what its fields mean."""
     value = json.loads(layout.plan_path.read_bytes())
     del value["schema"], value["crc"]
-    layout.plan_path.write_bytes(sealed_line({**value, "schema": 1}))
+    layout.plan_path.write_bytes(sealed_line({**value, "schema": 2}))
     assert load_plan(layout) is not None
     layout.plan_path.write_bytes(sealed_line({**value, **schema}))
     assert load_plan(layout) is None

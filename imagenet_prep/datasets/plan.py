@@ -24,7 +24,7 @@ from imagenet_prep.images.prepare import UPRIGHT, Check, prepare, turn_box
 from imagenet_prep.model import Item, ShardInfo, ShardPlan
 from imagenet_prep.state.journal import is_as_written, sealed_line
 from imagenet_prep.state.manifest import DatasetEntry, Manifest, SplitTotals, not_understood, usable_manifest
-from imagenet_prep.storage.files import claim, find_plain, read_plain, save_bytes
+from imagenet_prep.storage.files import claim, find_plain, save_bytes
 from imagenet_prep.storage.layout import MAX_SHARDS, Layout, shard_name
 from imagenet_prep.storage.location import AnyPath, local_or_none, locate
 from imagenet_prep.tfrecord import inception
@@ -267,7 +267,7 @@ class Plan(Struct, frozen=True):
     origins: Mapping[str, str] = {}
     notes: tuple[str, ...] = ()
     asked: Mapping[str, Any] = {}
-    schema: Literal[1] = 1
+    schema: Literal[2] = 2
 
     @property
     def key(self) -> str:
@@ -328,16 +328,14 @@ class Plan(Struct, frozen=True):
 
     def _split(self, split: str, layout: Layout, asked: Asked, names: Collection[str] | None) -> PlannedSplit:
         plans = self.plans(split)
-        folder = layout.plan_path.with_name(self.rows[split])
-        if hashlib.sha256(read_plain(folder / "catalog.json", MOST_BYTES)).hexdigest()[:16] != folder.name:
-            raise InputError(f"{folder} has changed since it was written")
+        folder, pieces = layout.plan_path.with_name(self.rows[split]), None
+        if names is not None:
+            plans = [plan for plan in plans if plan_name(plan) in names]
+            pieces = [range(plan.start, plan.stop) for plan in plans]
         from imagenet_prep.sources.catalog import Catalog
 
-        if names is None:
-            catalog = Catalog.load(folder, check=True)
-        else:
-            plans = [plan for plan in plans if plan_name(plan) in names]
-            catalog = Catalog.load(folder, [range(plan.start, plan.stop) for plan in plans])
+        catalog = Catalog.load(folder, folder.name, pieces)
+        if names is not None:
             plans = _renumbered(plans, catalog, json.dumps(asked.deciding, sort_keys=True))
         digest = self.sources[split]["names_and_sizes"]
         origin = locate(self.origins[split])

@@ -196,7 +196,7 @@ def _parts(split: SplitPlan, plan: Plan, layout: Layout, done: set[str], *, adds
     places = {name: row for row, name in enumerate(split.catalog.names)}
     growth = np.full(len(places), len(names), np.int16)
     for number, name in enumerate(names):
-        then, shards = Catalog.load(layout.plan_path.with_name(plan.rows[name]), check=True), plan.names(name)
+        then, shards = Catalog.load(layout.plan_path.with_name(plan.rows[name]), plan.rows[name]), plan.names(name)
         is_done = np.repeat([each in done for each in shards], np.diff(order.bounds(len(then), len(shards))))
         growth[_rows_of(then, is_done, split, places)] = number
     parts = [np.flatnonzero(growth == number) for number in range(len(names) + 1)]
