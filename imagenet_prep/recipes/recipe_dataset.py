@@ -16,16 +16,18 @@ from imagenet_prep.datasets.plan import InceptionRecorder, Plan, PlannedSet, Rec
 from imagenet_prep.errors import InputError
 from imagenet_prep.images.pixels import codec
 from imagenet_prep.images.prepare import Check
+from imagenet_prep.model import ShardInfo
 from imagenet_prep.recipes.columns import Content, Features
 from imagenet_prep.recipes.inputs import ManifestFile
 from imagenet_prep.recipes.labels import Classes, Labelled, class_notes
 from imagenet_prep.recipes.mapped_records import MappedRecorder
 from imagenet_prep.recipes.recipe_file import RecipeFile
-from imagenet_prep.sources.catalog import Catalog
+from imagenet_prep.sources.catalog import Catalog, DamagedError
 from imagenet_prep.sources.names import Column
+from imagenet_prep.state.indexes import agrees, read_written
 from imagenet_prep.state.journal import Journal
-from imagenet_prep.state.manifest import RECIPE, DatasetEntry
-from imagenet_prep.storage.layout import Layout, grown_from, grown_name
+from imagenet_prep.state.manifest import RECIPE, DatasetEntry, usable_manifest
+from imagenet_prep.storage.layout import Layout, grown_from, grown_name, parse_shard_name, shard_name, split_of
 from imagenet_prep.storage.location import AnyPath
 from imagenet_prep.text import listed, number_of
 
@@ -171,36 +173,118 @@ _HINT = "restore them, or make the whole set again with imagenet-prep convert --
 def grow(made: RecipeDataset, layout: Layout, *, adds: bool) -> RecipeDataset:
     """A data set whose splits are those with finished shards; ``adds``: with one more for the new files of each.
 
-    Without finished shards it stays as it is.
+    Without finished shards it stays as it is. If the plan is lost or damaged, the indexes of the shards tell their
+    files.
 
     Raises:
         InputError: a file of an earlier run is gone, or has another length or label now.
     """
-    plan = load_plan(layout)
-    if plan is None:
-        return made
-    journal = Journal(layout.journal_path)
-    planned = ((name, info, journal.get(name)) for name, info in plan.shards().items())
-    done = {name for name, info, found in planned if found is not None and found.fingerprint == info.fingerprint}
-    splits = [part for split in made.splits for part in _parts(split, plan, layout, done, adds=adds)]
-    return replace(made, splits=tuple(sorted(splits, key=lambda each: grown_from(each.prefix)[1])))
+    earlier = _EarlierShards.find(layout)
+    splits = [part for split in made.splits for part in _parts(split, earlier, adds=adds)]
+    ordered = tuple(sorted(splits, key=lambda each: grown_from(each.prefix)[1]))
+    return replace(made, splits=ordered, notes=(*made.notes, *earlier.notes))
 
 
-def _parts(split: SplitPlan, plan: Plan, layout: Layout, done: set[str], *, adds: bool) -> Iterator[SplitPlan]:
+class _EarlierShards(Struct, frozen=True):
+    """The shards of earlier runs: how many each split and growth has, and the finished ones by name.
+
+    ``damaged`` names the splits whose planned files can't be read.
+    """
+
+    layout: Layout
+    plan: Plan | None
+    counts: Mapping[str, int]
+    done: Mapping[str, ShardInfo]
+    damaged: set[str] = set()
+
+    @classmethod
+    def find(cls, layout: Layout) -> _EarlierShards:
+        """Those of the plan; without one, all whose indexes agree with their entries."""
+        plan, journal = load_plan(layout), Journal(layout.journal_path)
+        if plan is not None:
+            planned = {name: (info.fingerprint, journal.get(name)) for name, info in plan.shards().items()}
+            done = {name: info for name, (key, info) in planned.items() if info is not None and info.fingerprint == key}
+            return cls(layout, plan, {split: totals.shards for split, totals in plan.totals.items()}, done)
+        manifest = usable_manifest(layout.manifest_path)
+        infos = dict(manifest.shards) if manifest else {}
+        infos.update((name, info) for name in journal.names() if (info := journal.get(name)))
+        done = {name: info for name, info in infos.items() if agrees(layout, info)}
+        parsed = filter(None, map(parse_shard_name, done))
+        return cls(layout, None, {split: count for split, _, count in parsed}, done)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What to tell the user."""
+        if not self.damaged:
+            return ()
+        splits = ", ".join(sorted(self.damaged))
+        return (f"the plan in {self.layout.plan_path.parent} is damaged: {splits} as the indexes of the shards tell",)
+
+    def growths(self, prefix: str) -> list[str]:
+        """The names of a split and its growths with a finished shard, in order."""
+        started = {split_of(name) for name in self.done}
+        return sorted((name for name in self.counts if name in started and _is_of(name, prefix)), key=grown_from)
+
+    def files(self, name: str) -> Catalog | None:
+        """The planned files of a split or growth; None if they can't be read."""
+        try:
+            if self.plan is not None:
+                rows = self.plan.rows[name]
+                return Catalog.load(self.layout.plan_path.with_name(rows), rows)
+        except (DamagedError, KeyError):
+            pass
+        self.damaged.add(name)
+        return None
+
+    def is_done(self, name: str) -> list[bool]:
+        """Whether each shard of a split or growth is done."""
+        count = self.counts[name]
+        return [shard_name(name, number, count) in self.done for number in range(count)]
+
+    def names_in_shards(self, name: str) -> list[str]:
+        """The files of the finished shards of a split or growth, by their indexes.
+
+        Raises:
+            InputError: an index is lost too.
+        """
+        names: list[str] = []
+        for info in self.done.values():
+            if split_of(info.name) != name:
+                continue
+            written = read_written(self.layout, info)
+            if written is None:
+                raise InputError(
+                    f"the plan in {self.layout.plan_path.parent} is damaged, and so is the index of {info.name}",
+                    "expected one of them: they tell which files the earlier shards hold",
+                    "make the whole set again with imagenet-prep convert --overwrite",
+                )
+            names += [*written.names, *info.set_aside]
+        return names
+
+
+def _is_of(name: str, prefix: str) -> bool:
+    return grown_from(name)[0] == prefix
+
+
+def _parts(split: SplitPlan, earlier: _EarlierShards, *, adds: bool) -> Iterator[SplitPlan]:
     """The split as it was and its growths, of those with a finished shard; and one of its new files."""
-    own = (name for name in plan.totals if grown_from(name)[0] == split.prefix)
-    names = sorted((name for name in own if not done.isdisjoint(plan.names(name))), key=grown_from)
+    names = earlier.growths(split.prefix)
     if not names:
         yield split
         return
     places = {name: row for row, name in enumerate(split.catalog.names)}
     growth = np.full(len(places), len(names), np.int16)
     for number, name in enumerate(names):
-        then, shards = Catalog.load(layout.plan_path.with_name(plan.rows[name]), plan.rows[name]), plan.names(name)
-        is_done = np.repeat([each in done for each in shards], np.diff(order.bounds(len(then), len(shards))))
-        growth[_rows_of(then, is_done, split, places)] = number
+        then, is_done = earlier.files(name), earlier.is_done(name)
+        if then is not None:
+            is_kept = np.repeat(is_done, np.diff(order.bounds(len(then), len(is_done))))
+            growth[_rows_of(then, is_kept, split, places)] = number
+            continue
+        growth[_known_rows(earlier.names_in_shards(name), name, split, places)] = number
+        if not all(is_done) and number == len(names) - 1:  # it was being made: all other files were its own
+            growth[growth == len(names)] = number
     parts = [np.flatnonzero(growth == number) for number in range(len(names) + 1)]
-    counts = [plan.totals[name].shards for name in names]
+    counts = [earlier.counts[name] for name in names]
     for rows, name, count in zip(parts, names, counts, strict=False):
         yield _part(split, rows, name, count)
     if adds and len(parts[-1]):  # shards of about the size of the first ones
@@ -212,16 +296,23 @@ def _parts(split: SplitPlan, plan: Plan, layout: Layout, done: set[str], *, adds
 def _rows_of(then: Catalog, is_done: Column, split: SplitPlan, places: dict[str, int]) -> list[int]:
     """The rows of the files of an earlier run; raises InputError if one in a finished shard is no longer as it was."""
     now, names = split.catalog, list(then.names)
-    if lost := [name for name in names if name not in places]:
-        raise _changed(then, f"{_files(lost)} not in split {split.name} any more")
-    rows = [places[name] for name in names]
+    rows = _known_rows(names, then.split, split, places)
     if other := _differing(names, is_done & (now.lengths[rows] != then.lengths)):
-        raise _changed(then, f"{_files(other)} of another length now")
+        raise _changed(then.split, f"{_files(other)} of another length now")
     if other := _differing(names, now.labels[rows] != then.labels):
         label = int(then.labels[names.index(other[0])])
         was = f"{then.classes.get(label, ('no class', ''))[0]} was class {label} of the list"
-        raise _changed(then, f"{_files(other)} of another label now: {was}", "write `classes` with the new ones last")
+        raise _changed(
+            then.split, f"{_files(other)} of another label now: {was}", "write `classes` with the new ones last"
+        )
     return rows
+
+
+def _known_rows(names: Sequence[str], growth: str, split: SplitPlan, places: dict[str, int]) -> list[int]:
+    """The rows of files by their names; raises InputError if one is gone."""
+    if lost := [name for name in names if name not in places]:
+        raise _changed(growth, f"{_files(lost)} not in split {split.name} any more")
+    return [places[name] for name in names]
 
 
 def _differing(names: Sequence[str], differs: Column) -> list[str]:
@@ -232,8 +323,8 @@ def _files(names: Sequence[str]) -> str:
     return f"{number_of(len(names), 'file is', 'files are')} ({listed(names)})"
 
 
-def _changed(then: Catalog, how: str, hint: str = _HINT) -> InputError:
-    what = f"{then.split} can't grow: of its files, {how}"
+def _changed(growth: str, how: str, hint: str = _HINT) -> InputError:
+    what = f"{growth} can't grow: of its files, {how}"
     return InputError(what, "expected the files of earlier runs unchanged: only new ones are added", hint)
 
 
