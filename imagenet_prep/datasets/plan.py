@@ -21,7 +21,7 @@ from imagenet_prep.escaping import Settings
 from imagenet_prep.images.jpeg import ImageError
 from imagenet_prep.images.pixels import Reencode
 from imagenet_prep.images.prepare import UPRIGHT, Check, prepare, turn_box
-from imagenet_prep.model import Item, ShardInfo, ShardPlan
+from imagenet_prep.model import Item, Progress, ShardInfo, ShardPlan
 from imagenet_prep.state.journal import is_as_written, sealed_line
 from imagenet_prep.state.manifest import DatasetEntry, Manifest, SplitTotals, not_understood, usable_manifest
 from imagenet_prep.storage.files import claim, find_plain, save_bytes
@@ -313,14 +313,19 @@ class Plan(Struct, frozen=True):
         named = ((plan_name(plan), plan) for plan in plans)
         return {name: ShardInfo(name, plan.fingerprint, plan.stop - plan.start, 0, "") for name, plan in named}
 
-    def read(self, layout: Layout, asked: Asked, names: Collection[str] | None = None) -> PlannedSet | None:
+    def read(
+        self, layout: Layout, asked: Asked, names: Collection[str] | None = None, progress: Progress | None = None
+    ) -> PlannedSet | None:
         """The planned set, or its shards of these names. None: raw data has changed, or rows are lost.
 
         None also if all shards are requested and images are in files of their own, each of which may have changed.
+        ``progress`` shows which rows are damaged.
         """
         try:
             splits = tuple(self._split(split, layout, asked, names) for split in asked.recorders)
-        except (InputError, KeyError):
+        except (InputError, KeyError) as error:
+            if progress is not None and isinstance(error, InputError):
+                progress.note(f"warning: {error.what}: the raw data is listed again")
             return None
         if not all(each.catalog.is_current(trusts_folders=names is not None) for each in splits):
             return None
