@@ -197,7 +197,9 @@ def cut(
 
 def source_record(planned: PlannedSplit) -> dict[str, object]:
     """A manifest's entry for a split's images: their source, number, and a digest of their names, sizes and labels."""
-    return {"name": planned.source.name, "images": len(planned.catalog), "names_and_sizes": planned.digest}
+    from imagenet_prep.sources.names import shown_name
+
+    return {"name": shown_name(planned.source), "images": len(planned.catalog), "names_and_sizes": planned.digest}
 
 
 def refuse_other_images(planned: PlannedSplit, manifest: Manifest) -> None:

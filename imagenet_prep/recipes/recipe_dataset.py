@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,7 @@ from imagenet_prep.recipes.labels import Classes, Labelled, class_notes
 from imagenet_prep.recipes.mapped_records import MappedRecorder
 from imagenet_prep.recipes.recipe_file import RecipeFile
 from imagenet_prep.sources.catalog import Catalog, DamagedError
-from imagenet_prep.sources.names import Column
+from imagenet_prep.sources.names import Column, shown_name
 from imagenet_prep.state.indexes import agrees, read_written
 from imagenet_prep.state.journal import Journal
 from imagenet_prep.state.manifest import RECIPE, DatasetEntry, usable_manifest
@@ -102,7 +102,7 @@ class RecipeDataset(Struct, frozen=True):
         features = {name: dict(promised) for name, promised in self.features.items()}
         expected = {"expected": dict(self.expected)} if self.expected else {}
         return PlannedSet(
-            entry=DatasetEntry(RECIPE, self.path.stem, prefixes, features, {}),
+            entry=DatasetEntry(RECIPE, PurePosixPath(shown_name(self.path)).stem, prefixes, features, {}),
             splits=tuple(splits),
             settings={**self.settings, "order": ordering, **expected},
             expected={each.prefix: len(each.catalog) for each in self.splits},

@@ -40,7 +40,7 @@ class DamagedArrayError(ValueError):
     """A saved array is gone, cut, or has other bytes than were saved."""
 
 
-def file_name(array: str) -> str:
+def array_file(array: str) -> str:
     """The name of the file of an array."""
     return f"{array}.bin"
 
@@ -82,7 +82,7 @@ class ArrayFolder:
         saved = self._arrays[name]
         size = saved.count * np.dtype(saved.dtype).itemsize
         spans = [(run.start * BLOCK, min(run.stop * BLOCK, size)) for run in runs]
-        file = file_name(name)
+        file = array_file(name)
         if spans and self._store.size(file) != size:
             raise DamagedArrayError(f"{file} is not there, or has not {size:,} bytes")
         contents = self._store.read_ranges(file, spans)

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.model import Box, Item
-from imagenet_prep.sources.blocks import ArrayFolder, SavedArray, file_name
+from imagenet_prep.sources.blocks import ArrayFolder, SavedArray, array_file
 from imagenet_prep.sources.names import Column, Names, Rows, chunks, edges_of, places_of
 from imagenet_prep.sources.slices import Buffer, Container, Reader, Row
 from imagenet_prep.storage.durable import make_folder
@@ -373,7 +373,7 @@ class PackedCatalog(Struct, frozen=True):
             make_folder(local)
         store = open_store(folder)
         for name, values in self.arrays.items():
-            file = file_name(name)
+            file = array_file(name)
             with writing(folder / file), store.create(file) as sink:
                 sink.write([values.data.cast("B")])
                 sink.commit()
