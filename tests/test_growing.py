@@ -16,6 +16,7 @@ from running import command
 
 import imagenet_prep
 from imagenet_prep import Layout, PrepError, convert, export, verify
+from imagenet_prep.datasets.plan import load_plan
 from imagenet_prep.demo import photographs
 from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.pipeline import verify_and_repair
@@ -269,3 +270,20 @@ def test_without_plan_and_index_nothing_is_guessed(folder: Path) -> None:
     with pytest.raises(InputError, match="is damaged, and so is the index of train-00002-of-00004"):
         make(folder)
     assert shards(layout) == first
+
+
+@pytest.mark.parametrize(("pattern", "damage"), DAMAGE.values(), ids=DAMAGE)
+def test_repair_beside_a_damaged_plan(folder: Path, pattern: str, damage: Callable[[list[Path]], None]) -> None:
+    """It makes the shards again; without plan.json it names the command that makes the plan again, and this is true."""
+    add(folder, 60, 90, "a", "b", "c")
+    layout = make(folder)
+    before = {name: content for name, (_, _, content) in shards(layout).items()}
+    layout.shard_path("train-grown2-00001-of-00002").write_bytes(b"")
+    damage(_planned_files(layout, pattern))
+    if not load_plan(layout):
+        with pytest.raises(InputError, match="the plan of r is damaged or gone") as refused:
+            verify_and_repair(layout, ENGINE)
+        assert "run the same imagenet-prep convert, with --config RECIPE" in refused.value.hint
+        make(folder)
+    assert verify_and_repair(layout, ENGINE).verdict.problems == ()
+    assert {name: content for name, (_, _, content) in shards(layout).items()} == before
