@@ -15,6 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from made_sets import catalog_rows, flip
+from memory_store import MemoryStore
 
 from imagenet_prep.model import Box
 from imagenet_prep.recipes.columns import is_of
@@ -24,6 +25,7 @@ from imagenet_prep.sources.catalog import Catalog, CatalogBuilder, DamagedError,
 from imagenet_prep.sources.fingerprint import fingerprint, names_and_sizes
 from imagenet_prep.sources.names import Names
 from imagenet_prep.sources.tars import Archive
+from imagenet_prep.storage.location import Location
 
 GOLDEN = "daa42f9213c35fb3ac7f62384dd59615108f1c597728dc5e66aa754e80f048ab"
 QUICK = settings(deadline=None, max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -187,3 +189,30 @@ def test_a_damaged_table_is_saved_again(tmp_path: Path, monkeypatch: pytest.Monk
     flip(path, 3)
     packed.save(tmp_path)
     assert len(Catalog.load(tmp_path, packed.name)) == 20
+
+
+def test_a_table_in_a_store_is_checked_and_read_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A damaged object is written again; some rows are asked for by blocks, one request per array and no more bytes."""
+    monkeypatch.setattr(blocks, "BLOCK", 16)
+    store = MemoryStore()
+    folder = Location(store, "plan/rows")
+    names = [f"{number:03}.jpg" for number in range(200)]
+    packed = _catalog(names, random.Random(1), is_labelled=True).pack()
+    packed.save(folder)
+    for key in [key for key in store.objects if store.objects[key]]:
+        sound = store.objects[key]
+        store.objects[key] = sound[:-1] + bytes([sound[-1] ^ 1])
+        with pytest.raises(DamagedError):
+            Catalog.load(folder, packed.name)
+        del store.objects[key]
+        with pytest.raises(DamagedError):
+            Catalog.load(folder, packed.name)
+        packed.save(folder)
+        assert store.objects[key] == sound
+    store.asked.clear()
+    few = Catalog.load(folder, packed.name, [range(50, 53), range(150, 151)])
+    assert list(few.names) == [names[row] for row in (50, 51, 52, 150)]
+    ranges = [asked for asked in store.asked if str(asked[0]).endswith(".bin")]
+    assert len({asked[0] for asked in ranges}) == 11
+    assert len(ranges) <= 2 * 11
+    assert all(int(str(size)) <= 64 for _, _, size in ranges)
