@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import itertools
 import pickle
@@ -13,16 +14,18 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from made_sets import catalog_rows
+from made_sets import catalog_rows, flip
+from memory_store import MemoryStore
 
-from imagenet_prep.errors import InputError
 from imagenet_prep.model import Box
 from imagenet_prep.recipes.columns import is_of
+from imagenet_prep.sources import blocks
 from imagenet_prep.sources import names as names_module
-from imagenet_prep.sources.catalog import Catalog, CatalogBuilder
+from imagenet_prep.sources.catalog import Catalog, CatalogBuilder, DamagedError, PackedCatalog
 from imagenet_prep.sources.fingerprint import fingerprint, names_and_sizes
 from imagenet_prep.sources.names import Names
 from imagenet_prep.sources.tars import Archive
+from imagenet_prep.storage.location import Location
 
 GOLDEN = "daa42f9213c35fb3ac7f62384dd59615108f1c597728dc5e66aa754e80f048ab"
 QUICK = settings(deadline=None, max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -99,7 +102,8 @@ def test_a_table_keeps_its_rows(
     rows = sorted(range(len(texts)), key=lambda row: (plain.labels[row], texts[row].encode(), row))
     assert [each[:2] for each in catalog_rows(ordered, items=False)] == [expected[row][:2] for row in rows]
     folder = tmp_path_factory.mktemp("kept")
-    plain.pack().save(folder)
+    packed = plain.pack()
+    packed.save(folder)
     for wanted in (rows, range(len(texts) // 2), range(len(texts))):
         same = [expected[row] for row in wanted]
         assert catalog_rows(plain.picked(wanted)) == catalog_rows(plain.whole(wanted)) == same
@@ -107,12 +111,14 @@ def test_a_table_keeps_its_rows(
         assert fingerprint(plain, wanted, "") == fingerprint(plain.picked(wanted), range(len(wanted)), "")
         assert plain.size(wanted) == sum(row.length for row, *_ in same)
         if isinstance(wanted, range):
-            kept = Catalog.load(folder, [wanted], check=True)
+            kept = Catalog.load(folder, packed.name, [wanted])
             assert catalog_rows(kept) == same
             assert (kept.split, fingerprint(kept, range(len(wanted)), "")) == ("s", fingerprint(plain, wanted, ""))
     pieces = [range(0), range(len(texts) // 3), range(len(texts) // 2, len(texts))]
-    assert catalog_rows(Catalog.load(folder, pieces)) == [expected[row] for piece in pieces for row in piece]
-    assert names_and_sizes(plain) == names_and_sizes(Catalog.load(folder)) == _first_digest(plain)
+    assert catalog_rows(Catalog.load(folder, packed.name, pieces)) == [
+        expected[row] for piece in pieces for row in piece
+    ]
+    assert names_and_sizes(plain) == names_and_sizes(Catalog.load(folder, packed.name)) == _first_digest(plain)
 
 
 def _first_digest(catalog: Catalog) -> str:
@@ -129,15 +135,84 @@ def test_fingerprints_stay() -> None:
     assert fingerprint(catalog, [2, 0, 1], '{"a": 1}') == GOLDEN
 
 
-@pytest.mark.parametrize(("name", "fault"), [("names", "gone"), ("lengths", "cut"), ("box_starts", "another bit")])
-def test_a_kept_table_that_has_changed_is_refused(tmp_path: Path, name: str, fault: str) -> None:
-    """A column that is gone, cut or, with ``check``, has one other bit is no listing any more."""
-    _catalog(["a", "b"], random.Random(1), is_labelled=True).pack().save(tmp_path)
-    path = tmp_path / f"{name}.npy"
-    content = path.read_bytes()
-    if fault == "gone":
+def _saved(folder: Path, monkeypatch: pytest.MonkeyPatch) -> PackedCatalog:
+    """A table saved in blocks of 16 bytes."""
+    monkeypatch.setattr(blocks, "BLOCK", 16)
+    names = [f"{number}/é.jpg" for number in range(20)]
+    packed = _catalog(names, random.Random(1), is_labelled=True).pack()
+    packed.save(folder)
+    return packed
+
+
+@pytest.mark.parametrize("fault", ["gone", "cut", "longer", "empty"])
+def test_a_saved_table_with_another_file_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str
+) -> None:
+    """Each file of a saved table, gone, cut, longer or empty: the table is damaged, and no error of another kind."""
+    name = _saved(tmp_path, monkeypatch).name
+    for path in sorted(tmp_path.iterdir()):
+        content = path.read_bytes()
+        changes = {"cut": content[:-1], "longer": content + b"\0", "empty": b""}
         path.unlink()
-    else:
-        path.write_bytes(content[:-1] if fault == "cut" else content[:-1] + bytes([content[-1] ^ 1]))
-    with pytest.raises(InputError):
-        Catalog.load(tmp_path, check=True)
+        if fault in changes:
+            path.write_bytes(changes[fault])
+        with pytest.raises(DamagedError, match="run the same imagenet-prep convert again"):
+            Catalog.load(tmp_path, name)
+        path.write_bytes(content)
+    assert len(Catalog.load(tmp_path, name)) == 20
+
+
+def test_every_byte_that_is_read_is_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A bit in each byte of a saved table: all rows are refused; some rows are refused, or are as they were."""
+    name = _saved(tmp_path, monkeypatch).name
+    pieces = [range(2, 4), range(11, 12)]
+    expected, passed = catalog_rows(Catalog.load(tmp_path, name, pieces)), 0
+    for path in sorted(tmp_path.iterdir()):
+        content = path.read_bytes()
+        for place in range(len(content)):
+            path.write_bytes(content[:place] + bytes([content[place] ^ 4]) + content[place + 1 :])
+            with pytest.raises(DamagedError):
+                Catalog.load(tmp_path, name)
+            with contextlib.suppress(DamagedError):
+                assert catalog_rows(Catalog.load(tmp_path, name, pieces)) == expected
+                passed += 1
+        path.write_bytes(content)
+    assert passed > 100, "blocks that are not needed are not read"
+
+
+def test_a_damaged_table_is_saved_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who saves the same table mends it; an intact one is not written again."""
+    packed, path = _saved(tmp_path, monkeypatch), tmp_path / "offsets.bin"
+    before = path.stat()
+    packed.save(tmp_path)
+    assert path.stat() == before
+    flip(path, 3)
+    packed.save(tmp_path)
+    assert len(Catalog.load(tmp_path, packed.name)) == 20
+
+
+def test_a_table_in_a_store_is_checked_and_read_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A damaged object is written again; some rows are asked for by blocks, one request per array and no more bytes."""
+    monkeypatch.setattr(blocks, "BLOCK", 16)
+    store = MemoryStore()
+    folder = Location(store, "plan/rows")
+    names = [f"{number:03}.jpg" for number in range(200)]
+    packed = _catalog(names, random.Random(1), is_labelled=True).pack()
+    packed.save(folder)
+    for key in [key for key in store.objects if store.objects[key]]:
+        sound = store.objects[key]
+        store.objects[key] = sound[:-1] + bytes([sound[-1] ^ 1])
+        with pytest.raises(DamagedError):
+            Catalog.load(folder, packed.name)
+        del store.objects[key]
+        with pytest.raises(DamagedError):
+            Catalog.load(folder, packed.name)
+        packed.save(folder)
+        assert store.objects[key] == sound
+    store.asked.clear()
+    few = Catalog.load(folder, packed.name, [range(50, 53), range(150, 151)])
+    assert list(few.names) == [names[row] for row in (50, 51, 52, 150)]
+    ranges = [asked for asked in store.asked if str(asked[0]).endswith(".bin")]
+    assert len({asked[0] for asked in ranges}) == 11
+    assert len(ranges) <= 2 * 11
+    assert all(int(str(size)) <= 64 for _, _, size in ranges)

@@ -435,6 +435,22 @@ def _start_again(record: Path) -> None:
     record.write_bytes(sealed_line({**value, "rows": -1}))
 
 
+def _exchange(path: Path) -> None:
+    """Put what the other split has in its place."""
+    folder = path.parent.with_name("validation")
+    if path.is_dir():
+        shutil.rmtree(path)
+        shutil.copytree(folder / path.name, path)
+    else:
+        shutil.copy2(folder / path.name, path)
+
+
+def _without_a_key(record: Path) -> None:
+    value = json.loads(record.read_text())
+    del value["crc"], value["listing"]
+    record.write_bytes(sealed_line(value))
+
+
 CHANGED = "has changed since it was written"
 LOST = "may exist nowhere else"
 
@@ -445,11 +461,18 @@ LOST = "may exist nowhere else"
         ("record.json", _change_a_digit, CHANGED, ""),
         ("record.json", _start_again, f"record.json {CHANGED}, or is gone", ""),
         ("record.json", Path.unlink, "record.json has changed since it was written, or is gone", ""),
-        ("listing/names.npy", lambda path: flip(path, -5), CHANGED, ""),
+        ("record.json", _exchange, CHANGED, ""),
+        ("record.json", _without_a_key, CHANGED, ""),
+        ("listing/names.bin", lambda path: flip(path, -5), CHANGED, ""),
+        ("listing/catalog.json", lambda path: flip(path, -5), CHANGED, ""),
+        ("listing", _exchange, CHANGED, ""),
         ("b*/*", lambda path: os.truncate(path, 1), f"is damaged, and its images {LOST}", ""),
         ("b*/*", lambda path: path.stat().st_size and flip(path, 300), LOST, "does not match its checksum"),
     ],
-    ids=["number", "first record", "no record", "listing", "short bundle", "bit in a bundle"],
+    ids=[
+        *("number", "first record", "no record", "another split's record", "older record"),
+        *("column", "head", "another split's listing", "short bundle", "bit in a bundle"),
+    ],
 )
 def test_what_is_left_midway_and_changed_is_not_gone_by(
     layout: Layout, files: str, harm: Callable[[Path], object], said: str, detail: str

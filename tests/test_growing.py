@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import tf_fixture
 from existing import existing
-from made_sets import ENGINE, data_of
+from made_sets import ENGINE, data_of, flip
 from made_tars import save
 from running import command
 
@@ -21,6 +22,7 @@ from imagenet_prep.pipeline import verify_and_repair
 from imagenet_prep.recipes.recipe_set import RecipeSet
 from imagenet_prep.shards.share import Share
 from imagenet_prep.stages.merge import merge
+from imagenet_prep.state.plan_file import load_plan
 
 tf = tf_fixture.tf
 
@@ -196,3 +198,92 @@ def test_overwrite_makes_a_grown_set_as_one(folder: Path) -> None:
     assert not list((folder / "out").glob("*grown*"))
     assert len(shards(layout)) == 5
     assert verify(layout, ENGINE).problems == ()
+
+
+def _planned_files(layout: Layout, pattern: str) -> list[Path]:
+    return existing(layout.plan_path.parent, pattern)
+
+
+def _flip_in_each(paths: list[Path]) -> None:
+    for path in paths:
+        flip(path, path.stat().st_size // 2)
+
+
+def _empty(paths: list[Path]) -> None:
+    for path in paths:
+        path.write_bytes(b"")
+
+
+def _remove(paths: list[Path]) -> None:
+    for path in paths:
+        path.unlink()
+
+
+DAMAGE = {
+    "plan gone": ("plan.json", _remove),
+    "plan flipped": ("plan.json", _flip_in_each),
+    "plan empty": ("plan.json", _empty),
+    "heads gone": ("*/catalog.json", _remove),
+    "heads flipped": ("*/catalog.json", _flip_in_each),
+    "names flipped": ("*/names.*", _flip_in_each),
+    "offsets gone": ("*/offsets.*", _remove),
+    "labels empty": ("*/labels.*", _empty),
+    "all gone": ("**/*.*", _remove),
+}
+
+
+@pytest.mark.parametrize(("pattern", "damage"), DAMAGE.values(), ids=DAMAGE)
+@pytest.mark.parametrize("lost", ["", "train-grown2-00001-of-00002"])
+def test_a_damaged_plan_of_a_grown_set_is_made_again(
+    folder: Path, pattern: str, damage: Callable[[list[Path]], None], lost: str
+) -> None:
+    """Its files come back from the indexes of the shards, finished or in mid-growth; then it grows as before."""
+    add(folder, 60, 90, "a", "b", "c")
+    layout = make(folder)
+    expected = shards(layout)
+    if lost:
+        layout.shard_path(lost).unlink()
+        layout.manifest_path.unlink()
+    damage(_planned_files(layout, pattern))
+    made = shards(make(folder))
+    assert {name: content for name, (_, _, content) in made.items()} == {
+        name: shard[2] for name, shard in expected.items()
+    }
+    assert {name: made[name] for name in made.keys() - {lost}} == {
+        name: expected[name] for name in made.keys() - {lost}
+    }
+    add(folder, 90, 105, "c", "d")
+    damage(_planned_files(layout, pattern))
+    grown = shards(make(folder))
+    assert {name: grown[name] for name in made} == made
+    assert sorted({name.partition("-0")[0] for name in grown.keys() - made}) == ["train-grown3", "validation-grown3"]
+    assert verify(layout, ENGINE).problems == ()
+
+
+def test_without_plan_and_index_nothing_is_guessed(folder: Path) -> None:
+    """Neither tells which files the earlier shards hold: the error says so, and the shards stay."""
+    layout = Layout(folder / "out")
+    first = shards(layout)
+    add(folder, 60, 63, "a", "b", "c")
+    _empty(_planned_files(layout, "*/names.*"))
+    layout.index_paths("train-00002-of-00004")[1].unlink()
+    with pytest.raises(InputError, match="is damaged, and so is the index of train-00002-of-00004"):
+        make(folder)
+    assert shards(layout) == first
+
+
+@pytest.mark.parametrize(("pattern", "damage"), DAMAGE.values(), ids=DAMAGE)
+def test_repair_beside_a_damaged_plan(folder: Path, pattern: str, damage: Callable[[list[Path]], None]) -> None:
+    """It makes the shards again; without plan.json it names the command that makes the plan again, and this is true."""
+    add(folder, 60, 90, "a", "b", "c")
+    layout = make(folder)
+    before = {name: content for name, (_, _, content) in shards(layout).items()}
+    layout.shard_path("train-grown2-00001-of-00002").write_bytes(b"")
+    damage(_planned_files(layout, pattern))
+    if not load_plan(layout):
+        with pytest.raises(InputError, match="the plan of r is damaged or gone") as refused:
+            verify_and_repair(layout, ENGINE)
+        assert "run the same imagenet-prep convert, with --config RECIPE" in refused.value.hint
+        make(folder)
+    assert verify_and_repair(layout, ENGINE).verdict.problems == ()
+    assert {name: content for name, (_, _, content) in shards(layout).items()} == before

@@ -157,7 +157,7 @@ def test_a_shard_that_comes_out_otherwise_is_named(layout: Layout) -> None:
     assert f"got {now.records} records in {now.size} bytes, digest {now.digest[:12]}" in note
 
 
-@pytest.mark.parametrize("schema", [{}, {"schema": 3}])
+@pytest.mark.parametrize("schema", [{}, {"schema": 1}, {"schema": 3}])
 def test_a_plan_of_another_schema_is_none(layout: Layout, schema: dict[str, int]) -> None:
     """Its seal may be right: nobody knows what its fields mean."""
     value = json.loads(layout.plan_path.read_bytes())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import shutil
@@ -28,6 +29,7 @@ from imagenet_prep.shards.maker import ShardTask
 from imagenet_prep.shards.run import Made, make_shards
 from imagenet_prep.shards.share import Share
 from imagenet_prep.stages.merge import merge
+from imagenet_prep.state.journal import sealed_line
 
 pytestmark = pytest.mark.once
 
@@ -190,15 +192,17 @@ def test_images_set_aside_are_told_as_convert_tells_them(layout: Layout, made_ti
     assert said(run("merge", folder, "--quiet"), 3) == ""
 
 
-@pytest.mark.parametrize("what", ["labels", "catalog", "gone", "the archive"])
+COLUMNS = ("names", "name_starts", "container_ids", "offsets", "lengths", "stamps", "labels", "catalog")
+
+
+@pytest.mark.parametrize("what", [*COLUMNS, "gone", "the archive"])
 def test_rows_that_have_changed_are_listed_again(layout: Layout, tmp_path: Path, what: str) -> None:
     """A plan with a flipped bit in its rows, or of archives with other times, is not read: the shards are the same."""
     convert(layout, ENGINE, PART)
     expected = contents(layout.data_dir)
     rows = layout.plan_path.parent
     for path in list(rows.glob(f"*/{what}.*")):
-        content = path.read_bytes()
-        path.write_bytes(content[:-3] + bytes([content[-3] ^ 1]) + content[-2:])
+        flip(path, -3)
     for folder in [path for path in list(rows.glob("*")) if path.is_dir() and what == "gone"]:
         shutil.rmtree(folder)
     if what == "the archive":
@@ -207,14 +211,42 @@ def test_rows_that_have_changed_are_listed_again(layout: Layout, tmp_path: Path,
         layout = Layout(layout.data_dir, raw)
     for path in (*existing(layout.output_dir, "*-of-*"), layout.manifest_path):
         path.unlink()
+    notes = []
     for share in (Share(0, 2), None):
-        convert(layout, ENGINE, PART, share=share)
+        progress = Silent()
+        convert(layout, ENGINE, PART, share=share, progress=progress)
+        notes.append([note for note in progress.notes if "is damaged" in note])
     found = contents(layout.data_dir)
     assert verify(layout, ENGINE).problems == ()
+    assert [len(each) for each in notes] == [what != "the archive", 0], "the rank mends them"
     if what == "the archive":  # other rows are kept, and the same shards
         assert len(existing(layout.plan_path.parent, "*")) == 3
         expected, found = ({name: each[name] for name in each if "/plan/" not in name} for each in (expected, found))
     assert found == expected
+
+
+@pytest.mark.parametrize(
+    ("is_named", "share"), [(True, Share(0, 1)), (False, Share(0, 1)), (False, None)], ids=["named", "rank", "whole"]
+)
+def test_rows_of_another_plan_are_not_used(layout: Layout, tmp_path: Path, is_named: bool, share: Share | None) -> None:
+    """Sound rows of another order, named by the plan or under the name of its own rows: the shards are the same."""
+    convert(layout, ENGINE, PART)
+    expected = {path.name: path.read_bytes() for path in existing(layout.output_dir, "*-of-*")}
+    other = Layout(layout.data_dir, layout.raw, tmp_path / "other")
+    convert(other, ENGINE, PART.replace(seed=7))
+    plans = [json.loads(each.plan_path.read_bytes()) for each in (layout, other)]
+    for split, name in plans[1]["rows"].items():
+        own = layout.plan_path.with_name(plans[0]["rows"][split])
+        shutil.copytree(other.plan_path.with_name(name), own.with_name(name) if is_named else own, dirs_exist_ok=True)
+    if is_named:
+        del plans[0]["crc"]
+        layout.plan_path.write_bytes(sealed_line({**plans[0], "rows": plans[1]["rows"]}))
+    for path in (*existing(layout.output_dir, "*-of-*"), layout.manifest_path):
+        path.unlink()
+    progress = Silent()
+    convert(layout, ENGINE, PART, share=share, progress=progress)
+    assert {path.name: path.read_bytes() for path in existing(layout.output_dir, "*-of-*")} == expected
+    assert len([note for note in progress.notes if "the raw data is listed again" in note]) == 1
 
 
 def test_other_settings_are_refused_until_overwrite(layout: Layout) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import itertools
 import json
 from abc import abstractmethod
@@ -20,10 +19,9 @@ from imagenet_prep.escaping import Settings
 from imagenet_prep.images.jpeg import ImageError
 from imagenet_prep.images.pixels import Reencode
 from imagenet_prep.images.prepare import UPRIGHT, Check, prepare, turn_box
-from imagenet_prep.model import Item, ShardInfo, ShardPlan
+from imagenet_prep.model import Item, Progress, ShardInfo, ShardPlan
 from imagenet_prep.state.manifest import DatasetEntry, Manifest, SplitTotals, not_understood
-from imagenet_prep.state.plan_file import MOST_BYTES, Plan
-from imagenet_prep.storage.files import read_plain
+from imagenet_prep.state.plan_file import Plan
 from imagenet_prep.storage.layout import Layout, shard_name
 from imagenet_prep.storage.location import AnyPath, local_or_none, locate
 from imagenet_prep.tfrecord import inception
@@ -196,7 +194,9 @@ def cut(
 
 def source_record(planned: PlannedSplit) -> dict[str, object]:
     """A manifest's entry for a split's images: their source, number, and a digest of their names, sizes and labels."""
-    return {"name": planned.source.name, "images": len(planned.catalog), "names_and_sizes": planned.digest}
+    from imagenet_prep.sources.names import shown_name
+
+    return {"name": shown_name(planned.source), "images": len(planned.catalog), "names_and_sizes": planned.digest}
 
 
 def refuse_other_images(planned: PlannedSplit, manifest: Manifest) -> None:
@@ -256,32 +256,39 @@ def planned_manifest(plan: Plan) -> Manifest:
     return Manifest(__version__, plan.dataset, *values, planned_shards(plan))
 
 
-def read_planned(plan: Plan, layout: Layout, asked: Asked, names: Collection[str] | None = None) -> PlannedSet | None:
+def read_planned(
+    plan: Plan,
+    layout: Layout,
+    asked: Asked,
+    names: Collection[str] | None = None,
+    progress: Progress | None = None,
+) -> PlannedSet | None:
     """The planned set, or its shards of these names. None: raw data has changed, or rows are lost.
 
     None also if all shards are requested and images are in files of their own, each of which may have changed.
+    ``progress`` shows which rows are damaged.
     """
     try:
         splits = tuple(_read_split(plan, split, layout, asked, names) for split in asked.recorders)
-    except (InputError, KeyError):
+    except (InputError, KeyError) as error:
+        if progress is not None and isinstance(error, InputError):
+            progress.note(f"warning: {error.what}: the raw data is listed again")
         return None
-    if not all(each.catalog.is_current(trusts_folders=names is not None) for each in splits):
+    if not all(split.catalog.is_current(trusts_folders=names is not None) for split in splits):
         return None
     return PlannedSet(plan.dataset, splits, plan.settings, plan.expected, plan.options, plan.notes, asked=asked)
 
 
 def _read_split(plan: Plan, split: str, layout: Layout, asked: Asked, names: Collection[str] | None) -> PlannedSplit:
     plans = shard_plans(plan, split)
-    folder = layout.plan_path.with_name(plan.rows[split])
-    if hashlib.sha256(read_plain(folder / "catalog.json", MOST_BYTES)).hexdigest()[:16] != folder.name:
-        raise InputError(f"{folder} has changed since it was written")
+    folder, pieces = layout.plan_path.with_name(plan.rows[split]), None
+    if names is not None:
+        plans = [shard for shard in plans if plan_name(shard) in names]
+        pieces = [range(shard.start, shard.stop) for shard in plans]
     from imagenet_prep.sources.catalog import Catalog
 
-    if names is None:
-        catalog = Catalog.load(folder, check=True)
-    else:
-        plans = [shard for shard in plans if plan_name(shard) in names]
-        catalog = Catalog.load(folder, [range(shard.start, shard.stop) for shard in plans])
+    catalog = Catalog.load(folder, folder.name, pieces)
+    if names is not None:
         plans = _renumbered(plans, catalog, json.dumps(asked.deciding, sort_keys=True))
     digest = plan.sources[split]["names_and_sizes"]
     origin = locate(plan.origins[split])

@@ -22,7 +22,7 @@ from imagenet_prep.recipes.labels import class_notes, left_out
 from imagenet_prep.recipes.labels_file import match, unique_rows, without_ending
 from imagenet_prep.recipes.splits import is_image_folder, is_mask_folder, unmasked
 from imagenet_prep.sources.catalog import MASK_STAMP, Catalog
-from imagenet_prep.sources.names import edges_of
+from imagenet_prep.sources.names import below, edges_of, text_of
 from imagenet_prep.sources.slices import Reader
 from imagenet_prep.storage.files import kind_of
 from imagenet_prep.text import listed, number_of
@@ -167,7 +167,7 @@ def _add_masks(found: Annotations, keys: Mask, base: Path, root: Path) -> None:
     facts = [(masks[row], masks[row].stat()) for row in rows]
     found.values = {
         MASK_STAMP: [[f"masks in {os.path.realpath(path.parent)}", each.st_mtime_ns] for path, each in facts],
-        "mask.encoded": [[os.path.relpath(path, root), each.st_size] for path, each in facts],
+        "mask.encoded": [[text_of(os.path.relpath(path, root)), each.st_size] for path, each in facts],
         "mask.format": ["png"] * len(rows),
     }
     found.columns += ("mask.encoded", "mask.format")
@@ -222,7 +222,7 @@ def given_names(keys: Boxes, root: Path) -> list[str]:
     names = (
         [str(each) for each in said]
         if isinstance(said, list)
-        else box_files.read_names(_need(root / said))
+        else box_files.read_names(_need(below(root, said)))
         if said
         else []
     )
@@ -242,14 +242,14 @@ def _need(path: Path, kind: str = "file") -> Path:
 
 
 def _coco(keys: Boxes, images: _Images) -> None:
-    paths = [_need(images.root / text) for text in _texts(keys.coco)]
+    paths = [_need(below(images.root, text)) for text in _texts(keys.coco)]
     contents = [box_files.read_coco(path) for path in paths]
     most = max((len(each.keypoints) for content in contents for each in content.categories), default=0)
     while contents:
         path, content = paths.pop(0), contents.pop(0)  # it takes a gigabyte
         for row, image in _by_name(box_files.coco_boxes(path, content, most, images.file), images, path):
             images.mark(row, image)
-    for path in (_need(images.root / text) for text in _texts(keys.captions)):
+    for path in (_need(below(images.root, text)) for text in _texts(keys.captions)):
         for row, image in _by_name(box_files.coco_captions(path, box_files.read_coco(path)), images, path):
             captions = image.values.pop("boxes.caption", [])
             kept = images.marked.get(row) or images.file.captioned.setdefault(row, image)
@@ -327,7 +327,7 @@ def _mark_stems(said: str | list[str] | None, images: _Images, ending: str, read
 
 
 def _csv(keys: Boxes, images: _Images) -> None:
-    for path in (_need(images.root / text) for text in _texts(keys.csv)):
+    for path in (_need(below(images.root, text)) for text in _texts(keys.csv)):
         rows = box_files.csv_boxes(path, keys.columns or {})
         relative = box_files.is_relative(rows)
         marked = {each.name: each for each in (Marked(row.name, row.where) for row in reversed(rows))}
@@ -358,7 +358,7 @@ def _by_stems(
     as train/images/a.jpg and train/labels/a.txt. If those differ, what follows the annotations' own folder does.
     """
     paths: dict[str, Path] = {}  # by a name that images can have; the empty path: several files have it
-    for folder in (_need(root / each, "folder") for each in folders):
+    for folder in (_need(below(root, each), "folder") for each in folders):
         for name in box_files.walk(folder, ending):
             path = folder / name
             for key in {_key(os.path.relpath(path, root)), _key(name)}:
@@ -367,7 +367,7 @@ def _by_stems(
     found: dict[int, Path] = {}
     rows: dict[Path, int] = {}
     for row, name in enumerate(names):
-        parts = _key(os.path.relpath(base / name, root)).split("/")
+        parts = _key(os.path.relpath(below(base, name), root)).split("/")
         keys = ("/".join(parts[start:]) for start in range(len(parts)))
         own = next((paths[key] for key in keys if key in paths), None)
         if own is None:

@@ -21,6 +21,7 @@ from imagenet_prep.recipes.labels_file import LabelTable
 from imagenet_prep.recipes.recipe_file import Key, RecipeFile, shortened
 from imagenet_prep.sources.catalog import Catalog, Remarks, missing_shards
 from imagenet_prep.sources.folders import list_folder, list_matching, look_up, read_file_list
+from imagenet_prep.sources.names import below
 from imagenet_prep.sources.patterns import compile_pattern, is_pattern, split_pattern
 from imagenet_prep.sources.tars import list_tars
 from imagenet_prep.storage.files import kind_of
@@ -128,8 +129,8 @@ def _plain(file: RecipeFile, key: Key, root: Path, engine: Engine) -> Inputs:
     if key[-1] == "files":
         return _matching(file, key, texts, root, engine)
     if key[-1] == "manifest":
-        return _listed(root / texts[0], root, engine)
-    base = need_path(file, key, root / texts[0], "folder")
+        return _listed(below(root, texts[0]), root, engine)
+    base = need_path(file, key, below(root, texts[0]), "folder")
     return Inputs(*list_folder(base, engine), base, base, has_folders=True)
 
 
@@ -187,7 +188,7 @@ def _based(file: RecipeFile, key: Key, pattern: str, root: Path) -> tuple[Path, 
         compile_pattern(pattern.removeprefix("./"))
     except ValueError as error:
         raise file.fault(key, f"{shortened(pattern)!r} is not a pattern", str(error)) from error
-    need_path(file, key, base / split_pattern(rest)[0], "folder")
+    need_path(file, key, below(base, split_pattern(rest)[0]), "folder")
     if ".." in rest.split("/"):
         raise file.fault(
             key, f"{shortened(pattern)!r} is not a pattern", "expected .. before the first special sign only"
@@ -204,7 +205,7 @@ def _parted(pattern: str, root: Path) -> tuple[Path, str]:
     if not pattern.startswith("/") and ".." not in pattern.split("/"):
         return root, pattern
     fixed, rest = split_pattern(pattern)
-    return Path(os.path.normpath(root / fixed)), rest
+    return Path(os.path.normpath(below(root, fixed))), rest
 
 
 # manifests -----------------------------------------------------------------------------------------------------
@@ -313,9 +314,9 @@ def _archives(file: RecipeFile, key: Key, texts: Iterable[str], root: Path, engi
     for text in texts:
         if is_pattern(text):
             base, rest = _based(file, key, text, root)
-            archives |= dict.fromkeys(base / name for name in _match(file, key, (base, rest), engine)[0].names)
+            archives |= dict.fromkeys(below(base, name) for name in _match(file, key, (base, rest), engine)[0].names)
         else:
-            archives[need_path(file, key, root / text)] = None
+            archives[need_path(file, key, below(root, text))] = None
     if faults := missing_shards(archives):
         raise all_of(faults)
     return list(archives), base
@@ -350,7 +351,7 @@ def shards_dir(file: RecipeFile, output: AnyPath) -> AnyPath:
 
 def find_manifest(name: str, root: Path, layout: Layout | None) -> AnyPath:
     """The ``manifest_file`` of this name: below the root of the data, else where ``place_manifest`` once put it."""
-    path = root / name
+    path = below(root, name)
     inside = None if layout is None or kind_of(path) != "nothing" else _below(path, root)
     if layout is None or inside is None:
         return path
@@ -367,7 +368,7 @@ def place_manifest(file: RecipeFile, name: str, root: Path, layout: Layout | Non
     Raises:
         InputError: it would be elsewhere.
     """
-    path = root / name
+    path = below(root, name)
     if layout is not None and _below(path, layout.data_dir) is not None:
         return path
     inside = _below(path, root)

@@ -29,6 +29,7 @@ from imagenet_prep.recipes.splits import counted, grouped, stem_of, suffix_of
 from imagenet_prep.sources.array_files import may_hold_arrays
 from imagenet_prep.sources.catalog import Catalog, Remarks, missing_shards
 from imagenet_prep.sources.folders import HIDDEN, list_folder
+from imagenet_prep.sources.names import below
 from imagenet_prep.sources.tars import list_tars
 from imagenet_prep.text import listed
 from imagenet_prep.tfrecord.framing import FramingError, parse_header
@@ -125,7 +126,7 @@ def inspect_folder(folder: Path, engine: Engine) -> Inspection:
         listing=listing,
         content=content,
         items=items,
-        archives={name: list_tars([folder / name], engine, folder_each=False) for name in tars},
+        archives={name: list_tars([below(folder, name)], engine, folder_each=False) for name in tars},
         holders={each: [name for name, kind in kinds.items() if kind == each] for each in {*kinds.values()}},
         labels=[found for found in judged.values() if isinstance(found, LabelsFile)],
         refusals=[found for found in judged.values() if isinstance(found, LabelsRefusal)],
@@ -181,7 +182,7 @@ def kinds_by_content(folder: Path, names: Iterable[str]) -> dict[str, str]:
     """The kinds of files whose names don't tell, by content: the format of an image, "NumPy", or one of ``SAMPLES``."""
     endings = (*ENDINGS["image"], *ENDINGS["array"], ".tar")
     unknown = (name for name in names if not name.lower().endswith(endings) and not is_odd("image", name))
-    return {name: kind for name in unknown if (kind := _kind(folder / name))}
+    return {name: kind for name in unknown if (kind := _kind(below(folder, name)))}
 
 
 def fits(content: Content | None, kind: str) -> bool:
@@ -236,7 +237,7 @@ def _take_hidden(folder: Path, remarks: Remarks, known: frozenset[str]) -> dict[
     """The hidden files that name at least half of the images, with their sizes; they are no longer skipped."""
     found, read = {}, Counter[str]()
     for name in list(remarks.passed.get(HIDDEN, ())):
-        path = folder / name
+        path = below(folder, name)
         read[path.suffix] += 1  # there may be one next to each image
         if read[path.suffix] > MOST_READ or not path.is_file() or (size := path.stat().st_size) > _LARGEST:
             continue
@@ -273,7 +274,7 @@ def _annotations(folder: Path, names: Sequence[str], items: Sequence[str]) -> di
     found: dict[str, list[str]] = {}
     for suffix, several in by_suffix.items():
         paired = [name for name in several if stem_of(name) in stems]
-        known = dict.fromkeys(_tool(folder / name, suffix) for name in several[:MOST_READ])
+        known = dict.fromkeys(_tool(below(folder, name), suffix) for name in several[:MOST_READ])
         if tools := [tool for tool in known if tool and (tool != "YOLO" or paired)]:
             found.setdefault(" and ".join(tools), []).extend(several)
         elif suffix in DATA and items and 2 * len(paired) >= len(stems) > 1:
@@ -321,9 +322,9 @@ def _others(
             found.setdefault("packed", []).append(name)
             continue
         is_data = suffix in DATA or not suffix.startswith(".")
-        is_read = read[suffix] < MOST_READ and sizes[name] <= _LARGEST and (is_data or _is_text(folder / name))
+        is_read = read[suffix] < MOST_READ and sizes[name] <= _LARGEST and (is_data or _is_text(below(folder, name)))
         read[suffix] += is_read
-        if is_read and mentions_half(folder / name, known):
+        if is_read and mentions_half(below(folder, name), known):
             found.setdefault("names images" if is_data else "text names images", []).append(name)
         else:
             found.setdefault("data" if is_data and suffix in DATA else "other", []).append(name)

@@ -18,7 +18,7 @@ from imagenet_prep.recipes.schema import Labels
 from imagenet_prep.recipes.splits import Division, misread, nested
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.folders import PRIVATE
-from imagenet_prep.sources.names import Column, Names, Rows, places_of
+from imagenet_prep.sources.names import Column, Names, Rows, below, entry_name, places_of
 from imagenet_prep.storage.files import read_plain, scan
 from imagenet_prep.storage.location import AnyPath
 from imagenet_prep.text import listed, number_of
@@ -51,7 +51,7 @@ def read_table(file: RecipeFile, root: AnyPath) -> tuple[LabelTable, AnyPath] | 
     said = file.recipe.labels
     if not isinstance(said, Labels):
         return None
-    path = need_path(file, ("labels", "file"), root / said.file)
+    path = need_path(file, ("labels", "file"), below(root, said.file))
     label, form = None if said.label is True else said.label, said.format or form_of(said.file)
     try:
         table = parse_labels(read_plain(path), form, said.path, label, header=said.header, several=said.several or "")
@@ -331,8 +331,8 @@ def _passed(inputs: Inputs, divisions: Sequence[Division], found: set[str]) -> l
     leads, empty = {division.lead for division in divisions}, []
     for lead in sorted(leads):
         known = {*found, *PRIVATE, *(each.rstrip("/") for each in leads if not lead)}
-        with scan(inputs.base / lead) as entries:
-            folders = sorted(each.name for each in entries if each.is_dir(follow_symlinks=False))
+        with scan(below(inputs.base, lead)) as entries:
+            folders = sorted(entry_name(entry) for entry in entries if entry.is_dir(follow_symlinks=False))
         empty += [lead + name for name in folders if not name.startswith(".") and name not in known]
     if empty:
         what = "without a file of this content"
@@ -388,7 +388,7 @@ def given_classes(file: RecipeFile, root: AnyPath, first: int) -> Classes | None
     if said is None:
         return None
     if isinstance(said, str):
-        pairs = _read_classes(need_path(file, ("classes",), root / said))
+        pairs = _read_classes(need_path(file, ("classes",), below(root, said)))
     elif isinstance(said, dict):
         for name, text in said.items():
             if not isinstance(text, str) or not text:

@@ -18,6 +18,7 @@ from imagenet_prep.images.prepare import UPRIGHT, prepare, read_orientation, tur
 from imagenet_prep.model import Box, Item
 from imagenet_prep.recipes.annotating import SIZE
 from imagenet_prep.recipes.columns import Content, Mapped
+from imagenet_prep.sources.names import below
 from imagenet_prep.storage.files import read_plain
 from imagenet_prep.tfrecord.example import BytesList, FloatList, Int64List, Kind, SplitEntry, encode_entry, varint
 from imagenet_prep.tfrecord.inception import EDGES
@@ -231,7 +232,7 @@ def follow(item: Item, data: Buffer, made: ImageForm, masks: Path | None) -> Ite
             _turn_points(columns, made.orientation)
     if masks is not None:
         name, length = columns["mask.encoded"]
-        mask = read_plain(masks / name)
+        mask = read_plain(below(masks, name))
         if len(mask) != length:
             raise ImageError(f"its mask {name} has {len(mask):,} bytes, and had {length:,} when it was listed")
         try:

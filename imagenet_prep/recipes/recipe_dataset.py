@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import numpy as np
@@ -16,17 +16,19 @@ from imagenet_prep.datasets.plan import InceptionRecorder, PlannedSet, Recorder,
 from imagenet_prep.errors import InputError
 from imagenet_prep.images.pixels import codec
 from imagenet_prep.images.prepare import Check
+from imagenet_prep.model import ShardInfo
 from imagenet_prep.recipes.columns import Content, Features
 from imagenet_prep.recipes.inputs import ManifestFile
 from imagenet_prep.recipes.labels import Classes, Labelled, class_notes
 from imagenet_prep.recipes.mapped_records import MappedRecorder
 from imagenet_prep.recipes.recipe_file import RecipeFile
-from imagenet_prep.sources.catalog import Catalog
-from imagenet_prep.sources.names import Column
+from imagenet_prep.sources.catalog import Catalog, DamagedError
+from imagenet_prep.sources.names import Column, shown_name
+from imagenet_prep.state.indexes import agrees, read_written
 from imagenet_prep.state.manifest import RECIPE, DatasetEntry
 from imagenet_prep.state.plan_file import Plan, load_plan
 from imagenet_prep.state.set_state import SetState
-from imagenet_prep.storage.layout import Layout, grown_from, grown_name, split_of
+from imagenet_prep.storage.layout import Layout, grown_from, grown_name, parse_shard_name, shard_name, split_of
 from imagenet_prep.storage.location import AnyPath
 from imagenet_prep.text import listed, number_of
 
@@ -101,7 +103,7 @@ class RecipeDataset(Struct, frozen=True):
         features = {name: dict(promised) for name, promised in self.features.items()}
         expected = {"expected": dict(self.expected)} if self.expected else {}
         return PlannedSet(
-            entry=DatasetEntry(RECIPE, self.path.stem, prefixes, features, {}),
+            entry=DatasetEntry(RECIPE, PurePosixPath(shown_name(self.path)).stem, prefixes, features, {}),
             splits=tuple(splits),
             settings={**self.settings, "order": ordering, **expected},
             expected={each.prefix: len(each.catalog) for each in self.splits},
@@ -172,40 +174,126 @@ _HINT = "restore them, or make the whole set again with imagenet-prep convert --
 def grow(made: RecipeDataset, layout: Layout, *, adds: bool) -> RecipeDataset:
     """A data set whose splits are those that an earlier run made; ``adds``: with one more for the new files of each.
 
-    A growth stays as it was planned if it has a shard, or if a later one has: what was planned for a shard that is
-    lost, or that a killed run did not record, is made again in its place. Without shards the data set stays as it is.
+    A growth stays as it was planned if it has a shard, or if a later one has: a planned shard that is lost, or that a
+    killed run did not record, is made again in its place. Without shards the data set stays as it is. If the plan is
+    lost or damaged, the indexes of the shards tell their files.
 
     Raises:
         InputError: a file of an earlier run is gone, or has another length or label now.
     """
-    plan = load_plan(layout)
-    if plan is None:
-        return made
-    state = SetState.read(layout)
-    done = {name for name, fingerprint in plan.fingerprints_by_name().items() if state.has_entry(name, fingerprint)}
-    begun = {grown_from(split_of(name)) for name in done | state.sizes.keys()}
-    splits = [part for split in made.splits for part in _parts(split, plan, layout, done, begun, adds=adds)]
-    return replace(made, splits=tuple(sorted(splits, key=lambda each: grown_from(each.prefix)[1])))
+    earlier = _EarlierShards.find(layout)
+    splits = [part for split in made.splits for part in _parts(split, earlier, adds=adds)]
+    ordered = tuple(sorted(splits, key=lambda each: grown_from(each.prefix)[1]))
+    return replace(made, splits=ordered, notes=(*made.notes, *earlier.notes))
 
 
-def _parts(
-    split: SplitPlan, plan: Plan, layout: Layout, done: set[str], begun: set[tuple[str, int]], *, adds: bool
-) -> Iterator[SplitPlan]:
-    """The split as it was and its growths, up to the last one that has begun; and one of its new files."""
-    last = max((number for name, number in begun if name == split.prefix), default=0)
-    growths = sorted((name for name in plan.totals if grown_from(name)[0] == split.prefix), key=grown_from)
-    names = [name for name in growths if grown_from(name)[1] <= last]
+class _EarlierShards(Struct, frozen=True):
+    """The shards of earlier runs: how many each split and growth has, and the finished ones by name.
+
+    ``last`` is the number of the latest growth of each split that has a shard. ``damaged`` names the splits whose
+    planned files can't be read.
+    """
+
+    layout: Layout
+    plan: Plan | None
+    counts: Mapping[str, int]
+    done: Mapping[str, ShardInfo]
+    last: Mapping[str, int]
+    damaged: set[str] = set()
+
+    @classmethod
+    def find(cls, layout: Layout) -> _EarlierShards:
+        """Those of the plan; without one, all whose indexes agree with their entries."""
+        state, plan = SetState.read(layout), load_plan(layout)
+        entries = {**(state.manifest.shards if state.manifest else {}), **state.journalled}
+        if plan is not None:
+            planned = plan.fingerprints_by_name()
+            done = {name: info for name, info in entries.items() if planned.get(name) == info.fingerprint}
+            counts = {split: totals.shards for split, totals in plan.totals.items()}
+            return cls(layout, plan, counts, done, _latest_growths({*done, *state.sizes}))
+        done = {name: info for name, info in entries.items() if agrees(layout, info)}
+        parsed_names = filter(None, map(parse_shard_name, done))
+        counts = {split: count for split, _, count in parsed_names}
+        return cls(layout, None, counts, done, _latest_growths(done))
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What to tell the user."""
+        if not self.damaged:
+            return ()
+        splits = ", ".join(sorted(self.damaged))
+        return (f"the plan in {self.layout.plan_path.parent} is damaged: {splits} as the indexes of the shards tell",)
+
+    def growths(self, prefix: str) -> list[str]:
+        """The names of a split and of its growths up to the latest with a shard, in order."""
+        growths = sorted((name for name in self.counts if grown_from(name)[0] == prefix), key=grown_from)
+        return [name for name in growths if grown_from(name)[1] <= self.last.get(prefix, 0)]
+
+    def files(self, name: str) -> Catalog | None:
+        """The planned files of a split or growth; None if they can't be read."""
+        try:
+            if self.plan is not None:
+                rows = self.plan.rows[name]
+                return Catalog.load(self.layout.plan_path.with_name(rows), rows)
+        except (DamagedError, KeyError):
+            pass
+        self.damaged.add(name)
+        return None
+
+    def is_done(self, name: str) -> list[bool]:
+        """Whether each shard of a split or growth is done."""
+        count = self.counts[name]
+        return [shard_name(name, number, count) in self.done for number in range(count)]
+
+    def names_in_shards(self, name: str) -> list[str]:
+        """The files of the finished shards of a split or growth, by their indexes.
+
+        Raises:
+            InputError: an index is lost too.
+        """
+        names: list[str] = []
+        for info in self.done.values():
+            if split_of(info.name) != name:
+                continue
+            written = read_written(self.layout, info)
+            if written is None:
+                raise InputError(
+                    f"the plan in {self.layout.plan_path.parent} is damaged, and so is the index of {info.name}",
+                    "expected one of them: they tell which files the earlier shards hold",
+                    "make the whole set again with imagenet-prep convert --overwrite",
+                )
+            names += [*written.names, *info.set_aside]
+        return names
+
+
+def _latest_growths(names: Iterable[str]) -> dict[str, int]:
+    """The number of the latest growth of each split that has one of these shards."""
+    latest: dict[str, int] = {}
+    for name in names:
+        split, growth = grown_from(split_of(name))
+        latest[split] = max(growth, latest.get(split, 0))
+    return latest
+
+
+def _parts(split: SplitPlan, earlier: _EarlierShards, *, adds: bool) -> Iterator[SplitPlan]:
+    """The split as it was and its growths, of those with a finished shard; and one of its new files."""
+    names = earlier.growths(split.prefix)
     if not names:
         yield split
         return
     places = {name: row for row, name in enumerate(split.catalog.names)}
     growth = np.full(len(places), len(names), np.int16)
     for number, name in enumerate(names):
-        then, shards = Catalog.load(layout.plan_path.with_name(plan.rows[name]), check=True), plan.names(name)
-        is_done = np.repeat([each in done for each in shards], np.diff(order.bounds(len(then), len(shards))))
-        growth[_rows_of(then, is_done, split, places)] = number
+        then, is_done = earlier.files(name), earlier.is_done(name)
+        if then is not None:
+            is_kept = np.repeat(is_done, np.diff(order.bounds(len(then), len(is_done))))
+            growth[_rows_of(then, is_kept, split, places)] = number
+            continue
+        growth[_known_rows(earlier.names_in_shards(name), name, split, places)] = number
+        if not all(is_done) and number == len(names) - 1:  # it was being made: all other files were its own
+            growth[growth == len(names)] = number
     parts = [np.flatnonzero(growth == number) for number in range(len(names) + 1)]
-    counts = [plan.totals[name].shards for name in names]
+    counts = [earlier.counts[name] for name in names]
     for rows, name, count in zip(parts, names, counts, strict=False):
         yield _part(split, rows, name, count)
     if adds and len(parts[-1]):  # shards of about the size of the first ones
@@ -217,16 +305,23 @@ def _parts(
 def _rows_of(then: Catalog, is_done: Column, split: SplitPlan, places: dict[str, int]) -> list[int]:
     """The rows of the files of an earlier run; raises InputError if one in a finished shard is no longer as it was."""
     now, names = split.catalog, list(then.names)
-    if lost := [name for name in names if name not in places]:
-        raise _changed(then, f"{_files(lost)} not in split {split.name} any more")
-    rows = [places[name] for name in names]
+    rows = _known_rows(names, then.split, split, places)
     if other := _differing(names, is_done & (now.lengths[rows] != then.lengths)):
-        raise _changed(then, f"{_files(other)} of another length now")
+        raise _changed(then.split, f"{_files(other)} of another length now")
     if other := _differing(names, now.labels[rows] != then.labels):
         label = int(then.labels[names.index(other[0])])
         was = f"{then.classes.get(label, ('no class', ''))[0]} was class {label} of the list"
-        raise _changed(then, f"{_files(other)} of another label now: {was}", "write `classes` with the new ones last")
+        raise _changed(
+            then.split, f"{_files(other)} of another label now: {was}", "write `classes` with the new ones last"
+        )
     return rows
+
+
+def _known_rows(names: Sequence[str], growth: str, split: SplitPlan, places: dict[str, int]) -> list[int]:
+    """The rows of files by their names; raises InputError if one is gone."""
+    if lost := [name for name in names if name not in places]:
+        raise _changed(growth, f"{_files(lost)} not in split {split.name} any more")
+    return [places[name] for name in names]
 
 
 def _differing(names: Sequence[str], differs: Column) -> list[str]:
@@ -237,8 +332,8 @@ def _files(names: Sequence[str]) -> str:
     return f"{number_of(len(names), 'file is', 'files are')} ({listed(names)})"
 
 
-def _changed(then: Catalog, how: str, hint: str = _HINT) -> InputError:
-    what = f"{then.split} can't grow: of its files, {how}"
+def _changed(growth: str, how: str, hint: str = _HINT) -> InputError:
+    what = f"{growth} can't grow: of its files, {how}"
     return InputError(what, "expected the files of earlier runs unchanged: only new ones are added", hint)
 
 

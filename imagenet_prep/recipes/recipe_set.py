@@ -142,9 +142,15 @@ class RecipeSet(Dataset):
     # making them -----------------------------------------------------------------------------------------------
 
     def refuse_without_source(self) -> None:
-        """Raise InputError if the recipe file has moved."""
-        if self.path is None or kind_of(self.path) != "file":
-            what = f"the recipe of {self.name} isn't there" + (f": {self.path}" if self.path else "")
+        """Raise InputError if the recipe file has moved, or the plan that names it is lost."""
+        if self.path is None:
+            raise InputError(
+                f"the plan of {self.name} is damaged or gone: it names the recipe",
+                "expected plan/plan.json as imagenet-prep convert wrote it",
+                "run the same imagenet-prep convert, with --config RECIPE: it makes the plan again; then repair again",
+            )
+        if kind_of(self.path) != "file":
+            what = f"the recipe of {self.name} isn't there: {self.path}"
             raise InputError(what, "expected the file that the shards were made by", "put it back, and repair again")
 
     def plan(

@@ -22,7 +22,7 @@ from imagenet_prep.recipes.splits import split_name
 from imagenet_prep.sources import array_files
 from imagenet_prep.sources.array_files import ArrayFile, StoredArray
 from imagenet_prep.sources.catalog import Catalog, CatalogBuilder, refuse_twice
-from imagenet_prep.sources.names import Names
+from imagenet_prep.sources.names import Names, shown_name
 from imagenet_prep.sources.parquets import ParquetImages, iter_samples, read_schema
 from imagenet_prep.sources.slices import Reader
 from imagenet_prep.sources.tars import Archive, list_tars
@@ -251,7 +251,7 @@ def _of_tfrecord(path: Path) -> Samples:
             data = bytes(features[image].values[0])  # type: ignore[arg-type]
             offset = framed.offset + 12 + bytes(framed.data).find(data)
             last = _text(features.get("image/filename")) or f"image{ending_of(data)}"
-            names.append(f"{path.name}/{framed.number:06}/{str(last).rpartition('/')[2]}")
+            names.append(f"{shown_name(path)}/{framed.number:06}/{str(last).rpartition('/')[2]}")
             builder.append(names[-1], offset, len(data), stamp)
             values = {name: _text(each) for name, each in features.items() if name not in _KNOWN | {image}}
             samples.append({name: value for name, value in values.items() if not isinstance(value, bytes)})
@@ -309,7 +309,7 @@ def _of_parquet(path: Path) -> Samples:
     names, samples = [], []
     for number, where, length, head, values in iter_samples(path, schema):
         last = (where or "").rpartition("/")[2] or f"image{ending_of(head) or '.jpg'}"
-        names.append(f"{path.stem}/{number:06}/{last}")
+        names.append(f"{shown_name(path.with_suffix(''))}/{number:06}/{last}")
         builder.append(names[-1], number, length, stamp)
         samples.append(values)
     columns = _columns(samples)
@@ -379,7 +379,7 @@ def _of_arrays(members: Sequence[_FoundArray], words: dict[str, dict[int, str]])
     ending = ".png" if npy.is_picture(stored.shape[1:], stored.dtype) else ".npy"
     length = len(stored.header) + stored.item_bytes
     builder, stamp = CatalogBuilder(ArrayFile(path)), path.stat().st_mtime_ns
-    names = [f"{path.name}/{of_images.name}/{number:06}{ending}" for number in range(count)]
+    names = [f"{shown_name(path)}/{of_images.name}/{number:06}{ending}" for number in range(count)]
     for number, name in enumerate(names):
         builder.append(name, number, length, stamp)
     columns = {each.name: _values(each.stored) for each in members if each is not of_images}

@@ -20,7 +20,7 @@ from imagenet_prep.recipes.labels_file import match
 from imagenet_prep.recipes.recipe_file import RecipeFile, shortened
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.folders import read_file_list
-from imagenet_prep.sources.names import Column, Names, Rows, places_of
+from imagenet_prep.sources.names import Column, Names, Rows, below, places_of
 from imagenet_prep.sources.patterns import compile_pattern
 from imagenet_prep.storage.location import AnyPath
 from imagenet_prep.text import listed, number_of
@@ -267,7 +267,7 @@ def _placed(
     sort, text = place
     key = ("splits", name, sort)
     if sort == "manifest":
-        path = need_path(file, key, root / text)
+        path = need_path(file, key, below(root, text))
         found = read_file_list(path, inputs.base)
         hits = match(found.names, listing.names, inputs.base, path)
         for each, line, hit in zip(found.names, found.lines, hits, strict=True):

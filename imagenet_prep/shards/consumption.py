@@ -16,8 +16,8 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from msgspec import Struct, to_builtins
-from msgspec.structs import replace
+from msgspec import Struct, convert, to_builtins
+from msgspec.structs import asdict, replace
 
 from imagenet_prep.datasets.plan import PlannedSplit, plan_name
 from imagenet_prep.errors import InputError, UsageError
@@ -61,26 +61,32 @@ class ConsumedFile(Struct, frozen=True):
         return status is not None and (status.st_size, status.st_mtime_ns) == (self.size, self.mtime_ns)
 
 
-class Consumption(Struct):
-    """The record of the raw data of one split that is being consumed, or was.
+class ConsumptionRecord(Struct, kw_only=True):
+    """The raw data of one split that is being consumed, or was: the content of record.json.
 
     Args:
-        layout: the paths.
         split: ``train``.
         files: the consumed files, in the order of the pass.
+        listing: the name of the saved content of the files, a digest of it.
         shards: the shards with bundles: their fingerprints by name.
         total: the number of images of these shards.
         rows: how many of them, from the first of the pass, are durable in bundles; -1 while files are moved.
         is_over: whether all images are in shards.
     """
 
-    layout: Layout
     split: str
     files: tuple[ConsumedFile, ...]
+    listing: str
     shards: Mapping[str, str]
     total: int
     rows: int = -1
     is_over: bool = False
+
+
+class Consumption(ConsumptionRecord, kw_only=True):
+    """A record at its place: ``layout`` holds the paths."""
+
+    layout: Layout
 
     @classmethod
     def find(cls, layout: Layout, split: str) -> Consumption | None:
@@ -97,10 +103,13 @@ class Consumption(Struct):
             return None
         if not is_as_written(content or b""):
             raise _changed(paths.record)
-        value = json.loads(content or b"")
-        del value["crc"]
-        files = tuple(ConsumedFile(**each) for each in value.pop("files"))
-        return cls(layout, split, files, **value)
+        try:
+            record = convert(json.loads(content or b""), ConsumptionRecord)
+        except ValueError as error:
+            raise _changed(paths.record) from error
+        if record.split != split:  # the record of another split
+            raise _changed(paths.record)
+        return cls(layout=layout, **asdict(record))
 
     @classmethod
     def begin(cls, work: Work, layout: Layout) -> Consumption:
@@ -112,18 +121,26 @@ class Consumption(Struct):
             digests = _digests(layout, path)
             files.append(ConsumedFile(name, type(each).__name__, status.st_size, status.st_mtime_ns, digests))
         fingerprints = {plan_name(plan): plan.fingerprint for plan in work.plans}
-        found = cls(layout, catalog.split, tuple(files), fingerprints, work.pending.images)
+        packed = catalog.pack()
+        found = cls(
+            layout=layout,
+            split=catalog.split,
+            files=tuple(files),
+            listing=packed.name,
+            shards=fingerprints,
+            total=work.pending.images,
+        )
         with writing(found.paths.folder):
             if found.paths.folder.exists():
                 found.paths.record.unlink(missing_ok=True)
                 fsync_dir(found.paths.folder)
                 shutil.rmtree(found.paths.folder)
-        catalog.pack().save(found.paths.listing)
+        packed.save(found.paths.listing)
         found._save()
         return found
 
     def _save(self) -> None:
-        value = {name: getattr(self, name) for name in ("files", "shards", "total", "rows", "is_over")}
+        value = {name: getattr(self, name) for name in ConsumptionRecord.__struct_fields__}
         save_bytes(self.paths.record, sealed_line(to_builtins(value)))
 
     @property
@@ -144,7 +161,7 @@ class Consumption(Struct):
     def catalog(self) -> Catalog:
         """The recorded content of the files."""
         try:
-            found = Catalog.load(self.paths.listing, check=True)
+            found = Catalog.load(self.paths.listing, self.listing)
         except InputError as error:
             raise _changed(self.paths.listing) from error
         found.containers = [Gone(self.layout.data_dir / each.path) for each in self.files]

@@ -5,31 +5,27 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import importlib
-import io
 import itertools
 import json
 import re
-import zlib
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-from msgspec import Struct, field
+from msgspec import Struct, convert, field, to_builtins
 from msgspec.structs import replace
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.model import Box, Item
+from imagenet_prep.sources.blocks import ArrayFolder, SavedArray, array_file
 from imagenet_prep.sources.names import Column, Names, Rows, chunks, edges_of, places_of
 from imagenet_prep.sources.slices import Buffer, Container, Reader, Row
 from imagenet_prep.storage.durable import make_folder
-from imagenet_prep.storage.files import find_plain, load_json, save_bytes, view_of
+from imagenet_prep.storage.files import find_plain, save_bytes
 from imagenet_prep.storage.location import AnyPath, local_or_none, locate, open_store
 from imagenet_prep.storage.refusals import writing
 from imagenet_prep.text import listed
-
-if TYPE_CHECKING:
-    from imagenet_prep.tfrecord.framing import View
 
 _COLUMNS = {"container_ids": "i", "offsets": "q", "lengths": "q", "stamps": "q", "labels": "i"}
 """The columns of plain numbers, and their types while the table is built."""
@@ -43,8 +39,8 @@ _KINDS = {
 MASK_STAMP = "mask.stamp"
 """The column of the folder, as text, and the time of change in ns of each image's mask; in no fingerprint."""
 
-_HEADER = 128  # bytes of an .npy file before the values of a column
-
+MOST_BYTES = 1 << 33
+"""The largest catalog.json that is read; a billion rows have some 300 MB of checksums."""
 
 _NOTHING = np.zeros(0, np.int8)
 
@@ -59,9 +55,10 @@ class Catalog(Struct, eq=False):
     Both are empty if no boxes are known. ``columns`` hold one JSON value per row, None for none.
 
     ``pack`` makes the form saved in a folder: ``catalog.json`` (split, classes, kind and path of each container, names
-    of columns, CRC-32 of each file) and one .npy file per column: names (joined UTF-8), name_starts, container_ids,
-    offsets, lengths, stamps, labels, box_starts and boxes (float32). Each of ``columns`` has its JSON texts and their
-    start offsets: column_0, column_0_starts, ... The rows of a shard are one range of each.
+    of columns; type, count and checksums of each file) and one file of plain values per column: names (joined UTF-8),
+    name_starts, container_ids, offsets, lengths, stamps, labels, box_starts and boxes (float32). Each of ``columns``
+    has its JSON texts and their start offsets: column_0, column_0_starts, ... The rows of a shard are one range of
+    each. A digest of catalog.json names the whole.
     """
 
     split: str = ""
@@ -278,54 +275,82 @@ class Catalog(Struct, eq=False):
             texts = Names.take(map(json.dumps, values))
             arrays |= {f"column_{number}": texts.blob, f"column_{number}_starts": texts.starts}
         arrays = {name: np.ascontiguousarray(values) for name, values in arrays.items()}
-        value = {
-            "split": self.split,
-            "rows": len(self),
-            "classes": [[label, *words] for label, words in self.classes.items()],
-            "containers": [[type(each).__name__, str(each.path.absolute())] for each in self.containers],
-            "columns": list(self.columns),
-            "crcs": {name: zlib.crc32(values.data.cast("B")) for name, values in arrays.items()},
-        }
-        return PackedCatalog((json.dumps(value, sort_keys=True) + "\n").encode(), arrays)
+        head = _Head(
+            split=self.split,
+            rows=len(self),
+            classes=[(label, *words) for label, words in self.classes.items()],
+            containers=[(type(each).__name__, str(each.path.absolute())) for each in self.containers],
+            columns=list(self.columns),
+            arrays={name: SavedArray.describe(values) for name, values in arrays.items()},
+        )
+        return PackedCatalog((json.dumps(to_builtins(head), sort_keys=True) + "\n").encode(), arrays)
 
     @classmethod
-    def load(cls, folder: AnyPath, pieces: Sequence[range] | None = None, *, check: bool = False) -> Catalog:
+    def load(cls, folder: AnyPath, digest: str, pieces: Sequence[range] | None = None) -> Catalog:
         """Load a saved table, or some rows: memory maps of files, or the required bytes from an object store.
+
+        Every byte that is used is compared with a checksum.
 
         Args:
             folder: the folder it was saved in.
+            digest: the name of the saved table, see PackedCatalog.
             pieces: the rows; None for all.
-            check: read every file in full, to compare its checksum.
 
         Raises:
-            InputError: it does not exist, or has changed since it was written.
+            DamagedError: part of it is gone, or has changed since it was written.
+            InputError: the storage can't be read.
         """
         try:
-            value = load_json(folder / "catalog.json")
-            files = _SavedColumns(folder, value["crcs"] if check else {})
-            pieces = [range(value["rows"])] if pieces is None else pieces
-            found = {name: files.part(name, pieces) for name in _COLUMNS}
+            head = _Head.load(folder, digest)
+            files = ArrayFolder(folder, head.arrays)
+            pieces = [range(head.rows)] if pieces is None else pieces
+            numbers = {name: files.part(name, pieces) for name in _COLUMNS}
             spans, box_starts = files.spans("box_starts", pieces) if files.count("box_starts") else ([], _NOTHING)
-            columns = (
-                files.texts(f"column_{number}", f"column_{number}_starts", pieces)
-                for number in range(len(value["columns"]))
-            )
+            columns: dict[str, Sequence[Any]] = {
+                name: _JsonColumn(files.texts(f"column_{number}", f"column_{number}_starts", pieces))
+                for number, name in enumerate(head.columns)
+            }
             return cls(
-                split=value["split"],
-                classes={label: (wnid, text) for label, wnid, text in value["classes"]},
-                containers=[_container(kind, path) for kind, path in value["containers"]],
+                split=head.split,
+                classes={label: (wnid, text) for label, wnid, text in head.classes},
+                containers=[_container(kind, path) for kind, path in head.containers],
                 names=files.texts("names", "name_starts", pieces),
                 box_starts=box_starts,
                 boxes=files.part("boxes", [range(4 * each.start, 4 * each.stop) for each in spans]),
-                columns={name: _JsonColumn(each) for name, each in zip(value["columns"], columns, strict=True)},
-                **found,
+                columns=columns,
+                **numbers,
             )
-        except (LookupError, TypeError, ValueError) as error:
-            raise InputError(
-                f"{folder} has changed since it was written",
-                f"expected the listing of raw data that imagenet-prep convert kept there ({error})",
-                "remove that folder and run the same command again",
+        except ValueError as error:
+            raise DamagedError(
+                f"{folder} is damaged: {error}",
+                "expected the listing of raw data as imagenet-prep convert wrote it",
+                "run the same imagenet-prep convert again: it lists the raw data again",
             ) from error
+
+
+class DamagedError(InputError):
+    """A saved table is not as it was written."""
+
+
+class _Head(Struct, frozen=True):
+    """The content of catalog.json; see Catalog."""
+
+    split: str
+    rows: int
+    classes: list[tuple[int, str, str]]
+    containers: list[tuple[str, str]]
+    columns: list[str]
+    arrays: dict[str, SavedArray]
+
+    @classmethod
+    def load(cls, folder: AnyPath, digest: str) -> _Head:
+        """The one that was saved under this digest; raises ValueError if it is not there, or another one is."""
+        content = find_plain(folder / "catalog.json", MOST_BYTES)
+        if content is None:
+            raise ValueError("catalog.json is gone")
+        if _digest(content) != digest:
+            raise ValueError("catalog.json has another digest than its name")
+        return convert(json.loads(content), cls)
 
 
 class PackedCatalog(Struct, frozen=True):
@@ -337,76 +362,28 @@ class PackedCatalog(Struct, frozen=True):
     @property
     def name(self) -> str:
         """A digest of all of it."""
-        return hashlib.sha256(self.head).hexdigest()[:16]
+        return _digest(self.head)
 
     def save(self, folder: AnyPath) -> None:
-        """Save it durably in a folder or object store, unless it exists; ``catalog.json`` is written last."""
-        head = folder / "catalog.json"
+        """Save it durably in a folder or object store, unless it is there, intact; ``catalog.json`` is written last."""
         with contextlib.suppress(InputError):
-            if find_plain(head, len(self.head)) == self.head:
-                Catalog.load(folder, check=local_or_none(folder) is not None)
-                return
+            Catalog.load(folder, self.name)
+            return
         if (local := local_or_none(folder)) is not None:
             make_folder(local)
         store = open_store(folder)
         for name, values in self.arrays.items():
-            start = io.BytesIO()
-            np.lib.format.write_array_header_1_0(start, np.lib.format.header_data_from_array_1_0(values))
-            with writing(folder / f"{name}.npy"), store.create(f"{name}.npy") as sink:
-                sink.write([start.getvalue(), values.data.cast("B")])
+            file = array_file(name)
+            with writing(folder / file), store.create(file) as sink:
+                sink.write([values.data.cast("B")])
                 sink.commit()
         with writing(folder):
             store.sync()
-        save_bytes(head, self.head)
+        save_bytes(folder / "catalog.json", self.head)
 
 
-class _SavedColumns:
-    """The columns in a folder, read in parts; those with a CRC-32 in ``crcs`` are compared with it."""
-
-    def __init__(self, folder: AnyPath, crcs: Mapping[str, int]) -> None:
-        self._folder, self._crcs = folder, crcs
-        self._headers: dict[str, tuple[View, int, int, np.dtype[Any]]] = {}
-
-    def part(self, name: str, pieces: Sequence[range]) -> Column:
-        """Some values of a column."""
-        view, begin, count, form = self._open(name)
-        if any(piece.stop > count for piece in pieces):
-            raise ValueError(f"{name} has {count:,} values")
-        ends = ((begin + each.start * form.itemsize, begin + each.stop * form.itemsize) for each in pieces if each)
-        found = [np.frombuffer(view[start:stop], form) for start, stop in ends]
-        return found[0] if len(found) == 1 else np.concatenate([np.zeros(0, form), *found])
-
-    def spans(self, starts: str, pieces: Sequence[range]) -> tuple[list[range], Column]:
-        """The range of these rows in a column of texts, and the start offset of each row within the joined ranges."""
-        edges = [self.part(starts, [range(each.start, each.stop + 1)]) for each in pieces]
-        joined = (
-            edges[0] - edges[0][0]
-            if len(edges) == 1
-            else edges_of(np.concatenate([np.zeros(0, np.int64), *map(np.diff, edges)]))
-        )
-        return [range(int(each[0]), int(each[-1])) for each in edges], joined
-
-    def texts(self, name: str, starts: str, pieces: Sequence[range]) -> Names:
-        """Some of the texts saved in two columns."""
-        spans, edges = self.spans(starts, pieces)
-        return Names(self.part(name, spans), edges)
-
-    def count(self, name: str) -> int:
-        """The number of values in a column."""
-        return self._open(name)[2]
-
-    def _open(self, name: str) -> tuple[View, int, int, np.dtype[Any]]:
-        if name not in self._headers:
-            view = view_of(self._folder / f"{name}.npy")
-            head = io.BytesIO(view[0 : min(_HEADER, len(view))])
-            np.lib.format.read_magic(head)
-            (count,), _, form = np.lib.format.read_array_header_1_0(head)
-            if len(view) != head.tell() + count * form.itemsize:
-                raise ValueError(f"{name} has {len(view):,} bytes")
-            if name in self._crcs and zlib.crc32(view[head.tell() : len(view)]) != self._crcs[name]:
-                raise ValueError(f"{name} has another checksum")
-            self._headers[name] = view, head.tell(), count, form
-        return self._headers[name]
+def _digest(head: bytes) -> str:
+    return hashlib.sha256(head).hexdigest()[:16]
 
 
 class _JsonColumn(Sequence[Any]):

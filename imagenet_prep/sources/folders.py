@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import itertools
-import os
 import re
 import stat
 from array import array
@@ -17,6 +16,7 @@ from msgspec import Struct
 from imagenet_prep.errors import InputError, all_of
 from imagenet_prep.model import Engine
 from imagenet_prep.sources.catalog import Catalog, CatalogBuilder, Remarks, fault_of_name, refuse_twice
+from imagenet_prep.sources.names import below, entry_name, text_of
 from imagenet_prep.sources.patterns import compile_pattern, folder_of
 from imagenet_prep.sources.slices import Buffer, Container, Reading, Row
 from imagenet_prep.sources.tars import in_order
@@ -40,14 +40,14 @@ class Folder(Container, frozen=True):
 
     def place(self, row: Row) -> str:
         """The place of a row, for messages."""
-        return str(self.path / row.name)
+        return str(below(self.path, row.name))
 
     def open(self) -> Callable[[Row], Buffer]:
         """The function that reads rows."""
         return self._read
 
     def _read(self, row: Row) -> bytes:
-        path = self.path / row.name
+        path = below(self.path, row.name)
         try:
             content = path.read_bytes()
         except OSError as error:
@@ -93,7 +93,7 @@ def _list(walk: _Walk, engine: Engine) -> tuple[Catalog, Remarks]:
         groups = [folders[start : start + step] for start in range(0, len(folders), step)]
         found = itertools.chain.from_iterable(in_order(engine, walk, groups))
         for folder, (rows, said) in zip(folders, found, strict=True):
-            before = files.names.find(os.fsencode(f"{folder}/"), row)
+            before = files.names.find(_encoded(f"{folder}/"), row)
             yield files.picked(range(row, before))
             yield rows
             remarks.append(said)
@@ -123,7 +123,7 @@ class _Walk(Struct, frozen=True):
 
     def start(self) -> tuple[_Found, list[str]]:
         """The files and the subfolders of the folder to search."""
-        folder = self.base / self.begin
+        folder = below(self.base, self.begin)
         if not folder.is_dir():
             what = "is not a folder" if folder.exists() else "is not there"
             raise InputError(f"{folder} {what}", "expected the folder that holds the files")
@@ -154,11 +154,11 @@ class _Walk(Struct, frozen=True):
         if self.depth is not None and folder and folder.count("/") + 1 > self.depth:
             return
         try:
-            with scan(self.base / folder) as entries:
+            with scan(below(self.base, folder)) as entries:
                 is_empty = True
                 for entry in sorted(entries, key=_in_path_order):
                     is_empty = False
-                    name = f"{folder}/{entry.name}" if folder else entry.name
+                    name = f"{folder}/{entry_name(entry)}" if folder else entry_name(entry)
                     if self.accept is not None or not self._is_apart(name, entry, found):
                         yield name, entry
         except OSError as error:
@@ -210,7 +210,12 @@ class _Walk(Struct, frozen=True):
 
 def _in_path_order(entry: FolderEntry) -> bytes:
     """A key that sorts the entries of a folder like the paths of all files in and below it."""
-    return os.fsencode(f"{entry.name}/" if entry.is_dir(follow_symlinks=False) else entry.name)
+    name = entry_name(entry)
+    return _encoded(f"{name}/" if entry.is_dir(follow_symlinks=False) else name)
+
+
+def _encoded(name: str) -> bytes:
+    return name.encode("utf-8", "surrogateescape")
 
 
 _CHUNK = 4096  # names per task
@@ -263,7 +268,7 @@ def _within(entry: str, base: Path, path: AnyPath, line: int) -> str:
     name = entry
     while name.startswith("./"):
         name = name[2:]
-    root = f"{base.as_posix().rstrip('/')}/"
+    root = f"{text_of(base.as_posix()).rstrip('/')}/"
     if name.startswith("/") and name.startswith(root):
         name = name[len(root) :]
     if name.startswith("/") or not {"", ".", ".."}.isdisjoint(name.split("/")):
@@ -289,8 +294,9 @@ def look_up(files: FileList, base: AnyPath, engine: Engine) -> tuple[Catalog, Re
         if missing:
             row, reason = missing[0]
             more = f" (and {len(missing) - 1} more near it)" if len(missing) > 1 else ""
+            path, line = below(base, files.names[start + row]), files.lines[start + row]
             raise InputError(
-                f"{files.path}, line {files.lines[start + row]}: {base / files.names[start + row]} {reason}{more}",
+                f"{files.path}, line {line}: {path} {reason}{more}",
                 "expected every file in the manifest to exist",
                 "remove the line, or remove the manifest to make it again",
             )
@@ -310,7 +316,7 @@ class _LookUp(Struct, frozen=True):
         root = self.base.resolve()
         leads_out = functools.cache(lambda folder: not folder.resolve().is_relative_to(root))
         for row, name in enumerate(names):
-            path = self.base / name
+            path = below(self.base, name)
             try:
                 status = path.stat()
             except (OSError, ValueError) as error:

@@ -1,15 +1,23 @@
-"""Names: the file names of a table's rows, as one blob of UTF-8 with start offsets; objects would fill the memory."""
+"""Names: the file names of a table's rows, as one blob of UTF-8 with start offsets; objects would fill the memory.
+
+A file name is bytes. Python decodes it by the locale (PEP 383); names in tables and records are UTF-8 in every locale.
+"""
 
 from __future__ import annotations
 
+import os
+import sys
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+
+from imagenet_prep.storage.location import AnyPath, Location
+from imagenet_prep.storage.store import FolderEntry, Found
 
 Column: TypeAlias = NDArray[Any]
 """One value per row."""
@@ -42,6 +50,47 @@ def edges_of(lengths: Column) -> Column:
     edges = np.zeros(len(lengths) + 1, np.int32 if most < 1 << 31 else np.int64)
     np.cumsum(lengths, out=edges[1:])
     return edges
+
+
+# names of files -------------------------------------------------------------------------------------------------
+
+P = TypeVar("P", bound=AnyPath)
+
+_IS_UTF8 = sys.getfilesystemencoding() == "utf-8"
+
+
+def text_of(name: str) -> str:
+    """The UTF-8 text of a name or path that the system gave; surrogate escapes stand for other bytes."""
+    return name if _IS_UTF8 else os.fsencode(name).decode("utf-8", "surrogateescape")
+
+
+def name_of(text: str) -> str:
+    """The name or path for the system's calls, the inverse of ``text_of``."""
+    return text if _IS_UTF8 else os.fsdecode(text.encode("utf-8", "surrogateescape"))
+
+
+def entry_name(entry: FolderEntry) -> str:
+    """The text of an entry's name; a store's names are texts."""
+    return entry.name if _IS_UTF8 or isinstance(entry, Found) else text_of(entry.name)
+
+
+def below(folder: P, text: str) -> P:
+    """The path of a file below a folder, by the text of its name."""
+    path: P = folder / (text if isinstance(folder, Location) else name_of(text))  # type: ignore[assignment]
+    return path
+
+
+def file_name(path: AnyPath) -> str:
+    """The text of the last part of a path."""
+    return path.name if isinstance(path, Location) else text_of(path.name)
+
+
+def shown_name(path: AnyPath) -> str:
+    r"""The last part of a path as text that every file can hold: bytes that are not UTF-8 become ``\xe9``."""
+    return file_name(path).encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+
+
+# names of rows -------------------------------------------------------------------------------------------------
 
 
 @dataclass(slots=True, eq=False)

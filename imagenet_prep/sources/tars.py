@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import ClassVar, Generic, Protocol
 
@@ -11,6 +10,7 @@ from msgspec import Struct
 from imagenet_prep.errors import InputError
 from imagenet_prep.model import Engine, Failed, R, T
 from imagenet_prep.sources.catalog import Catalog, CatalogBuilder, fault_of_name, refuse_twice
+from imagenet_prep.sources.names import file_name
 from imagenet_prep.sources.slices import Buffer, Container, Row, slices_of
 from imagenet_prep.sources.tar_members import BLOCK, WHOLE_COPY, Member, Sliceable, TarFault, iter_members
 from imagenet_prep.storage.files import view_of
@@ -90,7 +90,7 @@ def list_tars(archives: Sequence[AnyPath], engine: Engine, *, folder_each: bool)
     Raises:
         InputError: an archive is damaged or compressed, a name leads out of it, or repeats.
     """
-    tasks = [_Tar(archive, folder_of_tar(archive.name) if folder_each else "") for archive in archives]
+    tasks = [_Tar(archive, folder_of_tar(file_name(archive)) if folder_each else "") for archive in archives]
     return refuse_twice(Catalog.join(_list_levels(sorted(tasks, key=_in_path_order), engine)))
 
 
@@ -110,7 +110,7 @@ class _Tar(Struct, frozen=True):
 
 
 def _in_path_order(tar: _Tar) -> tuple[bytes, str]:
-    return os.fsencode(tar.folder), str(tar.archive)
+    return tar.folder.encode("utf-8", "surrogateescape"), str(tar.archive)
 
 
 def _list_levels(tars: Sequence[_Tar], engine: Engine) -> Iterator[Catalog]:

@@ -155,7 +155,7 @@ class _Conversion(Struct, frozen=True):
         """Plan a data set that belongs in this folder, and check that it can be consumed; shows its notes."""
         refuse_other_set(layout, dataset)
         before = load_plan(layout)
-        planned = _read_again(before, layout, options, dataset, share)
+        planned = _read_again(before, layout, options, dataset, share, progress)
         if planned is not None and before is not None:
             plan, splits, packed = before, planned.splits, {}
         else:
@@ -370,7 +370,12 @@ class _Conversion(Struct, frozen=True):
 
 
 def _read_again(
-    before: Plan | None, layout: Layout, options: MakingOptions, dataset: Dataset, share: Share | None
+    before: Plan | None,
+    layout: Layout,
+    options: MakingOptions,
+    dataset: Dataset,
+    share: Share | None,
+    progress: Progress,
 ) -> PlannedSet | None:
     """The set as planned before, if settings and raw data are unchanged; for a rank, only its shards.
 
@@ -379,4 +384,5 @@ def _read_again(
     asked = dataset.ask(layout, options) if before and not options.consume else None
     if before is None or asked is None or before.asked != {"options": asked.options, "raw": asked.raw}:
         return None
-    return read_planned(before, layout, asked, set(share.of(before.fingerprints_by_name())) if share else None)
+    names = set(share.of(before.fingerprints_by_name())) if share else None
+    return read_planned(before, layout, asked, names, progress)

@@ -76,11 +76,6 @@ class SetState(Struct, frozen=True, dict=True):
         """The entry of each shard in all journals."""
         return _journalled(self.layout)
 
-    def has_entry(self, name: str, fingerprint: str) -> bool:
-        """Whether manifest or journal list a shard with this fingerprint."""
-        entries = (self.manifest.shards.get(name) if self.manifest else None, self.journalled.get(name))
-        return any(info is not None and info.fingerprint == fingerprint for info in entries)
-
     @property
     def covers_plan(self) -> bool:
         """Whether its manifest, and not its plan, says which shards there should be."""

@@ -1,0 +1,121 @@
+"""SavedArray, the facts of an array, and ArrayFolder: raw arrays in a folder or store, each block checked when read.
+
+Each array is one file that holds its values and nothing else. Its facts are kept by the caller, in a text with a check
+of its own.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from msgspec import Struct
+
+from imagenet_prep.sources.names import Column, Names, edges_of
+from imagenet_prep.storage.location import AnyPath, open_store
+from imagenet_prep.storage.store import Buffer
+from imagenet_prep.tfrecord import crc32c
+
+BLOCK = 1 << 16
+"""The bytes with one checksum. One row costs a block of each array; a GB of rows has 16,000 checksums."""
+
+
+class SavedArray(Struct, frozen=True):
+    """The type of an array's values ("<i4"), their count, and the CRC-32C of each block of its bytes."""
+
+    dtype: str
+    count: int
+    crcs: tuple[int, ...]
+
+    @classmethod
+    def describe(cls, values: Column) -> SavedArray:
+        """The facts of an array in one piece of memory."""
+        content = values.data.cast("B")
+        crcs = [crc32c(content[start : start + BLOCK]) for start in range(0, len(content), BLOCK)]
+        return cls(values.dtype.str, len(values), tuple(crcs))
+
+
+class DamagedArrayError(ValueError):
+    """A saved array is gone, cut, or has other bytes than were saved."""
+
+
+def array_file(array: str) -> str:
+    """The name of the file of an array."""
+    return f"{array}.bin"
+
+
+class ArrayFolder:
+    """Reads saved arrays in parts: memory maps of files, or the required ranges of objects.
+
+    Raises:
+        DamagedArrayError: a block that is read is not the saved one.
+        InputError: the storage can't be read.
+    """
+
+    def __init__(self, folder: AnyPath, arrays: Mapping[str, SavedArray]) -> None:
+        self._store, self._arrays = open_store(folder), arrays
+
+    def count(self, name: str) -> int:
+        """The number of values of an array."""
+        return self._arrays[name].count
+
+    def part(self, name: str, pieces: Sequence[range]) -> Column:
+        """Some values of an array; every block that holds one of them is checked."""
+        saved = self._arrays[name]
+        dtype = np.dtype(saved.dtype)
+        if any(piece.stop > saved.count for piece in pieces):
+            raise DamagedArrayError(f"{name} has {saved.count:,} values")
+        places = [range(each.start * dtype.itemsize, each.stop * dtype.itemsize) for each in pieces if each]
+        runs = _runs_of_blocks(places)
+        contents = self._read(name, runs)
+        firsts = [run.start * BLOCK for run in runs]
+        parts = []
+        for place in places:
+            run = bisect_right(firsts, place.start) - 1
+            content = contents[run][place.start - firsts[run] : place.stop - firsts[run]]
+            parts.append(np.frombuffer(content, dtype))
+        return parts[0] if len(parts) == 1 else np.concatenate([np.zeros(0, dtype), *parts])
+
+    def _read(self, name: str, runs: Sequence[range]) -> Sequence[Buffer]:
+        """The bytes of runs of blocks, checked."""
+        saved = self._arrays[name]
+        size = saved.count * np.dtype(saved.dtype).itemsize
+        spans = [(run.start * BLOCK, min(run.stop * BLOCK, size)) for run in runs]
+        file = array_file(name)
+        if spans and self._store.size(file) != size:
+            raise DamagedArrayError(f"{file} is not there, or has not {size:,} bytes")
+        contents = self._store.read_ranges(file, spans)
+        for run, content in zip(runs, contents, strict=True):
+            for block, start in zip(run, range(0, len(run) * BLOCK, BLOCK), strict=True):
+                if crc32c(content[start : start + BLOCK]) != saved.crcs[block]:
+                    raise DamagedArrayError(f"{file} has another checksum from byte {block * BLOCK:,} on")
+        return contents
+
+    def texts(self, name: str, starts: str, pieces: Sequence[range]) -> Names:
+        """Some of the texts that are saved in two arrays, their bytes and where each starts."""
+        spans, edges = self.spans(starts, pieces)
+        return Names(self.part(name, spans), edges)
+
+    def spans(self, starts: str, pieces: Sequence[range]) -> tuple[list[range], Column]:
+        """The range of these rows in an array of texts, and the start offset of each row within the joined ranges."""
+        values = self.part(starts, [range(piece.start, piece.stop + 1) for piece in pieces])
+        spans, lengths, row = [], [np.zeros(0, np.int64)], 0
+        for piece in pieces:
+            edges = values[row : row + len(piece) + 1]
+            spans.append(range(int(edges[0]), int(edges[-1])))
+            lengths.append(np.diff(edges))
+            row += len(edges)
+        return spans, values - values[0] if len(pieces) == 1 else edges_of(np.concatenate(lengths))
+
+
+def _runs_of_blocks(places: Sequence[range]) -> list[range]:
+    """The blocks that hold these ranges of bytes, neighbours joined."""
+    runs: list[range] = []
+    for place in sorted(places, key=lambda each: each.start):
+        first, stop = place.start // BLOCK, -(-place.stop // BLOCK)
+        if runs and first <= runs[-1].stop:
+            runs[-1] = range(runs[-1].start, max(runs[-1].stop, stop))
+        else:
+            runs.append(range(first, stop))
+    return runs
