@@ -20,8 +20,7 @@ from imagenet_prep.state.indexes import read_written
 from imagenet_prep.state.manifest import Manifest, load_manifest
 from imagenet_prep.storage.layout import Layout, parse_shard_name
 from imagenet_prep.storage.location import AnyPath
-from imagenet_prep.tfrecord import crc32c
-from imagenet_prep.tfrecord.framing import FOOTER, HEADER, OVERHEAD, Framed, Index, mask
+from imagenet_prep.tfrecord.framing import OVERHEAD, Framed, Index
 
 LOOKED_INTO = 20
 """The default number of differing records to compare by feature, and of names to list."""
@@ -290,14 +289,8 @@ class ComparedSet(Struct, frozen=True):
 
 def _by_headers(shard: Shard) -> Index:
     index = Index()
-    with shard.naming():
-        for number, (offset, data) in enumerate(shard.unchecked()):
-            if shard.compression == "none":
-                end = offset + HEADER.size + len(data)
-                (crc,) = FOOTER.unpack(shard.view[end : end + FOOTER.size])
-            else:
-                crc = mask(crc32c(data))
-            index.add(len(data) + OVERHEAD, crc, _name_of(Record(shard, number, offset, data)))
+    for number, (offset, data, crc) in enumerate(shard.stored()):
+        index.add(len(data) + OVERHEAD, crc, _name_of(Record(shard, number, offset, data)))
     return index
 
 

@@ -127,7 +127,8 @@ def _identity(container: str, packer: Packer, source: SourceSet) -> dict[str, An
 def _refuse_lack(target: Layout, packer: Packer, todo: Sequence[SourceShard], container: str) -> None:
     """Raise SpaceError if an export does not fit, by estimate; only a manifest knows the number of images."""
     if todo:
-        files = sum(shard.recorded or 0 for shard in todo) if packer.unit == "image" else len(todo)
+        images = sum(shard.recorded.records for shard in todo if shard.recorded)
+        files = images if packer.unit == "image" else len(todo)
         what = f"{number_of(len(todo), 'shard')} exported to {container}"
         size = sum(shard.size for shard in todo)
         refuse_lack([Need("export", what, target.output_dir, size, files, is_about=True)])

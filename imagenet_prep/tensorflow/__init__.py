@@ -127,6 +127,9 @@ def dataset(  # noqa: PLR0913 - options of the public interface, by keyword
         epoch: with a seed, this epoch in every iteration, to resume it; None: another one in each iteration.
         start: batches of the epoch to skip: those before a checkpoint. Their images are not decoded.
 
+    TensorFlow reads the shards itself. Before that, each is compared with its manifest: size, index, first and last
+    record. verify compares all records.
+
     Raises:
         InputError: as imagenet_prep.open; or the first record is not an image's in Inception's layout.
         UsageError: a setting is invalid, or a rank has no shard.
@@ -145,7 +148,9 @@ def dataset(  # noqa: PLR0913 - options of the public interface, by keyword
     if record := next(iter(records), None):
         _ = record.label  # the error names its file, and the recipe's own features
     compression = {"none": "", "gzip": "GZIP", "zlib": "ZLIB"}[records.compression]
-    own = [str(path) for path in records.paths][rank::world]
+    shard_paths = records.paths
+    records.compare(range(len(shard_paths))[rank::world])
+    own = [str(path) for path in shard_paths[rank::world]]
     paths = tf.data.Dataset.from_tensor_slices(own)
     if training:
         found = paths.shuffle(len(own), seed=seed, reshuffle_each_iteration=again).interleave(
