@@ -371,9 +371,9 @@ def test_a_shard_of_another_length_is_refused(change: str, compression: str, lay
         shard.write_bytes(shard.read_bytes()[:-1])
     if compression == "zlib":
         shard.write_bytes(zlib.compress(shard.read_bytes()))
-    with pytest.raises(InputError, match="holds .* bytes"):
+    with pytest.raises(InputError, match=r"holds .* bytes"):
         list(imagenet_prep.open(layout.data_dir, "train"))
-    with pytest.raises(InputError, match="holds .* bytes"):
+    with pytest.raises(InputError, match=r"holds .* bytes"):
         imagenet_prep.open(layout.data_dir, "train")[first + len(data) - 1]
     edit_manifest(layout, lambda value: value["shards"][SHARD].update(size=shard.stat().st_size))
     message = {"fewer": "holds 37 records", "more": "record 38 .* is not the one in its manifest", "cut": "announced"}
