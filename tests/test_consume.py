@@ -23,7 +23,6 @@ from progress import Bars
 from running import command, prep
 
 from imagenet_prep import ConvertOptions, Layout, PrepError, convert, make_engine, status
-from imagenet_prep.datasets.plan import load_plan
 from imagenet_prep.demo.archives import MadeSet, make
 from imagenet_prep.errors import InputError, SpaceError, UsageError, WriteError
 from imagenet_prep.fetch.transfer import Target
@@ -33,6 +32,7 @@ from imagenet_prep.shards import consumption, regroup
 from imagenet_prep.shards import run as making
 from imagenet_prep.shards.consumption import Consumption
 from imagenet_prep.state.journal import sealed_line
+from imagenet_prep.state.plan_file import load_plan
 from imagenet_prep.storage import durable, local
 
 pytestmark = pytest.mark.once

@@ -20,7 +20,7 @@ from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.pipeline import verify_and_repair
 from imagenet_prep.recipes.recipe_set import RecipeSet
 from imagenet_prep.shards.share import Share
-from imagenet_prep.stages.convert import merge
+from imagenet_prep.stages.merge import merge
 
 tf = tf_fixture.tf
 

@@ -14,12 +14,12 @@ from made_sets import ENGINE, PART, converted, copied, flip
 from made_tars import save
 
 from imagenet_prep import Layout, annotate, convert, untar, verify
-from imagenet_prep.datasets.plan import load_plan
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.errors import UsageError
 from imagenet_prep.model import Silent
 from imagenet_prep.recipes.recipe_set import RecipeSet
 from imagenet_prep.state.journal import Journal, sealed_line
+from imagenet_prep.state.plan_file import load_plan
 
 OTHERS = "finished shards? (was|were) made from other inputs or with other settings"
 
@@ -157,12 +157,12 @@ def test_a_shard_that_comes_out_otherwise_is_named(layout: Layout) -> None:
     assert f"got {now.records} records in {now.size} bytes, digest {now.digest[:12]}" in note
 
 
-@pytest.mark.parametrize("schema", [{}, {"schema": 2}])
+@pytest.mark.parametrize("schema", [{}, {"schema": 3}])
 def test_a_plan_of_another_schema_is_none(layout: Layout, schema: dict[str, int]) -> None:
     """Its seal may be right: nobody knows what its fields mean."""
     value = json.loads(layout.plan_path.read_bytes())
     del value["schema"], value["crc"]
-    layout.plan_path.write_bytes(sealed_line({**value, "schema": 1}))
+    layout.plan_path.write_bytes(sealed_line({**value, "schema": 2}))
     assert load_plan(layout) is not None
     layout.plan_path.write_bytes(sealed_line({**value, **schema}))
     assert load_plan(layout) is None

@@ -27,7 +27,7 @@ from imagenet_prep.model import Silent
 from imagenet_prep.shards.maker import ShardTask
 from imagenet_prep.shards.run import Made, make_shards
 from imagenet_prep.shards.share import Share
-from imagenet_prep.stages.convert import merge
+from imagenet_prep.stages.merge import merge
 
 pytestmark = pytest.mark.once
 

@@ -16,12 +16,13 @@ from imagenet_prep.checks.dataset import Dataset, Published
 from imagenet_prep.checks.examiner import LIMIT
 from imagenet_prep.checks.shard_check import REMEDY_FOREIGN, ShardReport, remedy_own
 from imagenet_prep.datasets import order
-from imagenet_prep.datasets.plan import load_plan, splits_of_others
+from imagenet_prep.datasets.plan import differences, planned_shards
 from imagenet_prep.errors import InputError
 from imagenet_prep.model import Problem, ProblemKind, ShardInfo
 from imagenet_prep.state.indexes import settle
 from imagenet_prep.state.journal import Journal
 from imagenet_prep.state.manifest import Manifest, load_manifest
+from imagenet_prep.state.plan_file import load_plan, splits_of_others
 from imagenet_prep.storage.files import scan
 from imagenet_prep.storage.layout import MAX_SHARDS, Layout, parse_shard_name, shard_name, split_of
 from imagenet_prep.text import number_of
@@ -91,7 +92,7 @@ def take_inventory(layout: Layout, dataset: Dataset, manifest: Manifest | None) 
         settle(layout, journal)
         infos = {name: info for name in sizes if (info := journal.get(name))}
         plan = None if layout.manifest_path.exists() else load_plan(layout)
-        if plan and infos and infos.keys() <= plan.shards().keys():
+        if plan and infos and infos.keys() <= planned_shards(plan).keys():
             images = {**dataset.images, **{split: totals.images for split, totals in plan.totals.items()}}
             set_out = {split: plan.names(split) for split in dataset.splits}
             return Inventory(dataset.name, images, sizes, set_out, None, infos, is_unfinished=True)
@@ -162,10 +163,10 @@ def sound_manifest(layout: Layout) -> tuple[Manifest | None, list[Problem]]:
 def plan_fault(layout: Layout, manifest: Manifest) -> str:
     """How a manifest differs from the plan of its folder; "" if it doesn't, or if there is no plan."""
     plan = load_plan(layout)
-    differences = plan.differences(manifest, or_else="") if plan else ()
-    if not differences:
+    changes = differences(plan, manifest, or_else="") if plan else ()
+    if not changes:
         return ""
-    return f"the set has other settings or images than {layout.plan_path}: these differ: {', '.join(differences)}"
+    return f"the set has other settings or images than {layout.plan_path}: these differ: {', '.join(changes)}"
 
 
 def check_counts(manifest: Manifest, published: Mapping[str, Published] | None) -> Iterator[Problem]:

@@ -13,12 +13,12 @@ from typing import TypeVar
 from msgspec import Struct
 
 from imagenet_prep.checks.examiner import Examiner, Finding, Findings, Place
-from imagenet_prep.datasets.plan import recorded_raw
 from imagenet_prep.errors import InputError
 from imagenet_prep.escaping import command
 from imagenet_prep.model import Portable, Problem, ProblemKind, ShardInfo
 from imagenet_prep.reading.shard import Shard
 from imagenet_prep.state.indexes import read_index, read_written
+from imagenet_prep.state.plan_file import recorded_raw
 from imagenet_prep.storage.layout import Layout, split_of
 from imagenet_prep.storage.location import AnyPath
 from imagenet_prep.tfrecord.compression import Compression, CompressionError

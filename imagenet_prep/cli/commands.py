@@ -262,7 +262,7 @@ def merge(data_dir: Path, output: Path | None, quiet: bool) -> int:
     \b
     imagenet-prep merge /data/imagenet
     """
-    from imagenet_prep.stages.convert import merge
+    from imagenet_prep.stages.merge import merge
 
     _must_be_there(output or data_dir)
 

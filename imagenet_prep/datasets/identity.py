@@ -13,13 +13,14 @@ from collections.abc import Iterator, Sequence
 
 from msgspec import Struct, field
 
-from imagenet_prep.datasets.plan import Plan, PlannedSplit, Recorder, plan_name
+from imagenet_prep.datasets.plan import PlannedSplit, Recorder, knows, plan_name
 from imagenet_prep.images.jpeg import ImageError
 from imagenet_prep.model import Engine, Failed, ShardInfo, ShardPlan
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.slices import Reader
 from imagenet_prep.state.indexes import read_written
 from imagenet_prep.state.journal import Journal
+from imagenet_prep.state.plan_file import Plan
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import scheme_of
 from imagenet_prep.tfrecord.framing import FOOTER, frame
@@ -51,7 +52,7 @@ def find_changed(
                 continue
             if info.fingerprint != plan.fingerprint:
                 changed[info.name] = ""
-            elif kept is None or not kept.knows(plan, times):
+            elif kept is None or not knows(kept, plan, times):
                 now = {each: split.stamps[each] for each in split.catalog.containers_of(split.rows(plan))}
                 written_to = [each for each, stamp in now.items() if known.get(each, stamp) != stamp]
                 if written_to:

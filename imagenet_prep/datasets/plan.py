@@ -1,4 +1,4 @@
-"""Catalogs -> shards to make, and the recorders of their images; Plan: the decisions, on the disk and claimed."""
+"""Catalogs -> shards to make, and the recorders of their images; and a set planned before, read from its Plan."""
 
 from __future__ import annotations
 
@@ -6,26 +6,25 @@ import contextlib
 import hashlib
 import itertools
 import json
-import os
 from abc import abstractmethod
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from msgspec import Struct, convert, to_builtins
+from msgspec import Struct
 from msgspec.structs import replace
 
 from imagenet_prep import __version__
 from imagenet_prep.datasets import order
-from imagenet_prep.errors import InputError, UsageError
+from imagenet_prep.errors import InputError
 from imagenet_prep.escaping import Settings
 from imagenet_prep.images.jpeg import ImageError
 from imagenet_prep.images.pixels import Reencode
 from imagenet_prep.images.prepare import UPRIGHT, Check, prepare, turn_box
 from imagenet_prep.model import Item, ShardInfo, ShardPlan
-from imagenet_prep.state.journal import is_as_written, sealed_line
-from imagenet_prep.state.manifest import DatasetEntry, Manifest, SplitTotals, not_understood, usable_manifest
-from imagenet_prep.storage.files import claim, find_plain, read_plain, save_bytes
-from imagenet_prep.storage.layout import MAX_SHARDS, Layout, shard_name
+from imagenet_prep.state.manifest import DatasetEntry, Manifest, SplitTotals, not_understood
+from imagenet_prep.state.plan_file import MOST_BYTES, Plan
+from imagenet_prep.storage.files import read_plain
+from imagenet_prep.storage.layout import Layout, shard_name
 from imagenet_prep.storage.location import AnyPath, local_or_none, locate
 from imagenet_prep.tfrecord import inception
 
@@ -223,182 +222,96 @@ def refuse_other_images(planned: PlannedSplit, manifest: Manifest) -> None:
         )
 
 
-MOST_BYTES = 1 << 33
-"""The largest plan file that is read; a million shards need 70 MB."""
+def knows(plan: Plan, shard: ShardPlan, times: str) -> bool:
+    """Whether a shard is planned from exactly these items, in files of these times."""
+    fingerprints, known = plan.fingerprints.get(shard.split, ()), plan.times.get(shard.split, ())
+    if shard.index >= min(len(fingerprints), len(known)):
+        return False
+    return (fingerprints[shard.index], known[shard.index]) == (shard.fingerprint, times)
 
-Stamps = Mapping[str, Mapping[str, str]]
-"""By split, the stamp of each container that holds its images, by path."""
+
+def shard_plans(plan: Plan, split: str) -> list[ShardPlan]:
+    """The shards of a split, in order."""
+    fingerprints = plan.fingerprints[split]
+    edges = itertools.pairwise(order.bounds(plan.totals[split].images, len(fingerprints)))
+    return [
+        ShardPlan(split, number, len(fingerprints), start, stop, fingerprint)
+        for number, (fingerprint, (start, stop)) in enumerate(zip(fingerprints, edges, strict=True))
+    ]
 
 
-class Plan(Struct, frozen=True):
-    """The decisions about a set, and the place of its images.
+def planned_shards(plan: Plan) -> dict[str, ShardInfo]:
+    """Each shard of a plan by name, with the facts known before it is made."""
+    shards: dict[str, ShardInfo] = {}
+    for split in plan.fingerprints:
+        for shard in shard_plans(plan, split):
+            name = plan_name(shard)
+            shards[name] = ShardInfo(name, shard.fingerprint, shard.stop - shard.start, 0, "")
+    return shards
 
-    Args:
-        dataset: the manifest's entry for the data set.
-        settings: those that decide bytes.
-        sources: the manifest's entry for each split's images.
-        totals: the planned totals of each split.
-        fingerprints: of the shards of each split, in order.
-        expected: images of the whole data set, by split.
-        options: the settings that make the same set again.
-        raw: the folder of raw data, if one was given, or if the shards are not in DATA_DIR.
-        recipe: the recipe's path, and the base of its relative paths.
-        stamps: of all containers that were found to hold the images.
-        times: per shard of each split, a digest of the modification times of its image files or archives.
-        rows: the name of the folder next to plan.json that holds the images of each split in record order.
-        origins: the places of each split's images.
-        notes: messages for the user.
-        asked: ``options`` and ``raw`` of the Asked that it was planned from.
-        schema: that of its file.
+
+def planned_manifest(plan: Plan) -> Manifest:
+    """The manifest to come, except for facts of finished shards."""
+    values = dict(plan.settings), dict(plan.sources), dict(plan.totals)
+    return Manifest(__version__, plan.dataset, *values, planned_shards(plan))
+
+
+def read_planned(plan: Plan, layout: Layout, asked: Asked, names: Collection[str] | None = None) -> PlannedSet | None:
+    """The planned set, or its shards of these names. None: raw data has changed, or rows are lost.
+
+    None also if all shards are requested and images are in files of their own, each of which may have changed.
     """
+    try:
+        splits = tuple(_read_split(plan, split, layout, asked, names) for split in asked.recorders)
+    except (InputError, KeyError):
+        return None
+    if not all(each.catalog.is_current(trusts_folders=names is not None) for each in splits):
+        return None
+    return PlannedSet(plan.dataset, splits, plan.settings, plan.expected, plan.options, plan.notes, asked=asked)
 
-    dataset: DatasetEntry
-    settings: Mapping[str, Any]
-    sources: Mapping[str, Mapping[str, Any]]
-    totals: Mapping[str, SplitTotals]
-    fingerprints: Mapping[str, tuple[str, ...]]
-    expected: Mapping[str, int]
-    options: tuple[tuple[str, Any], ...] = ()
-    raw: str | None = None
-    recipe: Mapping[str, str] = {}
-    stamps: Stamps = {}
-    times: Mapping[str, tuple[str, ...]] = {}
-    rows: Mapping[str, str] = {}
-    origins: Mapping[str, str] = {}
-    notes: tuple[str, ...] = ()
-    asked: Mapping[str, Any] = {}
-    schema: Literal[1] = 1
 
-    @property
-    def key(self) -> str:
-        """A digest of the shards to make and their inputs: two plans of one set have the same."""
-        digest = hashlib.sha256()
-        for split, fingerprints in sorted(self.fingerprints.items()):
-            digest.update("\n".join((split, str(len(fingerprints)), *fingerprints, "")).encode())
-        return digest.hexdigest()[:16]
+def _read_split(plan: Plan, split: str, layout: Layout, asked: Asked, names: Collection[str] | None) -> PlannedSplit:
+    plans = shard_plans(plan, split)
+    folder = layout.plan_path.with_name(plan.rows[split])
+    if hashlib.sha256(read_plain(folder / "catalog.json", MOST_BYTES)).hexdigest()[:16] != folder.name:
+        raise InputError(f"{folder} has changed since it was written")
+    from imagenet_prep.sources.catalog import Catalog
 
-    def extends(self, other: Plan | None) -> bool:
-        """Whether it has all shards of another plan, unchanged: the set has grown."""
-        return other is not None and other.fingerprints.items() <= self.fingerprints.items()
+    if names is None:
+        catalog = Catalog.load(folder, check=True)
+    else:
+        plans = [shard for shard in plans if plan_name(shard) in names]
+        catalog = Catalog.load(folder, [range(shard.start, shard.stop) for shard in plans])
+        plans = _renumbered(plans, catalog, json.dumps(asked.deciding, sort_keys=True))
+    digest = plan.sources[split]["names_and_sizes"]
+    origin = locate(plan.origins[split])
+    return PlannedSplit(catalog, origin, digest, asked.recorders[split], tuple(plans), plan.stamps[split])
 
-    @property
-    def raw_dir(self) -> AnyPath | None:
-        """The recorded folder of raw data."""
-        return locate(self.raw) if self.raw else None
 
-    def names(self, split: str) -> list[str]:
-        """The names of the shards of a split, in order."""
-        count = len(self.fingerprints.get(split, ()))
-        return [shard_name(split, number, count) for number in range(count)]
+def remove_other_rows(plan: Plan, layout: Layout) -> None:
+    """Remove the rows of earlier plans: they are not needed once the set is finished."""
+    for path in layout.plan_path.parent.glob("*/*"):
+        if path.parent.name not in plan.rows.values():
+            path.unlink(missing_ok=True)
+            if (folder := local_or_none(path.parent)) is not None:
+                with contextlib.suppress(OSError):
+                    folder.rmdir()
 
-    def knows(self, shard: ShardPlan, times: str) -> bool:
-        """Whether a shard is planned from exactly these items, in files of these times."""
-        fingerprints, known = self.fingerprints.get(shard.split, ()), self.times.get(shard.split, ())
-        if shard.index >= min(len(fingerprints), len(known)):
-            return False
-        return (fingerprints[shard.index], known[shard.index]) == (shard.fingerprint, times)
 
-    def plans(self, split: str) -> list[ShardPlan]:
-        """The shards of a split, in order."""
-        fingerprints = self.fingerprints[split]
-        edges = itertools.pairwise(order.bounds(self.totals[split].images, len(fingerprints)))
-        return [
-            ShardPlan(split, number, len(fingerprints), start, stop, fingerprint)
-            for number, (fingerprint, (start, stop)) in enumerate(zip(fingerprints, edges, strict=True))
-        ]
-
-    def shards(self) -> dict[str, ShardInfo]:
-        """Each shard by name, with the facts known before it is made."""
-        plans = itertools.chain.from_iterable(map(self.plans, self.fingerprints))
-        named = ((plan_name(plan), plan) for plan in plans)
-        return {name: ShardInfo(name, plan.fingerprint, plan.stop - plan.start, 0, "") for name, plan in named}
-
-    def read(self, layout: Layout, asked: Asked, names: Collection[str] | None = None) -> PlannedSet | None:
-        """The planned set, or its shards of these names. None: raw data has changed, or rows are lost.
-
-        None also if all shards are requested and images are in files of their own, each of which may have changed.
-        """
-        try:
-            splits = tuple(self._split(split, layout, asked, names) for split in asked.recorders)
-        except (InputError, KeyError):
-            return None
-        if not all(each.catalog.is_current(trusts_folders=names is not None) for each in splits):
-            return None
-        return PlannedSet(self.dataset, splits, self.settings, self.expected, self.options, self.notes, asked=asked)
-
-    def _split(self, split: str, layout: Layout, asked: Asked, names: Collection[str] | None) -> PlannedSplit:
-        plans = self.plans(split)
-        folder = layout.plan_path.with_name(self.rows[split])
-        if hashlib.sha256(read_plain(folder / "catalog.json", MOST_BYTES)).hexdigest()[:16] != folder.name:
-            raise InputError(f"{folder} has changed since it was written")
-        from imagenet_prep.sources.catalog import Catalog
-
-        if names is None:
-            catalog = Catalog.load(folder, check=True)
-        else:
-            plans = [plan for plan in plans if plan_name(plan) in names]
-            catalog = Catalog.load(folder, [range(plan.start, plan.stop) for plan in plans])
-            plans = _renumbered(plans, catalog, json.dumps(asked.deciding, sort_keys=True))
-        digest = self.sources[split]["names_and_sizes"]
-        origin = locate(self.origins[split])
-        return PlannedSplit(catalog, origin, digest, asked.recorders[split], tuple(plans), self.stamps[split])
-
-    def manifest(self) -> Manifest:
-        """The manifest to come, except for facts of finished shards."""
-        values = dict(self.settings), dict(self.sources), dict(self.totals)
-        return Manifest(__version__, self.dataset, *values, self.shards())
-
-    def encode(self) -> bytes:
-        """The content of its file: one line of JSON with a seal."""
-        return sealed_line(to_builtins(self, str_keys=True))
-
-    def save(self, layout: Layout, before: Plan | None, packed: Mapping[str, PackedCatalog], *, replaces: bool) -> None:
-        """Keep the rows, then claim the folder, unless ``before`` is this plan; ``replaces``: replace another plan.
-
-        Raises:
-            UsageError: the folder is claimed for another plan.
-        """
-        content = self.encode()
-        for each in packed.values():
-            each.save(layout.plan_path.with_name(each.name))
-        if before is not None and before.encode() == content:
-            return
-        if replaces or (before is not None and before.key == self.key):
-            save_bytes(layout.plan_path, content)
-            return
-        other = _decode(claim(layout.plan_path, content))
-        if other is None:  # an unreadable plan claims nothing
-            save_bytes(layout.plan_path, content)
-        elif other.key != self.key:
-            raise UsageError(
-                f"{layout.output_dir} is claimed for a set of other images or settings",
-                f"expected those of {layout.plan_path}, but these differ: {', '.join(self.differences(other))}",
-                "choose another folder with --output, or make this set in its place with --overwrite",
-            )
-
-    def remove_other_rows(self, layout: Layout) -> None:
-        """Remove the rows of earlier plans: they are not needed once the set is finished."""
-        for path in layout.plan_path.parent.glob("*/*"):
-            if path.parent.name not in self.rows.values():
-                path.unlink(missing_ok=True)
-                if (folder := local_or_none(path.parent)) is not None:
-                    with contextlib.suppress(OSError):
-                        folder.rmdir()
-
-    def differences(self, other: Plan | Manifest, or_else: str = "boxes or columns of some images") -> list[str]:
-        """A list of the differences to another set; ``or_else`` if settings and totals are the same."""
-        found = _changed_settings(other.settings, self.settings)
-        found += ["classes"] if self.dataset.classes != other.dataset.classes else []
-        for split, totals in self.totals.items():
-            then = other.totals.get(split)
-            if then is None or then.shards != totals.shards:
-                found.append(f"number of {split} shards")
-            for name in ("boxes", "classes", "expected") if then is not None else ():
-                if getattr(then, name) != getattr(totals, name):
-                    found.append(f"{split} boxes" if name == "boxes" else f"{name} of {split}")
-            if _content(other.sources.get(split)) != _content(self.sources[split]):
-                found.append(f"{split} images")
-        return found or [or_else] * bool(or_else)
+def differences(plan: Plan, other: Plan | Manifest, or_else: str = "boxes or columns of some images") -> list[str]:
+    """A list of the differences to another set; ``or_else`` if settings and totals are the same."""
+    found = _changed_settings(other.settings, plan.settings)
+    found += ["classes"] if plan.dataset.classes != other.dataset.classes else []
+    for split, totals in plan.totals.items():
+        then = other.totals.get(split)
+        if then is None or then.shards != totals.shards:
+            found.append(f"number of {split} shards")
+        for name in ("boxes", "classes", "expected") if then is not None else ():
+            if getattr(then, name) != getattr(totals, name):
+                found.append(f"{split} boxes" if name == "boxes" else f"{name} of {split}")
+        if _content(other.sources.get(split)) != _content(plan.sources[split]):
+            found.append(f"{split} images")
+    return found or [or_else] * bool(or_else)
 
 
 def _changed_settings(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
@@ -481,39 +394,3 @@ def plan_of(
         notes=planned.notes,
         asked={"options": planned.asked.options, "raw": planned.asked.raw} if planned.asked else {},
     )
-
-
-def load_plan(layout: Layout) -> Plan | None:
-    """The plan of the set, or None if it does not exist or can't be understood.
-
-    Raises:
-        InputError: it can't be read.
-    """
-    return _decode(find_plain(layout.plan_path, MOST_BYTES) or b"")
-
-
-def recorded_raw(layout: Layout) -> AnyPath | None:
-    """The folder of raw data that the conversion recorded, unless this machine can't read it."""
-    plan = load_plan(layout)
-    raw = plan.raw_dir if plan else None
-    local = local_or_none(raw) if raw else None
-    return raw if local is None or os.access(local, os.R_OK) else None
-
-
-def splits_of_others(layout: Layout) -> dict[str, Layout]:
-    """The splits of the other sets of the folder, each with its set."""
-    others = (each for each in replace(layout, set_name="").sets() if each.set_name != layout.set_name)
-    known = ((usable_manifest(each.manifest_path) or load_plan(each), each) for each in others)
-    return {split: each for found, each in known if found is not None for split in found.dataset.splits}
-
-
-def _decode(content: bytes) -> Plan | None:
-    if not is_as_written(content):
-        return None
-    try:
-        found = convert({"schema": None, **json.loads(content)}, Plan)  # without a schema it is none
-    except ValueError:
-        return None
-    counts = {split: totals.shards for split, totals in found.totals.items()}
-    is_whole = counts == {split: len(each) for split, each in found.fingerprints.items()}
-    return found if is_whole and all(0 < count <= MAX_SHARDS for count in counts.values()) else None

@@ -9,13 +9,13 @@ from typing import Any
 
 from msgspec import Struct
 
-from imagenet_prep.datasets.plan import splits_of_others
 from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.escaping import command
 from imagenet_prep.reading.indexed import Recorded, find_recorded
 from imagenet_prep.reading.shard import Record, Shard
 from imagenet_prep.reading.shard_set import ShardSet
 from imagenet_prep.state.manifest import ILSVRC2012, Manifest, features_by_column, load_manifest
+from imagenet_prep.state.plan_file import splits_of_others
 from imagenet_prep.storage.layout import Layout, grown_from, parse_shard_name
 from imagenet_prep.storage.location import local_path
 from imagenet_prep.tfrecord.example import KINDS, parse_example

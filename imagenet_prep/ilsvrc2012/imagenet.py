@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 from imagenet_prep.checks.dataset import Dataset, Published, SetFindings
 from imagenet_prep.checks.examiner import Examiner
-from imagenet_prep.datasets.plan import load_plan
 from imagenet_prep.errors import InputError
 from imagenet_prep.escaping import Settings, command
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.settings import WHOLE, ConvertOptions, Part, options_from, recorded_part
 from imagenet_prep.model import Engine, Progress, StageStatus, State
 from imagenet_prep.state.manifest import ILSVRC2012, DatasetEntry, Manifest
+from imagenet_prep.state.plan_file import load_plan
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import AnyPath
 from imagenet_prep.text import number_of

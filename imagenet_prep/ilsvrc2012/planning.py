@@ -9,7 +9,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from imagenet_prep.datasets import order
-from imagenet_prep.datasets.plan import Asked, InceptionRecorder, PlannedSet, PlannedSplit, cut, load_plan
+from imagenet_prep.datasets.plan import Asked, InceptionRecorder, PlannedSet, PlannedSplit, cut, read_planned
 from imagenet_prep.errors import IncompleteError, InputError, UsageError
 from imagenet_prep.escaping import command
 from imagenet_prep.ilsvrc2012 import facts
@@ -30,6 +30,7 @@ from imagenet_prep.ilsvrc2012.settings import ConvertOptions, Part, check_option
 from imagenet_prep.images.prepare import Check
 from imagenet_prep.model import Engine, Progress
 from imagenet_prep.sources.catalog import Catalog
+from imagenet_prep.state.plan_file import load_plan
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import AnyPath
 from imagenet_prep.text import number_of
@@ -134,7 +135,7 @@ def _kept(layout: Layout, options: ConvertOptions, sources: Mapping[str, ImageSo
         return None
     if any(plan.asked.get("raw", {}).get(split) != raw for split, raw in asked.raw.items()):
         return None
-    return plan.read(layout, asked)
+    return read_planned(plan, layout, asked)
 
 
 def _check_count(split: str, images: int, shards: int) -> list[str]:

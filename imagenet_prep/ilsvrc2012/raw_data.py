@@ -10,7 +10,6 @@ from contextlib import suppress
 
 from msgspec import Struct
 
-from imagenet_prep.datasets.plan import load_plan
 from imagenet_prep.errors import InputError
 from imagenet_prep.escaping import Settings, command, command_line
 from imagenet_prep.fetch import BASE_URL
@@ -23,6 +22,7 @@ from imagenet_prep.shards.consumption import Consumption, consumed_needs
 from imagenet_prep.shards.room import PendingShards, is_pass_better, shard_needs
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.state.manifest import seen_digests
+from imagenet_prep.state.plan_file import load_plan
 from imagenet_prep.storage.files import load_json, names_in, open_file, scan
 from imagenet_prep.storage.layout import STATE_NAME, Layout, parse_shard_name
 from imagenet_prep.storage.location import AnyPath

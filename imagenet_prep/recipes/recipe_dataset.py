@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from imagenet_prep.datasets import order
-from imagenet_prep.datasets.plan import InceptionRecorder, Plan, PlannedSet, Recorder, cut, load_plan
+from imagenet_prep.datasets.plan import InceptionRecorder, PlannedSet, Recorder, cut, planned_shards
 from imagenet_prep.errors import InputError
 from imagenet_prep.images.pixels import codec
 from imagenet_prep.images.prepare import Check
@@ -25,6 +25,7 @@ from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.names import Column
 from imagenet_prep.state.journal import Journal
 from imagenet_prep.state.manifest import RECIPE, DatasetEntry
+from imagenet_prep.state.plan_file import Plan, load_plan
 from imagenet_prep.storage.layout import Layout, grown_from, grown_name
 from imagenet_prep.storage.location import AnyPath
 from imagenet_prep.text import listed, number_of
@@ -180,7 +181,7 @@ def grow(made: RecipeDataset, layout: Layout, *, adds: bool) -> RecipeDataset:
     if plan is None:
         return made
     journal = Journal(layout.journal_path)
-    planned = ((name, info, journal.get(name)) for name, info in plan.shards().items())
+    planned = ((name, info, journal.get(name)) for name, info in planned_shards(plan).items())
     done = {name for name, info, found in planned if found is not None and found.fingerprint == info.fingerprint}
     splits = [part for split in made.splits for part in _parts(split, plan, layout, done, adds=adds)]
     return replace(made, splits=tuple(sorted(splits, key=lambda each: grown_from(each.prefix)[1])))

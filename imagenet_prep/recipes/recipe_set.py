@@ -13,11 +13,12 @@ from msgspec.structs import replace
 from imagenet_prep.checks.dataset import Dataset, SetFindings
 from imagenet_prep.checks.examiner import Examiner, PromiseExaminer, box_classes, no_words
 from imagenet_prep.datasets.declarations import MakingOptions
-from imagenet_prep.datasets.plan import PlannedSet, load_plan
+from imagenet_prep.datasets.plan import PlannedSet, planned_manifest
 from imagenet_prep.errors import InputError, PrepError, UsageError
 from imagenet_prep.escaping import command
 from imagenet_prep.model import Engine, Problem, ProblemKind, Progress, State
 from imagenet_prep.state.manifest import RECIPE, Manifest, features_by_column, usable_manifest
+from imagenet_prep.state.plan_file import load_plan
 from imagenet_prep.storage.files import kind_of
 from imagenet_prep.storage.layout import Layout, grown_from
 from imagenet_prep.storage.location import AnyPath, local_or_none, locate
@@ -62,7 +63,7 @@ class RecipeSet(Dataset):
         plan = load_plan(layout)
         recipe, root = (plan.recipe.get(key) if plan else None for key in ("recipe", "root"))
         path = local_or_none(locate(recipe)) if recipe else None
-        known = manifest or (plan.manifest() if plan else None)
+        known = manifest or (planned_manifest(plan) if plan else None)
         is_made = known.dataset.kind == RECIPE if known else bool(layout.set_name)  # ImageNet's sets have no prefix
         return cls(path, locate(root) if root else None, known) if is_made else None
 

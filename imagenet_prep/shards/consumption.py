@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
-from imagenet_prep.datasets.plan import Plan, PlannedSplit, plan_name
+from imagenet_prep.datasets.plan import PlannedSplit, plan_name
 from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.escaping import command
 from imagenet_prep.model import Progress
@@ -30,6 +30,7 @@ from imagenet_prep.sources.slices import Container, Gone, gone
 from imagenet_prep.sources.tars import Archive
 from imagenet_prep.state.journal import is_as_written, sealed_line
 from imagenet_prep.state.manifest import seen_digests
+from imagenet_prep.state.plan_file import Plan
 from imagenet_prep.storage.durable import can_punch, fsync_dir, make_folder, punch, sync_file_system
 from imagenet_prep.storage.files import find_plain, save_bytes
 from imagenet_prep.storage.layout import ConsumedPaths, Layout

@@ -224,11 +224,14 @@ def run_name() -> str:
     return f"{host}-{os.getpid()}-{os.urandom(4).hex()}"
 
 
-def remove_unfinished(layout: Layout, spared: str = "") -> None:
-    """Rename each run's unfinished files out of reach in one step, then remove them; ranks with a key are spared."""
+def remove_unfinished(layout: Layout, spared: str = "", own: str = "") -> None:
+    """Rename each run's unfinished files out of reach in one step, then remove them.
+
+    Ranks with the key ``spared`` keep theirs, and so does the run ``own``.
+    """
     partials = local_or_none(layout.partials_dir)
     for path in partials.glob("*") if partials else ():
-        if spared and path.name.startswith(f"rank-{spared}-"):
+        if path.name == own or (spared and path.name.startswith(f"rank-{spared}-")):
             continue
         gone = path.with_name(f"gone-{os.urandom(8).hex()}")
         with writing(path), contextlib.suppress(FileNotFoundError):

@@ -1,9 +1,8 @@
-"""Converts images to shards: catalog, canonical order, plans, workers, journal, manifest; merge ends a set of ranks."""
+"""Converts images to shards: catalog, canonical order, plan, workers, journal, manifest."""
 
 from __future__ import annotations
 
 import contextlib
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
@@ -12,9 +11,8 @@ from msgspec.structs import replace
 from imagenet_prep.checks.dataset import Dataset
 from imagenet_prep.datasets.declarations import MakingOptions
 from imagenet_prep.datasets.identity import find_changed
-from imagenet_prep.datasets.plan import Plan, PlannedSet, PlannedSplit, load_plan, plan_name, plan_of, splits_of_others
-from imagenet_prep.errors import InputError, UsageError
-from imagenet_prep.escaping import command
+from imagenet_prep.datasets.plan import PlannedSet, PlannedSplit, differences, plan_name, plan_of, read_planned
+from imagenet_prep.errors import UsageError, WriteError
 from imagenet_prep.model import Engine, Problem, Progress, ShardInfo, ShardPlan, Silent
 from imagenet_prep.registry import ILSVRC2012, KNOWN_SPLITS, refuse_other_set
 from imagenet_prep.shards.consumption import (
@@ -26,33 +24,36 @@ from imagenet_prep.shards.consumption import (
     refuse_gone,
     refuse_lost,
 )
+from imagenet_prep.shards.existing import ExistingShards
+from imagenet_prep.shards.finishing import find_lost, finish_set, refuse_superseded
 from imagenet_prep.shards.run import (
     ConvertSummary,
-    SplitSummary,
     Work,
     count_images,
     lay_out,
     make_shards,
     prepare_tasks,
     refusal_of,
+    remove_unfinished,
     run_name,
     summary_of,
-    take_in_parts,
-    unfinished,
     unfinished_of,
 )
-from imagenet_prep.shards.share import Share, ranks_of
+from imagenet_prep.shards.share import Share
 from imagenet_prep.sources.catalog import PackedCatalog
-from imagenet_prep.state.indexes import filled, is_indexed, not_done, settle
+from imagenet_prep.state.indexes import is_indexed, settle
 from imagenet_prep.state.journal import Journal
-from imagenet_prep.state.manifest import RECIPE, Manifest, load_manifest, usable_manifest
-from imagenet_prep.storage.files import save_bytes
-from imagenet_prep.storage.layout import Layout, grown_from, parse_shard_name, split_of
-from imagenet_prep.storage.location import local_or_none
+from imagenet_prep.state.manifest import RECIPE, usable_manifest
+from imagenet_prep.state.plan_file import Plan, decode_plan, load_plan
+from imagenet_prep.state.replacement import Replacement, next_generation
+from imagenet_prep.state.set_state import merge_command
+from imagenet_prep.storage.files import claim, save_bytes
+from imagenet_prep.storage.layout import Layout
+from imagenet_prep.storage.location import local_or_none, open_store
 from imagenet_prep.storage.lock import hold
 from imagenet_prep.storage.refusals import writing
 from imagenet_prep.storage.space import Need, refuse_lack
-from imagenet_prep.text import listed, number_of
+from imagenet_prep.text import number_of, size_text
 
 
 def convert(
@@ -79,19 +80,19 @@ def convert(
         what = f"{share}: the raw data of several ranks can't give its space to shards"
         raise UsageError(what, "expected --consume without --rank", "use only one of them")
     with contextlib.nullcontext() if share else hold(layout.lock_paths):
-        work = _Conversion.find(layout, engine, options, dataset, share, progress)
+        planned = _Conversion.find(layout, engine, options, dataset, share, progress)
         with Journal(layout.journal_path, f"{share.name}-{run_name()}" if share else "") as journal:
-            changed = work.find_changed(journal)
-            work.remove_superseded(journal, changed)
-            journal.forget(changed)
+            work = planned.compare(journal)
             todo, problems = work.make(journal)
-            _refuse_superseded(work.plan, layout)
             if share is None:
-                _finish(work.plan, layout, journal)
+                more, more_problems = work.make_lost(journal)
+                todo, problems = [*todo, *more], [*problems, *more_problems]
+                finish_set(work.plan, layout, journal)
+            else:
+                refuse_superseded(work.plan, layout)
         summaries = tuple(summary_of(split, todo, journal) for split in work.splits)
         if share:
-            merge = command("merge", layout.data_dir, Layout(layout.data_dir, output=layout.output).elsewhere())
-            progress.note(f"{share} is done; when all ranks are, run: {merge}")
+            progress.note(f"{share} is done; when all ranks are, run: {merge_command(layout)}")
         elif options.consume:
             finish_consuming(work.splits, layout)
         for each in () if share else summaries:
@@ -115,9 +116,9 @@ def foresee(
     """
     progress, options = progress or Silent(), options or dataset.options
     layout = replace(layout, set_name=dataset.set_name)
-    work = _Conversion.find(layout, engine, options, dataset, share, progress)
+    planned = _Conversion.find(layout, engine, options, dataset, share, progress)
     with Journal(layout.journal_path) as journal:
-        journal.forget(work.find_changed(journal))
+        work = planned.compare(journal)
         todo = work.still_to_make(journal)
     return tuple(work.needs(lay_out(work.splits, todo, layout, options)))
 
@@ -126,6 +127,7 @@ class _Conversion(Struct, frozen=True):
     """A set to make: ``plan`` is ``before``, the plan on the disk, if nothing had to be listed again.
 
     ``splits`` hold only the shards for this call; ``packed`` is the saved part of a new plan, by split.
+    ``replacement`` lists the shards of an older set that give way.
     """
 
     layout: Layout
@@ -138,6 +140,7 @@ class _Conversion(Struct, frozen=True):
     before: Plan | None
     splits: Sequence[PlannedSplit]
     packed: Mapping[str, PackedCatalog]
+    replacement: Replacement | None = None
 
     @classmethod
     def find(
@@ -169,116 +172,47 @@ class _Conversion(Struct, frozen=True):
 
     # existing shards -----------------------------------------------------------------------------------------------
 
-    def find_changed(self, journal: Journal) -> Mapping[str, str]:
-        """The finished shards that the plan would not make, each with the evidence; see datasets.identity.
+    def compare(self, journal: Journal) -> _Conversion:
+        """The conversion, with the shards that it replaces and its generation; the journal forgets changed shards.
 
         Raises:
-            UsageError: such shards exist, or shards of another set.
+            UsageError: shards exist that were made differently, or shards of another set.
             InputError: the raw data of a shard to make is gone.
         """
+        layout, before = self.layout, self.before
+        changed = self._find_changed(journal)
+        existing = ExistingShards.find(layout, self.plan, before, journal, changed, KNOWN_SPLITS)
+        is_resumed = before is not None and before.fingerprints == self.plan.fingerprints
+        pending = Replacement.find(layout, before) if before and is_resumed else None
+        overwrite = self.options.overwrite or pending is not None
+        existing.refuse_foreign(layout, self.plan, overwrite=overwrite)
+        if not overwrite:
+            existing.refuse_replaced(layout, self.plan, changed)
+        replaced = existing.replaced if overwrite else ()
+        journal.forget({*changed, *replaced})
+        if pending is not None and pending.shards.keys() >= set(replaced):  # a killed run listed them
+            generation = next_generation(before, self.plan, ())
+            return replace(self, plan=replace(self.plan, generation=generation), replacement=pending)
+        generation = next_generation(before, self.plan, replaced)
+        replacement = Replacement.plan(layout, replaced) if replaced else None
+        return replace(self, plan=replace(self.plan, generation=generation), replacement=replacement)
+
+    def _find_changed(self, journal: Journal) -> Mapping[str, str]:
+        """The finished shards that the plan would not make, each with the evidence; see datasets.identity."""
         layout, splits = self.layout, self.planned.splits
         settle(layout, journal, set().union(*self.plan.fingerprints.values()))
         if self.plan is self.before:
-            done = ((name, journal.get(name), each.fingerprint) for name, each in self.plan.shards().items())
-            changed = {name: "" for name, info, fingerprint in done if info and info.fingerprint != fingerprint}
+            changed: Mapping[str, str] = {
+                name: ""
+                for name, fingerprint in self.plan.fingerprints_by_name().items()
+                if (info := journal.get(name)) and info.fingerprint != fingerprint
+            }
         else:
             changed = find_changed(splits, self.before, layout, journal, self.engine)
         gone = [split for split in splits if is_gone(split)]
         waiting = {*map(plan_name, self.still_to_make(journal, gone)), *changed}
         refuse_gone(splits, waiting, layout, consume=self.options.consume)
-        self._refuse_strangers(journal, changed)
         return changed
-
-    def _refuse_strangers(self, journal: Journal, changed: Mapping[str, str]) -> None:
-        """Raise UsageError rather than replace a shard that was made differently, or mix sets."""
-        planned, folder = self.plan.shards(), self.layout.output_dir
-        prefixes = {*KNOWN_SPLITS, *self.plan.totals} - self._splits_of_others()
-        foreign, others = [], []
-        for name in sorted(path.name for path in folder.glob("*-of-*")):
-            parsed, info = parse_shard_name(name), journal.get(name)
-            if parsed is None or (info is None and parsed[0] not in prefixes):
-                continue
-            if info is not None and grown_from(parsed[0])[0] not in self.plan.totals:
-                raise self._of_another_set(parsed[0])
-            if info is None:
-                # A crash leaves an index without a journal entry: the shard is made again.
-                if name not in planned or not self.layout.index_path(name).exists():
-                    foreign.append(name)
-            elif name in changed or name not in planned:
-                others.append(name)
-        if foreign and not (self.options.overwrite and all(name in planned for name in foreign)):
-            may_replace = not self.options.overwrite and all(name in planned for name in foreign)
-            raise UsageError(
-                f"{folder} holds {number_of(len(foreign), 'shard')} not made here, {foreign[0]} first",
-                "expected none, or only those of an earlier run",
-                "move them away, choose another folder with --output, or let --overwrite replace those in the way"
-                if may_replace
-                else "move them away, or choose another folder with --output",
-            )
-        if others and not self.options.overwrite:
-            raise UsageError(
-                f"{number_of(len(others), 'finished shard was', 'finished shards were')} made from other inputs "
-                f"or with other settings, {others[0]} first",
-                self._find_differences(next((changed[name] for name in others if changed.get(name)), None)),
-                "make them again with --overwrite, or choose another folder with --output",
-            )
-
-    def _of_another_set(self, split: str) -> UsageError:
-        """The error for finished shards of a split that is not planned."""
-        plan, what = self.plan, f"{self.layout.output_dir} holds finished {split} shards"
-        if plan.dataset.kind == RECIPE:
-            return UsageError(
-                f"{what} of another recipe",
-                f"expected only shards of {', '.join(plan.totals)}",
-                f"give this set its own prefix in the recipe: output_file_prefix: {plan.dataset.name}; "
-                "or choose another folder with --output",
-            )
-        return UsageError(
-            f"{what}, but their raw data is missing",
-            f"expected the {split} images in {self.layout.raw_dir} too",
-            "put their archive or folder back, or choose another folder with --output",
-        )
-
-    def _splits_of_others(self) -> set[str]:
-        """The splits of the other sets in the folder; raises UsageError if the set to be made has one of them."""
-        others = splits_of_others(self.layout)
-        for split in self.plan.totals.keys() & others.keys():
-            raise UsageError(
-                f"{self.layout.output_dir} holds the {split} shards of another set",
-                f"expected none: that set is recorded in {others[split].state_dir}",
-                "give this set another output_file_prefix in its recipe, or choose another folder with --output",
-            )
-        return {*others}
-
-    def _find_differences(self, reason: str | None) -> str:
-        """The difference between the recorded set and the one to make: only images, or settings as well."""
-        other = usable_manifest(self.layout.manifest_path) or load_plan(self.layout)
-        if reason or other is None:
-            return reason or "an input or an option changed since then"
-        return f"changed since then: {', '.join(self.plan.differences(other))}"
-
-    def remove_superseded(self, journal: Journal, changed: Mapping[str, str]) -> None:
-        """Remove what would contradict the new shards: an old manifest; with --overwrite, the shards they replace.
-
-        This comes first: at every moment, a glob over train-* must find only one set. A shard to make again loses its
-        index, so that it no longer counts as done, whatever the journal says.
-        """
-        layout = self.layout
-        planned = {name: info.fingerprint for name, info in self.plan.shards().items()}
-        manifest = usable_manifest(layout.manifest_path)
-        recorded = {name: info.fingerprint for name, info in manifest.shards.items()} if manifest else None
-        if layout.manifest_path.exists() and (changed or recorded != planned):
-            with writing(layout.manifest_path):
-                layout.manifest_path.unlink()
-        if not self.options.overwrite:
-            return
-        strangers = set(journal.names()) - planned.keys()
-        for name in strangers:
-            layout.shard_path(name).unlink(missing_ok=True)
-        for path in (path for name in (*strangers, *changed) for path in layout.index_paths(name)):
-            path.unlink(missing_ok=True)
-        if changed and layout.index_dir.exists():
-            layout.indexes.sync_names()
 
     # the work ------------------------------------------------------------------------------------------------------
 
@@ -304,26 +238,31 @@ class _Conversion(Struct, frozen=True):
         return [need for work in works for need in work.needs(self.layout)]
 
     def make(self, journal: Journal) -> tuple[list[ShardPlan], list[Problem]]:
-        """Save the plan and make the unfinished shards; returns them, and the images set aside.
+        """Save the plan, remove what it replaces, and make the unfinished shards.
+
+        Returns them, and the images set aside. Whatever refuses the conversion comes before the first write.
 
         Raises:
             Exception: the error of the first shard that could not be made, after all others are done.
         """
-        layout, plan, options, share = self.layout, self.plan, self.options, self.share
-        name = f"rank-{plan.key}-{run_name()}"
-        with unfinished_of(layout, name) if share else unfinished(layout, plan.key) as own:
-            todo = self.still_to_make(journal)
-            works = lay_out(self.splits, todo, layout, options)
-            entry = plan.dataset
-            is_fixed = share or options.consume or layout.output or entry.kind == RECIPE or entry.classes
-            refuse_lack(self.needs(works), may_consume=not is_fixed)
-            self._save()
-            if share:
+        layout, plan, options = self.layout, self.plan, self.options
+        todo = self.still_to_make(journal)
+        works = lay_out(self.splits, todo, layout, options)
+        is_fixed = self.share or options.consume or layout.output or plan.dataset.kind == RECIPE or plan.dataset.classes
+        refuse_lack([*self.needs(works), *self._freed()], may_consume=not is_fixed)
+        self._refuse_another_claim()
+        name = run_name()
+        with unfinished_of(layout, f"rank-{plan.key}-{name}" if self.share else name) as own:
+            self._claim()
+            if self.share is None or self.replacement:
+                remove_unfinished(layout, plan.key, own.run)
+            self._remove_superseded()
+            if self.share:
                 save_bytes(layout.rank_path(journal.part), b"")
             if options.consume:
                 works = begin_consuming(works, layout, self.progress)
-            tasks = prepare_tasks(works, own, options, self.progress, syncs=share is not None)
-            total = sum(count_images(each) for split in self.splits for each in split.plans)
+            tasks = prepare_tasks(works, own, options, self.progress, syncs=self.share is not None)
+            total = sum(count_images(shard) for split in self.splits for shard in split.plans)
             done = total - sum(map(count_images, todo))
             self.progress.begin("convert", total, "images", done=done)
             made = make_shards(tasks, own, self.engine, journal, self.progress)
@@ -335,15 +274,99 @@ class _Conversion(Struct, frozen=True):
             raise refusal_of(problems, refused, self.progress)
         return todo, problems
 
-    def _save(self) -> None:
-        """Save the plan and the lists that it refers to."""
-        for path, content in self.planned.lists.items():
+    def make_lost(self, journal: Journal) -> tuple[list[ShardPlan], list[Problem]]:
+        """Look at every shard once more, and make those again that vanished or changed during the conversion.
+
+        Raises:
+            WriteError: some are gone again.
+        """
+        lost = find_lost(self.plan, self.layout, journal)
+        if not lost:
+            return [], []
+        self.progress.note(f"{number_of(len(lost), 'shard')} vanished or changed since: made again, {lost[0]} first")
+        journal.forget(lost)
+        todo, problems = replace(self, replacement=None, before=self.plan).make(journal)
+        if lost := find_lost(self.plan, self.layout, journal):
+            raise WriteError(
+                f"{number_of(len(lost), 'shard')} of {self.layout.output_dir} vanished twice, {lost[0]} first",
+                "expected that nothing else writes there",
+                "find out what removes or changes them, then run the same command again",
+            )
+        return todo, problems
+
+    # the plan on the disk --------------------------------------------------------------------------------------------
+
+    def _freed(self) -> list[Need]:
+        """The space of the replaced shards: they are removed before the first new shard is made."""
+        if self.replacement is None:
+            return []
+        count, size = len(self.replacement.shards), self.replacement.size
+        shards = number_of(count, "shard")
+        self.progress.note(f"--overwrite: {shards} of an older set are removed first ({size_text(size)})")
+        return [Need("convert", "replaced shards", self.layout.output_dir, -size, -3 * count)]
+
+    def _refuse_another_claim(self) -> None:
+        """Raise UsageError if the folder is claimed for another plan, now or before this one was made."""
+        claimed = load_plan(self.layout)
+        if claimed is None or claimed.key == self.plan.key:
+            return
+        is_known = self.before is not None and claimed.key == self.before.key
+        if is_known and self._may_replace_plan:
+            return
+        raise UsageError(
+            f"{self.layout.output_dir} is claimed for a set of other images or settings",
+            f"expected those of {self.layout.plan_path}, but these differ: {self._differences(claimed)}",
+            "choose another folder with --output, or make this set in its place with --overwrite",
+        )
+
+    @property
+    def _may_replace_plan(self) -> bool:
+        """Whether the plan on the disk may give way: nobody else follows it, or that was asked for."""
+        is_only_writer = self.share is None and local_or_none(self.layout.output_dir) is not None
+        return self.options.overwrite or is_only_writer or self.plan.extends(self.before)
+
+    def _differences(self, other: Plan) -> str:
+        return ", ".join(differences(self.plan, other))
+
+    def _claim(self) -> None:
+        """Make rows, the list of replaced shards and the plan durable, in this order."""
+        plan, layout = self.plan, self.layout
+        for packed in self.packed.values():
+            packed.save(layout.plan_path.with_name(packed.name))
+        if self.replacement is not None:
+            self.replacement.claim(layout, plan.generation)
+        self._save_plan()
+        self._refuse_another_claim()
+        for path, lines in self.planned.lists.items():
             with writing(path):
                 path.parent.mkdir(parents=True, exist_ok=True)
-                save_bytes(path, content)
-        is_only_writer = self.share is None and local_or_none(self.layout.output_dir) is not None
-        replaces = self.options.overwrite or is_only_writer or self.plan.extends(self.before)
-        self.plan.save(self.layout, self.before, self.packed, replaces=replaces)
+                save_bytes(path, lines)
+
+    def _save_plan(self) -> None:
+        """Write plan.json, or claim it where another rank may be first."""
+        path, content = self.layout.plan_path, self.plan.encode()
+        if self.before is not None and self.before.encode() == content:
+            return
+        is_same_set = self.before is not None and self.before.key == self.plan.key
+        if is_same_set or (self.before is not None and self._may_replace_plan):
+            save_bytes(path, content)
+            return
+        claimed = claim(path, content)
+        if decode_plan(claimed) is None:  # an unreadable plan claims nothing
+            save_bytes(path, content)
+
+    def _remove_superseded(self) -> None:
+        """Remove what contradicts the claimed plan: an old manifest, then the files on the list of replaced shards."""
+        layout, planned = self.layout, self.plan.fingerprints_by_name()
+        manifest = usable_manifest(layout.manifest_path)
+        recorded = {name: info.fingerprint for name, info in manifest.shards.items()} if manifest else None
+        if layout.manifest_path.exists() and (self.replacement or recorded != planned):
+            with writing(layout.manifest_path):
+                layout.manifest_path.unlink(missing_ok=True)
+                open_store(layout.state_dir).sync_names()
+        replacement = Replacement.find(layout, self.plan)
+        if replacement is not None:
+            replacement.finish(layout, self.plan)
 
 
 def _read_again(
@@ -356,85 +379,4 @@ def _read_again(
     asked = dataset.ask(layout, options) if before and not options.consume else None
     if before is None or asked is None or before.asked != {"options": asked.options, "raw": asked.raw}:
         return None
-    return before.read(layout, asked, set(share.of(before.shards())) if share else None)
-
-
-# records of the set ----------------------------------------------------------------------------------------------
-
-
-def _refuse_superseded(plan: Plan, layout: Layout) -> None:
-    """Raise UsageError if another run has claimed the set since, with --overwrite."""
-    claimed = load_plan(layout)
-    if claimed is not None and claimed.key != plan.key:
-        raise UsageError(
-            f"another convert claimed {layout.output_dir} for a set of other images or settings",
-            f"expected no other imagenet-prep convert there; these differ: {', '.join(plan.differences(claimed))}",
-            "run one of them again with --overwrite, after the other has ended",
-        )
-
-
-def _finish(plan: Plan, layout: Layout, journal: Journal) -> Manifest:
-    """Write the manifest of a set whose shards are all done, and remove the records of ranks and of older plans."""
-    manifest = filled(plan.manifest(), journal)
-    manifest.save(layout.manifest_path)
-    take_in_parts(layout, journal)
-    plan.remove_other_rows(layout)
-    return manifest
-
-
-# merge -----------------------------------------------------------------------------------------------------------
-
-
-def merge(layout: Layout, *, progress: Progress | None = None) -> ConvertSummary:
-    """Finish a set whose shards the ranks of ``convert`` made; it reads no raw data and makes no shard.
-
-    The remains of killed ranks are removed, and the records of all ranks become one. A finished set stays unchanged.
-
-    Raises:
-        InputError: no rank has made anything there; or shards are missing: the error names the ranks to run again.
-        BusyError, SpaceError, WriteError: another run works here, no space is left, or the storage fails.
-    """
-    progress, layout = progress or Silent(), layout.one_set()
-    with hold(layout.lock_paths):
-        plan = load_plan(layout)
-        if plan is None or (layout.manifest_path.exists() and not layout.rank_parts()):
-            return _finished_before(layout)
-        planned = plan.manifest()
-        with Journal(layout.journal_path) as journal:
-            settle(layout, journal, {info.fingerprint for info in planned.shards.values()})
-            if missing := not_done(layout, planned, journal):
-                raise _unfinished(layout, planned, missing)
-            manifest = _finish(plan, layout, journal)
-        progress.note(f"{number_of(len(manifest.shards), 'shard')}, all done: see {layout.manifest_path}")
-    return _summary(manifest)
-
-
-def _finished_before(layout: Layout) -> ConvertSummary:
-    manifest = load_manifest(layout.manifest_path)
-    if manifest is None:
-        raise InputError(
-            f"no rank has started a set in {layout.output_dir}",
-            f"expected {layout.plan_path}, which the first rank of a job array writes",
-            "run imagenet-prep convert with --rank first; without --rank, no merge is needed",
-        )
-    return _summary(manifest)
-
-
-def _unfinished(layout: Layout, planned: Manifest, missing: list[str]) -> InputError:
-    found = ranks_of(set(missing), planned.shards, layout.rank_parts())
-    hint = "run them again, or the same imagenet-prep convert without --rank: finished shards are kept"
-    detail = "expected all shards"
-    if found is not None:
-        ranks, world = found
-        detail = f"they belong to {'ranks' if len(ranks) > 1 else 'rank'} {listed(map(str, ranks), 20)} of {world}"
-    of = number_of(len(planned.shards), "shard is", "shards are")
-    return InputError(f"{len(missing):,} of {of} not done, {missing[0]} first", detail, hint)
-
-
-def _summary(manifest: Manifest) -> ConvertSummary:
-    aside = Counter[str]()
-    for name, info in manifest.shards.items():
-        aside[split_of(name)] += len(info.set_aside)
-    totals = manifest.totals.items()
-    splits = (SplitSummary(split, each.images, each.shards, 0, aside[split], ()) for split, each in totals)
-    return ConvertSummary(tuple(splits), (), ())
+    return read_planned(before, layout, asked, set(share.of(before.fingerprints_by_name())) if share else None)

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from imagenet_prep.checks.inventory import REMEDY_RERUN, plan_fault
 from imagenet_prep.datasets.declarations import MakingOptions
-from imagenet_prep.datasets.plan import PlannedSplit, plan_name, recorded_raw, refuse_other_images
+from imagenet_prep.datasets.plan import PlannedSplit, plan_name, refuse_other_images
 from imagenet_prep.errors import InputError
 from imagenet_prep.model import Done, Engine, ProblemKind, Progress, ShardInfo, ShardPlan, Silent
 from imagenet_prep.reading.shard import Shard
@@ -18,6 +18,7 @@ from imagenet_prep.shards.run import Work, count_images, lay_out, make_shards, p
 from imagenet_prep.state.indexes import agrees
 from imagenet_prep.state.journal import Journal
 from imagenet_prep.state.manifest import Manifest, changed, load_manifest
+from imagenet_prep.state.plan_file import recorded_raw
 from imagenet_prep.storage.layout import Layout, parse_shard_name
 from imagenet_prep.storage.lock import hold
 from imagenet_prep.storage.space import Need, refuse_lack

@@ -10,7 +10,6 @@ from msgspec import Struct, convert
 
 from imagenet_prep.checks.dataset import Dataset
 from imagenet_prep.checks.verdict import Verdict
-from imagenet_prep.datasets.plan import load_plan
 from imagenet_prep.errors import InputError
 from imagenet_prep.model import Engine, Progress, Silent
 from imagenet_prep.registry import known_file, known_set
@@ -34,6 +33,7 @@ from imagenet_prep.reporting.samples import (
     within_limit,
 )
 from imagenet_prep.state.manifest import Manifest, usable_manifest
+from imagenet_prep.state.plan_file import load_plan
 from imagenet_prep.storage.files import load_json, save_bytes
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import AnyPath

@@ -8,13 +8,13 @@ from typing import Any
 from msgspec import Struct, to_builtins
 
 from imagenet_prep.checks.verdict import load_verdict
-from imagenet_prep.datasets.plan import load_plan, recorded_raw
 from imagenet_prep.errors import PrepError
 from imagenet_prep.escaping import command, quoted
 from imagenet_prep.model import StageStatus
 from imagenet_prep.registry import known_set
 from imagenet_prep.state.journal import Journal
 from imagenet_prep.state.manifest import Manifest, usable_manifest
+from imagenet_prep.state.plan_file import load_plan, recorded_raw
 from imagenet_prep.storage.layout import Layout, parse_shard_name
 from imagenet_prep.storage.location import AnyPath
 from imagenet_prep.storage.lock import find_holder

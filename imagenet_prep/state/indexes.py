@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -16,7 +16,7 @@ from imagenet_prep.state.journal import Journal
 from imagenet_prep.state.manifest import Manifest
 from imagenet_prep.storage.files import find_plain
 from imagenet_prep.storage.layout import Layout, parse_shard_name
-from imagenet_prep.tfrecord.framing import Index, decode
+from imagenet_prep.tfrecord.framing import FOOTER, Index, decode
 
 _LINE = 42  # two numbers of up to 20 digits, a space, a newline
 _NAME_LINE = 4106  # a CRC of 8 digits, a space, a path of up to 4,096 bytes, a newline
@@ -81,8 +81,8 @@ def settle(layout: Layout, journal: Journal, wanted: Collection[str] = ()) -> No
             journal.choose(max(founded, key=lambda info: info.fingerprint in wanted))
 
 
-def not_done(layout: Layout, planned: Manifest, journal: Journal) -> list[str]:
-    """The shards of a planned set that are not done."""
+def not_done(layout: Layout, planned: Manifest, journal: Journal | Mapping[str, ShardInfo]) -> list[str]:
+    """The shards of a planned set that are not done, by their entries in the journal, and as they are there."""
     infos = ((name, journal.get(name)) for name in planned.shards)
     return [name for name, info in infos if info is None or not _is_of(planned, info) or not _stands(layout, info)]
 
@@ -92,7 +92,26 @@ def _is_of(planned: Manifest, info: ShardInfo | None) -> bool:
 
 
 def _stands(layout: Layout, info: ShardInfo) -> bool:
-    return layout.shards.size(info.name) == info.size and agrees(layout, info)
+    """Whether a shard is there as its entry says: its size, its index, and its last record."""
+    if layout.shards.size(info.name) != info.size:
+        return False
+    written = read_written(layout, info)
+    return written is not None and _ends_like(layout, info, written)
+
+
+def _ends_like(layout: Layout, info: ShardInfo, written: Index) -> bool:
+    """Whether the last record of a shard is that of its index: sets with other labels may have equal sizes.
+
+    A compressed shard ends with other bytes, which are not compared.
+    """
+    if info.file_digest or not written.crcs:
+        return True
+    place = info.size - FOOTER.size, info.size
+    try:
+        (footer,) = layout.shards.read_ranges(info.name, [place])
+    except OSError:
+        return False
+    return FOOTER.unpack(footer) == (written.crcs[-1],)
 
 
 def filled(planned: Manifest, journal: Journal) -> Manifest:

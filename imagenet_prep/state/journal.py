@@ -13,7 +13,7 @@ from msgspec.json import Decoder
 from msgspec.structs import asdict
 
 from imagenet_prep.model import Count, ShardInfo
-from imagenet_prep.storage.files import append_to, parts_of, plain_lines
+from imagenet_prep.storage.files import append_to, parts_of, plain_lines, save_bytes
 from imagenet_prep.storage.location import AnyPath, Appender
 from imagenet_prep.tfrecord import crc32c
 
@@ -104,7 +104,7 @@ class Journal:
         self.part = part
         self._path = path.with_name(f"{path.stem}-{part}{path.suffix}") if part else path
         self._infos: dict[str, ShardInfo] = {}
-        self._others = sorted({path, *parts_of(path)} - {self._path})
+        self._others = [other for other in journal_parts(path) if other != self._path]
         self._parts_of: dict[str, dict[AnyPath, ShardInfo]] = {}
         with many_objects():
             for each in (*self._others, self._path):
@@ -156,6 +156,19 @@ class Journal:
         for path in theirs:
             path.unlink(missing_ok=True)
 
+    @staticmethod
+    def entries(parts: Iterable[AnyPath]) -> list[ShardInfo]:
+        """Every entry of these files that is as it was written, in order."""
+        with many_objects():
+            return [info for path in parts for info in _read_lines(path)]
+
+    @staticmethod
+    def rewrite(path: AnyPath, infos: Iterable[ShardInfo]) -> None:
+        """Replace the lines of one file, durably; its other parts stay."""
+        lines = [sealed_line(info_dict(info)) for info in infos]
+        if lines or path.exists():
+            save_bytes(path, b"".join(lines))
+
     def append(self, info: ShardInfo) -> None:
         """Record a finished shard."""
         if self._appender is None:
@@ -172,6 +185,11 @@ class Journal:
         self._infos[info.name] = info
         if self._others:
             self._parts_of.setdefault(info.name, {})[path] = info
+
+
+def journal_parts(path: AnyPath) -> list[AnyPath]:
+    """Every file of a journal: the main one, whether it exists or not, and those of ranks and other writers."""
+    return sorted({path, *parts_of(path)}, key=str)
 
 
 def _read_lines(path: AnyPath) -> Iterator[ShardInfo]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Collection, Iterable
 from pathlib import Path
@@ -13,6 +14,7 @@ from msgspec.structs import force_setattr, replace
 from imagenet_prep.errors import UsageError
 from imagenet_prep.escaping import Settings
 from imagenet_prep.storage.location import AnyPath, Store, local_or_none, local_path, locate, open_store, refuse_url
+from imagenet_prep.storage.refusals import unreadable
 
 MAX_SHARDS = 9_999_999
 """The most shards of a split: a million shards of 100 MB are 100 TB."""
@@ -228,11 +230,28 @@ class Layout(Struct, frozen=True):
         """The two index files of each shard."""
         return open_store(self.index_dir, self.partial_dir)
 
-    def find_shards(self, splits: Collection[str]) -> dict[str, int]:
-        """The size in bytes of every file or folder named like a shard of these splits, by name."""
-        shards = self.shards
-        names = [name for name in shards.list() if (parsed := parse_shard_name(name)) and parsed[0] in splits]
-        return {name: size for name in names if (size := shards.size(name)) is not None}
+    def find_shards(self, splits: Collection[str] | None = None) -> dict[str, int]:
+        """The size in bytes of every file or folder named like a shard, by name; None: of any split.
+
+        It costs one listing. A dangling link is no shard.
+
+        Raises:
+            InputError: the folder can't be read.
+        """
+        sizes: dict[str, int] = {}
+        try:
+            with self.shards.scan() as entries:
+                for entry in entries:
+                    split = split_of(entry.name)
+                    if not split or (splits is not None and split not in splits):
+                        continue
+                    with contextlib.suppress(FileNotFoundError):
+                        sizes[entry.name] = entry.stat().st_size
+        except (FileNotFoundError, NotADirectoryError):
+            return {}
+        except OSError as error:
+            raise unreadable(self.output_dir, error) from error
+        return dict(sorted(sizes.items()))
 
     def shard_path(self, name: str) -> AnyPath:
         """A shard under its final name."""
@@ -264,6 +283,10 @@ class Layout(Struct, frozen=True):
     """The findings of the last verify, one JSON line each."""
     plan_path = _Below("state_dir", "plan/plan.json")
     """The plan, written before the first shard: all shards to make, and where their images are (JSON)."""
+
+    def replaced_path(self, generation: str) -> AnyPath:
+        """The files of an older set that give way to the plan of this generation; gone once they are removed (JSON)."""
+        return self.plan_path.with_name(f"replaced-{generation}.json")
 
     def rank_path(self, part: str) -> AnyPath:
         """The mark of a rank that makes shards of the set, until merge: ``rank-3-of-8-HOST-...``."""

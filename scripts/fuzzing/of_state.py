@@ -17,7 +17,6 @@ from target import HOME, SHARD, Here, file_of, target
 from imagenet_prep.checks.inventory import check_names, check_sizes, sound_manifest, take_inventory
 from imagenet_prep.checks.shard_check import ShardCheck
 from imagenet_prep.checks.verdict import load_verdict
-from imagenet_prep.datasets.plan import load_plan
 from imagenet_prep.errors import AccessError, InputError, NetworkError, PrepError, UsageError
 from imagenet_prep.fetch import access, partial, reply, session
 from imagenet_prep.fetch.patience import CutError, Pace
@@ -32,6 +31,7 @@ from imagenet_prep.stages.status import status
 from imagenet_prep.state.indexes import read_index, read_written
 from imagenet_prep.state.journal import Journal
 from imagenet_prep.state.manifest import load_manifest
+from imagenet_prep.state.plan_file import load_plan
 from imagenet_prep.storage.layout import Layout, parse_shard_name
 
 _URL = "https://image-net.org/data/ILSVRC/2012/ILSVRC2012_img_val.tar"

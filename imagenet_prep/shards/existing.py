@@ -1,0 +1,185 @@
+"""ExistingShards: the shards in a folder that a new plan keeps, replaces, or must not touch."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from msgspec import Struct
+
+from imagenet_prep.datasets.plan import differences
+from imagenet_prep.errors import UsageError
+from imagenet_prep.state.journal import Journal
+from imagenet_prep.state.manifest import RECIPE, Manifest, usable_manifest
+from imagenet_prep.state.plan_file import Plan, load_plan, splits_of_others
+from imagenet_prep.state.replacement import Replacement
+from imagenet_prep.storage.layout import Layout, grown_from, split_of
+from imagenet_prep.text import number_of
+
+
+class ExistingShards(Struct, frozen=True):
+    """The shards in a folder, compared with a plan; nothing is written.
+
+    Args:
+        sizes: bytes of each shard by name, without those of other sets.
+        replaced: shards of ours that the plan does not have, or makes from other items or settings.
+        foreign: shards that nothing of ours records.
+    """
+
+    sizes: Mapping[str, int]
+    replaced: tuple[str, ...]
+    foreign: tuple[str, ...]
+
+    @classmethod
+    def find(
+        cls,
+        layout: Layout,
+        plan: Plan,
+        before: Plan | None,
+        journal: Journal,
+        changed: Collection[str],
+        known_splits: Collection[str],
+    ) -> ExistingShards:
+        """Compare what is there with a plan.
+
+        Args:
+            layout: the folder and the set.
+            plan: the new plan.
+            before: the plan on the disk.
+            journal: of the set.
+            changed: finished shards whose images changed, whatever their fingerprint says.
+            known_splits: splits of shards that are ours or foreign, in addition to those of the plans.
+
+        Raises:
+            UsageError: another set of the folder has a split of the plan; or finished shards are of a split that is
+                not planned.
+        """
+        records = _Records.gather(layout, plan, before, journal)
+        own_splits = {*known_splits, *plan.totals, *(before.totals if before else ())} - records.other_splits
+        own_splits |= {grown_from(split)[0] for split in own_splits}
+        sizes, replaced, foreign = dict[str, int](), list[str](), list[str]()
+        for name, size in layout.find_shards().items():
+            is_recorded = records.is_recorded(name)
+            if not is_recorded and grown_from(split_of(name))[0] not in own_splits:
+                continue
+            sizes[name] = size
+            if journal.get(name) is not None and grown_from(split_of(name))[0] not in records.planned_splits:
+                raise _of_another_set(layout, plan, split_of(name))
+            if name in changed or records.is_replaced(name):
+                replaced.append(name)
+            elif not is_recorded and records.is_foreign(name):
+                foreign.append(name)
+        return cls(sizes, tuple(replaced), tuple(foreign))
+
+    def refuse_foreign(self, layout: Layout, plan: Plan, *, overwrite: bool) -> None:
+        """Raise UsageError rather than mix a set with shards of another program, or replace them unasked."""
+        if not self.foreign:
+            return
+        planned = plan.fingerprints_by_name()
+        may_replace = all(name in planned for name in self.foreign)
+        if may_replace and overwrite:
+            return
+        hint = "move them away, or choose another folder with --output"
+        if may_replace:
+            hint = "move them away, choose another folder with --output, or let --overwrite replace those in the way"
+        count = number_of(len(self.foreign), "shard")
+        raise UsageError(
+            f"{layout.output_dir} holds {count} not made here, {self.foreign[0]} first",
+            "expected none, or only those of an earlier run",
+            hint,
+        )
+
+    def refuse_replaced(self, layout: Layout, plan: Plan, changed: Mapping[str, str]) -> None:
+        """Raise UsageError for finished shards that were made differently; ``changed`` has the evidence by name."""
+        if not self.replaced:
+            return
+        evidence = next((changed[name] for name in self.replaced if changed.get(name)), "")
+        count = number_of(len(self.replaced), "finished shard was", "finished shards were")
+        raise UsageError(
+            f"{count} made from other inputs or with other settings, {self.replaced[0]} first",
+            evidence or _find_differences(layout, plan),
+            "make them again with --overwrite, or choose another folder with --output",
+        )
+
+
+class _Records(Struct, frozen=True):
+    """What plans, journal, manifest and an unfinished replacement say of the shards in a folder."""
+
+    layout: Layout
+    journal: Journal
+    manifest: Manifest | None
+    planned: Mapping[str, str]
+    planned_splits: frozenset[str]
+    planned_before: Mapping[str, str]
+    pending: frozenset[str]
+    other_splits: frozenset[str]
+
+    @classmethod
+    def gather(cls, layout: Layout, plan: Plan, before: Plan | None, journal: Journal) -> _Records:
+        """Read them; raises UsageError if another set has a split of the plan."""
+        others = splits_of_others(layout)
+        for split in plan.totals.keys() & others.keys():
+            raise UsageError(
+                f"{layout.output_dir} holds the {split} shards of another set",
+                f"expected none: that set is recorded in {others[split].state_dir}",
+                "give this set another output_file_prefix in its recipe, or choose another folder with --output",
+            )
+        pending = Replacement.find(layout, before) if before else None
+        return cls(
+            layout=layout,
+            journal=journal,
+            manifest=usable_manifest(layout.manifest_path),
+            planned=plan.fingerprints_by_name(),
+            planned_splits=frozenset(grown_from(split)[0] for split in plan.totals),
+            planned_before=before.fingerprints_by_name() if before else {},
+            pending=frozenset(pending.remaining(layout)) if pending else frozenset(),
+            other_splits=frozenset(others),
+        )
+
+    def is_recorded(self, name: str) -> bool:
+        """Whether a shard is known to be of a set that was made here."""
+        is_known = name in self.planned_before or name in self.pending
+        return is_known or self._recorded_fingerprint(name) is not None
+
+    def is_replaced(self, name: str) -> bool:
+        """Whether a recorded shard is not as planned now."""
+        if name in self.pending:
+            return True
+        fingerprint = self._recorded_fingerprint(name)
+        if fingerprint is None:  # a killed run left it: it is made again in its place, if it is planned
+            return name in self.planned_before and name not in self.planned
+        return fingerprint != self.planned.get(name)
+
+    def is_foreign(self, name: str) -> bool:
+        """Whether another program made a shard. A crash leaves an index without an entry: that shard is made again."""
+        return name not in self.planned or not self.layout.index_path(name).exists()
+
+    def _recorded_fingerprint(self, name: str) -> str | None:
+        info = self.journal.get(name)
+        if info is None and self.manifest is not None:
+            info = self.manifest.shards.get(name)
+        return info.fingerprint if info else None
+
+
+def _of_another_set(layout: Layout, plan: Plan, split: str) -> UsageError:
+    """The error for finished shards of a split that is not planned."""
+    what = f"{layout.output_dir} holds finished {split} shards"
+    if plan.dataset.kind == RECIPE:
+        return UsageError(
+            f"{what} of another recipe",
+            f"expected only shards of {', '.join(plan.totals)}",
+            f"give this set its own prefix in the recipe: output_file_prefix: {plan.dataset.name}; "
+            "or choose another folder with --output",
+        )
+    return UsageError(
+        f"{what}, but their raw data is missing",
+        f"expected the {split} images in {layout.raw_dir} too",
+        "put their archive or folder back, or choose another folder with --output",
+    )
+
+
+def _find_differences(layout: Layout, plan: Plan) -> str:
+    """The difference between the recorded set and the one to make: only images, or settings as well."""
+    other = usable_manifest(layout.manifest_path) or load_plan(layout)
+    if other is None:
+        return "an input or an option changed since then"
+    return f"changed since then: {', '.join(differences(plan, other))}"

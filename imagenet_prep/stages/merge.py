@@ -1,0 +1,112 @@
+"""Merges the work of ranks into one finished set; reads no raw data and makes no shard."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from imagenet_prep.datasets.plan import planned_manifest
+from imagenet_prep.errors import InputError
+from imagenet_prep.escaping import command
+from imagenet_prep.model import Progress, Silent
+from imagenet_prep.shards.finishing import finish_set
+from imagenet_prep.shards.run import ConvertSummary, SplitSummary
+from imagenet_prep.shards.share import ranks_of
+from imagenet_prep.state.indexes import not_done, settle
+from imagenet_prep.state.journal import Journal
+from imagenet_prep.state.manifest import Manifest, usable_manifest
+from imagenet_prep.state.plan_file import Plan, load_plan
+from imagenet_prep.state.replacement import Replacement
+from imagenet_prep.state.set_state import SetState
+from imagenet_prep.storage.layout import Layout, split_of
+from imagenet_prep.storage.lock import hold
+from imagenet_prep.text import listed, number_of
+
+
+def merge(layout: Layout, *, progress: Progress | None = None) -> ConvertSummary:
+    """Finish a set whose shards the ranks of ``convert`` made; it reads no raw data and makes no shard.
+
+    The remains of killed ranks are removed, and the records of all ranks become one. A finished set stays unchanged.
+
+    Raises:
+        InputError: no rank has made anything there; or shards are missing: the error names the ranks to run again.
+        BusyError, SpaceError, WriteError: another run works here, no space is left, or the storage fails.
+    """
+    progress, layout = progress or Silent(), layout.one_set()
+    with hold(layout.lock_paths):
+        state = SetState.read(layout)
+        if state.kind == "finished" and state.manifest is not None and not layout.rank_parts():
+            _refuse_damaged(state.manifest, layout)
+            return _summary(state.manifest)
+        plan = state.plan or load_plan(layout)
+        if plan is None:
+            raise _nothing_to_merge(state)
+        manifest = _merge(plan, layout)
+        progress.note(f"{number_of(len(manifest.shards), 'shard')}, all done: see {layout.manifest_path}")
+    return _summary(manifest)
+
+
+def _merge(plan: Plan, layout: Layout) -> Manifest:
+    """Finish a planned set; first what a killed --overwrite left, if it did."""
+    if replacement := Replacement.find(layout, plan):
+        replacement.finish(layout, plan)
+    planned = planned_manifest(plan)
+    with Journal(layout.journal_path) as journal:
+        settle(layout, journal, {info.fingerprint for info in planned.shards.values()})
+        _take_from_manifest(layout, planned, journal)
+        if missing := not_done(layout, planned, journal):
+            raise _unfinished(layout, planned, missing)
+        state = SetState.read(layout)
+        if state.strays:
+            raise InputError(state.sentence, "expected only the shards of the plan", state.following)
+        return finish_set(plan, layout, journal)
+
+
+def _take_from_manifest(layout: Layout, planned: Manifest, journal: Journal) -> None:
+    """Choose the manifest's entry of a planned shard that no journal lists."""
+    manifest = usable_manifest(layout.manifest_path)
+    for name, info in manifest.shards.items() if manifest else ():
+        if journal.get(name) is None and name in planned.shards:
+            journal.choose(info)
+
+
+def _refuse_damaged(manifest: Manifest, layout: Layout) -> None:
+    """Raise InputError if a shard of a finished set is not as its manifest says: index and last record are compared."""
+    damaged = not_done(layout, manifest, manifest.shards)
+    if damaged:
+        count = number_of(len(damaged), "shard is", "shards are")
+        raise InputError(
+            f"{count} not as {layout.manifest_path} says, {damaged[0]} first",
+            "expected the recorded size, index and last record",
+            f"this names each fault: {command('verify', layout.output_dir)}",
+        )
+
+
+def _nothing_to_merge(state: SetState) -> InputError:
+    layout = state.layout
+    if state.kind in ("nothing", "foreign"):
+        return InputError(
+            f"no rank has started a set in {layout.output_dir}",
+            f"expected {layout.plan_path}, which the first rank of a job array writes",
+            "run imagenet-prep convert with --rank first; without --rank, no merge is needed",
+        )
+    return InputError(state.sentence, f"expected a plan: {layout.plan_path}", state.following)
+
+
+def _unfinished(layout: Layout, planned: Manifest, missing: list[str]) -> InputError:
+    found = ranks_of(set(missing), planned.shards, layout.rank_parts())
+    hint = "run them again, or the same imagenet-prep convert without --rank: finished shards are kept"
+    detail = "expected all shards"
+    if found is not None:
+        ranks, world = found
+        detail = f"they belong to {'ranks' if len(ranks) > 1 else 'rank'} {listed(map(str, ranks), 20)} of {world}"
+    of = number_of(len(planned.shards), "shard is", "shards are")
+    return InputError(f"{len(missing):,} of {of} not done, {missing[0]} first", detail, hint)
+
+
+def _summary(manifest: Manifest) -> ConvertSummary:
+    aside = Counter[str]()
+    for name, info in manifest.shards.items():
+        aside[split_of(name)] += len(info.set_aside)
+    totals = manifest.totals.items()
+    splits = (SplitSummary(split, each.images, each.shards, 0, aside[split], ()) for split, each in totals)
+    return ConvertSummary(tuple(splits), (), ())

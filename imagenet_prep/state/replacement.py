@@ -1,0 +1,164 @@
+"""Replacement: the files of an older set that give way to a new plan, listed before the first of them is removed."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+from collections.abc import Collection, Iterable, Mapping
+
+from msgspec import Struct, convert, to_builtins
+from msgspec.structs import replace
+
+from imagenet_prep.errors import InputError
+from imagenet_prep.model import ShardInfo
+from imagenet_prep.state.journal import Journal, is_as_written, journal_parts, sealed_line
+from imagenet_prep.state.plan_file import Plan
+from imagenet_prep.storage.files import claim, find_plain
+from imagenet_prep.storage.layout import Layout
+from imagenet_prep.storage.location import AnyPath
+from imagenet_prep.storage.refusals import writing
+
+Identity = tuple[int, int, int]
+"""Size in bytes, modification time in ns and inode of a file: a file of the same name made later has another one."""
+
+
+class Replacement(Struct, frozen=True):
+    """The shards that a generation replaces, and the journals of the older generations.
+
+    ``shards`` holds the identity of each old shard by name, ``journals`` the names of the journals' files. The list is
+    durable before the new plan, and it stays until every file on it is gone. So a killed replacement resumes, and a
+    shard that the new generation has already made is never removed.
+    """
+
+    shards: Mapping[str, Identity]
+    journals: tuple[str, ...]
+
+    @classmethod
+    def plan(cls, layout: Layout, names: Iterable[str]) -> Replacement:
+        """The replacement of these shards as they are now; nothing is written."""
+        journals = tuple(path.name for path in journal_parts(layout.journal_path))
+        shards: dict[str, Identity] = {}
+        for name in sorted(names):
+            with contextlib.suppress(FileNotFoundError):
+                shards[name] = identity_of(layout.shard_path(name))
+        return cls(shards, journals)
+
+    @property
+    def size(self) -> int:
+        """Bytes of all listed shards."""
+        return sum(size for size, _, _ in self.shards.values())
+
+    @classmethod
+    def find(cls, layout: Layout, plan: Plan) -> Replacement | None:
+        """The unfinished replacement by this plan; None if there is none.
+
+        Raises:
+            InputError: its file is damaged.
+        """
+        path = layout.replaced_path(plan.generation)
+        content = find_plain(path) if plan.generation else None
+        if content is None:
+            return None
+        if not is_as_written(content):
+            raise InputError(
+                f"{path} has changed since it was written",
+                "expected the list of the shards that --overwrite replaces",
+                "remove it and run the same imagenet-prep convert again with --overwrite",
+            )
+        value = json.loads(content)
+        return cls(convert(value["shards"], dict[str, Identity]), tuple(value["journals"]))
+
+    def claim(self, layout: Layout, generation: str) -> None:
+        """Make the list durable; the list of another process that was first counts instead."""
+        claim(layout.replaced_path(generation), sealed_line(to_builtins(self)))
+
+    def remaining(self, layout: Layout) -> list[str]:
+        """The listed shards that are still there."""
+        names = layout.find_shards().keys() & self.shards.keys()
+        return sorted(name for name in names if is_same(layout.shard_path(name), self.shards[name]))
+
+    def finish(self, layout: Layout, plan: Plan) -> None:
+        """Remove the listed files that are still the listed ones, then the list itself.
+
+        Indexes go first: a shard without an index does not count as done. Entries of shards that the plan keeps stay
+        in the journal.
+
+        Raises:
+            WriteError: the storage failed.
+        """
+        self._remove_indexes(layout, plan)
+        self._rewrite_journal(layout, plan)
+        for name, identity in self.shards.items():
+            remove_if_same(layout.shard_path(name), identity)
+        layout.shards.sync_names()
+        path = layout.replaced_path(plan.generation)
+        with writing(path):
+            path.unlink(missing_ok=True)
+
+    def _remove_indexes(self, layout: Layout, plan: Plan) -> None:
+        """Remove the indexes of the listed shards, and of shards that are not planned."""
+        planned = plan.fingerprints_by_name()
+        for index_name in layout.indexes.list():
+            shard = index_name.rpartition(".")[0]
+            if shard not in planned:
+                _remove(layout.index_dir / index_name)
+        for name, identity in self.shards.items():
+            if is_same(layout.shard_path(name), identity):
+                for path in layout.index_paths(name):
+                    _remove(path)
+        if layout.index_dir.exists():
+            layout.indexes.sync_names()
+
+    def _rewrite_journal(self, layout: Layout, plan: Plan) -> None:
+        """Keep the entries of shards that stay in the main journal, and remove the older generations' other ones."""
+        old_parts = [layout.journal_path.with_name(name) for name in self.journals]
+        kept = self._kept_entries(old_parts, plan)
+        Journal.rewrite(layout.journal_path, kept)
+        for path in old_parts:
+            if path != layout.journal_path:
+                _remove(path)
+
+    def _kept_entries(self, parts: Collection[AnyPath], plan: Plan) -> list[ShardInfo]:
+        planned = plan.fingerprints_by_name()
+        entries = Journal.entries(parts)
+        stays = (info for info in entries if planned.get(info.name) == info.fingerprint)
+        return [info for info in stays if info.name not in self.shards]
+
+
+def next_generation(before: Plan | None, plan: Plan, replaced: Collection[str]) -> str:
+    """The generation of a plan that replaces these shards: the same for every process that finds the same set.
+
+    Without replaced shards the generation of the plan before it goes on.
+    """
+    generation = before.generation if before else ""
+    if not replaced:
+        return generation
+    new_key = replace(plan, generation="").key
+    parts = (before.key if before else "", new_key, *sorted(replaced))
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
+
+
+def identity_of(path: AnyPath) -> Identity:
+    """The identity of a file; raises OSError."""
+    status = path.stat()
+    return status.st_size, status.st_mtime_ns, status.st_ino
+
+
+def is_same(path: AnyPath, identity: Identity) -> bool:
+    """Whether a file is still the one with this identity; also if it is gone."""
+    try:
+        return identity_of(path) == tuple(identity)
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+
+
+def remove_if_same(path: AnyPath, identity: Identity) -> None:
+    """Remove a file, unless another one has its name now."""
+    if is_same(path, identity):
+        _remove(path)
+
+
+def _remove(path: AnyPath) -> None:
+    with writing(path), contextlib.suppress(FileNotFoundError):
+        path.unlink()

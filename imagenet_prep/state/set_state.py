@@ -1,0 +1,285 @@
+"""SetState: what a folder of shards holds, read once from plan, journals, manifest and the sizes of the shards.
+
+Every command asks it. Nothing else decides from the mere presence of a manifest.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any, Literal
+
+from msgspec import Struct
+
+from imagenet_prep.errors import InputError
+from imagenet_prep.escaping import command
+from imagenet_prep.model import ShardInfo
+from imagenet_prep.state.journal import Journal, journal_parts
+from imagenet_prep.state.manifest import Manifest, load_manifest
+from imagenet_prep.state.plan_file import Plan, load_plan, splits_of_others
+from imagenet_prep.storage.files import names_in
+from imagenet_prep.storage.layout import Layout, by_number, grown_from, shard_name, split_of
+from imagenet_prep.text import number_of
+
+Kind = Literal["nothing", "foreign", "part", "replacing", "unfinished", "finished", "contradictory"]
+
+RESUME = "run the same imagenet-prep convert again: it makes only what is missing"
+
+
+class SetState(Struct, frozen=True):
+    """What a folder of shards holds.
+
+    Args:
+        layout: the folder, and which of its sets.
+        kind: "nothing": no shard, and no conversion was started. "foreign": shards of another program. "part": ranks
+            make the set, and it is not merged. "replacing": a new plan is there, and shards of the older set are not
+            removed yet. "unfinished": shards or the manifest are missing. "finished": a manifest, and all its shards
+            with their sizes. "contradictory": ``reason`` says what contradicts what.
+        sizes: bytes of each shard of this set that the folder has, by name.
+        orphans: the shards in the folder that belong to none of its sets: the state of their set may be lost.
+        infos: the entry of each recorded shard, from the manifest; before there is one from all journals.
+        missing: the shards of the set that are not there or not done, in order.
+        strays: the shards in the folder that this set does not have, in order.
+        manifest: the manifest, if it is sound.
+        plan: the plan, if it was needed to decide and can be read.
+        reason: for people, "" if ``kind`` says all.
+        damage: why the manifest can't be used, "" if it can or if there is none.
+    """
+
+    layout: Layout
+    kind: Kind
+    sizes: Mapping[str, int]
+    orphans: tuple[str, ...] = ()
+    infos: Mapping[str, ShardInfo] = {}
+    missing: tuple[str, ...] = ()
+    strays: tuple[str, ...] = ()
+    manifest: Manifest | None = None
+    plan: Plan | None = None
+    reason: str = ""
+    damage: str = ""
+
+    @classmethod
+    def read(cls, layout: Layout) -> SetState:
+        """Read what a folder holds: one listing, and the manifest; plan and journals only if something disagrees.
+
+        Raises:
+            InputError: a file can't be read because of the disk or the permissions.
+        """
+        return _Evidence.gather(layout).judge()
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether its shards can be read as one whole set: it is finished, or another program made it."""
+        return self.kind in ("finished", "foreign")
+
+    @property
+    def sentence(self) -> str:
+        """What is there, as a sentence without an end."""
+        folder = self.layout.output_dir
+        if self.kind == "part":
+            todo = f"{number_of(len(self.missing), 'shard')} not done" if self.missing else "all shards are done"
+            return f"{folder} holds shards of ranks that are not merged: {todo}"
+        if self.kind == "replacing":
+            return f"{folder} holds shards of an older set, which --overwrite has not removed yet"
+        if self.kind == "unfinished" and not self.missing:
+            return f"{folder} holds every shard of a set, but not its manifest"
+        if self.kind == "unfinished":
+            return f"{folder} holds an unfinished set: {self._missing_words()}"
+        return f"{folder} holds files that contradict each other: {self.reason}"
+
+    @property
+    def following(self) -> str:
+        """The command that finishes the set, or what to do."""
+        if self.kind == "part" and not self.missing:
+            return f"finish it: {merge_command(self.layout)}"
+        if self.kind == "part":
+            return f"run the ranks that are missing, which this names: {merge_command(self.layout)}"
+        if self.kind == "contradictory" and self.missing and self.manifest is not None and not self.strays:
+            return f"make them again: {command('repair', self.layout.data_dir, self.layout.elsewhere())}"
+        if self.kind == "contradictory" and self.manifest is not None:
+            return f"this names each file: {command('verify', self.layout.output_dir)}"
+        return RESUME
+
+    def refuse_unusable(self, splits: Collection[str] | None = None) -> None:
+        """Raise InputError unless all shards of the set, or of these splits, can be read as one whole set.
+
+        Growths belong to their split.
+        """
+        if self.is_usable or self.kind == "nothing":
+            return
+        if splits is not None and self.manifest is not None and self.kind == "contradictory":
+            wrong = {grown_from(split_of(name))[0] for name in (*self.missing, *self.strays)}
+            if wrong.isdisjoint(grown_from(split)[0] for split in splits):
+                return
+        raise InputError(self.sentence, "expected a finished set", self.following)
+
+    def _missing_words(self) -> str:
+        count = number_of(len(self.missing), "shard is", "shards are")
+        return f"{count} not done, {self.missing[0]} first"
+
+
+def merge_command(layout: Layout) -> str:
+    """The command that merges the work of ranks."""
+    return command("merge", layout.data_dir, Layout(layout.data_dir, output=layout.output).elsewhere())
+
+
+class _Evidence(Struct, frozen=True):
+    """The files that tell what a folder holds; ``beside_plan`` are the names in the folder of the plan."""
+
+    layout: Layout
+    sizes: Mapping[str, int]
+    beside_plan: frozenset[str]
+    manifest: Manifest | None
+    damage: str
+
+    @classmethod
+    def gather(cls, layout: Layout) -> _Evidence:
+        manifest, damage = None, ""
+        try:
+            manifest = load_manifest(layout.manifest_path)
+        except InputError as error:
+            if isinstance(error.__cause__, OSError):
+                raise
+            damage = f"{error.what}; {error.detail}"
+        others = splits_of_others(layout)
+        sizes = {name: size for name, size in layout.find_shards().items() if split_of(name) not in others}
+        beside_plan = frozenset[str]()
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+            beside_plan = frozenset(names_in(layout.plan_path.parent))
+        return cls(layout, sizes, beside_plan, manifest, damage)
+
+    def judge(self) -> SetState:
+        """Decide what is there."""
+        if self.manifest is not None:
+            return self._with_manifest(self.manifest)
+        plan = load_plan(self.layout)
+        if plan is None:
+            return self._without_records()
+        return self._with_plan(plan)
+
+    @property
+    def _has_ranks(self) -> bool:
+        return any(name.startswith("rank-") for name in self.beside_plan)
+
+    def _is_replacing(self, plan: Plan) -> bool:
+        return bool(plan.generation) and self.layout.replaced_path(plan.generation).name in self.beside_plan
+
+    # with a manifest ---------------------------------------------------------------------------------------------
+
+    def _with_manifest(self, manifest: Manifest) -> SetState:
+        own = self._of_splits(manifest.dataset.splits)
+        expected = _names_of(manifest)
+        missing = _in_order(
+            name for name in expected if name not in manifest.shards or own.get(name) != manifest.shards[name].size
+        )
+        strays = _in_order(own.keys() - expected)
+        may_be_replaced = any(name.startswith("replaced-") for name in self.beside_plan)
+        facts: dict[str, Any] = {
+            "layout": self.layout,
+            "sizes": own,
+            "orphans": self._orphans(own),
+            "infos": manifest.shards,
+            "manifest": manifest,
+        }
+        if not missing and not strays and not may_be_replaced:
+            return SetState(kind="finished", **facts)
+        plan = load_plan(self.layout)
+        if plan is not None and self._is_replacing(plan):
+            return self._with_plan(plan)
+        if not missing and not strays:
+            return SetState(kind="finished", plan=plan, **facts)
+        if plan is not None and strays and _grows(plan, manifest, strays):
+            return self._with_plan(plan)
+        reason = _contradiction(missing, strays, own, manifest)
+        lists: dict[str, Any] = {"missing": missing, "strays": strays, "plan": plan, "reason": reason}
+        return SetState(kind="contradictory", **facts, **lists)
+
+    # without one -------------------------------------------------------------------------------------------------
+
+    def _without_records(self) -> SetState:
+        """The state of a folder without a sound plan and manifest."""
+        layout, infos = self.layout, _journalled(self.layout)
+        own = {name: size for name, size in self.sizes.items() if layout.may_have(split_of(name))}
+        facts: dict[str, Any] = {"layout": layout, "sizes": own, "infos": infos, "damage": self.damage}
+        if self.damage:
+            return SetState(kind="contradictory", reason=self.damage, **facts)
+        if layout.plan_path.name in self.beside_plan:
+            reason = f"{layout.plan_path} has changed since it was written"
+            return SetState(kind="contradictory", reason=reason, **facts)
+        if any(name in infos for name in own):
+            reason = f"{layout.journal_path.name} lists shards, and the plan and the manifest are gone"
+            return SetState(kind="contradictory", reason=reason, **facts)
+        return SetState(kind="foreign" if own else "nothing", **facts)
+
+    def _with_plan(self, plan: Plan) -> SetState:
+        """The state of a set without a usable manifest, or of one whose plan says more than its manifest."""
+        own = self._of_splits((*plan.dataset.splits, *plan.totals))
+        planned = plan.fingerprints_by_name()
+        recorded = {**(self.manifest.shards if self.manifest else {}), **_journalled(self.layout)}
+        infos = {name: info for name, info in recorded.items() if planned.get(name) == info.fingerprint}
+        missing = tuple(name for name in planned if name not in infos or own.get(name) != infos[name].size)
+        strays = _in_order(own.keys() - planned.keys())
+        facts: dict[str, Any] = {
+            "layout": self.layout,
+            "sizes": own,
+            "orphans": self._orphans(own),
+            "infos": infos,
+            "missing": missing,
+            "strays": strays,
+            "plan": plan,
+            "damage": self.damage,
+        }
+        if self._is_replacing(plan):
+            return SetState(kind="replacing", **facts)
+        if strays:
+            count = number_of(len(strays), "shard")
+            reason = f"{count} that the plan does not have, {strays[0]} first"
+            return SetState(kind="contradictory", reason=reason, **facts)
+        return SetState(kind="part" if self._has_ranks else "unfinished", **facts)
+
+    def _orphans(self, own: Mapping[str, int]) -> tuple[str, ...]:
+        return _in_order(self.sizes.keys() - own.keys())
+
+    def _of_splits(self, splits: Collection[str]) -> dict[str, int]:
+        """The sizes of the shards in the folder that belong to these splits, growths included."""
+        return {name: size for name, size in self.sizes.items() if grown_from(split_of(name))[0] in splits}
+
+
+def _names_of(manifest: Manifest) -> set[str]:
+    """The shards that a manifest counts in its totals, and those that it lists."""
+    names = set(manifest.shards)
+    for split, totals in manifest.totals.items():
+        names.update(shard_name(split, number, totals.shards) for number in range(totals.shards))
+    return names
+
+
+def _in_order(names: Iterable[str]) -> tuple[str, ...]:
+    return tuple(sorted(names, key=by_number))
+
+
+def _grows(plan: Plan, manifest: Manifest, strays: Collection[str]) -> bool:
+    """Whether a plan has all shards of a manifest, and these too: the set is growing."""
+    planned = plan.fingerprints_by_name()
+    is_kept = all(planned.get(name) == info.fingerprint for name, info in manifest.shards.items())
+    return is_kept and planned.keys() >= set(strays)
+
+
+def _contradiction(
+    missing: Collection[str], strays: Collection[str], sizes: Mapping[str, int], manifest: Manifest
+) -> str:
+    if missing:
+        name = next(iter(missing))
+        info = manifest.shards.get(name)
+        state = f"has {sizes[name]:,} bytes" if name in sizes else "is missing"
+        expected = f", and the manifest lists {info.size:,} bytes" if info else ""
+        count = f" ({number_of(len(missing), 'shard')} in all)" if len(missing) > 1 else ""
+        return f"{name} {state}{expected}{count}"
+    name = next(iter(strays))
+    count = f" ({number_of(len(strays), 'file')} in all)" if len(strays) > 1 else ""
+    return f"{name} is not a shard of its manifest{count}"
+
+
+def _journalled(layout: Layout) -> dict[str, ShardInfo]:
+    """The last entry of each shard in all journals, those of ranks included."""
+    entries = Journal.entries(journal_parts(layout.journal_path))
+    return {info.name: info for info in entries}
