@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tarfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -76,6 +76,19 @@ def files_below(folder: Path) -> dict[str, bytes]:
     return {name: path.read_bytes() for name, path in names.items() if not name.startswith(("imagenet-prep/", "_info"))}
 
 
+def cut(path: Path) -> None:
+    """Remove the second half of a file."""
+    os.truncate(path, path.stat().st_size // 2)
+
+
+def flip_line_of(path: Path) -> None:
+    """Flip a bit of the size in the line of a file in the journal of its export, if that has one."""
+    journal = path.parent / "imagenet-prep" / "exported.jsonl"
+    if journal.exists():
+        content = journal.read_bytes()
+        flip(journal, content.index(b'"size":', content.index(path.name.encode())) + len(b'"size":'))
+
+
 # webdataset ----------------------------------------------------------------------------------------------------
 
 
@@ -105,6 +118,38 @@ def test_tars_hold_the_records(tmp_path: Path, sound: Layout) -> None:
             }
         assert split == "validation" or any(json.loads(sample["json"])["boxes"] != "[]" for sample in samples)
     assert (out / TAR).read_bytes() == pack(unpack(out / TAR), tarfile.USTAR_FORMAT)
+
+
+ARRAYS = pytest.param("arrayrecord", marks=pytest.mark.tensorflow)
+
+
+@pytest.mark.parametrize("container", ["webdataset", "folders", "parquet", ARRAYS])
+@pytest.mark.parametrize("change", [cut, lambda path: path.write_bytes(b""), Path.unlink, flip_line_of])
+def test_a_file_that_is_not_as_written_is_made_again(
+    tmp_path: Path, sound: Layout, container: str, change: Callable[[Path], object]
+) -> None:
+    """A file that was cut, emptied or lost, or whose line in the journal was: its shard alone is exported again."""
+    out = export(sound, container, tmp_path / "out", ENGINE).out
+    before = files_below(out)
+    change(out / min(before))
+    is_made = not (container == "folders" and change is flip_line_of)
+    assert [each.made for each in export(sound, container, out, ENGINE).splits] == [int(is_made), 0]
+    assert files_below(out) == before
+    assert [each.made for each in export(sound, container, out, ENGINE).splits] == [0, 0]
+
+
+@pytest.mark.parametrize(
+    ("container", "name"),
+    [("webdataset", "_info.json"), ("tfds", "*/*/dataset_info.json"), ("croissant", "croissant.json")],
+)
+def test_a_file_about_the_whole_set_is_written_again(tmp_path: Path, sound: Layout, container: str, name: str) -> None:
+    """A file about the set that was cut is whole after the next run."""
+    out = export(sound, container, tmp_path / "out", ENGINE).out
+    (path,) = out.glob(name)
+    before = path.read_bytes()
+    cut(path)
+    export(sound, container, out, ENGINE)
+    assert path.read_bytes() == before
 
 
 @pytest.mark.parametrize("container", ["webdataset", "folders", "parquet"])
@@ -259,9 +304,6 @@ def test_parquet_holds_the_records(tmp_path: Path, sound: Layout, split: str) ->
 
 
 # faults --------------------------------------------------------------------------------------------------------
-
-
-ARRAYS = pytest.param("arrayrecord", marks=pytest.mark.tensorflow)
 
 
 @pytest.mark.parametrize("container", ["webdataset", "folders", "parquet", ARRAYS])
