@@ -167,17 +167,20 @@ def drop_last(path: Path) -> None:
 def test_the_size_is_compared_when_a_shard_is_opened(
     tmp_path: Path, relabelled: tuple[Layout, Layout], change: Callable[[Path], None]
 ) -> None:
-    """A shard of another size is refused before a record of it comes, and before an export starts."""
+    """A set with a shard of another size is refused; so is a shard that changed while the set was open."""
     layout = copied(relabelled[0], tmp_path / "data")
     path = Path(str(layout.shard_path(SHARD)))
-    size = path.stat().st_size
+    size, records = path.stat().st_size, imagenet_prep.open(layout.data_dir, "train")
     change(path)
     for read in READERS.values():
         with pytest.raises(InputError, match=f"{SHARD} holds .* bytes") as caught:
-            read(imagenet_prep.open(layout.data_dir, "train"))
+            read(records)
         assert caught.value.detail == f"expected {size:,} by its manifest"
+    message = f"{SHARD} has .* bytes, and the manifest lists {size:,} bytes"
+    with pytest.raises(InputError, match=message):
+        imagenet_prep.open(layout.data_dir, "train")
     for container in ("folders", "croissant"):
-        with pytest.raises(InputError, match=f"{SHARD} holds .* bytes"):
+        with pytest.raises(InputError, match=message):
             export(layout, container, tmp_path / "out", ENGINE)
     assert not (tmp_path / "out").exists()
 

@@ -411,7 +411,7 @@ def test_an_export_of_another_set_is_refused(tmp_path: Path, layout: Layout, mad
 def test_a_set_that_is_not_whole_is_refused(tmp_path: Path, layout: Layout) -> None:
     """A shard is missing, or all of them: nothing is begun."""
     layout.shard_path(SHARD).unlink()
-    with pytest.raises(InputError, match="lacks 1 of 8 train shards"):
+    with pytest.raises(InputError, match=f"{SHARD} is missing"):
         export(layout, "webdataset", tmp_path / "out", ENGINE)
     (tmp_path / "empty").mkdir()
     with pytest.raises(InputError, match="no shards in"):

@@ -14,10 +14,11 @@ from imagenet_prep.escaping import command
 from imagenet_prep.reading.indexed import Recorded, find_recorded
 from imagenet_prep.reading.shard import Record, Shard
 from imagenet_prep.reading.shard_set import ShardSet
-from imagenet_prep.state.manifest import ILSVRC2012, Manifest, features_by_column, load_manifest
-from imagenet_prep.state.plan_file import splits_of_others
-from imagenet_prep.storage.layout import Layout, grown_from, parse_shard_name
+from imagenet_prep.state.manifest import ILSVRC2012, Manifest, features_by_column
+from imagenet_prep.state.set_state import SetState
+from imagenet_prep.storage.layout import STATE_NAME, Layout, grown_from, split_of
 from imagenet_prep.storage.location import local_path
+from imagenet_prep.text import number_of
 from imagenet_prep.tfrecord.example import KINDS, parse_example
 from imagenet_prep.tfrecord.inception import PROMISE
 
@@ -76,14 +77,14 @@ class SourceSet(Struct, frozen=True):
         """The set in a folder, made by any tool.
 
         Raises:
-            InputError: no shards exist, or one is missing or has another size than its manifest says.
+            InputError: no shards exist, the set is not finished, or the folder holds shards without a set.
         """
-        layout = layout.one_set()
-        manifest = load_manifest(layout.manifest_path)
-        others = splits_of_others(layout)
-        names = [*layout.shards.list(), *(manifest.shards if manifest else ())]
-        splits = {parsed[0] for parsed in map(parse_shard_name, names) if parsed} - others.keys()
-        splits = {split for split in splits if layout.may_have(split) and grown_from(split)[0] not in splits - {split}}
+        state = SetState.read(layout.one_set())
+        layout, manifest = state.layout, state.manifest
+        state.refuse_unusable()
+        _refuse_orphans(state)
+        splits = set(map(split_of, state.sizes))
+        splits = {split for split in splits if grown_from(split)[0] not in splits - {split}}
         if not splits:
             raise InputError(
                 f"no shards in {layout.output_dir}",
@@ -94,10 +95,8 @@ class SourceSet(Struct, frozen=True):
         found = []
         for split in sorted(splits, key=lambda each: (place.get(each, len(place)), each)):
             for index, path in enumerate(ShardSet(layout.output_dir, split).paths):  # with those that it has grown by
-                size, recorded = path.stat().st_size, find_recorded(manifest, path.name)
-                if recorded:
-                    recorded.refuse_size(path, size)
-                found.append(SourceShard(local_path(path), split, index, size, recorded))
+                recorded = find_recorded(manifest, path.name)
+                found.append(SourceShard(local_path(path), split, index, state.sizes[path.name], recorded))
         return cls(layout, manifest, tuple(found))
 
     @property
@@ -107,6 +106,17 @@ class SourceSet(Struct, frozen=True):
         for shard in self.shards:
             found.setdefault(shard.split, []).append(shard)
         return found
+
+
+def _refuse_orphans(state: SetState) -> None:
+    """Raise InputError if the folder holds shards that belong to none of its sets: they would be left out."""
+    if state.orphans:
+        count = number_of(len(state.orphans), "shard belongs", "shards belong")
+        raise InputError(
+            f"{state.layout.output_dir}: {count} to none of its sets, {state.orphans[0]} first",
+            f"expected the manifest of their set in {state.layout.output_dir / STATE_NAME}",
+            "restore it, or move these shards to another folder",
+        )
 
 
 # the values of a record that describe its image ----------------------------------------------------------------

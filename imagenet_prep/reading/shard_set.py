@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import errno
 import itertools
 import operator
 import os
@@ -14,8 +15,8 @@ from typing import Any, SupportsIndex, TypeVar, overload
 from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.reading.indexed import IndexedShard, find_recorded
 from imagenet_prep.reading.shard import Record, remedy
-from imagenet_prep.state.manifest import Manifest, find_set, load_manifest
-from imagenet_prep.storage.files import names_in
+from imagenet_prep.state.manifest import find_set
+from imagenet_prep.state.set_state import SetState
 from imagenet_prep.storage.layout import Layout, grown_from, parse_shard_name, shard_name
 from imagenet_prep.storage.location import AnyPath, Location, locate
 from imagenet_prep.storage.refusals import unreadable
@@ -169,8 +170,8 @@ class ShardSet(RecordSequence):
         self._check = check
         self._joined: Sequence[Any] = ()
         self._opened: dict[int, IndexedShard] = {}
-        manifest = load_manifest(self._layout.manifest_path)
-        self._names = _find(self._layout, split, manifest)
+        state = SetState.read(self._layout)
+        self._names, manifest = _find(state, split), state.manifest
         self._recorded = [find_recorded(manifest, name) for name in self._names]
         if manifest is not None:
             self.first_label = first_label_of(manifest.dataset.classes, manifest.settings)
@@ -236,18 +237,18 @@ class ShardSet(RecordSequence):
         return shard
 
 
-def _find(layout: Layout, split: str, manifest: Manifest | None) -> list[str]:
+def _find(state: SetState, split: str) -> list[str]:
     """The shards of a split."""
-    try:
-        present = frozenset(names_in(layout.output_dir))
-    except OSError as error:
-        raise unreadable(layout.output_dir, error) from error
-    known = {**_counts_of(present), **_counts_of(manifest.shards if manifest else ())}
+    layout, present = state.layout, frozenset((*state.sizes, *state.orphans))
+    if state.kind == "nothing" and not layout.output_dir.exists():
+        raise unreadable(layout.output_dir, FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT)))
+    known = {**_counts_of(present), **_counts_of(state.manifest.shards if state.manifest else ())}
     if not split or not isinstance(split, str):
         there = f"there are {', '.join(sorted(known)) or 'no shards'} in {layout.output_dir}"
         raise UsageError(
             "open needs the name of a split", there, f"imagenet_prep.open({str(layout.output_dir)!r}, 'train')"
         )
+    state.refuse_unusable([split])
     parts = sorted((each for each in known if grown_from(each)[0] == split), key=grown_from)
     if split not in known:
         detail = f"expected files such as {shard_name(split, 0, 1024)}"
@@ -271,9 +272,7 @@ def _complete(layout: Layout, split: str, counts: Collection[int], present: Coll
     if lacking:
         first = next(name for name in names if name not in present)
         what = f"{layout.output_dir} lacks {lacking:,} of {number_of(count, f'{split} shard')}"
-        is_begun = not layout.manifest_path.exists() and layout.journal_path.exists()
-        todo = "run the same imagenet-prep convert again" if is_begun else remedy(layout.shard_path(first))
-        raise InputError(what, f"the first missing one: {first}", todo)
+        raise InputError(what, f"the first missing one: {first}", remedy(layout.shard_path(first)))
     return list(names)
 
 
