@@ -126,6 +126,7 @@ class ProblemKind(str, enum.Enum):
     WRONG_CONTENT = "wrong-content"
     BAD_INDEX = "bad-index"
     BAD_MANIFEST = "bad-manifest"
+    UNFINISHED = "unfinished"
     BAD_COMPRESSION = "bad-compression"
     UNREADABLE = "unreadable"
 

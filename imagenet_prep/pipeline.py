@@ -38,6 +38,7 @@ from imagenet_prep.stages.repair import RepairSummary, read_manifest, repair
 from imagenet_prep.stages.report import SAMPLES, Contents, ReportSummary, write_report
 from imagenet_prep.stages.untar import UntarSummary, untar
 from imagenet_prep.stages.verify import verify, verify_file
+from imagenet_prep.state.set_state import SetState
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import AnyPath
 from imagenet_prep.storage.lock import hold
@@ -202,7 +203,7 @@ def _kept_verdict(layout: Layout) -> Verdict | None:
     kept = load_verdict(layout)
     if kept is None or not kept.is_current or kept.verdict.depth == "quick":
         return None
-    return kept.verdict if kept.verdict.has_manifest == layout.manifest_path.exists() else None
+    return kept.verdict if SetState.read(layout).is_usable else None
 
 
 def _annotate(layout: Layout, engine: Engine, wanted: _Wanted, progress: Progress) -> AnnotateSummary | None:

@@ -10,13 +10,13 @@ import msgspec
 from msgspec.structs import replace
 
 from imagenet_prep.checks.dataset import Dataset
-from imagenet_prep.checks.inventory import sound_manifest
 from imagenet_prep.datasets.declarations import Shards, recipe_keys
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.imagenet import ImageNet
 from imagenet_prep.ilsvrc2012.settings import LISTS, SHARD_COUNTS, ConvertOptions
 from imagenet_prep.recipes.recipe_set import RecipeSet, refuse_made
 from imagenet_prep.state.manifest import RECIPE, DatasetEntry, Manifest, find_set
+from imagenet_prep.state.set_state import SetState
 from imagenet_prep.storage.layout import Layout, split_of
 from imagenet_prep.storage.location import AnyPath
 
@@ -100,7 +100,7 @@ def known_file(path: AnyPath) -> tuple[Layout, Dataset, Manifest]:
         InputError: the manifest of a set that may have it is damaged.
     """
     layout, name = find_set(Layout(path.parent), split_of(path.name)), path.name
-    manifest = sound_manifest(layout)[0]
+    manifest = SetState.read(layout).manifest
     if manifest and name in manifest.shards:
         own = replace(manifest, totals={}, shards={name: manifest.shards[name]})
         return layout, known_set(layout, manifest), own

@@ -102,8 +102,10 @@ def test_conversion_under_way(converted: Layout) -> None:
     assert status(converted).following == f"imagenet-prep convert {converted.data_dir} {repeated}"
     for damage in (b"[]", b'{"shards": 1, "options": []}', b"\xff"):
         converted.plan_path.write_bytes(damage)
-        # Then the names of the shards tell: 8 of train; of validation none was made yet.
-        assert stage(converted, "convert").detail == "5 of 8 shards"
+        # Then nobody knows how many there should be.
+        detail = stage(converted, "convert").detail
+        assert detail.startswith("5 shards done; ")
+        assert detail.endswith("plan.json has changed since it was written")
         assert status(converted).following == f"imagenet-prep convert {converted.data_dir}"
 
 

@@ -16,22 +16,25 @@ from imagenet_prep.checks.dataset import Dataset, Published
 from imagenet_prep.checks.examiner import LIMIT
 from imagenet_prep.checks.shard_check import REMEDY_FOREIGN, ShardReport, remedy_own
 from imagenet_prep.datasets import order
-from imagenet_prep.datasets.plan import differences, planned_shards
+from imagenet_prep.datasets.plan import differences
 from imagenet_prep.errors import InputError
 from imagenet_prep.model import Problem, ProblemKind, ShardInfo
-from imagenet_prep.state.indexes import settle
-from imagenet_prep.state.journal import Journal
-from imagenet_prep.state.manifest import Manifest, load_manifest
+from imagenet_prep.state.manifest import Manifest
 from imagenet_prep.state.plan_file import load_plan, splits_of_others
+from imagenet_prep.state.set_state import RESUME, SetState
 from imagenet_prep.storage.files import scan
-from imagenet_prep.storage.layout import MAX_SHARDS, Layout, parse_shard_name, shard_name, split_of
-from imagenet_prep.text import number_of
+from imagenet_prep.storage.layout import Layout, parse_shard_name, shard_name, split_of
+from imagenet_prep.text import listed, number_of
 
 REMEDY_RERUN = (
     "run the same imagenet-prep convert again: it makes what is missing, "
     "with sound images or --skip-bad, if an image could not be converted"
 )
 REMEDY_SETTINGS = "run the same imagenet-prep convert again, with the settings that you want and --overwrite"
+REMEDY_MANIFEST = (
+    "put back the manifest of this set, or move this one away and run the same imagenet-prep convert again: "
+    "finished shards are kept"
+)
 REMEDY_STRAY = "move it away: a glob over all shards would match it"
 _MOST_MISSING = 99_999
 """Missing shards with a finding of their own each, if only names tell the number of shards."""
@@ -40,8 +43,8 @@ _MOST_MISSING = 99_999
 class Inventory(Struct, frozen=True):
     """The existing files (sizes in bytes by name) and the expected shards, by split, in order.
 
-    ``images`` is the number of images that each split of the data set ``dataset`` should have. ``is_unfinished``:
-    the conversion has not finished, and the expected shards are the planned ones.
+    ``images`` is the number of images that each split of the data set ``dataset`` should have. ``state`` is what the
+    folder holds. Without a manifest that covers the plan, the expected shards are the planned ones.
     """
 
     dataset: str
@@ -50,7 +53,12 @@ class Inventory(Struct, frozen=True):
     shards: Mapping[str, Sequence[str]]
     manifest: Manifest | None
     infos: Mapping[str, ShardInfo]
-    is_unfinished: bool = False
+    state: SetState
+
+    @property
+    def is_unfinished(self) -> bool:
+        """Whether the conversion has not finished, and the expected shards are the planned ones."""
+        return self.manifest is None and self.state.plan is not None
 
     @property
     def expected(self) -> tuple[str, ...]:
@@ -75,36 +83,40 @@ class Inventory(Struct, frozen=True):
 # existing and expected shards ------------------------------------------------------------------------------------
 
 
-def take_inventory(layout: Layout, dataset: Dataset, manifest: Manifest | None) -> Inventory:
-    """Existing and expected shards: from the sound manifest, otherwise from the journal and the names of the files.
+def take_inventory(state: SetState, dataset: Dataset) -> Inventory:
+    """Existing and expected shards: from the sound manifest, then from the plan, otherwise from the files' names.
+
+    A manifest that is older than the plan does not count: the set is growing, or it is being replaced.
 
     Raises:
         InputError: no manifest lists the expected shards, and no shards exist.
     """
+    layout, manifest = state.layout, state.manifest
     sizes = _list_files(layout, dataset.splits)
-    infos: Mapping[str, ShardInfo]
-    if manifest is not None:
-        infos = manifest.shards
+    images, infos = dataset.images, state.infos
+    if manifest is not None and state.covers_plan:
         counts = {split: manifest.totals[split].shards for split in dataset.splits if split in manifest.totals}
-        shards = {split: [shard_name(split, i, count) for i in range(count)] for split, count in counts.items()}
-    elif any(map(parse_shard_name, sizes)):
-        journal = Journal(layout.journal_path)
-        settle(layout, journal)
-        infos = {name: info for name in sizes if (info := journal.get(name))}
-        plan = None if layout.manifest_path.exists() else load_plan(layout)
-        if plan and infos and infos.keys() <= planned_shards(plan).keys():
-            images = {**dataset.images, **{split: totals.images for split, totals in plan.totals.items()}}
-            set_out = {split: plan.names(split) for split in dataset.splits}
-            return Inventory(dataset.name, images, sizes, set_out, None, infos, is_unfinished=True)
-        shards = {split: list(_set_of(split, sizes)) for split in dataset.splits}
-    else:
+        shards = {split: _names_of(split, count) for split, count in counts.items()}
+        return Inventory(dataset.name, images, sizes, shards, manifest, manifest.shards, state)
+    if not any(map(parse_shard_name, sizes)):
         again = dataset.following(layout, {"convert": "partly", "annotate": "done"})
         raise InputError(
             f"no shards in {layout.output_dir}" + (f" of {dataset.name}" if layout.set_name else ""),
             f"expected files such as {(*dataset.splits, 'train')[0]}-00000-of-01024",
             f"{again}    (or name the folder that holds them)",
         )
-    return Inventory(dataset.name, dataset.images, sizes, shards, manifest, infos)
+    if state.plan is not None:
+        planned_images = {split: totals.images for split, totals in state.plan.totals.items()}
+        planned_splits = dict.fromkeys((*dataset.splits, *state.plan.totals))
+        shards = {split: state.plan.names(split) for split in planned_splits}
+        return Inventory(dataset.name, {**images, **planned_images}, sizes, shards, None, infos, state)
+    shards = {split: list(_set_of(split, sizes)) for split in dataset.splits}
+    known = {name: info for name, info in infos.items() if name in sizes}
+    return Inventory(dataset.name, images, sizes, shards, None, known, state)
+
+
+def _names_of(split: str, count: int) -> list[str]:
+    return [shard_name(split, number, count) for number in range(count)]
 
 
 def _list_files(layout: Layout, splits: Collection[str]) -> dict[str, int]:
@@ -141,23 +153,12 @@ def _set_of(split: str, names: Iterable[str]) -> Iterator[str]:
         yield from (shard_name(split, i, count) for i in range(count))
 
 
-def sound_manifest(layout: Layout) -> tuple[Manifest | None, list[Problem]]:
-    """The manifest, if it exists; a damaged one is a Problem, and the shards are checked without it."""
-    name = layout.manifest_path.name
-    try:
-        manifest = load_manifest(layout.manifest_path)
-    except InputError as error:
-        if isinstance(error.__cause__, OSError):
-            raise  # it may be sound: nothing should be removed
-        return None, [Problem(ProblemKind.BAD_MANIFEST, name, error.what, error.hint)]
-    if manifest is None:
-        return None, []
-    counts = {split: min(total.shards, MAX_SHARDS) for split, total in manifest.totals.items()}
-    if {shard_name(split, i, count) for split, count in counts.items() for i in range(count)} != manifest.shards.keys():
-        fault = "it does not list the shards that its totals count"
-        return None, [Problem(ProblemKind.BAD_MANIFEST, name, fault, REMEDY_SETTINGS)]
-    fault = plan_fault(layout, manifest)
-    return manifest, [Problem(ProblemKind.BAD_MANIFEST, name, fault, REMEDY_SETTINGS)] if fault else []
+def check_plan(state: SetState, manifest: Manifest) -> list[Problem]:
+    """A problem if a manifest is not that of the plan in its folder; a set that grows or is replaced differs."""
+    if not state.covers_plan:
+        return []
+    fault = plan_fault(state.layout, manifest)
+    return [Problem(ProblemKind.BAD_MANIFEST, state.layout.manifest_path.name, fault, REMEDY_MANIFEST)] if fault else []
 
 
 def plan_fault(layout: Layout, manifest: Manifest) -> str:
@@ -166,7 +167,16 @@ def plan_fault(layout: Layout, manifest: Manifest) -> str:
     changes = differences(plan, manifest, or_else="") if plan else ()
     if not changes:
         return ""
-    return f"the set has other settings or images than {layout.plan_path}: these differ: {', '.join(changes)}"
+    return f"it is of a set with other settings or images than {layout.plan_path}: these differ: {', '.join(changes)}"
+
+
+def check_state(state: SetState) -> list[Problem]:
+    """A problem for a set that is not finished, unless missing shards or a damaged manifest say so already."""
+    is_finished = state.kind not in ("part", "unfinished", "replacing")
+    is_said = state.damage is not None if not state.missing else state.sizes.keys().isdisjoint(state.missing)
+    if is_finished or is_said:
+        return []
+    return [Problem(ProblemKind.UNFINISHED, state.layout.manifest_path.name, state.sentence, state.following)]
 
 
 def check_counts(manifest: Manifest, published: Mapping[str, Published] | None) -> Iterator[Problem]:
@@ -191,34 +201,61 @@ def check_counts(manifest: Manifest, published: Mapping[str, Published] | None) 
 # names and sizes -----------------------------------------------------------------------------------------------
 
 
-def check_names(inventory: Inventory, layout: Layout) -> list[Problem]:
-    """Missing shards, and files that a glob would match as shards."""
-    problems: list[Problem] = []
-    own = remedy_own(layout)
+def check_names(inventory: Inventory) -> list[Problem]:
+    """Missing shards, files that a glob would match as shards, and shards that belong to no set of the folder."""
     missing = [name for name in inventory.expected if name not in inventory.sizes]
-    for name in missing:
-        info = inventory.infos.get(name)
-        if info is not None:
-            held, remedy = f"{info.records:,} images in {info.size:,} bytes", own
-        elif inventory.infos:
-            held, remedy = "it has not been made yet", REMEDY_RERUN
-        else:
-            held, remedy = f"a part of {inventory.dataset}", REMEDY_FOREIGN
-        problems.append(Problem(ProblemKind.MISSING_SHARD, name, f"it is missing: {held}", remedy, expected=held))
+    problems = [_missing(name, inventory) for name in missing]
     expected = set(inventory.expected)
     by_size = {inventory.infos[name].size: name for name in missing if name in inventory.infos}
     for name, size in inventory.sizes.items():
         if name not in expected:
-            twin = by_size.get(size)
-            detail = f"it has the size of {twin}, which is missing" if twin else "it is not a shard of this set"
-            remedy = f"rename it to {twin} and verify again" if twin else REMEDY_STRAY
-            problems.append(Problem(ProblemKind.STRAY_FILE, name, detail, remedy, expected=twin or "", got=name))
-    return problems
+            problems.append(_stray(name, by_size.get(size), inventory))
+    return problems + _orphans(inventory.state)
+
+
+def _missing(name: str, inventory: Inventory) -> Problem:
+    info = inventory.infos.get(name)
+    if info is not None:
+        held = f"{info.records:,} images in {info.size:,} bytes"
+        remedy = remedy_own(inventory.state) if inventory.state.covers_plan else REMEDY_RERUN
+    elif inventory.is_unfinished or inventory.infos:
+        held, remedy = "it has not been made yet", REMEDY_RERUN
+    else:
+        held, remedy = f"a part of {inventory.dataset}", REMEDY_FOREIGN
+    return Problem(ProblemKind.MISSING_SHARD, name, f"it is missing: {held}", remedy, expected=held)
+
+
+def _stray(name: str, twin: str | None, inventory: Inventory) -> Problem:
+    """A file that is not expected; ``twin`` is a missing shard of its size. A shard of ours is never moved away."""
+    if twin is not None:
+        detail, remedy = f"it has the size of {twin}, which is missing", f"rename it to {twin} and verify again"
+    elif name in inventory.state.journalled:
+        detail, remedy = "the journal lists it, and the manifest is older", RESUME
+    else:
+        detail, remedy = "it is not a shard of this set", REMEDY_STRAY
+    return Problem(ProblemKind.STRAY_FILE, name, detail, remedy, expected=twin or "", got=name)
+
+
+def _orphans(state: SetState) -> list[Problem]:
+    """A problem if the folder has sets with prefixes, and shards that belong to none of them: a state is lost."""
+    if not state.orphans or not state.has_prefixes:
+        return []
+    splits = listed(dict.fromkeys(split_of(name) for name in state.orphans))
+    count = number_of(len(state.orphans), "shard")
+    return [
+        Problem(
+            ProblemKind.STRAY_FILE,
+            state.orphans[0],
+            f"{count} of {splits} belong to no set of this folder: the state of their set is lost",
+            "put back its folder below imagenet-prep/sets, or run its convert again",
+            count=len(state.orphans),
+        )
+    ]
 
 
 def check_sizes(inventory: Inventory, layout: Layout) -> list[Problem]:
     """Shards whose size is 0 or differs from the recorded one, or that have no index."""
-    problems, own = [], remedy_own(layout)
+    problems, own = [], remedy_own(inventory.state)
     for name in inventory.present:
         info = inventory.infos.get(name)
         if info is None:

@@ -19,6 +19,7 @@ from imagenet_prep.model import Portable, Problem, ProblemKind, ShardInfo
 from imagenet_prep.reading.shard import Shard
 from imagenet_prep.state.indexes import read_index, read_written
 from imagenet_prep.state.plan_file import recorded_raw
+from imagenet_prep.state.set_state import SetState
 from imagenet_prep.storage.layout import Layout, split_of
 from imagenet_prep.storage.location import AnyPath
 from imagenet_prep.tfrecord.compression import Compression, CompressionError
@@ -32,10 +33,11 @@ _HASHED = 1 << 20
 _KINDS = {CompressionError: ProblemKind.BAD_COMPRESSION, LengthError: ProblemKind.BAD_LENGTH}
 
 
-def remedy_own(layout: Layout) -> str:
+def remedy_own(state: SetState) -> str:
     """The remedy for a shard that was made here; before the conversion has finished, repair can't be used."""
-    if not layout.manifest_path.exists():
+    if not state.covers_plan:
         return "remove it and run the same imagenet-prep convert again"
+    layout = state.layout
     return f"make it again: {command('repair', layout.data_dir, layout.elsewhere(recorded_raw(layout)))}"
 
 
@@ -102,6 +104,7 @@ class ShardCheck(Struct, Portable[str], frozen=True, dict=True):
         layout: where the shards are.
         examiner: examines each record.
         infos: the entries recorded when the shards were made; empty for shards that another tool made.
+        remedy: how to make a damaged one of these entries again.
         compression: of the shards; None: detected from their first bytes.
         lists_records: reports list the records one by one.
     """
@@ -109,6 +112,7 @@ class ShardCheck(Struct, Portable[str], frozen=True, dict=True):
     layout: Layout
     examiner: Examiner
     infos: Mapping[str, ShardInfo] = {}
+    remedy: str = ""
     compression: Compression | None = None
     lists_records: bool = True
 
@@ -116,11 +120,6 @@ class ShardCheck(Struct, Portable[str], frozen=True, dict=True):
     def _owners(self) -> Mapping[str, str]:
         """The first shard of each digest."""
         return {info.digest: info.name for info in reversed([*self.infos.values()]) if info.records}
-
-    @cached_property
-    def _remedy(self) -> str:
-        """Read from the plan once, not for each shard."""
-        return remedy_own(self.layout)
 
     def meeting_point(self, task: str, token: str) -> Path | None:
         """A file next to the shards."""
@@ -151,7 +150,7 @@ class ShardCheck(Struct, Portable[str], frozen=True, dict=True):
         return reading.report()
 
     def _findings(self, name: str) -> Findings:
-        return Findings(name, self._remedy if name in self.infos else REMEDY_FOREIGN)
+        return Findings(name, self.remedy if name in self.infos else REMEDY_FOREIGN)
 
     def _check_origin(self, reading: _Reading, info: ShardInfo, view: View) -> None:
         """Compare a shard that can be read to its end with its recorded entry, and with its index."""

@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from imagenet_prep.datasets import order
-from imagenet_prep.datasets.plan import InceptionRecorder, PlannedSet, Recorder, cut, planned_shards
+from imagenet_prep.datasets.plan import InceptionRecorder, PlannedSet, Recorder, cut
 from imagenet_prep.errors import InputError
 from imagenet_prep.images.pixels import codec
 from imagenet_prep.images.prepare import Check
@@ -23,10 +23,10 @@ from imagenet_prep.recipes.mapped_records import MappedRecorder
 from imagenet_prep.recipes.recipe_file import RecipeFile
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.names import Column
-from imagenet_prep.state.journal import Journal
 from imagenet_prep.state.manifest import RECIPE, DatasetEntry
 from imagenet_prep.state.plan_file import Plan, load_plan
-from imagenet_prep.storage.layout import Layout, grown_from, grown_name
+from imagenet_prep.state.set_state import SetState
+from imagenet_prep.storage.layout import Layout, grown_from, grown_name, split_of
 from imagenet_prep.storage.location import AnyPath
 from imagenet_prep.text import listed, number_of
 
@@ -170,9 +170,10 @@ _HINT = "restore them, or make the whole set again with imagenet-prep convert --
 
 
 def grow(made: RecipeDataset, layout: Layout, *, adds: bool) -> RecipeDataset:
-    """A data set whose splits are those with finished shards; ``adds``: with one more for the new files of each.
+    """A data set whose splits are those that an earlier run made; ``adds``: with one more for the new files of each.
 
-    Without finished shards it stays as it is.
+    A growth stays as it was planned if it has a shard, or if a later one has: what was planned for a shard that is
+    lost, or that a killed run did not record, is made again in its place. Without shards the data set stays as it is.
 
     Raises:
         InputError: a file of an earlier run is gone, or has another length or label now.
@@ -180,17 +181,20 @@ def grow(made: RecipeDataset, layout: Layout, *, adds: bool) -> RecipeDataset:
     plan = load_plan(layout)
     if plan is None:
         return made
-    journal = Journal(layout.journal_path)
-    planned = ((name, info, journal.get(name)) for name, info in planned_shards(plan).items())
-    done = {name for name, info, found in planned if found is not None and found.fingerprint == info.fingerprint}
-    splits = [part for split in made.splits for part in _parts(split, plan, layout, done, adds=adds)]
+    state = SetState.read(layout)
+    done = {name for name, fingerprint in plan.fingerprints_by_name().items() if state.has_entry(name, fingerprint)}
+    begun = {grown_from(split_of(name)) for name in done | state.sizes.keys()}
+    splits = [part for split in made.splits for part in _parts(split, plan, layout, done, begun, adds=adds)]
     return replace(made, splits=tuple(sorted(splits, key=lambda each: grown_from(each.prefix)[1])))
 
 
-def _parts(split: SplitPlan, plan: Plan, layout: Layout, done: set[str], *, adds: bool) -> Iterator[SplitPlan]:
-    """The split as it was and its growths, of those with a finished shard; and one of its new files."""
-    own = (name for name in plan.totals if grown_from(name)[0] == split.prefix)
-    names = sorted((name for name in own if not done.isdisjoint(plan.names(name))), key=grown_from)
+def _parts(
+    split: SplitPlan, plan: Plan, layout: Layout, done: set[str], begun: set[tuple[str, int]], *, adds: bool
+) -> Iterator[SplitPlan]:
+    """The split as it was and its growths, up to the last one that has begun; and one of its new files."""
+    last = max((number for name, number in begun if name == split.prefix), default=0)
+    growths = sorted((name for name in plan.totals if grown_from(name)[0] == split.prefix), key=grown_from)
+    names = [name for name in growths if grown_from(name)[1] <= last]
     if not names:
         yield split
         return

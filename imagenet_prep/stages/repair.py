@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from imagenet_prep.checks.inventory import REMEDY_RERUN, plan_fault
+from imagenet_prep.checks.inventory import REMEDY_MANIFEST, REMEDY_RERUN, plan_fault
 from imagenet_prep.datasets.declarations import MakingOptions
 from imagenet_prep.datasets.plan import PlannedSplit, plan_name, refuse_other_images
 from imagenet_prep.errors import InputError
@@ -17,7 +17,7 @@ from imagenet_prep.registry import known_set
 from imagenet_prep.shards.run import Work, count_images, lay_out, make_shards, prepare_tasks, unfinished
 from imagenet_prep.state.indexes import agrees
 from imagenet_prep.state.journal import Journal
-from imagenet_prep.state.manifest import Manifest, changed, load_manifest
+from imagenet_prep.state.manifest import Manifest, load_manifest
 from imagenet_prep.state.plan_file import recorded_raw
 from imagenet_prep.storage.layout import Layout, parse_shard_name
 from imagenet_prep.storage.lock import hold
@@ -93,7 +93,7 @@ def read_manifest(layout: Layout) -> Manifest:
     manifest = load_manifest(layout.manifest_path)
     if manifest is not None:
         if fault := plan_fault(layout, manifest):
-            raise changed(layout.manifest_path, fault)
+            raise InputError(f"{layout.manifest_path} is not the manifest of this set", fault, REMEDY_MANIFEST)
         return manifest
     is_ours = layout.journal_path.exists()
     raise InputError(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from msgspec import Struct, to_builtins
@@ -12,10 +11,9 @@ from imagenet_prep.errors import PrepError
 from imagenet_prep.escaping import command, quoted
 from imagenet_prep.model import StageStatus
 from imagenet_prep.registry import known_set
-from imagenet_prep.state.journal import Journal
-from imagenet_prep.state.manifest import Manifest, usable_manifest
-from imagenet_prep.state.plan_file import load_plan, recorded_raw
-from imagenet_prep.storage.layout import Layout, parse_shard_name
+from imagenet_prep.state.plan_file import recorded_raw
+from imagenet_prep.state.set_state import SetState, merge_command
+from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import AnyPath
 from imagenet_prep.storage.lock import find_holder
 from imagenet_prep.text import number_of
@@ -39,15 +37,16 @@ class Status(Struct, frozen=True):
 def status(layout: Layout) -> Status:
     """Find the progress of each stage; reads no archive and no shard. A recipe's data set has only the last two."""
     layout = layout.one_set()
-    manifest = usable_manifest(layout.manifest_path)
-    dataset = known_set(layout, manifest)
-    sizes = layout.find_shards(dataset.splits)
-    convert, verify = _convert(layout, manifest, sizes), _verify(layout, manifest, sizes)
+    state = SetState.read(layout)
+    dataset = known_set(layout, state.manifest)
+    convert, verify = _convert(state), _verify(state)
     stages = (*dataset.stages_before(layout), convert, verify)
     if verify.state == "done":
         following = command("report", layout.output_dir)
-    elif verify.state == "problems" and _is_mendable(layout, manifest):
+    elif verify.state == "problems" and _is_mendable(state):
         following = command("repair", layout.data_dir, layout.elsewhere(recorded_raw(layout)))
+    elif state.kind == "part" and not state.missing:
+        following = merge_command(layout)
     elif convert.state in ("done", "unknown"):
         following = command("verify", layout.output_dir)
     else:
@@ -58,47 +57,48 @@ def status(layout: Layout) -> Status:
 # the stages ----------------------------------------------------------------------------------------------------
 
 
-def _convert(layout: Layout, manifest: Manifest | None, sizes: Mapping[str, int]) -> StageStatus:
-    recorded, plan = _recorded(layout, manifest), load_plan(layout)
-    if not recorded and plan is None:
-        words = f"{number_of(len(sizes), 'shard')} not made here" if sizes else "no shards"
-        return StageStatus("convert", "unknown" if sizes else "not started", words)
-    done = [name for name, size in recorded.items() if sizes.get(name) == size]
-    names = {parsed[0]: parsed[2] for parsed in map(parse_shard_name, recorded) if parsed}
-    counts = {split: totals.shards for split, totals in plan.totals.items()} if plan else names
-    planned = len(recorded) if manifest else sum(counts.values())
-    detail = f"{len(done):,} of {number_of(planned, 'shard')}"
-    lost = len(layout.without_index(done))
+def _convert(state: SetState) -> StageStatus:
+    if state.kind in ("nothing", "foreign"):
+        words = f"{number_of(len(state.sizes), 'shard')} not made here" if state.sizes else "no shards"
+        return StageStatus("convert", "unknown" if state.sizes else "not started", words)
+    if state.plan is None and not state.covers_plan:
+        done = [name for name, info in state.infos.items() if state.sizes.get(name) == info.size]
+        return StageStatus("convert", "partly", f"{number_of(len(done), 'shard')} done; {state.sentence}")
+    planned = [*state.infos] if state.covers_plan else _planned(state)
+    missing = set(state.missing)
+    done = [name for name in planned if name not in missing]
+    detail = f"{len(done):,} of {number_of(len(planned), 'shard')}"
+    lost = len(state.layout.without_index(done))
     if lost:
         detail += f", {lost:,} of them without an index"
-    is_done = manifest and len(done) - lost >= planned
-    return StageStatus("convert", "done" if is_done else "partly", detail)
+    if state.covers_plan and not missing and not lost:
+        return StageStatus("convert", "done", detail)
+    says_all = state.covers_plan or (state.kind == "unfinished" and missing)
+    return StageStatus("convert", "partly", detail if says_all else f"{detail}; {state.sentence}")
 
 
-def _recorded(layout: Layout, manifest: Manifest | None) -> dict[str, int]:
-    """The recorded size of each finished shard: from the manifest, or before it exists from the journal."""
-    if manifest is not None:
-        return {name: info.size for name, info in manifest.shards.items()}
-    journal = Journal(layout.journal_path)
-    return {name: info.size for name in journal.names() if (info := journal.get(name))}
+def _planned(state: SetState) -> list[str]:
+    return [*state.plan.fingerprints_by_name()] if state.plan else []
 
 
-def _verify(layout: Layout, manifest: Manifest | None, sizes: Mapping[str, int]) -> StageStatus:
-    if not sizes:
+def _verify(state: SetState) -> StageStatus:
+    if not state.sizes:
         return StageStatus("verify", "not started", "no shards")
-    kept = load_verdict(layout)
+    layout, kept = state.layout, load_verdict(state.layout)
     if kept is None:
         return StageStatus("verify", "not started", "the shards have not been verified yet")
-    lacking = () if kept.verdict.problems else layout.without_index(_recorded(layout, manifest))
+    lacking = () if kept.verdict.problems else layout.without_index(state.infos)
     if not kept.is_current or lacking:
         return StageStatus("verify", "partly", "shards have changed since the last verify")
     verdict = kept.verdict
     if verdict.problems:
         detail = f"{number_of(len(verdict.shown_problems), 'problem')} found: {layout.problems_path}"
-        if not _is_mendable(layout, manifest):
+        if not _is_mendable(state):
             first = verdict.shown_problems[0]
             detail += f"; {first.subject}: {first.remedy or first.detail}"
         return StageStatus("verify", "problems", detail)
+    if not state.is_usable:
+        return StageStatus("verify", "partly", state.sentence)
     if verdict.depth == "quick":
         return StageStatus("verify", "partly", "a quick check found no problem; it did not read every byte")
     if verdict.is_part and not verdict.has_manifest:
@@ -117,10 +117,10 @@ def unknown(reason: PrepError, folder: AnyPath) -> Status:
     return Status(stages, f"ls -la {quoted(str(folder))}")
 
 
-def _is_mendable(layout: Layout, manifest: Manifest | None) -> bool:
-    """Whether repair can fix a finding of the last verify; it can't remove extra files."""
-    kept = load_verdict(layout)
-    if kept is None or manifest is None:
+def _is_mendable(state: SetState) -> bool:
+    """Whether repair can fix a finding of the last verify; it can't remove extra files, or finish a set."""
+    kept = load_verdict(state.layout)
+    if kept is None or state.manifest is None or not state.covers_plan:
         return False
-    found = kept.verdict.faulty.keys() | {problem.subject for problem in kept.verdict.problems}
-    return not found.isdisjoint({*manifest.shards, layout.manifest_path.name})
+    subjects = kept.verdict.faulty.keys() | {problem.subject for problem in kept.verdict.problems}
+    return not subjects.isdisjoint({*state.manifest.shards, state.layout.manifest_path.name})

@@ -15,19 +15,20 @@ from imagenet_prep.checks.inventory import (
     Inventory,
     check_counts,
     check_names,
+    check_plan,
     check_sizes,
+    check_state,
     fingerprint,
     group,
-    sound_manifest,
     take_inventory,
 )
-from imagenet_prep.checks.shard_check import ShardCheck
+from imagenet_prep.checks.shard_check import ShardCheck, remedy_own
 from imagenet_prep.checks.verdict import Depth, SplitReport, Verdict, save_verdict
 from imagenet_prep.errors import InputError, SpaceError, UsageError, WorkerError, WriteError, in_a_line
-from imagenet_prep.escaping import command
 from imagenet_prep.model import Engine, Failed, Problem, ProblemKind, Progress, Silent
 from imagenet_prep.registry import known_file, known_set
 from imagenet_prep.shards.share import Share
+from imagenet_prep.state.set_state import SetState, merge_command
 from imagenet_prep.storage.files import atomic_file
 from imagenet_prep.storage.layout import Layout, split_of
 from imagenet_prep.storage.location import AnyPath
@@ -58,12 +59,15 @@ def verify(
     progress, layout = progress or Silent(), layout.one_set()
     if running := find_holder(layout.lock_paths):
         progress.note(f"{running} is working here: shards that it has not made yet count as missing")
-    manifest, problems = sound_manifest(layout)
-    dataset = known_set(layout, manifest)
-    inventory = take_inventory(layout, dataset, manifest)
+    state = SetState.read(layout)
+    problems = [state.damage] if state.damage else []
+    dataset = known_set(layout, state.manifest if state.covers_plan else None)
+    inventory = take_inventory(state, dataset)
     inventory = _restricted(inventory, share) if share else inventory
-    problems += check_counts(manifest, dataset.published) if manifest else ()
-    problems += check_names(inventory, layout)
+    manifest = inventory.manifest
+    problems += [*check_plan(state, manifest), *check_counts(manifest, dataset.published)] if manifest else ()
+    problems += check_names(inventory)
+    problems += () if share else check_state(state)
     is_part = dataset.is_part or (manifest is None and allow_incomplete)
     check = _SetCheck(layout, dataset, inventory, depth, share, is_part)
     checked, across = check.look() if depth == "quick" else check.read(engine, progress)
@@ -92,7 +96,14 @@ class _SetCheck(Struct, frozen=True):
         inventory, layout = self.inventory, self.layout
         foreign = () if inventory.infos else [layout.shard_path(name) for name in inventory.present]
         examiner = self.dataset.examiner(foreign, decode=self.depth == "decode")
-        check = ShardCheck(layout, examiner, inventory.infos, _compression(inventory), self.dataset.compares_records)
+        check = ShardCheck(
+            layout,
+            examiner,
+            inventory.infos,
+            remedy_own(inventory.state),
+            _compression(inventory),
+            self.dataset.compares_records,
+        )
         checked, failures = _check_shards(inventory, check, engine, progress)
         across = SetFindings(tuple(problem for report in checked.reports.values() for problem in report.problems))
         if not self.share:
@@ -123,18 +134,22 @@ class _SetCheck(Struct, frozen=True):
     def _notes(self) -> Iterator[str]:
         """Notes about an unfinished set, the data set, images that were set aside, and ranks."""
         layout, inventory = self.layout, self.inventory
-        if inventory.is_unfinished and not layout.rank_parts():
-            done = sum(inventory.sizes.get(name) == info.size for name, info in inventory.infos.items())
-            count = f"{done:,} of {number_of(len(inventory.expected), 'shard')}"
+        state = inventory.state
+        if inventory.is_unfinished and state.kind != "part":
+            planned = len(state.plan.fingerprints_by_name()) if state.plan else 0
+            count = f"{planned - len(state.missing):,} of {number_of(planned, 'shard')}"
             following = self.dataset.following(layout, {"convert": "partly", "annotate": "done"})
             yield f"this conversion is not finished: {count}; to resume: {following}"
         yield from self.dataset.notes(inventory, is_part=self.is_part)
         aside = [name for shard in inventory.expected if (i := inventory.infos.get(shard)) for name in i.set_aside]
         if aside:
             yield f"{number_of(len(aside), 'image was', 'images were')} set aside: {listed(aside)}"
-        if inventory.manifest is None and layout.rank_parts():
-            merge = command("merge", layout.data_dir, Layout(layout.data_dir, output=layout.output).elsewhere())
+        if state.kind == "part":
+            merge = merge_command(layout)
             yield f"ranks make these shards; to finish the set, or to list the ranks to run again: {merge}"
+        if state.orphans and not state.has_prefixes:
+            splits = listed(dict.fromkeys(split_of(name) for name in state.orphans))
+            yield f"{number_of(len(state.orphans), 'shard')} of {splits} skipped: they are of no split of this set"
         if self.share:
             yield f"{self.share}: only its shards; missing and duplicate images, totals and order show in the whole set"
 
@@ -149,7 +164,8 @@ def verify_file(path: AnyPath, *, depth: Depth = "full") -> Verdict:
         raise UsageError(f"a quick check of {path}", "expected the folder of a set", "leave --depth out")
     layout, dataset, manifest = known_file(path)
     info, examiner = manifest.shards.get(path.name), dataset.examiner((), decode=depth == "decode")
-    report = ShardCheck(layout, examiner, manifest.shards, lists_records=False)(path.name)
+    remedy = remedy_own(SetState.read(layout)) if info else ""
+    report = ShardCheck(layout, examiner, manifest.shards, remedy, lists_records=False)(path.name)
     expected = info.records if info else report.records
     counts = (report.records, expected, len(report.labels), report.boxes, path.stat().st_size)
     return Verdict(

@@ -7,26 +7,30 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Collection, Iterable, Mapping
+from functools import cached_property
 from typing import Any, Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.escaping import command
-from imagenet_prep.model import ShardInfo
-from imagenet_prep.state.journal import Journal, journal_parts
+from imagenet_prep.model import Problem, ProblemKind, ShardInfo
+from imagenet_prep.state.indexes import settle
+from imagenet_prep.state.journal import Journal
 from imagenet_prep.state.manifest import Manifest, load_manifest
 from imagenet_prep.state.plan_file import Plan, load_plan, splits_of_others
 from imagenet_prep.storage.files import names_in
-from imagenet_prep.storage.layout import Layout, by_number, grown_from, shard_name, split_of
+from imagenet_prep.storage.layout import MAX_SHARDS, Layout, by_number, grown_from, shard_name, split_of
 from imagenet_prep.text import number_of
 
 Kind = Literal["nothing", "foreign", "part", "replacing", "unfinished", "finished", "contradictory"]
 
+REWRITE = "run the same imagenet-prep convert again: it writes it again, and finished shards are kept"
 RESUME = "run the same imagenet-prep convert again: it makes only what is missing"
 
 
-class SetState(Struct, frozen=True):
+class SetState(Struct, frozen=True, dict=True):
     """What a folder of shards holds.
 
     Args:
@@ -43,7 +47,7 @@ class SetState(Struct, frozen=True):
         manifest: the manifest, if it is sound.
         plan: the plan, if it was needed to decide and can be read.
         reason: for people, "" if ``kind`` says all.
-        damage: why the manifest can't be used, "" if it can or if there is none.
+        damage: why the manifest can't be used; None if it can or if there is none.
     """
 
     layout: Layout
@@ -56,7 +60,7 @@ class SetState(Struct, frozen=True):
     manifest: Manifest | None = None
     plan: Plan | None = None
     reason: str = ""
-    damage: str = ""
+    damage: Problem | None = None
 
     @classmethod
     def read(cls, layout: Layout) -> SetState:
@@ -66,6 +70,26 @@ class SetState(Struct, frozen=True):
             InputError: a file can't be read because of the disk or the permissions.
         """
         return _Evidence.gather(layout).judge()
+
+    @cached_property
+    def journalled(self) -> Mapping[str, ShardInfo]:
+        """The entry of each shard in all journals."""
+        return _journalled(self.layout)
+
+    def has_entry(self, name: str, fingerprint: str) -> bool:
+        """Whether manifest or journal list a shard with this fingerprint."""
+        entries = (self.manifest.shards.get(name) if self.manifest else None, self.journalled.get(name))
+        return any(info is not None and info.fingerprint == fingerprint for info in entries)
+
+    @property
+    def covers_plan(self) -> bool:
+        """Whether its manifest, and not its plan, says which shards there should be."""
+        return self.manifest is not None and self.kind in ("finished", "contradictory")
+
+    @property
+    def has_prefixes(self) -> bool:
+        """Whether the folder has sets with prefixes."""
+        return bool(self.layout.set_name) or len(self.layout.sets()) > 1
 
     @property
     def is_usable(self) -> bool:
@@ -130,17 +154,11 @@ class _Evidence(Struct, frozen=True):
     sizes: Mapping[str, int]
     beside_plan: frozenset[str]
     manifest: Manifest | None
-    damage: str
+    damage: Problem | None
 
     @classmethod
     def gather(cls, layout: Layout) -> _Evidence:
-        manifest, damage = None, ""
-        try:
-            manifest = load_manifest(layout.manifest_path)
-        except InputError as error:
-            if isinstance(error.__cause__, OSError):
-                raise
-            damage = f"{error.what}; {error.detail}"
+        manifest, damage = _load_sound_manifest(layout)
         others = splits_of_others(layout)
         sizes = {name: size for name, size in layout.find_shards().items() if split_of(name) not in others}
         beside_plan = frozenset[str]()
@@ -168,11 +186,8 @@ class _Evidence(Struct, frozen=True):
 
     def _with_manifest(self, manifest: Manifest) -> SetState:
         own = self._of_splits(manifest.dataset.splits)
-        expected = _names_of(manifest)
-        missing = _in_order(
-            name for name in expected if name not in manifest.shards or own.get(name) != manifest.shards[name].size
-        )
-        strays = _in_order(own.keys() - expected)
+        missing = _in_order(name for name, info in manifest.shards.items() if own.get(name) != info.size)
+        strays = _in_order(own.keys() - manifest.shards.keys())
         may_be_replaced = any(name.startswith("replaced-") for name in self.beside_plan)
         facts: dict[str, Any] = {
             "layout": self.layout,
@@ -202,7 +217,7 @@ class _Evidence(Struct, frozen=True):
         own = {name: size for name, size in self.sizes.items() if layout.may_have(split_of(name))}
         facts: dict[str, Any] = {"layout": layout, "sizes": own, "infos": infos, "damage": self.damage}
         if self.damage:
-            return SetState(kind="contradictory", reason=self.damage, **facts)
+            return SetState(kind="contradictory", reason=self.damage.detail, **facts)
         if layout.plan_path.name in self.beside_plan:
             reason = f"{layout.plan_path} has changed since it was written"
             return SetState(kind="contradictory", reason=reason, **facts)
@@ -238,18 +253,37 @@ class _Evidence(Struct, frozen=True):
         return SetState(kind="part" if self._has_ranks else "unfinished", **facts)
 
     def _orphans(self, own: Mapping[str, int]) -> tuple[str, ...]:
-        return _in_order(self.sizes.keys() - own.keys())
+        """The shards that belong to no set of the folder, by their records or by the prefix of a set."""
+        prefixed = [other for other in replace(self.layout, set_name="").sets() if other.set_name]
+        strangers = self.sizes.keys() - own.keys()
+        return _in_order(name for name in strangers if not any(other.may_have(split_of(name)) for other in prefixed))
 
     def _of_splits(self, splits: Collection[str]) -> dict[str, int]:
         """The sizes of the shards in the folder that belong to these splits, growths included."""
         return {name: size for name, size in self.sizes.items() if grown_from(split_of(name))[0] in splits}
 
 
+def _load_sound_manifest(layout: Layout) -> tuple[Manifest | None, Problem | None]:
+    """The manifest, or why it can't be used; a disk that can't be read is an error."""
+    name = layout.manifest_path.name
+    try:
+        manifest = load_manifest(layout.manifest_path)
+    except InputError as error:
+        if isinstance(error.__cause__, OSError):
+            raise  # it may be sound: nothing should be removed
+        return None, Problem(ProblemKind.BAD_MANIFEST, name, error.what, error.hint)
+    if manifest is None or _names_of(manifest) == manifest.shards.keys():
+        return manifest, None
+    fault = "it does not list the shards that its totals count"
+    return None, Problem(ProblemKind.BAD_MANIFEST, name, fault, REWRITE)
+
+
 def _names_of(manifest: Manifest) -> set[str]:
-    """The shards that a manifest counts in its totals, and those that it lists."""
-    names = set(manifest.shards)
+    """The shards that a manifest counts in its totals."""
+    names = set[str]()
     for split, totals in manifest.totals.items():
-        names.update(shard_name(split, number, totals.shards) for number in range(totals.shards))
+        count = min(totals.shards, MAX_SHARDS)
+        names.update(shard_name(split, number, count) for number in range(count))
     return names
 
 
@@ -280,6 +314,7 @@ def _contradiction(
 
 
 def _journalled(layout: Layout) -> dict[str, ShardInfo]:
-    """The last entry of each shard in all journals, those of ranks included."""
-    entries = Journal.entries(journal_parts(layout.journal_path))
-    return {info.name: info for info in entries}
+    """The entry of each shard in all journals, those of ranks included; of several, the one of its index."""
+    journal = Journal(layout.journal_path)
+    settle(layout, journal)
+    return {name: info for name in journal.names() if (info := journal.get(name))}
