@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib.machinery
 import importlib.util
+import io
 import json
 import os
 import random
@@ -12,6 +14,7 @@ import subprocess
 import sys
 import tarfile
 import time
+import types
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -481,6 +484,80 @@ def test_a_recipe_names_its_image_and_its_label(tmp_path: Path) -> None:
     for row, record in zip(rows, records_of(layout), strict=True):
         assert (row["image"]["bytes"], row["label"]) == (record.features["pic"], record.features["y"])
         assert (row["wnid"], row["h"]) == (record.features["c"].decode(), record.features["h"])
+
+
+class WriterOfSamples:
+    """Stands in for MosaicML's MDSWriter, which is too large for the tests: a shard is a JSON list of its samples."""
+
+    def __init__(self, columns: dict[str, str], **options: object) -> None:
+        self.columns, self.samples = columns, list[dict[str, Any]]()
+
+    def write(self, sample: dict[str, Any]) -> None:
+        """Encode a sample as the real one does: the image by its own ``save``."""
+        assert sample.keys() == self.columns.keys()
+        sample["x"].save(buffer := io.BytesIO(), format="JPEG")
+        self.samples.append({**sample, "x": buffer.getvalue().hex()})
+
+    def encode_joint_shard(self) -> bytes:
+        """The content of a shard's file."""
+        return json.dumps(self.samples).encode()
+
+    def get_config(self) -> dict[str, Any]:
+        """The entry of a shard in the index."""
+        return {"columns": self.columns}
+
+
+@pytest.fixture
+def streaming(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A module with the stand-in of MDSWriter."""
+    module: Any = types.ModuleType("streaming")
+    module.MDSWriter, module.__spec__ = WriterOfSamples, importlib.machinery.ModuleSpec("streaming", None)
+    monkeypatch.setitem(sys.modules, "streaming", module)
+
+
+def classes_in(layout: Layout, container: str, out: Path) -> list[int]:
+    """The class of each record of a split in an export."""
+    export(layout, container, out, ENGINE)
+    if container == "webdataset":
+        return [int(sample["cls"]) for sample in samples_of(existing(out, "*train-*.tar"))]
+    if container == "mds":
+        return [sample["y"] for path in existing(out, "train/*.mds") for sample in json.loads(path.read_bytes())]
+    from pyarrow import parquet
+
+    rows = [row for path in existing(out, "train-*.parquet") for row in parquet.read_table(path).to_pylist()]
+    assert [["cat", "dog"].index(row["wnid"]) for row in rows] == [row["label"] for row in rows]
+    return [row["label"] for row in rows]
+
+
+@pytest.mark.usefixtures("streaming")
+@pytest.mark.parametrize("container", ["webdataset", "parquet", "mds"])
+@pytest.mark.parametrize("record", ["record: {pic: encoded, y: label, c: class}\n", "record: inception\n"])
+@pytest.mark.parametrize("first", [0, 1, 3])
+def test_classes_count_from_0_whatever_the_first_label(tmp_path: Path, container: str, record: str, first: int) -> None:
+    """The first class of a recipe's set is 0 in every export, as in the readers; its records keep their labels."""
+    layout = recipe_set(tmp_path, f"{record}first_label: {first}\n")
+    records = records_of(layout)
+    labels = [record.features["y" if "y" in record.features else "image/class/label"] for record in records]
+    assert {first, first + 1} == set(labels)
+    assert imagenet_prep.open(layout.output_dir, "train").first_label == first
+    assert classes_in(layout, container, tmp_path / "out") == [label - first for label in labels]
+
+
+@pytest.mark.usefixtures("streaming")
+def test_mds_holds_the_records(tmp_path: Path, sound: Layout) -> None:
+    """Image bytes as they are, the class from 0, the rest as JSON; the index counts samples and bytes."""
+    out = export(sound, "mds", tmp_path / "out", ENGINE).out
+    for split in ("train", "validation"):
+        paths, records = existing(out, f"{split}/*.mds"), records_of(sound, split)
+        samples = [sample for path in paths for sample in json.loads(path.read_bytes())]
+        for sample, record in zip(samples, records, strict=True):
+            assert (bytes.fromhex(sample["x"]), sample["y"]) == (record.encoded, record.label - 1)
+            told = json.loads(sample["json"])
+            assert (told["label"], told["filename"]) == (record.label, record.filename)
+        entries = json.loads((out / split / "index.json").read_bytes())["shards"]
+        assert sum(entry["samples"] for entry in entries) == len(records)
+        sizes = {entry["raw_data"]["basename"]: entry["raw_data"]["bytes"] for entry in entries}
+        assert sizes == {path.name: path.stat().st_size for path in paths}
 
 
 def test_a_recipe_without_images_is_refused(tmp_path: Path) -> None:
