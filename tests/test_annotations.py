@@ -7,7 +7,7 @@ import io
 import json
 import os
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -641,6 +641,14 @@ def listed_voc(folder: Path, **lists: str) -> None:
         save(folder / f"ImageSets/Main/{split}.txt", lists.get(split, own))
 
 
+def voc_with_test_list(folder: Path, splits: Sequence[str]) -> None:
+    """VOC whose images are divided evenly among the lists of these splits."""
+    voc_set(folder)
+    for place, split in enumerate(splits):
+        own = "".join(f"2007_{number:06d}\n" for number in range(place, 6, len(splits)))
+        save(folder / f"ImageSets/Main/{split}.txt", own)
+
+
 def listed_yolo(folder: Path, val: str = "images/3.jpg\n") -> None:
     """YOLO whose data.yaml names a list of images for each split."""
     for name in "123":
@@ -665,6 +673,14 @@ PUBLISHED: Mapping[str, tuple[Callable[[Path], object], str, str, dict[str, int]
         *("coco", TWELVE, SIX),
     ),
     "VOC with lists": (listed_voc, "pascal-voc", "2 in ImageSets/Main/val.txt", {"train": 4, "validation": 2}),
+    "VOC with a list of tests": (
+        functools.partial(voc_with_test_list, splits=("train", "val", "test")),
+        *("pascal-voc", "2 in ImageSets/Main/test.txt", {"train": 2, "validation": 2, "test": 2}),
+    ),
+    "VOC with lists of 2007": (
+        functools.partial(voc_with_test_list, splits=("trainval", "test")),
+        *("pascal-voc", "3 in ImageSets/Main/test.txt", {"trainval": 3, "test": 3}),
+    ),
     "VOC": (published_voc, "pascal-voc", "VOC2012/Annotations annotates 6 of 6 images: 13 boxes of", {"train": 6}),
     "YOLO": (yolo_set, "yolo", "labels/train annotates 5 of 6 images", {"train": 6}),
     "Roboflow": (roboflow, "yolo", "annotates 6 of 6 images: 6 boxes of 2 classes:", {"train": 3, "validation": 3}),

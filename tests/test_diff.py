@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
-from made_sets import converted, copied, data_of, flip, write
+from made_sets import converted, copied, data_of, edit_manifest, flip, write
 from running import command, prep
 
 from imagenet_prep import Layout, diff
@@ -113,6 +115,59 @@ def test_damaged_data_are_said_to_be(plain: Layout, tmp_path: Path) -> None:
     (record,) = diff(plain.data_dir, copy.data_dir).splits[TRAIN].differing
     assert record.features is not None
     assert "the data does not match its CRC" in record.features["the record"][1]
+
+
+def lose_split(layout: Layout) -> None:
+    """Every shard of one planned split is gone, and the manifest."""
+    layout.manifest_path.unlink()
+    for name in layout.find_shards(["validation"]):
+        layout.shard_path(name).unlink()
+
+
+def add_other_count(layout: Layout) -> None:
+    """A shard of another count lies beside the set."""
+    write(layout.shard_path("train-00000-of-00001"), data_of(layout.shard_path(FIRST)))
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        (lambda layout: layout.manifest_path.unlink(), "holds every shard of a set, but not its manifest"),
+        (lose_split, "holds an unfinished set: 8 shards are not done, validation-00000-of-00008 first"),
+        (add_other_count, "train-00000-of-00001 is not a shard of its manifest"),
+    ],
+)
+def test_a_set_that_is_not_finished_is_never_equal(
+    plain: Layout, tmp_path: Path, change: Callable[[Layout], object], problem: str
+) -> None:
+    """Its state is named, its shards are compared all the same, and the exit status is 3, in either order."""
+    copy = copied(plain, tmp_path / "copy")
+    change(copy)
+    for places in ((plain.data_dir, copy.data_dir), (copy.data_dir, plain.data_dir), (copy.data_dir, copy.data_dir)):
+        found = diff(*places)
+        assert not found.is_same
+        assert all(problem in said for said in found.problems)
+        assert problem in command("diff", *places, status=3).stdout
+        assert found.splits[TRAIN].records[0] >= 300
+    assert json.loads(command("diff", *places, "--json", "-", status=3).stdout)["problems"]
+    assert command("diff", *places, "--quiet", status=3).stdout == ""
+
+
+def test_shards_that_an_older_manifest_lacks_are_compared(plain: Layout, tmp_path: Path) -> None:
+    """A split that came after the manifest was written holds records, not none."""
+    copy = copied(plain, tmp_path / "copy")
+
+    def older(value: dict[str, Any]) -> None:
+        value["dataset"]["splits"].remove("train")
+        del value["totals"]["train"]
+        value["shards"] = {name: info for name, info in value["shards"].items() if not name.startswith("train")}
+
+    edit_manifest(copy, older)
+    train = diff(plain.data_dir, copy.data_dir).splits[TRAIN]
+    assert (train.records, train.shards, train.is_same) == ((300, 300), (8, 8), True)
+    data = data_of(copy.shard_path(FIRST))
+    write(copy.shard_path(FIRST), [data[0].replace(b"RGB", b"RGX", 1), *data[1:]])
+    assert len(diff(plain.data_dir, copy.data_dir).splits[TRAIN].differing) == 1
 
 
 @pytest.mark.parametrize(("name", "error"), [("nope", UsageError), ("empty", InputError)])

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib.machinery
 import importlib.util
+import io
 import json
 import os
 import random
@@ -12,7 +14,8 @@ import subprocess
 import sys
 import tarfile
 import time
-from collections.abc import Sequence
+import types
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -76,6 +79,19 @@ def files_below(folder: Path) -> dict[str, bytes]:
     return {name: path.read_bytes() for name, path in names.items() if not name.startswith(("imagenet-prep/", "_info"))}
 
 
+def cut(path: Path) -> None:
+    """Remove the second half of a file."""
+    os.truncate(path, path.stat().st_size // 2)
+
+
+def flip_line_of(path: Path) -> None:
+    """Flip a bit of the size in the line of a file in the journal of its export, if that has one."""
+    journal = path.parent / "imagenet-prep" / "exported.jsonl"
+    if journal.exists():
+        content = journal.read_bytes()
+        flip(journal, content.index(b'"size":', content.index(path.name.encode())) + len(b'"size":'))
+
+
 # webdataset ----------------------------------------------------------------------------------------------------
 
 
@@ -105,6 +121,38 @@ def test_tars_hold_the_records(tmp_path: Path, sound: Layout) -> None:
             }
         assert split == "validation" or any(json.loads(sample["json"])["boxes"] != "[]" for sample in samples)
     assert (out / TAR).read_bytes() == pack(unpack(out / TAR), tarfile.USTAR_FORMAT)
+
+
+ARRAYS = pytest.param("arrayrecord", marks=pytest.mark.tensorflow)
+
+
+@pytest.mark.parametrize("container", ["webdataset", "folders", "parquet", ARRAYS])
+@pytest.mark.parametrize("change", [cut, lambda path: path.write_bytes(b""), Path.unlink, flip_line_of])
+def test_a_file_that_is_not_as_written_is_made_again(
+    tmp_path: Path, sound: Layout, container: str, change: Callable[[Path], object]
+) -> None:
+    """A file that was cut, emptied or lost, or whose line in the journal was: its shard alone is exported again."""
+    out = export(sound, container, tmp_path / "out", ENGINE).out
+    before = files_below(out)
+    change(out / min(before))
+    is_made = not (container == "folders" and change is flip_line_of)
+    assert [each.made for each in export(sound, container, out, ENGINE).splits] == [int(is_made), 0]
+    assert files_below(out) == before
+    assert [each.made for each in export(sound, container, out, ENGINE).splits] == [0, 0]
+
+
+@pytest.mark.parametrize(
+    ("container", "name"),
+    [("webdataset", "_info.json"), ("tfds", "*/*/dataset_info.json"), ("croissant", "croissant.json")],
+)
+def test_a_file_about_the_whole_set_is_written_again(tmp_path: Path, sound: Layout, container: str, name: str) -> None:
+    """A file about the set that was cut is whole after the next run."""
+    out = export(sound, container, tmp_path / "out", ENGINE).out
+    (path,) = out.glob(name)
+    before = path.read_bytes()
+    cut(path)
+    export(sound, container, out, ENGINE)
+    assert path.read_bytes() == before
 
 
 @pytest.mark.parametrize("container", ["webdataset", "folders", "parquet"])
@@ -261,9 +309,6 @@ def test_parquet_holds_the_records(tmp_path: Path, sound: Layout, split: str) ->
 # faults --------------------------------------------------------------------------------------------------------
 
 
-ARRAYS = pytest.param("arrayrecord", marks=pytest.mark.tensorflow)
-
-
 @pytest.mark.parametrize("container", ["webdataset", "folders", "parquet", ARRAYS])
 def test_a_damaged_record_is_named_and_nothing_wrong_is_left(tmp_path: Path, layout: Layout, container: str) -> None:
     """The other shards are exported, nothing of this one; once it is mended the rest follows, as of a sound set."""
@@ -282,9 +327,10 @@ def test_a_damaged_record_is_named_and_nothing_wrong_is_left(tmp_path: Path, lay
 
 
 def test_sound_records_that_are_others_are_refused(tmp_path: Path, layout: Layout) -> None:
-    """Every CRC is right, but a record is missing: the digest on record tells."""
+    """Every CRC and the size are right, but a record has moved: the digest on record tells."""
     path = layout.shard_path(SHARD)
-    write(path, data_of(path)[:-1])
+    first, *others = data_of(path)
+    write(path, [*others, first])
     with pytest.raises(InputError, match=f"{SHARD} does not hold the records in its manifest"):
         export(layout, "webdataset", tmp_path / "out", ENGINE)
     names = {path.name for path in existing(tmp_path / "out", "*.tar")}
@@ -368,7 +414,7 @@ def test_an_export_of_another_set_is_refused(tmp_path: Path, layout: Layout, mad
 def test_a_set_that_is_not_whole_is_refused(tmp_path: Path, layout: Layout) -> None:
     """A shard is missing, or all of them: nothing is begun."""
     layout.shard_path(SHARD).unlink()
-    with pytest.raises(InputError, match="lacks 1 of 8 train shards"):
+    with pytest.raises(InputError, match=f"{SHARD} is missing"):
         export(layout, "webdataset", tmp_path / "out", ENGINE)
     (tmp_path / "empty").mkdir()
     with pytest.raises(InputError, match="no shards in"):
@@ -438,6 +484,80 @@ def test_a_recipe_names_its_image_and_its_label(tmp_path: Path) -> None:
     for row, record in zip(rows, records_of(layout), strict=True):
         assert (row["image"]["bytes"], row["label"]) == (record.features["pic"], record.features["y"])
         assert (row["wnid"], row["h"]) == (record.features["c"].decode(), record.features["h"])
+
+
+class WriterOfSamples:
+    """Stands in for MosaicML's MDSWriter, which is too large for the tests: a shard is a JSON list of its samples."""
+
+    def __init__(self, columns: dict[str, str], **options: object) -> None:
+        self.columns, self.samples = columns, list[dict[str, Any]]()
+
+    def write(self, sample: dict[str, Any]) -> None:
+        """Encode a sample as the real one does: the image by its own ``save``."""
+        assert sample.keys() == self.columns.keys()
+        sample["x"].save(buffer := io.BytesIO(), format="JPEG")
+        self.samples.append({**sample, "x": buffer.getvalue().hex()})
+
+    def encode_joint_shard(self) -> bytes:
+        """The content of a shard's file."""
+        return json.dumps(self.samples).encode()
+
+    def get_config(self) -> dict[str, Any]:
+        """The entry of a shard in the index."""
+        return {"columns": self.columns}
+
+
+@pytest.fixture
+def streaming(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A module with the stand-in of MDSWriter."""
+    module: Any = types.ModuleType("streaming")
+    module.MDSWriter, module.__spec__ = WriterOfSamples, importlib.machinery.ModuleSpec("streaming", None)
+    monkeypatch.setitem(sys.modules, "streaming", module)
+
+
+def classes_in(layout: Layout, container: str, out: Path) -> list[int]:
+    """The class of each record of a split in an export."""
+    export(layout, container, out, ENGINE)
+    if container == "webdataset":
+        return [int(sample["cls"]) for sample in samples_of(existing(out, "*train-*.tar"))]
+    if container == "mds":
+        return [sample["y"] for path in existing(out, "train/*.mds") for sample in json.loads(path.read_bytes())]
+    from pyarrow import parquet
+
+    rows = [row for path in existing(out, "train-*.parquet") for row in parquet.read_table(path).to_pylist()]
+    assert [["cat", "dog"].index(row["wnid"]) for row in rows] == [row["label"] for row in rows]
+    return [row["label"] for row in rows]
+
+
+@pytest.mark.usefixtures("streaming")
+@pytest.mark.parametrize("container", ["webdataset", "parquet", "mds"])
+@pytest.mark.parametrize("record", ["record: {pic: encoded, y: label, c: class}\n", "record: inception\n"])
+@pytest.mark.parametrize("first", [0, 1, 3])
+def test_classes_count_from_0_whatever_the_first_label(tmp_path: Path, container: str, record: str, first: int) -> None:
+    """The first class of a recipe's set is 0 in every export, as in the readers; its records keep their labels."""
+    layout = recipe_set(tmp_path, f"{record}first_label: {first}\n")
+    records = records_of(layout)
+    labels = [record.features["y" if "y" in record.features else "image/class/label"] for record in records]
+    assert {first, first + 1} == set(labels)
+    assert imagenet_prep.open(layout.output_dir, "train").first_label == first
+    assert classes_in(layout, container, tmp_path / "out") == [label - first for label in labels]
+
+
+@pytest.mark.usefixtures("streaming")
+def test_mds_holds_the_records(tmp_path: Path, sound: Layout) -> None:
+    """Image bytes as they are, the class from 0, the rest as JSON; the index counts samples and bytes."""
+    out = export(sound, "mds", tmp_path / "out", ENGINE).out
+    for split in ("train", "validation"):
+        paths, records = existing(out, f"{split}/*.mds"), records_of(sound, split)
+        samples = [sample for path in paths for sample in json.loads(path.read_bytes())]
+        for sample, record in zip(samples, records, strict=True):
+            assert (bytes.fromhex(sample["x"]), sample["y"]) == (record.encoded, record.label - 1)
+            told = json.loads(sample["json"])
+            assert (told["label"], told["filename"]) == (record.label, record.filename)
+        entries = json.loads((out / split / "index.json").read_bytes())["shards"]
+        assert sum(entry["samples"] for entry in entries) == len(records)
+        sizes = {entry["raw_data"]["basename"]: entry["raw_data"]["bytes"] for entry in entries}
+        assert sizes == {path.name: path.stat().st_size for path in paths}
 
 
 def test_a_recipe_without_images_is_refused(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 import pytest
 from existing import existing
-from made_sets import ENGINE, PART, converted, data_of, flip, write
+from made_sets import ENGINE, PART, converted, data_of, edit_manifest, flip, write
 from many_readers import DIGESTS
 from PIL import Image
 
@@ -109,15 +109,16 @@ def test_1024_shards_under_256_descriptors(way: str, many: Path, tmp_path: Path)
 
 
 def test_opening_reads_no_shard(many: Path, tmp_path: Path) -> None:
-    """A set is opened, and its length known, by the manifest alone: shards that can't be read show when one is read."""
+    """A set is opened, and its length known, by manifest and sizes alone: damaged shards show when one is read."""
     folder = tmp_path / "data"
     (folder / "imagenet-prep").mkdir(parents=True)
     shutil.copy(Layout(many).manifest_path, folder / "imagenet-prep")
-    for path in existing(many, "train-*"):
-        (folder / path.name).symlink_to("nowhere")
+    for path in existing(many, "*-of-*"):
+        (folder / path.name).touch()
+        os.truncate(folder / path.name, path.stat().st_size)
     found = imagenet_prep.open(folder, "train")
     assert len(found) == 2000
-    with pytest.raises(InputError, match="train-00000-of-01024 can't be read"):
+    with pytest.raises(InputError, match="train-00000-of-01024 is damaged at its first byte"):
         found[0]
 
 
@@ -258,6 +259,12 @@ def _value(feature: Any) -> Any:
 # the index -----------------------------------------------------------------------------------------------------
 
 
+def forget(layout: Layout) -> None:
+    """Remove all records of a set, except its index: its shards are those of another maker."""
+    for path in (layout.manifest_path, layout.journal_path, layout.plan_path):
+        path.unlink(missing_ok=True)
+
+
 def edit_index(layout: Layout, change: Callable[[list[list[int]]], object]) -> None:
     """Change the offsets and lengths that an index holds."""
     path = layout.index_path(SHARD)
@@ -298,7 +305,7 @@ def test_an_index_only_saves_time(damage: Callable[[Layout], object], with_manif
     """Whatever an index says, a record is the one that the framing shows."""
     damage(layout)
     if not with_manifest:
-        layout.manifest_path.unlink()
+        forget(layout)
     assert own(imagenet_prep.open(layout.data_dir, "train")) == all_data(layout.data_dir)
 
 
@@ -306,7 +313,7 @@ def test_an_index_that_joins_two_records(layout: Layout) -> None:
     """Without a manifest that knows how many there are, nothing is given in place of the two."""
     count = len(data_of(layout.shard_path(SHARD))) - 1
     edit_index(layout, join)
-    layout.manifest_path.unlink()
+    forget(layout)
     with pytest.raises(InputError, match=f"expected {count} by its manifest or its index"):
         own(imagenet_prep.open(layout.data_dir, "train"))
 
@@ -342,6 +349,7 @@ def test_a_damaged_record_is_named(compression: str, layout: Layout) -> None:
     flip(shard, 16 + size + 12 + 5)
     if compression == "gzip":
         shard.write_bytes(gzip.compress(shard.read_bytes()))
+        edit_manifest(layout, lambda value: value["shards"][SHARD].update(size=shard.stat().st_size))
     where = "" if compression == "none" else " of its gzip content"
     found = imagenet_prep.open(layout.data_dir, "train")
     with pytest.raises(InputError) as caught:
@@ -370,11 +378,14 @@ def test_a_shard_of_another_length_is_refused(change: str, compression: str, lay
         shard.write_bytes(shard.read_bytes()[:-1])
     if compression == "zlib":
         shard.write_bytes(zlib.compress(shard.read_bytes()))
-    message = "announced" if change == "cut" else f"expected {len(data)}"
-    with pytest.raises(InputError, match=message):
+    with pytest.raises(InputError, match=r"holds .* bytes"):
         list(imagenet_prep.open(layout.data_dir, "train"))
-    with pytest.raises(InputError, match=message):
+    with pytest.raises(InputError, match=r"holds .* bytes"):
         imagenet_prep.open(layout.data_dir, "train")[first + len(data) - 1]
+    edit_manifest(layout, lambda value: value["shards"][SHARD].update(size=shard.stat().st_size))
+    message = {"fewer": "holds 37 records", "more": "record 38 .* is not the one in its manifest", "cut": "announced"}
+    with pytest.raises(InputError, match=message[change]):
+        list(imagenet_prep.open(layout.data_dir, "train"))
 
 
 @pytest.mark.parametrize(("content", "compression"), [("equal", "none"), ("another", "gzip"), ("gone", "none")])
@@ -409,13 +420,17 @@ def test_a_replaced_shard_is_refused(content: str, compression: str, tmp_path: P
 def test_a_missing_shard_is_named_at_once(layout: Layout) -> None:
     """A set with a hole is refused when it is opened: finished, never finished, or made elsewhere."""
     layout.shard_path(SHARD).unlink()
-    for hint in ("imagenet-prep verify", "imagenet-prep convert again", "get a sound copy of it"):
-        with pytest.raises(InputError, match="lacks 1 of 8 train shards") as caught:
-            imagenet_prep.open(layout.data_dir, "train")
-        assert SHARD in caught.value.detail
-        assert hint in caught.value.hint
-        (layout.manifest_path if "verify" in hint else layout.journal_path).unlink(missing_ok=True)
     assert len(imagenet_prep.open(layout.data_dir, "validation")) == 80
+    states: list[tuple[Callable[[], object], str, str]] = [
+        (lambda: None, f"{SHARD} is missing", "imagenet-prep repair"),
+        (layout.manifest_path.unlink, f"1 shard is not done, {SHARD} first", "imagenet-prep convert again"),
+        (lambda: forget(layout), f"lacks 1 of 8 train shards\n.*{SHARD}", "get a sound copy of it"),
+    ]
+    for change, what, hint in states:
+        change()
+        with pytest.raises(InputError, match=what) as caught:
+            imagenet_prep.open(layout.data_dir, "train")
+        assert hint in caught.value.hint
 
 
 def test_no_such_split(layout: Layout, tmp_path: Path) -> None:
@@ -436,10 +451,12 @@ def test_no_such_split(layout: Layout, tmp_path: Path) -> None:
 
 
 def test_two_sets_in_one_folder(layout: Layout) -> None:
-    """Only the manifest tells which of them is meant."""
+    """They are refused, with a manifest and without: a glob would match both."""
     shutil.copy(layout.shard_path(SHARD), layout.shard_path("train-00000-of-00001"))
-    assert len(imagenet_prep.open(layout.data_dir, "train")) == 300
-    layout.manifest_path.unlink()
+    with pytest.raises(InputError, match="train-00000-of-00001 is not a shard of its manifest"):
+        imagenet_prep.open(layout.data_dir, "train")
+    assert len(imagenet_prep.open(layout.data_dir, "validation")) == 80
+    forget(layout)
     with pytest.raises(InputError, match="train shards of sets of 1 and 8"):
         imagenet_prep.open(layout.data_dir, "train")
 

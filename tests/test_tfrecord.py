@@ -196,9 +196,9 @@ def test_a_record_is_found_by_its_ends() -> None:
 def test_intact_records_are_those_before_the_first_damage(check: bool) -> None:
     """Whatever bit is flipped, or wherever the file is cut: the records before that come, and no other."""
     content = _written((b"", b"a", b"abc"))[0]
-    whole = [(framed.offset, framed.data) for framed in _read(content)]
+    whole = [(framed.offset, framed.data, framed.crc) for framed in _read(content)]
     assert list(iter_intact(memoryview(content), check=check)) == whole
-    ends = [offset + len(data) + OVERHEAD for offset, data in whole]
+    ends = [offset + len(data) + OVERHEAD for offset, data, _ in whole]
     for position in range(len(content)):
         before = sum(end <= position for end in ends)
         assert list(iter_intact(memoryview(content[:position]), check=check)) == whole[:before]

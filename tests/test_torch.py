@@ -168,6 +168,22 @@ def test_an_epoch_is_resumed(torch: Any, numbered: Path, world: int, before: int
         assert (resumed.epoch, resumed.given) == (2, 0)
 
 
+@pytest.mark.parametrize(("world", "batches"), [(4, 10), (4, 1), (8, 5), (150, 1)])
+def test_an_epoch_goes_on_with_another_world(torch: Any, numbered: Path, world: int, batches: int) -> None:
+    """Every record comes exactly once, also those that no rank of the world before would have been given."""
+    size = 1 if world == 150 else 4
+    given = []
+    for rank in range(world):
+        begun = loader(numbered, batch_size=size, rank=rank, world=world)
+        given += [batch[1].tolist() for _, batch in zip(range(batches), begun, strict=False)]
+        state = begun.state_dict()
+    assert COUNT % world
+    resumed = loader(numbered, batch_size=1)
+    resumed.load_state_dict(state)
+    seen = Counter(label for batch in (*given, *labels(resumed)) for label in batch)
+    assert seen == Counter(range(COUNT))
+
+
 def test_a_fresh_iterator_starts_the_epoch(torch: Any, numbered: Path) -> None:
     """After a break too, as of a DataLoader; a state that was just loaded is the exception, and counts once."""
     train = loader(numbered, num_workers=2)

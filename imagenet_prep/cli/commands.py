@@ -354,7 +354,7 @@ def diff(first: Path, second: Path, limit: int, json_file: Path | None, quiet: b
     from imagenet_prep.stages.diff import diff
 
     found = diff(first, second, look_into=limit, progress=make_progress(quiet))
-    if not printing.wrote_json(json_file, found.as_dict()):
+    if not printing.wrote_json(json_file, found.as_dict()) and not quiet:
         printing.print_diff(found, limit)
     return 0 if found.is_same else PROBLEMS_FOUND
 

@@ -259,6 +259,8 @@ def print_export(summary: ExportSummary, quiet: bool) -> None:
 
 def print_diff(found: Difference, limit: int) -> None:
     """Print the differences of each split: counts, then the first records by name, each feature with both values."""
+    for problem in found.problems:
+        say(problem)
     for split in found.splits:
         _print_split_diff(split, found.places, limit)
     if found.is_same:

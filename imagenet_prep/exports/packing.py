@@ -14,13 +14,15 @@ from pathlib import Path
 from typing import ClassVar, Literal
 
 from msgspec import Struct, field
+from msgspec.json import decode, encode
 
 from imagenet_prep.errors import InputError, WriteError, named
 from imagenet_prep.exports.source_set import SourceSet, SourceShard
 from imagenet_prep.model import Engine, Failed, Progress
 from imagenet_prep.storage.durable import sync_file_system
+from imagenet_prep.storage.files import append_to, plain_lines
 from imagenet_prep.storage.layout import Layout
-from imagenet_prep.storage.location import local_path
+from imagenet_prep.storage.location import AnyPath, local_path
 from imagenet_prep.storage.refusals import AGAIN, space_errors, writing
 from imagenet_prep.tfrecord import crc32c
 
@@ -65,7 +67,7 @@ class Packer:
 
 
 class Files:
-    """The files of one shard: written to ``folder``, then moved to ``out``. Existing files are skipped."""
+    """The files of one shard: written to ``folder``, then moved to ``out``, where they replace those of these names."""
 
     def __init__(self, shard: SourceShard, folder: Path, out: Path) -> None:
         self._shard = shard
@@ -73,6 +75,19 @@ class Files:
         self._out = out
         self.sizes: dict[str, int] = {}
         self.made: dict[str, Path] = {}
+
+    def has(self, path: str, size: int) -> bool:
+        """Whether the export has a file of this size, in bytes, from an earlier run: then it counts as written.
+
+        Raises:
+            InputError: the shard has another file with this path.
+        """
+        self._refuse_taken(path)
+        final = self._out / path
+        if not final.exists() or final.stat().st_size != size:
+            return False
+        self.sizes[path] = size
+        return True
 
     def write(self, path: str, parts: Iterable[bytes | memoryview]) -> None:
         """Write one file from its parts, and read it back.
@@ -82,8 +97,6 @@ class Files:
             WriteError: the file does not hold the written bytes.
         """
         with self.aside(path) as stored:
-            if stored is None:
-                return
             crc = 0
             with stored.open("wb") as file:
                 for part in parts:
@@ -92,21 +105,20 @@ class Files:
             check_read_back(stored, _crc_of(stored), crc)
 
     @contextlib.contextmanager
-    def aside(self, path: str) -> Iterator[Path | None]:
-        """A path to write one file to, for a library that writes it itself; None if the export has it.
+    def aside(self, path: str) -> Iterator[Path]:
+        """A path to write one file to, for a library that writes it itself.
 
         Raises:
             InputError: the shard has another file with this path.
         """
+        self._refuse_taken(path)
+        stored = self._folder / f"{len(self.sizes):06d}"
+        yield stored
+        self.sizes[path], self.made[path] = stored.stat().st_size, stored
+
+    def _refuse_taken(self, path: str) -> None:
         if path in self.sizes:
             raise same_name(self._shard.name, path)
-        final, stored = self._out / path, self._folder / f"{len(self.sizes):06d}"
-        if final.exists():
-            self.sizes[path] = final.stat().st_size
-            yield None
-        else:
-            yield stored
-            self.sizes[path], self.made[path] = stored.stat().st_size, stored
 
     def publish(self) -> None:
         """Make the new files durable, and give them their names."""
@@ -163,9 +175,30 @@ def pack_shard(packer: Packer, target: Layout, shard: SourceShard) -> tuple[dict
     return files.sizes, bool(files.made)
 
 
-class ExportRun(Struct, frozen=True):
-    """One run of an export: the bytes of each shard's files, the shards exported now, and the errors of others."""
+class ExportedFile(Struct, frozen=True):
+    """A line of an export's journal: a file by its path in the export, and its bytes."""
 
+    path: str
+    size: int
+
+
+def sizes_on_record(journal: AnyPath) -> dict[str, int]:
+    """The bytes of each file in the journal of an export; a line that a crash cut short is skipped."""
+    sizes = dict[str, int]()
+    for line in plain_lines(journal):
+        with contextlib.suppress(ValueError):
+            exported = decode(line, type=ExportedFile)
+            sizes[exported.path] = exported.size
+    return sizes
+
+
+class ExportRun(Struct, frozen=True):
+    """One run of an export: the bytes of each shard's files, the shards exported now, and the errors of others.
+
+    ``journal`` has a line per file that is a shard's, once it has its name.
+    """
+
+    journal: AnyPath
     sizes: dict[str, int]
     made: set[str] = field(default_factory=set)
     failures: list[Exception] = []
@@ -193,6 +226,13 @@ class ExportRun(Struct, frozen=True):
                 taken |= sizes.keys()
                 self.sizes[name] = sum(sizes.values())
                 self.made.update([name] * is_made)
+                if packer.unit == "shard":
+                    self._record(sizes)
         out = local_path(target.output_dir)
         with writing(out):
             sync_file_system(out)
+
+    def _record(self, sizes: Mapping[str, int]) -> None:
+        lines = [encode(ExportedFile(path, size)) + b"\n" for path, size in sizes.items()]
+        with contextlib.closing(append_to(self.journal)) as journal:
+            journal.append(b"".join(lines))

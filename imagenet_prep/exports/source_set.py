@@ -11,26 +11,26 @@ from msgspec import Struct
 
 from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.escaping import command
-from imagenet_prep.reading.shard import Record, Shard, remedy
+from imagenet_prep.reading.indexed import Recorded, find_recorded
+from imagenet_prep.reading.shard import Record, Shard
 from imagenet_prep.reading.shard_set import ShardSet
-from imagenet_prep.state.manifest import ILSVRC2012, Manifest, features_by_column, load_manifest
-from imagenet_prep.state.plan_file import splits_of_others
-from imagenet_prep.storage.layout import Layout, grown_from, parse_shard_name
+from imagenet_prep.state.manifest import ILSVRC2012, Manifest, features_by_column
+from imagenet_prep.state.set_state import SetState
+from imagenet_prep.storage.layout import STATE_NAME, Layout, grown_from, split_of
 from imagenet_prep.storage.location import local_path
+from imagenet_prep.text import number_of
 from imagenet_prep.tfrecord.example import KINDS, parse_example
-from imagenet_prep.tfrecord.framing import framing_digest
 from imagenet_prep.tfrecord.inception import PROMISE
 
 
 class SourceShard(Struct, frozen=True):
-    """Shard ``index`` of a split: its file with ``size`` bytes; from the manifest its digest ("": none) and records."""
+    """Shard ``index`` of a split: its file with ``size`` bytes, and its entry in the manifest, if there is one."""
 
     path: Path
     split: str
     index: int
     size: int
-    digest: str = ""
-    recorded: int | None = None
+    recorded: Recorded | None = None
 
     @property
     def name(self) -> str:
@@ -40,11 +40,13 @@ class SourceShard(Struct, frozen=True):
     @property
     def identity(self) -> list[object]:
         """The values that identify it among shards of this name: its digest, or size and time."""
-        return [self.name, self.digest] if self.digest else [self.name, self.size, self.path.stat().st_mtime_ns]
+        if self.recorded:
+            return [self.name, self.recorded.digest]
+        return [self.name, self.size, self.path.stat().st_mtime_ns]
 
     def count(self) -> int:
         """The number of its records, from the manifest or from their headers."""
-        return len(Shard.open(self.path).offsets()) - 1 if self.recorded is None else self.recorded
+        return self.recorded.records if self.recorded else sum(1 for _ in Shard.open(self.path).stored())
 
     def records(self) -> Iterator[Record]:
         """Every record, its CRC checked, and finally that they are the recorded ones.
@@ -59,12 +61,8 @@ class SourceShard(Struct, frozen=True):
             yield shard.sound(framed)
             lengths.append(len(framed.data))
             crcs.append(framed.crc)
-        if self.digest and framing_digest(lengths, crcs) != self.digest:
-            raise InputError(
-                f"{self.path} does not hold the records in its manifest",
-                f"expected the digest {self.digest[:12]}, got that of {len(crcs):,} other sound records",
-                remedy(self.path),
-            )
+        if self.recorded:
+            self.recorded.refuse_other(self.path, lengths, crcs)
 
 
 class SourceSet(Struct, frozen=True):
@@ -79,14 +77,14 @@ class SourceSet(Struct, frozen=True):
         """The set in a folder, made by any tool.
 
         Raises:
-            InputError: no shards exist, or one is missing.
+            InputError: no shards exist, the set is not finished, or the folder holds shards without a set.
         """
-        layout = layout.one_set()
-        manifest = load_manifest(layout.manifest_path)
-        others = splits_of_others(layout)
-        names = [*layout.shards.list(), *(manifest.shards if manifest else ())]
-        splits = {parsed[0] for parsed in map(parse_shard_name, names) if parsed} - others.keys()
-        splits = {split for split in splits if layout.may_have(split) and grown_from(split)[0] not in splits - {split}}
+        state = SetState.read(layout.one_set())
+        layout, manifest = state.layout, state.manifest
+        state.refuse_unusable()
+        _refuse_orphans(state)
+        splits = set(map(split_of, state.sizes))
+        splits = {split for split in splits if grown_from(split)[0] not in splits - {split}}
         if not splits:
             raise InputError(
                 f"no shards in {layout.output_dir}",
@@ -97,9 +95,8 @@ class SourceSet(Struct, frozen=True):
         found = []
         for split in sorted(splits, key=lambda each: (place.get(each, len(place)), each)):
             for index, path in enumerate(ShardSet(layout.output_dir, split).paths):  # with those that it has grown by
-                info = manifest.shards.get(path.name) if manifest else None
-                facts = (info.digest, info.records) if info else ("", None)
-                found.append(SourceShard(local_path(path), split, index, path.stat().st_size, *facts))
+                recorded = find_recorded(manifest, path.name)
+                found.append(SourceShard(local_path(path), split, index, state.sizes[path.name], recorded))
         return cls(layout, manifest, tuple(found))
 
     @property
@@ -109,6 +106,17 @@ class SourceSet(Struct, frozen=True):
         for shard in self.shards:
             found.setdefault(shard.split, []).append(shard)
         return found
+
+
+def _refuse_orphans(state: SetState) -> None:
+    """Raise InputError if the folder holds shards that belong to none of its sets: they would be left out."""
+    if state.orphans:
+        count = number_of(len(state.orphans), "shard belongs", "shards belong")
+        raise InputError(
+            f"{state.layout.output_dir}: {count} to none of its sets, {state.orphans[0]} first",
+            f"expected the manifest of their set in {state.layout.output_dir / STATE_NAME}",
+            "restore it, or move these shards to another folder",
+        )
 
 
 # the values of a record that describe its image ----------------------------------------------------------------

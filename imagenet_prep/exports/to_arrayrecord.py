@@ -41,19 +41,16 @@ class ArrayRecordPacker(Packer):
         """Write one file; array_record's own reader confirms that it holds the records."""
         from array_record.python.array_record_module import ArrayRecordReader, ArrayRecordWriter
 
-        with files.aside(self.file_name(shard)) as path:
-            if path is None:
-                return
-            with _faults(path):
-                crcs, writer = [], ArrayRecordWriter(str(path), _OPTIONS)
-                for record in shard.records():
-                    data = bytes(record.data)
-                    crcs.append(crc32c(data))
-                    writer.write(data)
-                writer.close()
-                reader = ArrayRecordReader(str(path))
-                check_read_back(path, list(_crcs(reader)), crcs)
-                reader.close()
+        with files.aside(self.file_name(shard)) as path, _faults(path):
+            crcs, writer = [], ArrayRecordWriter(str(path), _OPTIONS)
+            for record in shard.records():
+                data = bytes(record.data)
+                crcs.append(crc32c(data))
+                writer.write(data)
+            writer.close()
+            reader = ArrayRecordReader(str(path))
+            check_read_back(path, list(_crcs(reader)), crcs)
+            reader.close()
 
 
 PACKER = ArrayRecordPacker

@@ -10,6 +10,7 @@ from typing import Any
 from imagenet_prep.errors import UsageError
 from imagenet_prep.exports.packing import Files, Packer
 from imagenet_prep.exports.source_set import SourceSet, SourceShard, find_roles
+from imagenet_prep.reading.shard_set import ShardSet
 from imagenet_prep.state.manifest import ILSVRC2012
 
 _TYPES = {"int64": "sc:Integer", "float": "sc:Float", "bytes": "sc:Text"}
@@ -29,13 +30,18 @@ _OF_IMAGENET = {
 
 
 class CroissantPacker(Packer):
-    """Copies nothing and reads no shard: writes ``croissant.json`` with the shards of each split and their features."""
+    """Copies nothing: writes ``croissant.json`` with the shards of each split and their features.
+
+    Of each shard, its first and last record are read: they show whether it is the one in the manifest.
+    """
 
     unit = "set"
 
     def __init__(self, source: SourceSet) -> None:
         if source.manifest is None:
             raise UsageError(f"{source.layout.output_dir} has no manifest", "expected the set of a finished convert")
+        for split, shards in source.splits.items():
+            ShardSet(source.layout.output_dir, split).compare(range(len(shards)))
 
     def pack(self, shard: SourceShard, files: Files) -> None:
         """Nothing."""
@@ -44,7 +50,7 @@ class CroissantPacker(Packer):
         """The metadata."""
         assert source.manifest is not None, "refused before"
         entry, image = source.manifest.dataset, find_roles(source.manifest).get("encoded")
-        totals = {split: sum(shard.recorded or 0 for shard in shards) for split, shards in source.splits.items()}
+        totals = {split: sum(shard.count() for shard in shards) for split, shards in source.splits.items()}
         held = ", ".join(f"{count:,} in {split}" for split, count in totals.items())
         value = {
             "@context": _context(),

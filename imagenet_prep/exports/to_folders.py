@@ -29,7 +29,9 @@ class FolderPacker(Packer):
         """Write a file per image."""
         for record in shard.records():
             values = self.meaning.values(record)
-            files.write("/".join(_path(shard, record, values)), [values.encoded])
+            path = "/".join(_path(shard, record, values))
+            if not files.has(path, len(values.encoded)):
+                files.write(path, [values.encoded])
 
     def finish(self, source: SourceSet, out: Path) -> Mapping[str, bytes]:
         """Create the folders of classes without images in a split."""

@@ -46,8 +46,6 @@ class ParquetPacker(Packer):
 
         schema, rows, crcs = self._schema(), self._rows(shard), list[int]()
         with files.aside(self.file_name(shard)) as path:
-            if path is None:
-                return
             with ParquetWriter(path, schema, compression="none", use_dictionary=False) as writer:
                 while group := list(itertools.islice(rows, _ROWS)):
                     crcs += (crc32c(row["image"]["bytes"]) for row in group)

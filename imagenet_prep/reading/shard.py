@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 from array import array
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec import Struct
@@ -27,7 +27,7 @@ from imagenet_prep.tfrecord import compression as compressed
 from imagenet_prep.tfrecord import framing as tfrecord
 from imagenet_prep.tfrecord.compression import Compression
 from imagenet_prep.tfrecord.example import ExampleError
-from imagenet_prep.tfrecord.framing import OVERHEAD, Framed, FramingError, View
+from imagenet_prep.tfrecord.framing import FOOTER, HEADER, OVERHEAD, Framed, FramingError, View
 from imagenet_prep.tfrecord.inception_reader import (
     ImageRecord,
     RecordError,
@@ -252,11 +252,14 @@ class Shard(Struct, frozen=True):
         """
         return compressed.iter_records(self.view, self.compression)
 
-    def intact_at(self, start: int, stop: int, *, check: bool = True) -> memoryview | None:
-        """The data of the record whose framing starts and stops at these bytes of a plain shard, or None."""
+    def intact_at(self, start: int, stop: int, check: bool = True, expected: int | None = None) -> memoryview | None:
+        """The data of the record whose framing starts and stops at these bytes of a plain shard, or None.
+
+        ``expected`` is the CRC that the record must have.
+        """
         if isinstance(self.view, memoryview):
-            return tfrecord.intact_at(self.view, start, stop, check=check)
-        return tfrecord.intact_at(self.view[start:stop], 0, stop - start, check=check)
+            return tfrecord.intact_at(self.view, start, stop, check, expected)
+        return tfrecord.intact_at(self.view[start:stop], 0, stop - start, check, expected)
 
     def unchecked(self) -> Iterator[tuple[int, memoryview]]:
         """Byte offset and data of every record; the data is not compared with its CRC.
@@ -279,12 +282,33 @@ class Shard(Struct, frozen=True):
         with self.naming():
             yield from self.framed()
 
-    def offsets(self) -> array[int]:
-        """The start of each record, and the end of the last one; raises InputError as ``followed`` does."""
-        ends = array("Q", [0])
+    def stored(self) -> Iterator[tuple[int, memoryview, int]]:
+        """Byte offset, data and stored CRC of every record, which are not compared.
+
+        Raises:
+            InputError: as for ``followed``.
+        """
+        if self.compression != "none":
+            for framed in self.followed():
+                yield framed.offset, framed.data, framed.crc
+            return
         with self.naming():
-            ends.extend(offset + len(data) + OVERHEAD for offset, data in self.unchecked())
-        return ends
+            for offset, data in self.unchecked():
+                end = offset + HEADER.size + len(data)
+                (crc,) = FOOTER.unpack(self.view[end : end + FOOTER.size])
+                yield offset, data, crc
+
+    def framing(self) -> tuple[array[int], array[int]]:
+        """The length of the data of each record, in bytes, and its stored CRC.
+
+        Raises:
+            InputError: as for ``followed``.
+        """
+        lengths, crcs = array("Q"), array("I")
+        for _, data, crc in self.stored():
+            lengths.append(len(data))
+            crcs.append(crc)
+        return lengths, crcs
 
     def sound(self, framed: Framed) -> Record:
         """A record of this shard.
@@ -297,14 +321,28 @@ class Shard(Struct, frozen=True):
             raise _damaged(self.path, framed.number, framed.offset, self.compression, reason)
         return Record(self, framed.number, framed.offset, framed.data)
 
+    def exchanged(self, number: int, offset: int) -> InputError:
+        """The error for a sound record that is not the recorded one."""
+        what = f"{_in_words(self.path, number, offset, self.compression)} is not the one in its manifest"
+        return InputError(what, "the shard's index has another CRC for it", remedy(self.path))
+
     def __iter__(self) -> Iterator[Record]:
         """Every record; raises InputError at the first one that is damaged."""
         return self.records()
 
-    def records(self, *, check: bool = True) -> Generator[Record, None, int]:
-        """Every record, then their number; without ``check`` a plain shard's data is not compared with its CRC."""
+    def records(self, *, check: bool = True, crcs: Sequence[int] = ()) -> Generator[Record, None, int]:
+        """Every record, then their number.
+
+        Args:
+            check: compare the data of a plain shard with its CRCs.
+            crcs: the CRCs that the records must have; none: any.
+
+        Raises:
+            InputError: a record is damaged or another one; the error names file, record and byte.
+        """
         self.refuse_replaced()
         number = end = 0
+        expected = iter(crcs) if crcs else itertools.repeat(None)
         if self.compression == "none" and isinstance(self.view, memoryview):
             begin, by_map = -1, not check  # unused data should not be read
             with buffered(local_path(self.path), self.view, self.opened) as read:
@@ -312,13 +350,19 @@ class Shard(Struct, frozen=True):
                     by_map = by_map or begin == end  # the next record is too large for a buffer, or not intact
                     begin = end
                     rest = self.view[begin:] if by_map else read(begin)
-                    for offset, data in tfrecord.iter_intact(rest, check=check):
+                    intact = tfrecord.iter_intact(rest, check=check)
+                    for (offset, data, crc), known in zip(intact, expected):  # noqa: B905 - each goes on
+                        if crc != known and known is not None:
+                            raise self.exchanged(number, begin + offset)
                         yield Record(self, number, begin + offset, data)
                         number += 1
                         end = begin + offset + len(data) + OVERHEAD
         if end < len(self.view):
             for framed in itertools.islice(self.followed(), number, None):
-                yield self.sound(framed)
+                record = self.sound(framed)
+                if crcs and [framed.crc] != [*crcs[number : number + 1]]:
+                    raise self.exchanged(number, framed.offset)
+                yield record
                 number += 1
         return number
 

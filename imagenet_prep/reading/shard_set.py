@@ -2,34 +2,26 @@
 
 from __future__ import annotations
 
-import contextlib
 import copy
-import hashlib
+import errno
 import itertools
-import math
 import operator
 import os
-import tempfile
-import time
-import warnings
 from abc import abstractmethod
-from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise
-from pathlib import Path
 from typing import Any, SupportsIndex, TypeVar, overload
 
 from imagenet_prep.errors import InputError, UsageError
-from imagenet_prep.reading.shard import Record, Shard, remedy
-from imagenet_prep.state.manifest import Manifest, find_set, load_manifest
-from imagenet_prep.storage.files import find_plain, names_in
+from imagenet_prep.reading.indexed import IndexedShard, find_recorded
+from imagenet_prep.reading.shard import Record, remedy
+from imagenet_prep.state.manifest import find_set
+from imagenet_prep.state.set_state import SetState
 from imagenet_prep.storage.layout import Layout, grown_from, parse_shard_name, shard_name
-from imagenet_prep.storage.location import AnyPath, Location, local_or_none, locate
+from imagenet_prep.storage.location import AnyPath, Location, locate
 from imagenet_prep.storage.refusals import unreadable
 from imagenet_prep.text import number_of
 from imagenet_prep.tfrecord.compression import Compression
-from imagenet_prep.tfrecord.framing import decode_index, encode_index
 
 _S = TypeVar("_S", bound="RecordSequence")
 
@@ -177,9 +169,10 @@ class ShardSet(RecordSequence):
         self._layout = find_set(Layout(locate(data_dir)), split)
         self._check = check
         self._joined: Sequence[Any] = ()
-        self._opened: dict[int, _Indexed] = {}
-        manifest = load_manifest(self._layout.manifest_path)
-        self._names, self._counts = _find(self._layout, split, manifest)
+        self._opened: dict[int, IndexedShard] = {}
+        state = SetState.read(self._layout)
+        self._names, manifest = _find(state, split), state.manifest
+        self._recorded = [find_recorded(manifest, name) for name in self._names]
         if manifest is not None:
             self.first_label = first_label_of(manifest.dataset.classes, manifest.settings)
 
@@ -217,49 +210,53 @@ class ShardSet(RecordSequence):
     @property
     def compression(self) -> Compression:
         """The compression of its first shard."""
-        return self._open(0)._shard.compression
+        return self._open(0).shard.compression
+
+    def compare(self, shards: Iterable[int]) -> None:
+        """Compare shards with their manifest without reading all of them: size, index, first and last record.
+
+        Raises:
+            InputError: one of them is not the recorded shard.
+        """
+        for which in shards:
+            if self._recorded[which]:
+                self._open(which).compare()
 
     def _find_starts(self) -> list[int]:
         if self._starts is None:
-            counts = [self._open(k).count() if count is None else count for k, count in enumerate(self._counts)]
-            self._counts, self._starts = list(counts), list(itertools.accumulate(counts, initial=0))
+            counts = [each.records if each else self._open(k).count() for k, each in enumerate(self._recorded)]
+            self._starts = list(itertools.accumulate(counts, initial=0))
         return self._starts
 
-    def _open(self, which: int) -> _Indexed:
-        found = self._opened.get(which)
-        if found is None:  # two threads may be here at once: either map will do
-            name = self._names[which]
-            shard = Shard.open(self._layout.shard_path(name))
-            index = self._layout.index_path(name)
-            found = self._opened[which] = _Indexed(shard, index, self._counts[which], check=self._check)
-        return found
+    def _open(self, which: int) -> IndexedShard:
+        shard = self._opened.get(which)
+        if shard is None:  # two threads may be here at once: either map will do
+            name, recorded, starts = self._names[which], self._recorded[which], self._starts
+            count = starts[which + 1] - starts[which] if starts else None
+            shard = self._opened[which] = IndexedShard(self._layout, name, recorded, count, check=self._check)
+        return shard
 
 
-def _find(layout: Layout, split: str, manifest: Manifest | None) -> tuple[list[str], list[int | None]]:
-    """The shards of a split, and the number of records in each, if the manifest says so."""
-    recorded = {name: info.records for name, info in manifest.shards.items()} if manifest else {}
-    try:
-        present = frozenset(names_in(layout.output_dir))
-    except OSError as error:
-        raise unreadable(layout.output_dir, error) from error
-    known = {**_counts_of(present), **_counts_of(recorded)}
+def _find(state: SetState, split: str) -> list[str]:
+    """The shards of a split."""
+    layout, present = state.layout, frozenset((*state.sizes, *state.orphans))
+    if state.kind == "nothing" and not layout.output_dir.exists():
+        raise unreadable(layout.output_dir, FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT)))
+    known = {**_counts_of(present), **_counts_of(state.manifest.shards if state.manifest else ())}
     if not split or not isinstance(split, str):
         there = f"there are {', '.join(sorted(known)) or 'no shards'} in {layout.output_dir}"
         raise UsageError(
             "open needs the name of a split", there, f"imagenet_prep.open({str(layout.output_dir)!r}, 'train')"
         )
+    state.refuse_unusable([split])
     parts = sorted((each for each in known if grown_from(each)[0] == split), key=grown_from)
     if split not in known:
         detail = f"expected files such as {shard_name(split, 0, 1024)}"
         detail += f"; found: {', '.join(sorted(known))}" if known else ""
         hint = "name the folder and the split that hold them"
         raise InputError(f"no {split} shards in {layout.output_dir}", detail, hint)
-    found = [
-        name
-        for part in (parts if split in parts else [split])
-        for name in _complete(layout, part, known[part], present)
-    ]
-    return found, [recorded.get(name) for name in found]
+    parts = parts if split in parts else [split]
+    return [name for part in parts for name in _complete(layout, part, known[part], present)]
 
 
 def _complete(layout: Layout, split: str, counts: Collection[int], present: Collection[str]) -> list[str]:
@@ -275,9 +272,7 @@ def _complete(layout: Layout, split: str, counts: Collection[int], present: Coll
     if lacking:
         first = next(name for name in names if name not in present)
         what = f"{layout.output_dir} lacks {lacking:,} of {number_of(count, f'{split} shard')}"
-        is_begun = not layout.manifest_path.exists() and layout.journal_path.exists()
-        todo = "run the same imagenet-prep convert again" if is_begun else remedy(layout.shard_path(first))
-        raise InputError(what, f"the first missing one: {first}", todo)
+        raise InputError(what, f"the first missing one: {first}", remedy(layout.shard_path(first)))
     return list(names)
 
 
@@ -292,132 +287,3 @@ def _counts_of(names: Iterable[str]) -> dict[str, set[int]]:
         if index < count:
             counts.setdefault(split, set()).add(count)
     return counts
-
-
-_warned: set[str] = set()
-
-
-def _warn_of_cost(shard: Shard) -> None:
-    """Warn once per process and folder about the cost of a record of a compressed shard."""
-    folder = str(shard.path.parent)
-    if folder in _warned:
-        return
-    _warned.add(folder)
-    text = f"{folder} is compressed with {shard.compression}: each [i] inflates all records before it; iterate"
-    warnings.warn(f"{text} over the set, or write it without compression", stacklevel=5)
-
-
-_CHECK_SECONDS = 1.0
-"""How often records by number check that their shard was not replaced: a check costs as much as a record."""
-
-
-class _Indexed:
-    """A shard and the positions of its records, which are found on first use."""
-
-    def __init__(self, shard: Shard, index: AnyPath, count: int | None, *, check: bool) -> None:
-        self._shard = shard
-        self._index = index
-        self._count = count
-        self._checks_data = check
-        self._offsets: array[int] | None = None
-        self._checked = -math.inf
-
-    def count(self) -> int:
-        """The number of its records."""
-        return len(self._find_offsets()) - 1
-
-    def records(self) -> Iterator[Record]:
-        """All of its records in order."""
-        self._check((yield from self._shard.records(check=self._checks_data)))
-
-    def record(self, number: int) -> Record:
-        """One of the records, by its number in the shard."""
-        offsets, shard = self._offsets or self._find_offsets(), self._shard
-        if (now := time.monotonic()) - self._checked > _CHECK_SECONDS:
-            shard.refuse_replaced()
-            self._checked = now
-        if shard.compression == "none":
-            data = shard.intact_at(offsets[number], offsets[number + 1], check=self._checks_data)
-            if data is not None:
-                return Record(shard, number, offsets[number], data)
-        else:
-            _warn_of_cost(shard)
-        framed = next(itertools.islice(shard.followed(), number, None), None)
-        if framed is None or shard.compression == "none":  # the index is of another shard, or the record is damaged
-            self._offsets = self._follow()
-        assert framed is not None, "a record that was followed"
-        return shard.sound(framed)
-
-    def _find_offsets(self) -> array[int]:
-        if self._offsets is None:
-            own = None
-            with contextlib.suppress(InputError):  # verify reports a bad index: here it only saves time
-                own = decode_index(find_plain(self._index) or b"-")
-            known = self._fitting(own) or self._fitting(_cached_offsets(self._shard.path))
-            self._offsets = known or self._follow()
-            self._count = len(self._offsets) - 1
-        return self._offsets
-
-    def _fitting(self, offsets: array[int] | None) -> array[int] | None:
-        """The offsets of an index, unless they can't be those of the shard."""
-        if offsets is None or self._count not in (None, len(offsets) - 1):
-            return None
-        fits = self._shard.compression != "none" or offsets[-1] == len(self._shard.view)
-        return offsets if fits else None
-
-    def _follow(self) -> array[int]:
-        offsets = self._shard.offsets()
-        self._check(len(offsets) - 1)
-        _keep_offsets(self._shard.path, offsets)
-        return offsets
-
-    def _check(self, found: int) -> None:
-        """Refuse a shard whose number of records differs from the recorded one."""
-        if self._count not in (None, found):
-            what = f"{self._shard.path} holds {number_of(found, 'record')}"
-            raise InputError(what, f"expected {self._count:,} by its manifest or its index", remedy(self._shard.path))
-
-
-# indexes of other makers' shards ---------------------------------------------------------------------------------
-#
-# They are made on first use, and kept in the user's cache folder: nothing is written next to shards of other makers. A
-# cached index belongs to one state of a file: path, size and modification time are in its name. It saves time and is
-# not trusted: reading a record compares its framing. So it does not have to be durable either.
-
-
-def _cached_offsets(shard: AnyPath) -> array[int] | None:
-    """The start of each record of a shard and the end of the last one, in bytes; None if they are not cached."""
-    local = local_or_none(shard)
-    if local is None:
-        return None
-    try:
-        return decode_index(_cache_path(local).read_bytes())
-    except OSError:
-        return None
-
-
-def _keep_offsets(shard: AnyPath, offsets: array[int]) -> None:
-    """Cache the offsets, except those of remote shards; a full disk or a missing permission is no error."""
-    local = local_or_none(shard)
-    if local is None:
-        return
-    content = encode_index(offsets[:-1], (stop - start for start, stop in pairwise(offsets)))
-    with contextlib.suppress(OSError):
-        path = _cache_path(local)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
-            try:
-                file.write(content)
-                file.flush()
-                Path(file.name).replace(path)
-            except BaseException:
-                Path(file.name).unlink()
-                raise
-
-
-def _cache_path(shard: Path) -> Path:
-    home = os.environ.get("XDG_CACHE_HOME")
-    folder = Path(home) if home and Path(home).is_absolute() else Path("~/.cache").expanduser()
-    status = shard.stat()
-    state = f"{shard.resolve()}\n{status.st_size}\n{status.st_mtime_ns}".encode("utf-8", "surrogateescape")
-    return folder / "imagenet-prep" / "index" / f"{hashlib.sha256(state).hexdigest()[:32]}.idx"

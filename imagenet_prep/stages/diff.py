@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,11 +17,11 @@ from imagenet_prep.model import Progress, ShardInfo, Silent
 from imagenet_prep.reading.shard import Record, Shard
 from imagenet_prep.reading.values import Decoder
 from imagenet_prep.state.indexes import read_written
-from imagenet_prep.state.manifest import Manifest, load_manifest
+from imagenet_prep.state.manifest import load_manifest
+from imagenet_prep.state.set_state import SetState
 from imagenet_prep.storage.layout import Layout, parse_shard_name
 from imagenet_prep.storage.location import AnyPath
-from imagenet_prep.tfrecord import crc32c
-from imagenet_prep.tfrecord.framing import FOOTER, HEADER, OVERHEAD, Framed, Index, mask
+from imagenet_prep.tfrecord.framing import OVERHEAD, Framed, Index
 
 LOOKED_INTO = 20
 """The default number of differing records to compare by feature, and of names to list."""
@@ -82,20 +82,25 @@ class SplitDifference(Struct, frozen=True):
 
 
 class Difference(Struct, frozen=True):
-    """The differences between two sets, by split."""
+    """The differences between two sets, by split.
+
+    ``problems`` says of each set that is not finished what it lacks: the shards that it has are compared all the same.
+    """
 
     places: tuple[Path, Path]
     splits: tuple[SplitDifference, ...]
+    problems: tuple[str, ...] = ()
 
     @property
     def is_same(self) -> bool:
-        """Whether both have the same records in the same places."""
-        return all(split.is_same for split in self.splits)
+        """Whether both are whole sets with the same records in the same places."""
+        return not self.problems and all(split.is_same for split in self.splits)
 
     def as_dict(self) -> dict[str, Any]:
         """The differences as JSON-ready values."""
         splits = [{**to_builtins(split), "is_same": split.is_same} for split in self.splits]
-        return {"places": [*map(str, self.places)], "is_same": self.is_same, "splits": splits}
+        places = [*map(str, self.places)]
+        return {"places": places, "is_same": self.is_same, "problems": [*self.problems], "splits": splits}
 
 
 def diff(first: Path, second: Path, *, look_into: int = LOOKED_INTO, progress: Progress | None = None) -> Difference:
@@ -115,7 +120,7 @@ def diff(first: Path, second: Path, *, look_into: int = LOOKED_INTO, progress: P
     progress.begin("diff", len(both[0].shards) + len(both[1].shards), "shards")
     found = tuple(_compare(split, both, look_into, progress) for split in splits)
     progress.end()
-    return Difference((first, second), found)
+    return Difference((first, second), found, (*both[0].problems, *both[1].problems))
 
 
 def _compare(split: str, both: tuple[ComparedSet, ComparedSet], look_into: int, progress: Progress) -> SplitDifference:
@@ -210,6 +215,7 @@ class ComparedSet(Struct, frozen=True):
         recorded: the recorded entries of shards whose files have the recorded size.
         homes: the set of each recorded shard.
         has_files: whether there are shards, not only a manifest.
+        problems: why a set of the folder is not a whole one.
     """
 
     place: AnyPath
@@ -217,6 +223,7 @@ class ComparedSet(Struct, frozen=True):
     recorded: Mapping[str, ShardInfo]
     homes: Mapping[str, Layout]
     has_files: bool
+    problems: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, place: AnyPath) -> ComparedSet:
@@ -224,7 +231,7 @@ class ComparedSet(Struct, frozen=True):
 
         Raises:
             UsageError: the place does not exist.
-            InputError: it has no shards, or the manifest is damaged.
+            InputError: it has no shards, or the manifest that is named is damaged.
         """
         if place.is_file():
             manifest = load_manifest(place)
@@ -233,14 +240,19 @@ class ComparedSet(Struct, frozen=True):
         if not place.is_dir():
             raise UsageError(f"{place} does not exist", "expected a folder of shards, or a manifest.json")
         layout = Layout(place)
-        found = {each: manifest for each in layout.sets() if (manifest := load_manifest(each.manifest_path))}
-        sizes = layout.find_shards(_splits(layout, found.values()))
+        sizes = layout.find_shards()
         if not sizes:
             raise InputError(f"{place} holds no shards", "expected files such as train-00000-of-01024")
-        infos = ((each, info) for each, manifest in found.items() for info in manifest.shards.values())
-        known = [(each, info) for each, info in infos if sizes.get(info.name) == info.size]
-        homes = {info.name: each for each, info in known}
-        return cls(place, sizes, {info.name: info for _, info in known}, homes, True)
+        states = [SetState.read(each) for each in layout.sets()]
+        known: dict[str, ShardInfo] = {}
+        homes: dict[str, Layout] = {}
+        for state in states:
+            infos = state.manifest.shards if state.manifest else {}
+            present = {name: info for name, info in infos.items() if sizes.get(name) == info.size}
+            known.update(present)
+            homes.update(dict.fromkeys(present, state.layout))
+        problems = tuple(state.sentence for state in states if not state.is_usable and state.kind != "nothing")
+        return cls(place, sizes, known, homes, True, problems)
 
     def of_split(self, split: str) -> list[str]:
         """The shards of one split, in order."""
@@ -290,14 +302,8 @@ class ComparedSet(Struct, frozen=True):
 
 def _by_headers(shard: Shard) -> Index:
     index = Index()
-    with shard.naming():
-        for number, (offset, data) in enumerate(shard.unchecked()):
-            if shard.compression == "none":
-                end = offset + HEADER.size + len(data)
-                (crc,) = FOOTER.unpack(shard.view[end : end + FOOTER.size])
-            else:
-                crc = mask(crc32c(data))
-            index.add(len(data) + OVERHEAD, crc, _name_of(Record(shard, number, offset, data)))
+    for number, (offset, data, crc) in enumerate(shard.stored()):
+        index.add(len(data) + OVERHEAD, crc, _name_of(Record(shard, number, offset, data)))
     return index
 
 
@@ -307,9 +313,3 @@ def _name_of(record: Record) -> str:
         return record.filename
     except InputError:
         return ""
-
-
-def _splits(layout: Layout, manifests: Collection[Manifest]) -> list[str]:
-    if manifests:
-        return [split for each in manifests for split in each.dataset.splits]
-    return sorted({parsed[0] for parsed in map(parse_shard_name, layout.shards.list()) if parsed})

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.exports import load_format
-from imagenet_prep.exports.packing import ExportRun, Packer
+from imagenet_prep.exports.packing import ExportRun, Packer, sizes_on_record
 from imagenet_prep.exports.source_set import SourceSet, SourceShard
 from imagenet_prep.model import Engine, Progress, Silent
 from imagenet_prep.shards.run import unfinished
@@ -96,23 +96,31 @@ def _refuse_failures(run: ExportRun, source: SourceSet, progress: Progress) -> N
 def _export_shards(
     target: Layout, packer: Packer, source: SourceSet, identity: dict[str, Any], progress: Progress, engine: Engine
 ) -> ExportRun:
-    """Export all shards whose files are missing."""
-    todo = list(source.shards)
-    sizes: dict[str, int] = {}
-    if packer.unit == "shard":
-        paths = {shard.name: target.output_dir / packer.file_name(shard) for shard in todo}
-        sizes = {name: path.stat().st_size for name, path in paths.items() if path.exists()}
-        todo = [shard for shard in todo if shard.name not in sizes]
+    """Export all shards whose files are missing, or differ in size from those that were written."""
+    sizes = _sizes_of_finished(target, packer, source) if packer.unit == "shard" else {}
+    todo = [shard for shard in source.shards if shard.name not in sizes]
     if packer.unit == "shard" or (packer.unit == "image" and not target.export_path.exists()):  # otherwise unknown
         _refuse_lack(target, packer, todo, identity["container"])
     save_json(target.export_path, identity)
     total = sum(shard.size for shard in source.shards)
     with unfinished(target) as own:
-        run = ExportRun(sizes)
+        run = ExportRun(target.exported_path, sizes)
         progress.begin("export", total, "B", total - sum(shard.size for shard in todo))
         run.export_shards(packer, own, engine, todo, progress)
         progress.end()
     return run
+
+
+def _sizes_of_finished(target: Layout, packer: Packer, source: SourceSet) -> dict[str, int]:
+    """The bytes of the file of each shard, by its name, if the export has it as it was written."""
+    recorded = sizes_on_record(target.exported_path)
+    finished = {}
+    for shard in source.shards:
+        name = packer.file_name(shard)
+        size = recorded.get(name)
+        if size is not None and target.shards.size(name) == size:
+            finished[shard.name] = size
+    return finished
 
 
 def _identity(container: str, packer: Packer, source: SourceSet) -> dict[str, Any]:
@@ -127,7 +135,8 @@ def _identity(container: str, packer: Packer, source: SourceSet) -> dict[str, An
 def _refuse_lack(target: Layout, packer: Packer, todo: Sequence[SourceShard], container: str) -> None:
     """Raise SpaceError if an export does not fit, by estimate; only a manifest knows the number of images."""
     if todo:
-        files = sum(shard.recorded or 0 for shard in todo) if packer.unit == "image" else len(todo)
+        images = sum(shard.recorded.records for shard in todo if shard.recorded)
+        files = images if packer.unit == "image" else len(todo)
         what = f"{number_of(len(todo), 'shard')} exported to {container}"
         size = sum(shard.size for shard in todo)
         refuse_lack([Need("export", what, target.output_dir, size, files, is_about=True)])

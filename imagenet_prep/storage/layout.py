@@ -343,7 +343,9 @@ class Layout(Struct, frozen=True):
         return [name for name in names if not {f"{name}.idx", f"{name}.list"} <= there]
 
     export_path = _Below("state_dir", "export.json")
-    """The format of an export (JSON). Its journal has a line per shard, its ``.list`` names the shard's files."""
+    """The format of an export (JSON)."""
+    exported_path = _Below("state_dir", "exported.jsonl")
+    """The finished files of an export with their bytes, one JSON line each."""
     lists_dir = _Below("state_dir", "lists")
     """Manifests made for recipes whose data is in ``--raw``."""
     partials_dir = _Below("state_dir", "partial")

@@ -22,7 +22,8 @@ import tensorflow as tf
 
 from imagenet_prep.errors import UsageError
 from imagenet_prep.reading.shard_set import ShardSet
-from imagenet_prep.state.manifest import find_set, load_manifest
+from imagenet_prep.state.manifest import find_set
+from imagenet_prep.state.set_state import SetState
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.tfrecord import inception
 
@@ -35,13 +36,15 @@ def feature_spec(data_dir: str | os.PathLike[str] | None = None, split: str = ""
         split: the split that is meant, if the folder holds several sets.
 
     Raises:
-        InputError: the manifest there can't be read.
+        InputError: the set is not finished, or its manifest can't be read.
         UsageError: the folder holds several sets, and no split is given.
     """
     manifest = None
     if data_dir is not None:
         layout = Layout(Path(data_dir))
-        manifest = load_manifest((find_set(layout, split) if split else layout.one_set()).manifest_path)
+        state = SetState.read(find_set(layout, split) if split else layout.one_set())
+        state.refuse_unusable([split] if split else None)
+        manifest = state.manifest
     promised = manifest.dataset.features if manifest is not None else {}
     return {name: _feature(promise) for name, promise in (promised or inception.PROMISE).items()}
 
@@ -127,6 +130,9 @@ def dataset(  # noqa: PLR0913 - options of the public interface, by keyword
         epoch: with a seed, this epoch in every iteration, to resume it; None: another one in each iteration.
         start: batches of the epoch to skip: those before a checkpoint. Their images are not decoded.
 
+    TensorFlow reads the shards itself. Before that, each is compared with its manifest: size, index, first and last
+    record. verify compares all records.
+
     Raises:
         InputError: as imagenet_prep.open; or the first record is not an image's in Inception's layout.
         UsageError: a setting is invalid, or a rank has no shard.
@@ -145,7 +151,9 @@ def dataset(  # noqa: PLR0913 - options of the public interface, by keyword
     if record := next(iter(records), None):
         _ = record.label  # the error names its file, and the recipe's own features
     compression = {"none": "", "gzip": "GZIP", "zlib": "ZLIB"}[records.compression]
-    own = [str(path) for path in records.paths][rank::world]
+    shard_paths = records.paths
+    records.compare(range(len(shard_paths))[rank::world])
+    own = [str(path) for path in shard_paths[rank::world]]
     paths = tf.data.Dataset.from_tensor_slices(own)
     if training:
         found = paths.shuffle(len(own), seed=seed, reshuffle_each_iteration=again).interleave(

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import hashlib
 import struct
+import sys
 from array import array
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
 from typing import NamedTuple, Protocol
+
+from msgspec.json import Decoder
 
 from imagenet_prep.tfrecord import crc32c
 
@@ -101,10 +104,12 @@ def iter_records(view: View) -> Iterator[Framed]:
         yield Framed(number, offset, data, stored, ((crc >> 15 | crc << 17) + _MASK_DELTA) & 0xFFFFFFFF == stored)
 
 
-def intact_at(view: memoryview, start: int, stop: int, *, check: bool = True) -> memoryview | None:
+def intact_at(
+    view: memoryview, start: int, stop: int, check: bool = True, expected: int | None = None
+) -> memoryview | None:
     """The data of the intact record whose framing starts and stops at these bytes, or None if there is none.
 
-    Without ``check`` the data is not compared with its CRC.
+    ``expected`` is the CRC that the record must have. Without ``check`` the data is not compared with its CRC.
     """
     if start + OVERHEAD > stop or stop > len(view):
         return None
@@ -113,11 +118,12 @@ def intact_at(view: memoryview, start: int, stop: int, *, check: bool = True) ->
     if length != stop - start - OVERHEAD or ((crc >> 15 | crc << 17) + _MASK_DELTA) & 0xFFFFFFFF != length_crc:
         return None
     data = view[start + 12 : stop - 4]
-    if check:
+    if check:  # before the stored CRC: its bytes are in the processor's cache once the data was read
         crc = crc32c(data)
-        if (((crc >> 15 | crc << 17) + _MASK_DELTA) & 0xFFFFFFFF,) != FOOTER.unpack_from(view, stop - 4):
-            return None
-    return data
+    (stored,) = FOOTER.unpack_from(view, stop - 4)
+    if check and ((crc >> 15 | crc << 17) + _MASK_DELTA) & 0xFFFFFFFF != stored:
+        return None
+    return data if expected is None or stored == expected else None
 
 
 def iter_unchecked(view: View) -> Iterator[tuple[int, memoryview]]:
@@ -137,8 +143,8 @@ def iter_unchecked(view: View) -> Iterator[tuple[int, memoryview]]:
         number += 1
 
 
-def iter_intact(view: memoryview, *, check: bool = True) -> Iterator[tuple[int, memoryview]]:
-    """Offset and data of each record up to the first one that is not intact, or to the end.
+def iter_intact(view: memoryview, *, check: bool = True) -> Iterator[tuple[int, memoryview, int]]:
+    """Offset, data and stored CRC of each record up to the first one that is not intact, or to the end.
 
     Reading in order spends its time in this loop, so ``iter_records`` handles the rare cases.
     """
@@ -154,9 +160,10 @@ def iter_intact(view: memoryview, *, check: bool = True) -> Iterator[tuple[int, 
         data = view[start:stop]
         if check:
             crc = crc32c(data)
-            if (((crc >> 15 | crc << 17) + _MASK_DELTA) & 0xFFFFFFFF,) != unpack_crc(view, stop):
-                return
-        yield offset, data
+        (stored,) = unpack_crc(view, stop)
+        if check and ((crc >> 15 | crc << 17) + _MASK_DELTA) & 0xFFFFFFFF != stored:
+            return
+        yield offset, data, stored
         offset = stop + 4
 
 
@@ -172,7 +179,16 @@ def parse_header(header: Buffer, number: int, offset: int) -> int:
 
 def framing_digest(lengths: Iterable[int], crcs: Iterable[int]) -> str:
     """The digest of a shard: SHA-256 (hex) over the data length in bytes and the masked data CRC of each record."""
-    return hashlib.sha256(b"".join(map(HEADER.pack, lengths, crcs))).hexdigest()
+    columns = array("Q", lengths), array("I", crcs)
+    content, start = bytearray(len(columns[0]) * HEADER.size), 0
+    for numbers in columns:  # a byte of all numbers at a time: three times as fast as packing them one by one
+        if sys.byteorder == "big":
+            numbers.byteswap()
+        column, size = numbers.tobytes(), numbers.itemsize
+        for place in range(size):
+            content[start + place :: HEADER.size] = column[place::size]
+        start += size
+    return hashlib.sha256(content).hexdigest()
 
 
 @dataclass(slots=True)
@@ -241,6 +257,25 @@ def decode_index(content: bytes) -> array[int] | None:
     except (ValueError, OverflowError):
         return None
     return ends if ends[:-1] == numbers[::2] else None
+
+
+_decode_numbers = Decoder(list[int]).decode
+
+
+def decode_identities(index: bytes, listing: bytes) -> tuple[list[int], array[int]] | None:
+    """Length of the data and CRC of each record, from both files of a shard; None if they can't be understood.
+
+    Nothing is compared: it is fast, and the digest of the shard proves the result.
+    """
+    try:
+        numbers = _decode_numbers(b"[%b]" % index[:-1].replace(b" ", b",").replace(b"\n", b","))
+        lengths = [length - OVERHEAD for length in numbers[1::2]]
+        crcs = array("I", bytes.fromhex("".join([line[:8] for line in listing.decode().split("\n")])))
+    except ValueError:
+        return None
+    if sys.byteorder == "little":
+        crcs.byteswap()
+    return (lengths, crcs) if min(lengths, default=0) >= 0 else None
 
 
 def encode_listing(crcs: Iterable[int], names: Iterable[str]) -> bytes:
