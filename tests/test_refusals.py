@@ -17,13 +17,16 @@ from made_tars import save
 
 from imagenet_prep import ConvertOptions, Layout, PrepError, convert
 from imagenet_prep.demo.archives import MadeSet
+from imagenet_prep.engines import fault
 from imagenet_prep.errors import InputError, SpaceError, WriteError
 from imagenet_prep.fetch.session import Session
 from imagenet_prep.fetch.transfer import Manner, fetch
 from imagenet_prep.storage.refusals import as_error
 
-STORAGE = ("EIO", "EROFS", "EFBIG", "ESTALE", "ENXIO", "ENODEV", "ETIMEDOUT")
-LIMITS = ("EMFILE", "ENFILE", "ENOMEM", "ENOLCK")
+GONE = ("ESTALE", "ENXIO", "ENODEV", "ENOTCONN", "ESHUTDOWN", "ETIMEDOUT", "ECONNABORTED", "ECONNRESET")
+GONE += ("EHOSTDOWN", "EHOSTUNREACH", "ENETUNREACH", "EREMOTEIO")
+STORAGE = ("EIO", "EROFS", "EFBIG", *GONE)
+LIMITS = ("EMFILE", "ENFILE", "ENOMEM")
 INPUT = ("ELOOP", "ENAMETOOLONG", "ENOTDIR", "EISDIR", "ENOENT", "EEXIST", "ENOTEMPTY", "EXDEV", "ETXTBSY", "EINVAL")
 KINDS = {
     **dict.fromkeys(STORAGE, WriteError),
@@ -57,6 +60,7 @@ def test_every_refusal_that_names_a_file_is_three_lines(name: str, kind: type[Pr
 def test_no_two_remedies_of_one_kind_are_mixed_up() -> None:
     """Each remedy speaks of what is wrong."""
     words = {"EROFS": "writable", "EFBIG": "ulimit -f", "EIO": "dmesg", "EMFILE": "ulimit -n", "ELOOP": "itself"}
+    words |= dict.fromkeys(GONE, "mount it again")
     words |= {"ENAMETOOLONG": "shorter path", "ENOTDIR": "expected a folder", "EISDIR": "expected a file"}
     for name, word in words.items():
         error = as_error(refusal(name, "/f"))
@@ -72,11 +76,20 @@ def test_what_can_be_no_bug_needs_no_name(name: str, paths: tuple[int, ...]) -> 
     assert "a file" in error.what
 
 
-@pytest.mark.parametrize("name", ["EBADF", "EINVAL", "EPIPE", "ENOTCONN", "ENOENT"])
+@pytest.mark.parametrize("name", ["EBADF", "EINVAL", "EPIPE", "EADDRINUSE", "ENOENT"])
 def test_a_bug_stays_a_bug(name: str) -> None:
     """A number that speaks of our own mistake, and no file: the traceback is shown."""
     assert as_error(refusal(name)) is None
     assert as_error(OSError("of our own making")) is None
+
+
+@pytest.mark.parametrize("name", GONE)
+def test_a_worker_whose_storage_went_away_has_no_bug(name: str) -> None:
+    """What a worker meets when a mount goes away, at a file or in the midst of reading one, is told as that."""
+    for paths in ((), ("/mounted/a.tar",)):
+        error = fault(refusal(name, *paths))
+        assert type(error) is WriteError
+        assert "mount it again" in error.hint
 
 
 def test_the_outermost_closed_folder_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ from imagenet_prep.records.encoder import Encoder, Writable
 from imagenet_prep.storage.layout import parse_shard_name, shard_name
 from imagenet_prep.storage.local import LocalStore
 from imagenet_prep.storage.location import Sink, Store, refuse_url
-from imagenet_prep.storage.lock import locked
+from imagenet_prep.storage.lock import locked, remove_claim
 from imagenet_prep.storage.refusals import writing
 from imagenet_prep.text import byte_count, number_of
 from imagenet_prep.tfrecord.compression import MAX_RECORD, Compression, RecordWriter
@@ -305,7 +305,7 @@ def staging(target: Path) -> Iterator[Store]:
                 raise BusyError(
                     f"{target} is being written by someone else",
                     "expected one writer at a time",
-                    "give each process a name of its own to write under",
+                    f"give each process a name of its own to write under{remove_claim(folder / _LOCK)}",
                 ) from None
             stack.callback(_quietly, _empty, folder)
             _empty(folder)
@@ -314,7 +314,7 @@ def staging(target: Path) -> Iterator[Store]:
 
 def _empty(folder: Path) -> None:
     for path in folder.iterdir():
-        if path.name != _LOCK:  # removed last, with the lock: until then no other writer puts files here
+        if _LOCK not in path.name:  # removed last, with the lock: until then no other writer puts files here
             path.unlink()
 
 
