@@ -318,7 +318,9 @@ def staging(target: Path) -> Iterator[LocalStore]:
 
 def _empty(folder: Path) -> None:
     for path in folder.iterdir():
-        if not path.name.startswith((_LOCK, f".{_LOCK}.")):  # removed last, with the lock: until then no other writer puts files here
+        if not path.name.startswith(
+            (_LOCK, f".{_LOCK}.")
+        ):  # removed last, with the lock: until then no other writer puts files here
             path.unlink()
 
 
@@ -327,9 +329,7 @@ def _quietly(call: Callable[..., object], *arguments: object) -> None:
         call(*arguments)
 
 
-def publish(
-    files: Sequence[RecordFile], store: LocalStore, names: Sequence[str], replaced: Sequence[str] = ()
-) -> None:
+def publish(files: Sequence[RecordFile], store: LocalStore, names: Sequence[str], replaced: Sequence[str] = ()) -> None:
     """Give finished files their names, in place of ``replaced``; if that fails, only those are there, as before.
 
     Replaced files wait in the hidden folder, which is removed after this.
