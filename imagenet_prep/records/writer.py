@@ -318,9 +318,8 @@ def staging(target: Path) -> Iterator[LocalStore]:
 
 def _empty(folder: Path) -> None:
     for path in folder.iterdir():
-        if not path.name.startswith(
-            (_LOCK, f".{_LOCK}.")
-        ):  # removed last, with the lock: until then no other writer puts files here
+        # The lock, or the claim of it, is removed last: until then no other writer puts files here.
+        if not path.name.startswith((_LOCK, f".{_LOCK}.")):
             path.unlink()
 
 

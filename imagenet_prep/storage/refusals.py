@@ -129,5 +129,9 @@ def _reason(error: OSError) -> str:
 
 def _no_right(path: Path, error: PermissionError) -> PrepError:
     """The error that names the outermost folder without search permission, otherwise the file."""
-    closed = (folder for folder in reversed(path.parents) if not os.access(folder, os.X_OK))
-    return unreadable(next(closed, path), error)
+    for folder in reversed(path.parents):
+        if not os.access(folder, os.X_OK):
+            return unreadable(folder, error)
+    if path.exists() and not os.access(path, os.R_OK):
+        return unreadable(path, error)
+    return WriteError(f"cannot write {path}", _reason(error), _mend(error))
