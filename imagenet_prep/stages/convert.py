@@ -22,6 +22,7 @@ from imagenet_prep.shards.consumption import (
     check_consumable,
     consuming_needs,
     finish_consuming,
+    is_consumable,
     is_gone,
     refuse_gone,
     refuse_lost,
@@ -303,6 +304,14 @@ class _Conversion(Struct, frozen=True):
             return consuming_needs(works, self.layout, self.engine.workers)
         return [need for work in works for need in work.needs(self.layout)]
 
+    @property
+    def _may_consume(self) -> bool:
+        """Whether the raw data could give its space to the shards, once its digests are known."""
+        entry, options, layout = self.plan.dataset, self.options, self.layout
+        if self.share or options.consume or options.overwrite or entry.kind == RECIPE or entry.classes:
+            return False
+        return not layout.manifest_path.exists() and is_consumable(self.planned.splits, layout)
+
     def make(self, journal: Journal) -> tuple[list[ShardPlan], list[Problem]]:
         """Save the plan and make the unfinished shards; returns them, and the images set aside.
 
@@ -314,9 +323,7 @@ class _Conversion(Struct, frozen=True):
         with unfinished_of(layout, name) if share else unfinished(layout, plan.key) as own:
             todo = self.still_to_make(journal)
             works = lay_out(self.splits, todo, layout, options)
-            entry = plan.dataset
-            is_fixed = share or options.consume or layout.output or entry.kind == RECIPE or entry.classes
-            refuse_lack(self.needs(works), may_consume=not is_fixed)
+            refuse_lack(self.needs(works), may_consume=self._may_consume)
             self._save()
             if share:
                 save_bytes(layout.rank_path(journal.part), b"")
