@@ -50,7 +50,7 @@ def nothing(place: Path) -> list[str]:
 
 def raw_elsewhere(place: Path) -> list[str]:
     """Archives in another folder."""
-    os.rename("data/raw-data", "raw")
+    Path("data/raw-data").rename("raw")
     return ["convert", "data", "--raw", "raw"]
 
 
@@ -120,15 +120,15 @@ def test_consume_is_proposed_only_where_it_is_not_refused(
 
 
 def test_raw_data_that_moved_is_asked_for(place: Path) -> None:
-    """The hint is never the command that was refused, nor one with a folder that is gone; with the right one it works."""
-    os.rename("data/raw-data", "raw")
+    """The hint is never the command that was refused, nor names a folder that is gone; with the right one it works."""
+    Path("data/raw-data").rename("raw")
     command("convert", "data", "--raw", "raw", *PART)
     made = shards(place / "data")
     Path("data/train-00001-of-00004").unlink()
-    os.rename("data", "moved")
+    Path("data").rename("moved")
     known = error_lines(command("convert", "moved", *PART, status=4))[-1]
     assert f"--raw {place / 'raw'} " in known
-    os.rename("raw", "raw-moved")
+    Path("raw").rename("raw-moved")
     Path("empty").mkdir()
     for more in ([], ["--raw", "empty"]):
         hint = error_lines(command("convert", "moved", *more, *PART, status=4))[-1]
