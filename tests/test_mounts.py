@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import mmap
 import os
 import shutil
 import subprocess
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from existing import existing
+from fuse_mount import fuse_mount
 from made_sets import flip
 from msgspec.structs import replace
 from refusing import refusing
@@ -53,6 +55,55 @@ def test_a_set_is_made_and_read_where_maps_are_refused(
     command("repair", mounted, "--workers", 1, **environment)
     assert content(mounted) == content(usual)
     command("export", "webdataset", mounted, mounted / "out", "--workers", 1, **environment)
+
+
+def test_fuse_with_direct_io(tmp_path: Path, made_tiny: MadeSet) -> None:
+    """On a real mount of that kind, which refuses shared maps, raw data and shards are read as on a disk."""
+    raw, mounted = made_tiny.archives["train"].parent, tmp_path / "mounted"
+    usual = tmp_path / "usual"
+    command("convert", usual, "--raw", raw, *PART)
+    with fuse_mount(raw, mounted):
+        command("convert", tmp_path / "other", "--raw", mounted, *PART)
+    assert content(tmp_path / "other") == content(usual)
+    mounted.rmdir()
+    with fuse_mount(usual, mounted):
+        shard = next(mounted.glob("train-*-of-*"))
+        with shard.open("rb") as file, pytest.raises(OSError, match="No such device"):
+            mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        command("verify", mounted, "--workers", 1)
+        assert command("show", shard).stdout == command("show", usual / shard.name).stdout
+        command("export", "webdataset", mounted, tmp_path / "out", "--workers", 1)
+
+
+def test_a_mount_that_goes_away_is_no_bug(tmp_path: Path, made_tiny: MadeSet) -> None:
+    """Once its server is gone, each file of a mount is ENOTCONN: the error says that the storage went away."""
+    mounted = tmp_path / "mounted"
+    with fuse_mount(made_tiny.archives["train"].parent, mounted) as server:
+        server.kill()
+        server.wait()
+        for words in (
+            ("convert", tmp_path / "data", "--raw", mounted, *PART),
+            ("verify", mounted),
+            ("status", mounted),
+        ):
+            ended = prep(*words)
+            assert "This is a bug" not in ended.stderr + ended.stdout
+            assert "Transport endpoint is not connected" in ended.stderr + ended.stdout, words
+
+
+@pytest.mark.parametrize("reads", [0, 3, 40, 90, 140])
+def test_a_mount_that_goes_away_while_it_is_read_is_no_bug(reads: int, tmp_path: Path, made_tiny: MadeSet) -> None:
+    """Listing and workers meet ECONNABORTED or ENOTCONN: the error says what to do, and then the command goes on."""
+    raw, mounted = made_tiny.archives["train"].parent, tmp_path / "mounted"
+    words = ("convert", tmp_path / "data", "--raw", mounted, *PART)
+    with fuse_mount(raw, mounted, reads):
+        ended = prep(*words)
+    assert ended.returncode in (1, 4)
+    assert "bug" not in ended.stderr
+    assert "mount it again" in ended.stderr
+    mounted.rmdir()
+    with fuse_mount(raw, mounted):
+        command(*words)
 
 
 def test_a_copy_in_place_of_a_map_ends_with_its_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
