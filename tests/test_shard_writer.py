@@ -284,12 +284,8 @@ def test_a_refused_replacement_leaves_every_byte(fault: str, tmp_path: Path, mon
             return rename(path, target)
 
         monkeypatch.setattr(Path, "replace", refused)
-    with (
-        pytest.raises((UsageError, SpaceError, WriteError)),
-        ShardWriter(  # noqa: PT012
-            tmp_path / "movies", shards=2, overwrite=True
-        ) as shards,
-    ):
+    replacing = ShardWriter(tmp_path / "movies", shards=2, overwrite=True)
+    with pytest.raises((UsageError, SpaceError, WriteError)), replacing as shards:  # noqa: PT012
         shards.write({"n": 1})
         if fault == "folder that comes later":
             in_the_way.mkdir()

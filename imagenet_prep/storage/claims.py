@@ -11,6 +11,7 @@ import time
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Literal
 
 from msgspec import Struct
 
@@ -24,7 +25,7 @@ _NAME = re.compile(r"\..+\.claim-(\d+)-(\d*)-(\d*)-([0-9a-f]*)-([0-9a-f]+)-(.+)"
 
 
 class Claim(Struct, frozen=True):
-    """A process that claims a lock. Its file is empty: a kill at any moment leaves a name that tells all.
+    """A process that claims a lock. Its file is empty, and its name tells all, even if the process is killed at once.
 
     Args:
         process: its id.
@@ -55,20 +56,16 @@ class Claim(Struct, frozen=True):
         return lock.with_name(f".{lock.name}.claim-{'-'.join(map(str, words))}")
 
     @property
-    def is_dead(self) -> bool:
-        """Whether its process is known to be gone; of processes of other machines and containers, nothing is known."""
+    def fate(self) -> Literal["lives", "gone", "unknown"]:
+        """What is known of its process; of those of other machines and containers, nothing is."""
         here = Claim.by_this_process()
         if (self.host, self.machine) != (here.host, here.machine):
-            return False
+            return "unknown"
         if self.boot != here.boot:
-            return True
-        return self.space == here.space and not _lives(self.process, self.started)
-
-    @property
-    def is_near(self) -> bool:
-        """Whether this process can tell that its process is gone."""
-        here = Claim.by_this_process()
-        return (self.host, self.machine, self.space) == (here.host, here.machine, here.space)
+            return "gone"
+        if self.space != here.space:
+            return "unknown"
+        return "lives" if _lives(self.process, self.started) else "gone"
 
     def __str__(self) -> str:
         return f"process {self.process} on {self.host}"
@@ -112,7 +109,7 @@ def find_claims(lock: Path) -> list[Claim]:
         if match is None:
             continue
         claim = Claim(int(match[1]), *match.groups()[1:])
-        if not claim.is_dead:
+        if claim.fate != "gone":
             claims.append(claim)
             continue
         with contextlib.suppress(OSError):

@@ -163,6 +163,6 @@ def _busy(path: Path) -> BusyError:
 def remove_claim(path: Path) -> str:
     """How to release a lock that a killed process of another machine claims; "" if there is no such claim."""
     for claim in find_claims(path):
-        if not claim.is_near:
+        if claim.fate == "unknown":
             return f"; if {claim} is gone, remove its claim: rm {quoted(str(claim.path(path)))}"
     return ""
