@@ -287,7 +287,7 @@ class Tally:
         for name in names:
             cells = ((self.rounds[kind, name], self.faults[kind, name]) for kind in kinds)
             rows.append([name, *(f"{rounds}/{faults}" if faults else str(rounds) for rounds, faults in cells)])
-        return "\n".join("".join(f"{cell:<12}" for cell in row).rstrip() for row in rows)
+        return "\n".join("".join(f"{cell:<16}" for cell in row).rstrip() for row in rows)
 
 
 def why_no_mount(folder: Path) -> str:
