@@ -5,16 +5,19 @@
     python scripts/torture.py --seed 7                      # other moments
 
 The disk is a file with ext4 on it, mounted by a loop device, which requires root. If it can't be mounted, the script
-says so, and runs only the rounds that need no disk. Each round makes a new disk and runs a command on a tiny set:
+says so, and runs only the rounds that need no disk. Each round makes a new disk and runs a command on a tiny set, which
+may be new, grow, or be replaced with ``--overwrite``:
 
     cut        the power fails in mid-run: the file system stops, and unwritten data is lost
     after      the power fails right after exit status 0: everything must be on the disk
     full       a random amount of space is left; then some is freed, and the command runs again
     readonly   the file system finds a fault in mid-run and refuses further writes
+    kill       the command is killed with its workers (kill -9)
     inject     the system refuses one call (strace)
     replay     a run is recorded (strace), and each state that a power cut may leave on any file system is made
 
-After each round the command runs again. It must exit with status 0, and every shard, index, list, manifest, image and
+After each round a set that verify calls right must be the one from before or the one to be made, never a mixture. Then
+the command runs again. It must exit with status 0, and every shard, index, list, manifest, image and
 box must be, to the byte, that of an uninterrupted run. Exit status 1 if a round ends otherwise.
 """
 
@@ -26,6 +29,7 @@ import fcntl
 import os
 import random
 import shutil
+import signal
 import struct
 import subprocess
 import sys
@@ -47,13 +51,14 @@ from syscalls import environment  # noqa: E402
 from imagenet_prep.demo.archives import make  # noqa: E402
 
 MOUNTED = ("cut", "after", "full", "readonly")
-KINDS = (*MOUNTED, "inject", "replay")
+KINDS = (*MOUNTED, "kill", "inject", "replay")
 
 _SIZE = 48 << 20
 _OPTIONS = ("defaults", "noauto_da_alloc", "noauto_da_alloc,data=writeback", "noauto_da_alloc,commit=1")
 """ext4 syncs a file that replaces another on rename; most file systems don't, so this option turns it off."""
 _SHUTDOWN = 0x8004587D  # EXT4_IOC_SHUTDOWN
 _NO_LOG_FLUSH = 2  # unwritten data is lost
+_START = 0.5  # seconds from the start of Python to the first step of a command
 _CALLS = ("fsync", "syncfs", "rename", "write", "writev", "pwrite64", "unlink", "mkdir", "ftruncate", "copy_file_range")
 _ERRORS = ("EIO", "ENOSPC", "EROFS", "EDQUOT")
 
@@ -191,11 +196,32 @@ def readonly(bench: Bench, recording: Recording) -> str:
         return lost or run_after(recording, folder, bench.commands, "")
 
 
-def inject(bench: Bench, recording: Recording) -> str:
-    """Let the system refuse one call, which the command may retry."""
-    folder = bench.folder / "inject" / FOLDER
+def kill(bench: Bench, recording: Recording) -> str:
+    """Kill the command and its workers at some moment."""
+    folder = _copy(bench, recording)
+    command = [sys.executable, "-m", "imagenet_prep", *recording.scenario.command]
+    quiet = subprocess.DEVNULL
+    with subprocess.Popen(
+        command, cwd=folder, env=environment(), start_new_session=True, stdout=quiet, stderr=quiet
+    ) as process:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(bench.draw.uniform(0, _START + bench.took[recording.scenario.name]))
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+    return run_after(recording, folder, bench.commands, "")
+
+
+def _copy(bench: Bench, recording: Recording) -> Path:
+    """The files that precede the command, in a folder of their own."""
+    folder = bench.folder / "copy" / FOLDER
     shutil.rmtree(folder.parent, ignore_errors=True)
     shutil.copytree(recording.before, folder)
+    return folder
+
+
+def inject(bench: Bench, recording: Recording) -> str:
+    """Let the system refuse one call, which the command may retry."""
+    folder = _copy(bench, recording)
     call, error = bench.draw.choice(_CALLS), bench.draw.choice(_ERRORS)
     refusal = f"inject={call}:error={error}:when={bench.draw.randrange(1, 30)}"
     command = [sys.executable, "-m", "imagenet_prep", *recording.scenario.command]
@@ -261,7 +287,7 @@ class Tally:
         for name in names:
             cells = ((self.rounds[kind, name], self.faults[kind, name]) for kind in kinds)
             rows.append([name, *(f"{rounds}/{faults}" if faults else str(rounds) for rounds, faults in cells)])
-        return "\n".join("".join(f"{cell:<12}" for cell in row).rstrip() for row in rows)
+        return "\n".join("".join(f"{cell:<16}" for cell in row).rstrip() for row in rows)
 
 
 def why_no_mount(folder: Path) -> str:
@@ -276,7 +302,7 @@ def why_no_mount(folder: Path) -> str:
 
 def _parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--rounds", type=int, default=200, help="of cut, after, full, readonly, inject together")
+    parser.add_argument("--rounds", type=int, default=200, help="of all kinds but replay together")
     parser.add_argument("--replays", type=int, help="the most per command; default: all")
     parser.add_argument("--only", default="", help="kinds of rounds and commands, with commas; default: all")
     parser.add_argument("--seed", type=int, default=0)

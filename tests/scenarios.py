@@ -176,6 +176,44 @@ def _relabelled(shards: int, convert: tuple[str, ...]) -> Callable[[Path, MadeSe
     return prepare
 
 
+def _growing(
+    shards: int, convert: tuple[str, ...], *, is_grown: bool = False
+) -> Callable[[Path, MadeSet, Commands], None]:
+    """A finished set that may grow, and then more files; or the set that grew, and a recipe with other shards."""
+
+    def prepare(folder: Path, made: MadeSet, commands: Commands) -> None:
+        _recipe(shards)(folder, made, commands)
+        recipe, labels = folder / "recipe.yaml", folder / "labels.csv"
+        recipe.write_text(recipe.read_text() + "grow: true\n")
+        head, *lines = labels.read_text().splitlines()
+        later = folder / "later"
+        later.mkdir()
+        for line in lines[len(lines) // 2 :]:
+            name = line.partition(",")[0].removeprefix("photos/")
+            (folder / "photos" / name).rename(later / name)
+        labels.write_text("\n".join([head, *lines[: len(lines) // 2]]) + "\n")
+        _must(commands, convert, folder)
+        for path in sorted(later.iterdir()):
+            path.rename(folder / "photos" / path.name)
+        later.rmdir()
+        labels.write_text("\n".join([head, *lines]) + "\n")
+        if is_grown:
+            _must(commands, convert, folder)
+            recipe.write_text(recipe.read_text().replace(f"shards: {shards}", f"shards: {shards + 1}"))
+
+    return prepare
+
+
+def _all_shards_and_no_manifest(convert: tuple[str, ...]) -> Callable[[Path, MadeSet, Commands], None]:
+    """A set whose manifest alone is to be written."""
+
+    def prepare(folder: Path, made: MadeSet, commands: Commands) -> None:
+        _finished(convert)(folder, made, commands)
+        (folder / "imagenet-prep/manifest.json").unlink()
+
+    return prepare
+
+
 def _must(commands: Commands, command: tuple[str, ...], folder: Path) -> None:
     status, printed = commands.run(command, folder)
     assert status == 0, printed
@@ -199,6 +237,12 @@ def scenarios(shards: int, workers: int) -> dict[str, Scenario]:
         Scenario("gzip", (*convert, "--set", "compression=gzip"), _archives),
         Scenario("recipe", recipe, _recipe(shards)),
         Scenario("overwrite", (*recipe, "--overwrite"), _relabelled(shards, recipe)),
+        Scenario("overwrite-again", (*recipe, "--overwrite"), _relabelled(shards, recipe), killed_at="train-00000"),
+        Scenario("overwrite-grown", (*recipe, "--overwrite"), _growing(shards, recipe, is_grown=True)),
+        Scenario("overwrite-rank", (*recipe, "--overwrite", "--rank", "0/2"), _relabelled(shards, recipe)),
+        Scenario("grow", recipe, _growing(shards, recipe)),
+        Scenario("grow-again", recipe, _growing(shards, recipe), killed_at="train-grown2-00000 manifest.json"),
+        Scenario("finish", convert, _all_shards_and_no_manifest(convert)),
         Scenario("repair", ("repair", ".", *by), _damaged(convert)),
         Scenario("untar", ("untar", ".", *by), _archives),
         Scenario("untar-again", ("untar", ".", *by), _untarred_in_part),
@@ -239,6 +283,8 @@ def run_after(recording: Recording, folder: Path, commands: Commands, called: st
     File systems keep the order in which names were given; where ``called`` says that they did not, shards without an
     index may be taken for a stranger's. Nothing is lost then, and --overwrite goes on.
     """
+    if fault := called_right(recording, folder, commands):
+        return fault
     status, printed = commands.run(recording.scenario.command, folder)
     if status == 2 and called.startswith("names") and "not made here" in printed:
         commands.run((*recording.scenario.command, "--overwrite"), folder)
@@ -246,6 +292,19 @@ def run_after(recording: Recording, folder: Path, commands: Commands, called: st
     if status:
         return f"exit status {status}: {printed[-1000:]}"
     return differing(recording, read(folder))
+
+
+def called_right(recording: Recording, folder: Path, commands: Commands) -> str:
+    """What is wrong with a set that verify calls right, "" if nothing is: it is the one before, or the one to be."""
+    command, *_ = recording.scenario.command
+    if command not in ("convert", "merge") or commands.run(("verify", ".", "--workers", "1"), folder)[0]:
+        return ""
+    found, before, expected = (_shards(files) for files in (read(folder), read(recording.before), recording.expected))
+    return "" if found in (before, expected) else f"verify ends with 0, of {', '.join(found) or 'no shards'}"
+
+
+def _shards(files: dict[str, bytes]) -> dict[str, bytes]:
+    return {path: data for path, data in files.items() if "/" not in path and "-of-" in path}
 
 
 def differing(recording: Recording, files: dict[str, bytes]) -> str:

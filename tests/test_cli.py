@@ -197,14 +197,14 @@ def test_what_is_not_ours_is_not_written_over(tmp_path: Path) -> None:
 # what the system refuses -----------------------------------------------------------------------------------------
 
 
-def restricted(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+def restricted(*arguments: str | Path, cwd: Path | None = None, **environment: str) -> subprocess.CompletedProcess[str]:
     """Run the command line without root's right to read and write everything."""
     call = [*PROGRAM, *map(str, arguments)]
     if os.geteuid() == 0:
         if shutil.which("setpriv") is None:
             pytest.skip("root may read and write everything, and there is no setpriv")
         call = ["setpriv", "--bounding-set", "-dac_override,-dac_read_search", "--inh-caps", "-all", *call]
-    return subprocess.run(call, capture_output=True, text=True)
+    return subprocess.run(call, capture_output=True, text=True, cwd=cwd, env={**os.environ, **environment})
 
 
 def test_output_on_a_full_disk_is_one_line(tmp_path: Path) -> None:

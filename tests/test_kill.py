@@ -17,6 +17,8 @@ import pytest
 from bounded import kill_group
 from existing import existing
 from file_server import serve
+from power_cut import Commands
+from scenarios import scenarios
 
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.storage.layout import parse_shard_name
@@ -103,6 +105,22 @@ def test_a_command_survives_kills(
     archives = [made_tiny.archives["train"], made_tiny.archives["validation"]]
     expected = kill_often(4, [verb, str(data_dir), *options], data_dir, lambda: fresh(data_dir, archives))
     assert sum(sign in name for name in expected) == count
+
+
+@pytest.mark.parametrize("name", ["grow", "overwrite", "overwrite-grown"])
+def test_a_set_that_changes_survives_kills(tmp_path: Path, made_tiny: MadeSet, name: str) -> None:
+    """A set that grows, or that --overwrite replaces, is after a kill and a rerun that of an unbroken run."""
+    before, data_dir = tmp_path / "before", tmp_path / "data"
+    scenario = scenarios(shards=8, workers=2)[name]
+    with Commands() as commands:
+        scenario.prepare(before, made_tiny, commands)
+
+    def prepare() -> None:
+        shutil.rmtree(data_dir, ignore_errors=True)
+        shutil.copytree(before, data_dir)
+
+    places = {".": str(data_dir), "recipe.yaml": str(data_dir / "recipe.yaml")}
+    kill_often(3, [places.get(word, word) for word in scenario.command], data_dir, prepare)
 
 
 def test_download_survives_kills(tmp_path: Path, made: MadeSet) -> None:

@@ -16,6 +16,7 @@ import pytest
 from bounded import kill_group
 from existing import existing
 from made_sets import ENGINE, data_of, edit_manifest, read_catalog, write
+from made_tars import save
 from msgspec.structs import replace
 from running import PROGRAM, command
 
@@ -29,10 +30,12 @@ from imagenet_prep.model import ProblemKind
 from imagenet_prep.pipeline import RepairRun, verify_and_repair
 from imagenet_prep.stages.repair import RepairSummary
 from imagenet_prep.state.manifest import load_manifest
+from imagenet_prep.state.plan_file import load_plan
 from imagenet_prep.tfrecord.inception_reader import read_record
 
 pytestmark = pytest.mark.once
 
+ENGINE_OF_ONE = make_engine("threads", 1)
 PART = ConvertOptions(train_shards=48, validation_shards=16, allow_incomplete=True)
 TRAIN, OTHER = "train-00007-of-00048", "train-00031-of-00048"
 VALIDATION = "validation-00003-of-00016"
@@ -472,6 +475,50 @@ def test_disk_too_small(layout: Layout, monkeypatch: pytest.MonkeyPatch) -> None
 
 
 # other processes -----------------------------------------------------------------------------------------------
+
+
+def _left(layout: Layout) -> tuple[Path, Path]:
+    """What a killed run left, and the file of a rank of the same plan, which may be running."""
+    plan = load_plan(layout)
+    assert plan is not None
+    dead, living = layout.partials_dir / "host-7-0a/x", layout.partials_dir / f"rank-{plan.key}-host-8-0b/x"
+    for path in (dead, living):
+        save(path, bytes(1000))
+    return dead, living
+
+
+@pytest.mark.parametrize("is_damaged", [False, True])
+def test_what_a_killed_run_left_goes(is_damaged: bool, layout: Layout) -> None:
+    """A repair removes unfinished files of dead runs, also if no shard is to be made again, and spares ranks."""
+    before, (dead, living) = contents(layout), _left(layout)
+    if is_damaged:
+        flip(layout, TRAIN, random.Random(1))
+    mend(layout)
+    assert not dead.parent.exists()
+    assert living.read_bytes() == bytes(1000)
+    shutil.rmtree(layout.partials_dir)
+    assert contents(layout) == before
+
+
+def test_a_refused_repair_leaves_every_byte(layout: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Space is compared before unfinished files of other runs are removed; what these hold counts as free."""
+    dead, _ = _left(layout)
+    delete(layout, TRAIN, random.Random(1))
+    before, found, shard = contents(layout), os.statvfs(layout.data_dir), load_manifest(layout.manifest_path)
+    assert shard is not None
+    needed = 2 * shard.shards[TRAIN].size - 1000
+
+    def free(size: int) -> None:
+        sized = os.statvfs_result((1, 1, size, size, size, *found[5:]))
+        monkeypatch.setattr(os, "statvfs", lambda _: sized)
+
+    free(needed - 1)
+    with pytest.raises(SpaceError):
+        repair(layout, ENGINE_OF_ONE, {TRAIN: [ProblemKind.MISSING_SHARD]})
+    assert contents(layout) == before
+    free(needed)
+    repair(layout, ENGINE_OF_ONE, {TRAIN: [ProblemKind.MISSING_SHARD]})
+    assert not dead.exists()
 
 
 def test_kills(layout: Layout) -> None:

@@ -6,6 +6,7 @@ import contextlib
 import errno
 import os
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -259,6 +260,43 @@ def test_a_storage_that_fails_at_the_end_leaves_nothing(
         write_set(tmp_path / "movies", shards=3)
     assert os.strerror(errno.EIO) in caught.value.detail
     assert os.listdir(tmp_path) == []
+
+
+def kept(folder: Path) -> dict[str, bytes | None]:
+    """The bytes of every file below a folder, by path; None for a folder."""
+    return {str(path): path.read_bytes() if path.is_file() else None for path in folder.rglob("*")}
+
+
+@pytest.mark.parametrize("fault", ["folder", "folder that comes later", "no space", "no name", "lost folder"])
+def test_a_refused_replacement_leaves_every_byte(fault: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever refuses a set that was to replace another, the other one is there as before, and nothing else."""
+    write_set(tmp_path / "movies", shards=3)
+    in_the_way = tmp_path / "movies-00007-of-00009"
+    if fault == "folder":
+        in_the_way.mkdir()
+    before = kept(tmp_path)
+    rename = Path.replace
+    if fault == "no name":
+
+        def refused(path: Path, target: Path) -> Path:
+            if target.name.endswith("1-of-00002"):
+                raise OSError(errno.EIO, os.strerror(errno.EIO))
+            return rename(path, target)
+
+        monkeypatch.setattr(Path, "replace", refused)
+    replacing = ShardWriter(tmp_path / "movies", shards=2, overwrite=True)
+    with pytest.raises((UsageError, SpaceError, WriteError)), replacing as shards:  # noqa: PT012
+        shards.write({"n": 1})
+        if fault == "folder that comes later":
+            in_the_way.mkdir()
+            before[str(in_the_way)] = None
+        if fault == "lost folder":
+            shutil.rmtree(tmp_path / ".movies.writing")
+        if fault == "no space":
+            with Path("/dev/full").open("wb", buffering=0) as full, monkeypatch.context() as patch:
+                patch.setattr(local, "write_all", lambda _, parts: write_all(full.fileno(), parts))
+                shards.write({"n": 2, "text": bytes(writer.HELD)})
+    assert kept(tmp_path) == before
 
 
 def test_many_killed_writers_never_leave_a_part(tmp_path: Path) -> None:

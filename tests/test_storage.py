@@ -16,14 +16,13 @@ from pathlib import Path
 import pytest
 from running import held
 
-from imagenet_prep.errors import BusyError, InputError, SpaceError
+from imagenet_prep.errors import BusyError, InputError, SpaceError, WriteError
 from imagenet_prep.escaping import rerun
 from imagenet_prep.storage.durable import sync_file_system
 from imagenet_prep.storage.files import atomic_file, save_bytes
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.local import LocalStore
 from imagenet_prep.storage.lock import hold
-from imagenet_prep.storage.refusals import as_error
 from imagenet_prep.storage.space import Need, refuse_lack, rooms_for
 from imagenet_prep.storage.store import GoneError
 
@@ -230,15 +229,14 @@ def _refuse(monkeypatch: pytest.MonkeyPatch, module: object, name: str, number: 
     monkeypatch.setattr(module, name, refused)
 
 
-def test_a_file_system_without_locks_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither that it has none, nor that the holder's name can't be read, is a bug of ours."""
-    _refuse(monkeypatch, fcntl, "flock", errno.ENOLCK)
+def test_a_lock_that_is_refused_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither that the storage refuses it, nor that the holder's name can't be read, is a bug of ours."""
+    _refuse(monkeypatch, fcntl, "flock", errno.ESTALE)
     _refuse(monkeypatch, Path, "read_bytes", errno.EIO)
-    with pytest.raises(OSError, match="lock") as caught, hold(Layout(tmp_path).lock_paths):
+    with pytest.raises(WriteError, match="lock") as caught, hold(Layout(tmp_path).lock_paths):
         pass
-    refused = as_error(caught.value)
-    assert str(Layout(tmp_path).lock_paths[0]) in refused.what
-    assert "locks" in refused.hint
+    assert str(Layout(tmp_path).lock_paths[0]) in caught.value.what
+    assert "mount it again" in caught.value.hint
 
 
 def test_workers_do_not_keep_the_lock(tmp_path: Path) -> None:

@@ -39,7 +39,7 @@ def test_a_part_of_it_runs(
     assert "NOT RUN: cut: no disk can be mounted here (not allowed)" in printed
     assert "inject: 2 rounds, 0 faults" in printed
     assert "replay: 3 rounds, 0 faults" in printed
-    assert "annotate    2           3" in printed
+    assert "annotate        2               3" in printed
     assert printed.endswith("5 rounds, seed 0: 0 faults\n")
 
 
@@ -57,4 +57,4 @@ def test_other_bytes_are_faults(torture: ModuleType, tmp_path: Path) -> None:
             tally.add("replay", "annotate", fault)
         tally.add("replay", "annotate", "")
     assert tally.line("replay") == "replay: 3 rounds, 2 faults"
-    assert "annotate    3/2" in tally.table(["replay"], ["annotate"])
+    assert "annotate        3/2" in tally.table(["replay"], ["annotate"])

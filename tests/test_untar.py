@@ -216,11 +216,9 @@ def test_a_folder_that_cannot_be_written_stops_no_other(
     layout = Layout(tiny_data_dir)
     final = layout.images_dir(TRAIN) / made_tiny.wnids[4]
     final.parent.mkdir()
-    kind: type[PrepError] = WriteError
     if moment == "before":
         final.write_bytes(b"in the way")
     elif moment == "no right to write":
-        kind = InputError
         final.mkdir()
         replace = Path.replace
 
@@ -235,7 +233,7 @@ def test_a_folder_that_cannot_be_written_stops_no_other(
         monkeypatch.setattr(
             untar_module, "sync_file_system", lambda folder: (sync(folder), final.write_bytes(b"in the way"))
         )
-    assert refused(layout, kind).what == f"cannot write {final}"
+    assert refused(layout, WriteError).what == f"cannot write {final}"
     final.rmdir() if final.is_dir() else final.unlink()
     train = f"{TRAIN}/{final.name}/"
     assert {name: digest for name, digest in images(layout).items() if not name.startswith(".partial/")} == {

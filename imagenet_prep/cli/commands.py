@@ -84,7 +84,7 @@ def run(data_dir: Path, raw: Path | None, output: Path | None, quiet: bool, **gi
         progress=progress,
     )
     printing.print_run(summary, quiet)
-    return _conclude(summary.verify, set_aside=summary.convert.set_aside)
+    return _conclude(summary.verify, quiet, set_aside=summary.convert.set_aside)
 
 
 @cli.command()
@@ -269,8 +269,11 @@ def merge(data_dir: Path, output: Path | None, quiet: bool) -> int:
     def status_of(summary: ConvertSummary) -> int:
         return PROBLEMS_FOUND if summary.set_aside else 0
 
+    def show(summary: ConvertSummary) -> None:
+        printing.print_merge(summary, quiet)
+
     join = functools.partial(merge, progress=make_progress(quiet))
-    return _each_set(Layout(data_dir, output=output), join, lambda found: printing.print_merge(found, quiet), status_of)
+    return _each_set(Layout(data_dir, output=output), join, show, status_of, has_heads=not quiet)
 
 
 @cli.command()
@@ -323,11 +326,12 @@ def repair(data_dir: Path, raw: Path | None, output: Path | None, quiet: bool, *
 
     def show(summary: RepairRun) -> None:
         printing.print_repair(summary, quiet)
-        printing.print_verdict(summary.verdict)
+        _conclude(summary.verdict, quiet)
 
     engine, progress, depth = _engine(given), make_progress(quiet), given["depth"]
     mend = functools.partial(pipeline.verify_and_repair, engine=engine, depth=depth, progress=progress)
-    return _each_set(Layout(data_dir, raw, output), mend, show, lambda summary: _status_of(summary.verdict))
+    layout = Layout(data_dir, raw, output)
+    return _each_set(layout, mend, show, lambda summary: _status_of(summary.verdict), has_heads=not quiet)
 
 
 @cli.command()
@@ -473,7 +477,7 @@ def export(container: str, data_dir: Path, out: Path | None, quiet: bool, **give
         own = (out or data_dir / container) / layout.set_name if len(whole.sets()) > 1 else out
         return export(layout, container, own, engine, progress=progress)
 
-    return _each_set(whole, pack, lambda summary: printing.print_export(summary, quiet))
+    return _each_set(whole, pack, lambda summary: printing.print_export(summary, quiet), has_heads=not quiet)
 
 
 @cli.command()
@@ -499,8 +503,9 @@ def demo(data_dir: Path | None, classes: int, per_class: int, quiet: bool, **giv
     try:
         summary = run_demo(folder, _engine(given), classes=classes, per_class=per_class, progress=make_progress(quiet))
         printing.print_demo(summary, quiet)
-        code = _conclude(summary.verify)
-        printing.print_demo_end(data_dir)
+        code = _conclude(summary.verify, quiet)
+        if not quiet:
+            printing.print_demo_end(data_dir)
     finally:
         if data_dir is None:
             shutil.rmtree(folder, ignore_errors=True)
@@ -543,6 +548,8 @@ def _each_set(
     show: Callable[[Any], None],
     status_of: Callable[[Any], int] = lambda _: 0,
     json_file: Path | None = None,
+    *,
+    has_heads: bool = True,
 ) -> int:
     """Do the work for each set of the folder, headed by its name if there are several; the worst exit status."""
     from imagenet_prep.cli import show_error
@@ -553,7 +560,7 @@ def _each_set(
         with contextlib.suppress(OSError):  # the work meets the same error and reports it
             layouts = where.sets()
     for each in layouts:
-        if len(layouts) > 1 and json_file != printing.OUTPUT:
+        if has_heads and len(layouts) > 1 and json_file != printing.OUTPUT:
             say(f"{each.set_name or 'without a prefix'}:")
         try:
             found = work(each)
@@ -716,6 +723,9 @@ def _conclude_dry_run(needs: Sequence[Need]) -> int:
     return 0
 
 
-def _conclude(verdict: Verdict, *, set_aside: int = 0) -> int:
-    printing.print_verdict(verdict)
-    return PROBLEMS_FOUND if set_aside else _status_of(verdict)
+def _conclude(verdict: Verdict, quiet: bool, *, set_aside: int = 0) -> int:
+    """Print the verdict after other work; if quiet, only one that has no exit status 0."""
+    status = PROBLEMS_FOUND if set_aside else _status_of(verdict)
+    if status or not quiet:
+        printing.print_verdict(verdict)
+    return status

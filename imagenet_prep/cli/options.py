@@ -19,6 +19,7 @@ from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 from imagenet_prep.storage.layout import STATE_NAME
 from imagenet_prep.storage.location import locate, refuse_url, scheme_of
+from imagenet_prep.storage.refusals import STORAGE_FAULTS
 
 if TYPE_CHECKING:
     from imagenet_prep.fetch.providers import Site
@@ -116,6 +117,11 @@ class _Path(click.Path):
         if not os.fsdecode(value):  # it would mean the current folder
             self.fail("the value is empty; is a shell variable unset?", param, ctx)
         refuse_url(os.fsdecode(value))
+        try:
+            os.stat(value)  # noqa: PTH116 - it may be bytes
+        except OSError as error:
+            if error.errno in STORAGE_FAULTS:  # click would say that it does not exist
+                raise
         return Path(os.fsdecode(super().convert(value, param, ctx)))
 
 

@@ -7,8 +7,10 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.escaping import Settings, command, command_line
@@ -22,7 +24,7 @@ from imagenet_prep.shards.consumption import Consumption, consumed_needs
 from imagenet_prep.shards.room import PendingShards, is_pass_better, shard_needs
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.state.manifest import seen_digests
-from imagenet_prep.state.plan_file import load_plan
+from imagenet_prep.state.plan_file import load_plan, recorded_raw
 from imagenet_prep.storage.files import load_json, names_in, open_file, scan
 from imagenet_prep.storage.layout import STATE_NAME, Layout, parse_shard_name
 from imagenet_prep.storage.location import AnyPath
@@ -225,7 +227,11 @@ def nothing_found(layout: Layout) -> InputError:
     plan, own = load_plan(layout), own_images(layout)
     hint = f"{command('download', layout.data_dir)}    (or name the folder with --raw)"
     if plan is not None:
-        hint = command("convert", layout.data_dir, (*layout.elsewhere(plan.raw_dir), *plan.options))
+        recorded = recorded_raw(layout)
+        if recorded is None or recorded == layout.raw_dir:  # gone from there, or just looked at
+            recorded = Path("FOLDER")
+        places = replace(layout, raw=None).elsewhere(recorded)
+        hint = command("convert", layout.data_dir, (*places, *plan.options))
     elif own is not None:
         hint = f"{command('init', own)}    (for images of your own)"
     return InputError(

@@ -13,8 +13,8 @@ from imagenet_prep.errors import BusyError, SpaceError, UsageError
 from imagenet_prep.records.encoder import Encoder, Writable
 from imagenet_prep.storage.layout import parse_shard_name, shard_name
 from imagenet_prep.storage.local import LocalStore
-from imagenet_prep.storage.location import Sink, Store, refuse_url
-from imagenet_prep.storage.lock import locked
+from imagenet_prep.storage.location import Sink, refuse_url
+from imagenet_prep.storage.lock import locked, remove_claim
 from imagenet_prep.storage.refusals import writing
 from imagenet_prep.text import byte_count, number_of
 from imagenet_prep.tfrecord.compression import MAX_RECORD, Compression, RecordWriter
@@ -93,7 +93,7 @@ class ShardWriter:
         schema: the kind of each feature that should not be inferred, by name: "int64", "float" or "bytes".
         overwrite: replace existing shards with this prefix.
 
-        cords`` counts the records written; ``paths`` are the shards, once the block has ended.
+    ``records`` counts the records written; ``paths`` are the shards, once the block has ended.
 
     Raises:
         UsageError: an argument is wrong, or shards with this prefix exist.
@@ -126,7 +126,7 @@ class ShardWriter:
         self._encoder = Encoder(schema)
         self._overwrite = overwrite
         self._block: contextlib.ExitStack | None = None
-        self._store: Store  # set when the block starts
+        self._store: LocalStore  # set when the block starts
         self._open: list[RecordFile] = []  # the shards that still receive records
         self._held = 0
         self._finished: list[RecordFile] = []
@@ -234,8 +234,12 @@ class ShardWriter:
 
     def _old_shards(self) -> list[str]:
         """The existing shards with this prefix, of any set size."""
-        parsed = ((name, parse_shard_name(name)) for name in self._store.list())
-        return [name for name, found in parsed if found and found[0] == self._prefix.name]
+        parsed = {name: parse_shard_name(name) for name in self._store.list()}
+        names = [name for name, shard in parsed.items() if shard and shard[0] == self._prefix.name]
+        for path in map(self._prefix.with_name, names):
+            if path.is_dir():
+                raise UsageError(f"{path} is a folder", "expected a shard, or nothing", "move it away")
+        return names
 
 
 class FileWriter(ShardWriter):
@@ -285,7 +289,7 @@ def writing_all_of(target: Path) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def staging(target: Path) -> Iterator[Store]:
+def staging(target: Path) -> Iterator[LocalStore]:
     """The folder of ``target`` as a store; unfinished files are in a hidden folder next to it.
 
     The hidden folder is removed when the block ends. Leftovers of a killed writer are removed too.
@@ -305,7 +309,7 @@ def staging(target: Path) -> Iterator[Store]:
                 raise BusyError(
                     f"{target} is being written by someone else",
                     "expected one writer at a time",
-                    "give each process a name of its own to write under",
+                    f"give each process a name of its own to write under{remove_claim(folder / _LOCK)}",
                 ) from None
             stack.callback(_quietly, _empty, folder)
             _empty(folder)
@@ -314,7 +318,8 @@ def staging(target: Path) -> Iterator[Store]:
 
 def _empty(folder: Path) -> None:
     for path in folder.iterdir():
-        if path.name != _LOCK:  # removed last, with the lock: until then no other writer puts files here
+        # The lock, or the claim of it, is removed last: until then no other writer puts files here.
+        if not path.name.startswith((_LOCK, f".{_LOCK}.")):
             path.unlink()
 
 
@@ -323,18 +328,25 @@ def _quietly(call: Callable[..., object], *arguments: object) -> None:
         call(*arguments)
 
 
-def publish(files: Sequence[RecordFile], store: Store, names: Sequence[str], replaced: Sequence[str] = ()) -> None:
-    """Give finished files their names, after removing ``replaced``; if that fails, all of them are removed."""
-    for name in replaced:  # first, so that old and new shards never mix
-        store.delete(name)
-    placed: list[str] = []
+def publish(files: Sequence[RecordFile], store: LocalStore, names: Sequence[str], replaced: Sequence[str] = ()) -> None:
+    """Give finished files their names, in place of ``replaced``; if that fails, only those are there, as before.
+
+    Replaced files wait in the hidden folder, which is removed after this.
+    """
+    aside, placed = store.unfinished or store.folder, 0
+    moved: list[str] = []
     try:
+        for name in replaced:  # first, so that old and new shards never mix
+            (store.folder / name).rename(aside / name)
+            moved.append(name)
         for file, name in zip(files, names, strict=True):
             file.sink.commit(name)
-            placed.append(name)
+            placed += 1
     except BaseException:
-        for name in placed:
+        for name in names[:placed]:
             store.delete(name)
+        for name in moved:
+            (aside / name).rename(store.folder / name)
         raise
     store.sync_names()
 

@@ -20,7 +20,7 @@ from msgspec import Struct, convert, to_builtins
 from msgspec.structs import asdict, replace
 
 from imagenet_prep.datasets.plan import PlannedSplit, plan_name
-from imagenet_prep.errors import InputError, UsageError
+from imagenet_prep.errors import InputError, PrepError, UsageError
 from imagenet_prep.escaping import command
 from imagenet_prep.model import Progress
 from imagenet_prep.shards.room import HELD, RECORD, PendingShards
@@ -297,6 +297,17 @@ def check_consumable(splits: Sequence[PlannedSplit], layout: Layout) -> None:
                     "expected one that punches holes (ext4, XFS, Btrfs, ZFS, tmpfs) for --consume",
                     "convert without --consume, on a disk with space for both",
                 )
+
+
+def is_consumable(splits: Sequence[PlannedSplit], layout: Layout) -> bool:
+    """Whether nothing but an unknown digest forbids to consume raw data."""
+    try:
+        check_consumable(splits, layout)
+    except UsageError:
+        return False
+    except PrepError:
+        return True
+    return True
 
 
 def _obstacle(container: Container, path: Path, layout: Layout) -> str:

@@ -210,9 +210,6 @@ def take_in_parts(layout: Layout, journal: Journal) -> None:
     if not layout.rank_parts():
         return
     remove_unfinished(layout)
-    if (partials := local_or_none(layout.partials_dir)) is not None:
-        with contextlib.suppress(OSError):
-            partials.rmdir()
     journal.take_in()
     for path in layout.plan_path.parent.glob("*rank-*"):  # the mark of a rank that was killed may be unfinished
         path.unlink(missing_ok=True)
@@ -224,19 +221,24 @@ def run_name() -> str:
     return f"{host}-{os.getpid()}-{os.urandom(4).hex()}"
 
 
-def remove_unfinished(layout: Layout, spared: str = "", own: str = "") -> None:
-    """Rename each run's unfinished files out of reach in one step, then remove them.
-
-    Ranks with the key ``spared`` keep theirs, and so does the run ``own``.
-    """
+def find_unfinished(layout: Layout, spared: str = "", own: str = "") -> list[Path]:
+    """The folders of unfinished files of other runs than ``own``, except ranks with the key ``spared``."""
     partials = local_or_none(layout.partials_dir)
-    for path in partials.glob("*") if partials else ():
-        if path.name == own or (spared and path.name.startswith(f"rank-{spared}-")):
-            continue
+    folders = list(partials.glob("*")) if partials else []
+    others = [folder for folder in folders if folder.name != own]
+    return [folder for folder in others if not (spared and folder.name.startswith(f"rank-{spared}-"))]
+
+
+def remove_unfinished(layout: Layout, spared: str = "", own: str = "") -> None:
+    """Rename each run's unfinished files out of reach in one step, then remove them; see ``find_unfinished``."""
+    for path in find_unfinished(layout, spared, own):
         gone = path.with_name(f"gone-{os.urandom(8).hex()}")
         with writing(path), contextlib.suppress(FileNotFoundError):
             path.rename(gone)
         shutil.rmtree(gone, ignore_errors=True)
+    if (partials := local_or_none(layout.partials_dir)) is not None:
+        with contextlib.suppress(OSError):
+            partials.rmdir()
 
 
 def prepare_tasks(

@@ -20,6 +20,7 @@ from imagenet_prep.shards.consumption import (
     check_consumable,
     consuming_needs,
     finish_consuming,
+    is_consumable,
     is_gone,
     refuse_gone,
     refuse_lost,
@@ -237,6 +238,14 @@ class _Conversion(Struct, frozen=True):
             return consuming_needs(works, self.layout, self.engine.workers)
         return [need for work in works for need in work.needs(self.layout)]
 
+    @property
+    def _may_consume(self) -> bool:
+        """Whether the raw data could give its space to the shards, once its digests are known."""
+        entry, options, layout = self.plan.dataset, self.options, self.layout
+        if self.share or options.consume or options.overwrite or entry.kind == RECIPE or entry.classes:
+            return False
+        return not layout.manifest_path.exists() and is_consumable(self.planned.splits, layout)
+
     def make(self, journal: Journal) -> tuple[list[ShardPlan], list[Problem]]:
         """Save the plan, remove what it replaces, and make the unfinished shards.
 
@@ -248,8 +257,7 @@ class _Conversion(Struct, frozen=True):
         layout, plan, options = self.layout, self.plan, self.options
         todo = self.still_to_make(journal)
         works = lay_out(self.splits, todo, layout, options)
-        is_fixed = self.share or options.consume or layout.output or plan.dataset.kind == RECIPE or plan.dataset.classes
-        refuse_lack([*self.needs(works), *self._freed()], may_consume=not is_fixed)
+        refuse_lack([*self.needs(works), *self._freed()], may_consume=self._may_consume)
         self._refuse_another_claim()
         name = run_name()
         with unfinished_of(layout, f"rank-{plan.key}-{name}" if self.share else name) as own:

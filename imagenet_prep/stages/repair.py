@@ -14,11 +14,20 @@ from imagenet_prep.errors import InputError
 from imagenet_prep.model import Done, Engine, ProblemKind, Progress, ShardInfo, ShardPlan, Silent
 from imagenet_prep.reading.shard import Shard
 from imagenet_prep.registry import known_set
-from imagenet_prep.shards.run import Work, count_images, lay_out, make_shards, prepare_tasks, unfinished
+from imagenet_prep.shards.run import (
+    Work,
+    count_images,
+    find_unfinished,
+    lay_out,
+    make_shards,
+    prepare_tasks,
+    remove_unfinished,
+    unfinished,
+)
 from imagenet_prep.state.indexes import agrees
 from imagenet_prep.state.journal import Journal
 from imagenet_prep.state.manifest import Manifest, load_manifest
-from imagenet_prep.state.plan_file import recorded_raw
+from imagenet_prep.state.plan_file import load_plan, recorded_raw
 from imagenet_prep.storage.layout import Layout, parse_shard_name
 from imagenet_prep.storage.lock import hold
 from imagenet_prep.storage.space import Need, refuse_lack
@@ -81,6 +90,8 @@ def repair(
                 for split in planned:
                     refuse_other_images(split, manifest)
                 work.make(names, planned, options)
+        else:
+            remove_unfinished(layout, _plan_key(layout))
         return RepairSummary(tuple(names), unchanged)
 
 
@@ -103,6 +114,12 @@ def read_manifest(layout: Layout) -> Manifest:
         if is_ours
         else "if the shards are elsewhere, add --output; shards of another tool can't be repaired, so get sound copies",
     )
+
+
+def _plan_key(layout: Layout) -> str:
+    """The key of the plan, whose ranks may be running: they hold no lock."""
+    plan = load_plan(layout)
+    return plan.key if plan is not None else ""
 
 
 # which shards --------------------------------------------------------------------------------------------------
@@ -168,8 +185,8 @@ class _Repair(Struct, frozen=True):
         wanted, progress = set(names), self.progress
         todo = [plan for split in planned for plan in split.plans if plan_name(plan) in wanted]
         works = lay_out(planned, todo, self.layout, options)
-        with unfinished(self.layout) as own:
-            self._check_room(todo, works)
+        self._check_room(todo, works)
+        with unfinished(self.layout, _plan_key(self.layout)) as own:
             tasks = prepare_tasks(works, own, options, progress, expected=self.manifest.shards)
             progress.begin("repair", sum(map(count_images, todo)), "images")
             made = make_shards(tasks, own, self.engine, self.journal, progress)
@@ -182,11 +199,13 @@ class _Repair(Struct, frozen=True):
             raise made.failures[0]
 
     def _check_room(self, todo: Sequence[ShardPlan], works: Sequence[Work]) -> None:
-        """Check the space: each worker first writes a new shard next to the old one."""
+        """Check the space: each worker first writes a new shard next to the old one, and what killed runs left goes."""
         sizes = {plan_name(plan): self.manifest.shards[plan_name(plan)].size for plan in todo}
         found = {path.name: path.stat().st_size for path in map(self.layout.shard_path, sizes) if path.is_file()}
         growth = sum(max(0, size - found.get(name, 0)) for name, size in sizes.items())
         bundles = sum(work.size for work in works if work.in_order)
         needed = growth + min(self.engine.workers, len(todo)) * max(sizes.values()) + bundles
+        left = find_unfinished(self.layout, _plan_key(self.layout))
+        freed = sum(path.stat().st_size for folder in left for path in folder.rglob("*") if path.is_file())
         what = f"{number_of(len(todo), 'shard')} made again"
-        refuse_lack([Need("repair", what, self.layout.output_dir, needed, self.engine.workers)])
+        refuse_lack([Need("repair", what, self.layout.output_dir, needed - freed, self.engine.workers)])

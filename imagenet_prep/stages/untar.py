@@ -387,7 +387,7 @@ class _Publisher:
         try:
             with writing(final):
                 _move(partial, final)
-        except (InputError, WriteError) as error:
+        except WriteError as error:
             self._failures.append(error)
             return False
         return True

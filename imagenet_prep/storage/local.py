@@ -18,6 +18,7 @@ from typing import IO
 from msgspec import Struct
 
 from imagenet_prep.errors import InputError
+from imagenet_prep.escaping import quoted
 from imagenet_prep.storage.durable import begin_write_out, fsync_dir, make_folder, sync_file_system, write_all
 from imagenet_prep.storage.lock import take
 from imagenet_prep.storage.refusals import unreadable, writing
@@ -26,6 +27,8 @@ from imagenet_prep.storage.store import MOST, Buffer, FolderEntry, GoneError
 _WRITE_OUT = 4 << 20  # bytes that are enough to start a write-out
 _BEHIND = 256 << 20  # a later call repeats this many bytes: the system skips pages in use
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
+_NO_MAPS = (errno.ENODEV, errno.ENOSYS, errno.EOPNOTSUPP)
+_MOST_COPIED = 4 << 30  # bytes: a shard, never an archive
 _SHOWN = 40  # characters of a file's name in the name of its unfinished file, for people
 
 BUFFER = 2 << 20
@@ -133,6 +136,9 @@ class LocalStore(Struct, frozen=True):
         """A file next to it, made durable, then one link: the system refuses a second one."""
         path = self.folder / name
         while (there := self.load(name)) is None:
+            if path.is_symlink() and not path.exists():
+                expected = "expected a file, or no link"
+                raise InputError(f"{path} is a link to nothing", expected, f"remove it: rm {quoted(str(path))}")
             with _partial(path) as (partial, file):
                 file.write(content)
                 file.flush()
@@ -364,19 +370,32 @@ def map_file(path: Path, *, in_order: bool = False) -> memoryview:
         raise unreadable(path, error) from error
 
 
+def map_descriptor(descriptor: int, length: int, *, in_order: bool) -> memoryview:
+    """The first ``length`` bytes, at least 1, of an open file; raises OSError.
+
+    Some file systems, such as FUSE with direct_io, refuse shared maps, and others all maps: then the map is a private
+    one, or a copy in memory.
+    """
+    for flags in (mmap.MAP_SHARED, mmap.MAP_PRIVATE):
+        try:
+            return _map(descriptor, length, flags, in_order=in_order)
+        except OSError as error:
+            if error.errno not in _NO_MAPS:
+                raise
+    return _copy(descriptor, length)
+
+
 if sys.version_info >= (3, 13):
 
-    def map_descriptor(descriptor: int, length: int, *, in_order: bool) -> memoryview:
-        """The first ``length`` bytes, at least 1, of an open file; raises OSError."""
-        mapped = mmap.mmap(descriptor, length, access=mmap.ACCESS_READ, trackfd=False)
+    def _map(descriptor: int, length: int, flags: int, *, in_order: bool) -> memoryview:
+        mapped = mmap.mmap(descriptor, length, flags=flags, prot=mmap.PROT_READ, trackfd=False)
         if in_order:
             mapped.madvise(mmap.MADV_SEQUENTIAL)
         return memoryview(mapped)
 
 else:
 
-    def map_descriptor(descriptor: int, length: int, *, in_order: bool) -> memoryview:
-        """The first ``length`` bytes, at least 1, of an open file; raises OSError."""
+    def _map(descriptor: int, length: int, flags: int, *, in_order: bool) -> memoryview:
         import ctypes
         import weakref
 
@@ -385,7 +404,7 @@ else:
         number, size = ctypes.c_int, ctypes.c_size_t
         system.mmap.argtypes = [ctypes.c_void_p, size, number, number, number, ctypes.c_ssize_t]
         system.munmap.argtypes, system.madvise.argtypes = [ctypes.c_void_p, size], [ctypes.c_void_p, size, number]
-        address = system.mmap(None, length, mmap.PROT_READ, mmap.MAP_SHARED, descriptor, 0)
+        address = system.mmap(None, length, mmap.PROT_READ, flags, descriptor, 0)
         if address == ctypes.c_void_p(-1).value:
             raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
         if in_order:
@@ -393,6 +412,16 @@ else:
         mapped = (ctypes.c_ubyte * length).from_address(address)
         weakref.finalize(mapped, system.munmap, address, length).atexit = False  # others may still read at exit
         return memoryview(mapped).cast("B").toreadonly()
+
+
+def _copy(descriptor: int, length: int) -> memoryview:
+    """A file's bytes; fewer if it was cut short meanwhile."""
+    if length > _MOST_COPIED:
+        raise OSError(errno.ENODEV, "its file system has no memory maps, and it is too large for memory")
+    content, size = bytearray(length), 0
+    while count := os.preadv(descriptor, [memoryview(content)[size:]], size):
+        size += count
+    return memoryview(content)[:size].toreadonly()
 
 
 FileState = tuple[int, int, int]

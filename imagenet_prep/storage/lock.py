@@ -1,4 +1,7 @@
-"""Locks on files: a killed holder leaves no lock, and neither do its forked processes."""
+"""Locks on files: a killed holder leaves no lock, and neither do its forked processes.
+
+Where the file system has no locks, the names of other files tell who holds one: see claims.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from imagenet_prep.errors import BusyError
+from imagenet_prep.escaping import quoted
+from imagenet_prep.storage.claims import NO_LOCKS, claimed, find_claims
 from imagenet_prep.storage.durable import make_folder
 from imagenet_prep.storage.refusals import writing
 
@@ -50,18 +55,31 @@ def locked(path: Path) -> Iterator[int]:
 
     A file that the system refuses to remove stays and blocks nobody. An error here would replace the error that ended
     the work.
+
+    Raises:
+        BlockingIOError: it is held, by this process or another.
+        OSError: the system refuses.
     """
-    descriptor = take(path)
-    _descriptors.add(descriptor)
-    try:
+    with contextlib.ExitStack() as stack:
+        try:
+            descriptor = take(path)
+        except OSError as error:
+            if error.errno not in NO_LOCKS:
+                raise
+            stack.enter_context(claimed(path))
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        _descriptors.add(descriptor)
+        stack.callback(_release, descriptor, path)
         yield descriptor
-    finally:
-        if descriptor in _descriptors:  # otherwise this is a forked child, and the lock is its parent's
-            _descriptors.remove(descriptor)
-            with contextlib.suppress(OSError):
-                path.unlink()
-            with contextlib.suppress(OSError):
-                os.close(descriptor)
+
+
+def _release(descriptor: int, path: Path) -> None:
+    if descriptor in _descriptors:  # otherwise this is a forked child, and the lock is its parent's
+        _descriptors.remove(descriptor)
+        with contextlib.suppress(OSError):
+            path.unlink()
+        with contextlib.suppress(OSError):
+            os.close(descriptor)
 
 
 def _let_go_in_child() -> None:
@@ -98,12 +116,11 @@ def _hold(path: Path) -> Iterator[None]:
     try:
         with contextlib.ExitStack() as stack:
             with writing(path):
-                path.touch()
-            try:
-                descriptor = stack.enter_context(locked(path))
-            except BlockingIOError:
-                raise _busy(path) from None
-            with writing(path):
+                try:
+                    path.touch()
+                    descriptor = stack.enter_context(locked(path))
+                except (BlockingIOError, FileNotFoundError):  # a run that ends may remove the folder too
+                    raise _busy(path) from None
                 os.ftruncate(descriptor, 0)
                 os.pwrite(descriptor, f"process {os.getpid()} on {os.uname().nodename}\n".encode(), 0)
             _held.add(path)
@@ -131,11 +148,21 @@ def find_holder(paths: Iterable[Path]) -> str:
 
 
 def _busy(path: Path) -> BusyError:
-    holder = ""
+    claims, holder = find_claims(path), ""
     with contextlib.suppress(OSError):  # it names the holder, unless it is unreadable or was released meanwhile
         holder = path.read_bytes()[:200].decode(errors="replace").strip()
+    if claims:
+        holder = str(claims[0])
     return BusyError(
         f"another run holds {path.parent.parent}",
         f"held by {holder or 'a process that has just started'}",
-        "wait until it ends, or stop it, then run the same command again",
+        f"wait until it ends, or stop it, then run the same command again{remove_claim(path)}",
     )
+
+
+def remove_claim(path: Path) -> str:
+    """How to release a lock that a killed process of another machine claims; "" if there is no such claim."""
+    for claim in find_claims(path):
+        if claim.fate == "unknown":
+            return f"; if {claim} is gone, remove its claim: rm {quoted(str(claim.path(path)))}"
+    return ""

@@ -26,8 +26,17 @@ STORAGE_FAULTS = {
     errno.EROFS: f"make its file system writable, or choose another folder, {AGAIN}",
     errno.EFBIG: "its file system, or ulimit -f, limits file sizes: choose another folder, or raise the limit",
 }
+_GONE = """
+ESTALE ENXIO ENODEV ENOMEDIUM ENOTCONN ESHUTDOWN ETIMEDOUT ECONNABORTED ECONNRESET EHOSTDOWN EHOSTUNREACH ENETDOWN
+ENETUNREACH ENOLINK EREMOTEIO
+"""
+"""A disk or a mount that is there no more answers with these; not every system knows all of them."""
+
 STORAGE_FAULTS.update(
-    dict.fromkeys((errno.ESTALE, errno.ENXIO, errno.ENODEV, errno.ETIMEDOUT), STORAGE_FAULTS[errno.EIO])
+    dict.fromkeys(
+        (vars(errno)[name] for name in _GONE.split() if name in vars(errno)),
+        f"its storage went away: mount it again {AGAIN}",
+    )
 )
 """The storage fails, or can't be written: status 1."""
 
@@ -36,7 +45,6 @@ _LIMITS: dict[int, str] = {
     errno.EMFILE: f"raise the limit of open files (ulimit -n), or try fewer --workers, {AGAIN}",
     errno.ENFILE: f"too many files are open on this machine: stop some programs {AGAIN}",
     errno.ENOMEM: f"try fewer --workers, or free some memory, {AGAIN}",
-    errno.ENOLCK: "its file system has no locks: choose another folder, or mount it with locks",
 }
 """The system has run out of something: status 1."""
 
@@ -79,8 +87,7 @@ def writing(path: object) -> Iterator[None]:
         with space_errors(path):
             yield
     except OSError as error:
-        kind = InputError if isinstance(error, PermissionError) else WriteError
-        raise kind(f"cannot write {path}", error.strerror or str(error), _mend(error)) from error
+        raise WriteError(f"cannot write {path}", error.strerror or str(error), _mend(error)) from error
 
 
 def unreadable(path: object, error: OSError) -> InputError:
@@ -122,5 +129,9 @@ def _reason(error: OSError) -> str:
 
 def _no_right(path: Path, error: PermissionError) -> PrepError:
     """The error that names the outermost folder without search permission, otherwise the file."""
-    closed = (folder for folder in reversed(path.parents) if not os.access(folder, os.X_OK))
-    return unreadable(next(closed, path), error)
+    for folder in reversed(path.parents):
+        if not os.access(folder, os.X_OK):
+            return unreadable(folder, error)
+    if path.exists() and not os.access(path, os.R_OK):
+        return unreadable(path, error)
+    return WriteError(f"cannot write {path}", _reason(error), _mend(error))
