@@ -342,7 +342,10 @@ def test_a_tar_of_class_tars_is_listed_in_place(tmp_path: Path, folder_each: boo
         (lambda tar: tar[: 3 * BLOCK], r"whole\.tar \(b\.tar\) is damaged at byte 12,800"),
         (gzip.compress, r"whole\.tar \(b\.tar\) is compressed with gzip"),
         (lambda tar: tar + tar, r"whole\.tar \(b\.tar\) is damaged at byte 12,288\nmore than padding"),
-        (lambda tar: tar[:1024] + bytes(512 << 10) + tar, r"whole\.tar \(b\.tar\) is damaged at byte 12,288\nmore than padding"),
+        (
+            lambda tar: tar[:1024] + bytes(512 << 10) + tar,
+            r"whole\.tar \(b\.tar\) is damaged at byte 12,288\nmore than padding",
+        ),
         (lambda _: pack({"../x": b""}), r"whole\.tar \(b\.tar\) holds a member whose name leads out"),
     ],
     ids=["cut", "compressed", "joined", "with a hole", "leads out"],

@@ -2,8 +2,8 @@
 
 Python's tarfile takes a broken header or a truncated archive for its end, and silently drops the rest; a data set must
 not lose images that way. So every header checksum is checked, the two end blocks are required, only padding may follow
-them, and only regular files are accepted. Formats: v7, ustar and pax (POSIX.1-2017, "pax Interchange Format") and GNU ("Basic Tar Format" in the GNU
-tar manual).
+them, and only regular files are accepted. Formats: v7, ustar and pax (POSIX.1-2017, "pax Interchange Format") and GNU
+("Basic Tar Format" in the GNU tar manual).
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def iter_members(view: Sliceable, start: int, stop: int) -> Iterator[Member]:
 
     def is_padding(end: int) -> bool:
         length = stop - end
-        return _may_pad(length, stop - start) and read(end, length).count(0) == length
+        return not length or (_may_pad(length, stop - start) and read(end, length).count(0) == length)
 
     stop = min(stop, len(view))
     return _walk(read, is_padding, start, stop, "beyond the end of the archive")
