@@ -8,6 +8,7 @@ recorded before the first hole, so after a crash at any moment, the next run pla
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
@@ -97,6 +98,8 @@ class Consumption(Struct):
         if not is_as_written(content or b""):
             raise _changed(paths.record)
         value = json.loads(content or b"")
+        if (value.pop("split", None), value.pop("listing", None)) != (split, _digest_of(paths.listing)):
+            raise _changed(paths.record)  # it is whole, and the record of another split or set
         del value["crc"]
         files = tuple(ConsumedFile(**each) for each in value.pop("files"))
         return cls(layout, split, files, **value)
@@ -123,6 +126,7 @@ class Consumption(Struct):
 
     def _save(self) -> None:
         value = {name: getattr(self, name) for name in ("files", "shards", "total", "rows", "is_over")}
+        value |= {"split": self.split, "listing": _digest_of(self.paths.listing)}
         save_bytes(self.paths.record, sealed_line(to_builtins(value)))
 
     @property
@@ -219,11 +223,17 @@ class Consumption(Struct):
         self._save()  # this syncs their folder too
 
 
+def _digest_of(listing: Path) -> str:
+    """A digest of the images that the files held: the file that has the checksums of all columns."""
+    return hashlib.sha256(find_plain(listing / "catalog.json") or b"").hexdigest()
+
+
 def _changed(path: Path) -> InputError:
     return InputError(
         f"{path} has changed since it was written, or is gone",
         "expected the record of raw data that was consumed",
-        f"move {path.parent} away and get the raw data again with imagenet-prep download; finished shards are kept",
+        f"put it back; or move {path.parent} away and get the raw data again with imagenet-prep download: "
+        "finished shards are kept",
     )
 
 
