@@ -20,6 +20,7 @@ from imagenet_prep.ilsvrc2012.settings import WHOLE, Part
 from imagenet_prep.model import Engine, Progress
 from imagenet_prep.sources.catalog import Catalog, CatalogBuilder
 from imagenet_prep.sources.folders import Folder
+from imagenet_prep.sources.skipped import BELOW, NOT_FILES, OTHER_NAMES, Skipped, files_below, status_of
 from imagenet_prep.sources.slices import slices_of
 from imagenet_prep.sources.tar_members import REMEDY, duplicate, stranger, stream_faults
 from imagenet_prep.sources.tars import Archive, NamedSlices, in_order, walk
@@ -109,26 +110,6 @@ def refuse_misplaced(folder: str, name: str, split: str) -> None:
             f"expected it in {wnid}, found it in {found}",
             "move it there, or run imagenet-prep untar DATA_DIR to sort the images",
         )
-
-
-OTHER_NAMES, BELOW, NOT_FILES = "files of other names", "files in other folders", "entries that are no files"
-
-
-class Skipped(Struct):
-    """The entries of a copy that are no images of the data set: their number and the first name, by what they are."""
-
-    entries: dict[str, tuple[int, str]] = {}
-
-    def add(self, what: str, name: str, count: int = 1) -> None:
-        """Count ``count`` entries, of which ``name`` is one."""
-        before, first = self.entries.get(what, (0, name))
-        self.entries[what] = before + count, first
-
-    def note(self, path: AnyPath, progress: Progress) -> None:
-        """Name them, if there are any."""
-        texts = [f"{count:,} {what} (such as {name})" for what, (count, name) in self.entries.items()]
-        if texts:
-            progress.note(f"{path}: skipped {', '.join(texts)}")
 
 
 def finished(parts: Iterable[Catalog], split: str, path: AnyPath | None = None) -> Catalog:
@@ -390,7 +371,7 @@ class _FolderScan(Struct, frozen=True):
                 if label is None:
                     refuse_misplaced(str(folder), entry.name, self.split)
                     self._skip(entry, wnid, skipped)
-                elif (status := _status(entry)) and stat.S_ISREG(status.st_mode):
+                elif (status := status_of(entry)) and stat.S_ISREG(status.st_mode):
                     found.append(entry.name, 0, status.st_size, status.st_mtime_ns, label)
                 else:
                     no_files.add(NOT_FILES, entry.name)
@@ -402,22 +383,14 @@ class _FolderScan(Struct, frozen=True):
         name = f"{wnid}/{entry.name}" if wnid else entry.name
         if entry.is_dir():
             if wnid or not facts.is_wnid(entry.name):  # a class folder has a task of its own
-                for path in _files_below(self.folder / name):
+                for path in files_below(self.folder / name):
                     skipped.add(BELOW, path.name)
         elif not entry.is_file():
             skipped.add(NOT_FILES, name)
         elif entry.name[:-4] in facts.labels() and entry.name.endswith(".tar"):
-            skipped.add("class tars beside class folders", name)
+            skipped.add("class tars next to class folders", name)
         else:
             skipped.add(OTHER_NAMES, name)
-
-
-def _status(entry: FolderEntry) -> os.stat_result | None:
-    """The status of an entry; None for a dangling link."""
-    try:
-        return entry.stat()
-    except FileNotFoundError:
-        return None
 
 
 def _refuse(folder: AnyPath, count: int, name: str) -> None:
@@ -428,20 +401,3 @@ def _refuse(folder: AnyPath, count: int, name: str) -> None:
         "expected an image, got a pipe, a socket, a device, a folder or a broken link",
         "remove it, or put the image in its place",
     )
-
-
-def _files_below(folder: AnyPath) -> Iterator[AnyPath]:
-    """All files below a folder, and the folders that can't be read."""
-    pending = [folder]
-    while pending:
-        current = pending.pop()
-        try:
-            with scan(current) as entries:
-                for entry in entries:
-                    path = current / entry.name
-                    if entry.is_dir(follow_symlinks=False):
-                        pending.append(path)
-                    else:
-                        yield path
-        except OSError:
-            yield current

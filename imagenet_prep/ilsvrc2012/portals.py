@@ -15,17 +15,11 @@ from msgspec import Struct
 from imagenet_prep.errors import InputError
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.boxes import LARGEST, BoxFiles, File
-from imagenet_prep.ilsvrc2012.official import (
-    OTHER_NAMES,
-    ImageSource,
-    Skipped,
-    finished,
-    label_of,
-    refuse_misplaced,
-)
+from imagenet_prep.ilsvrc2012.official import ImageSource, finished, label_of, refuse_misplaced
 from imagenet_prep.model import Engine, Progress
 from imagenet_prep.sources.catalog import Catalog, CatalogBuilder
 from imagenet_prep.sources.parquets import ParquetImages, check_pyarrow, iter_rows
+from imagenet_prep.sources.skipped import OTHER_NAMES, Skipped
 from imagenet_prep.sources.slices import FileSlices, Row
 from imagenet_prep.sources.tar_members import REMEDY
 from imagenet_prep.sources.tars import in_order
