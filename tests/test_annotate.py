@@ -345,7 +345,8 @@ HOSTILE_TARS = {
     "a file twice": (pack(FILES[:1] * 2), f"holds {WNID}/{WNID}_1.xml twice"),
     "no annotations": (pack([]), "no annotations"),
     "an inflated member": (pack([FILES[0], (FILES[1][0], BOMB)]), "beyond the limit of"),
-    "an inflated end": (TAR + BOMB, "exceeds the limit of"),
+    "an inflated end": (TAR + BOMB, "more than padding follows"),
+    "two tars joined": (TAR + pack(FILES[:1]), "more than padding follows"),
 }
 """One of each kind of fault: ``test_tar`` has all of them."""
 

@@ -490,6 +490,36 @@ def test_what_is_left_midway_and_changed_is_not_gone_by(
     assert not layout.manifest_path.exists()
 
 
+@pytest.mark.parametrize("moment", ["midway", "afterwards"])
+@pytest.mark.parametrize("source", ["validation", "another set"])
+def test_a_record_of_other_raw_data_is_refused(
+    layout: Layout, few: MadeSet, tmp_path: Path, source: str, moment: str
+) -> None:
+    """A whole record of another split or another set decides nothing: every byte stays as it was."""
+    begin = midway if moment == "midway" else made
+    begin(layout)
+    record = layout.consumed("train").record
+    if source == "validation":
+        other = layout.consumed("validation").record
+    else:
+        made_set = make(tmp_path / "other raw", classes=3, per_class=5, validation=7, tiny=True)
+        other_layout = filled(tmp_path / "other", made_set)
+        begin(other_layout)
+        other = other_layout.consumed("train").record
+    ours, theirs = record.read_bytes(), other.read_bytes()
+    record.write_bytes(theirs)
+    other.write_bytes(ours)
+    (layout.data_dir / "imagenet-prep/lock").unlink(missing_ok=True)  # of a run that was killed
+    before = {path: path.read_bytes() for path in list(layout.data_dir.rglob("*")) if path.is_file()}
+    for options in (CONSUME, PLAIN):
+        with pytest.raises(InputError, match=rf"(record\.json|listing) {CHANGED}"):
+            made(layout, options)
+    assert {path: path.read_bytes() for path in list(layout.data_dir.rglob("*")) if path.is_file()} == before
+    record.write_bytes(ours)
+    other.write_bytes(theirs)
+    assert made(layout) in ([0, 0], [3, 2])
+
+
 def test_without_its_record_a_split_is_not_left_out(layout: Layout) -> None:
     """What else is kept tells that there was one, and convert refuses to make less."""
     made(layout)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import pickle
 import random
 import threading
@@ -105,6 +106,17 @@ def test_state_is_private(server, part):
     assert_no_secret(state_path(part).read_text())
     assert json.loads(state_path(part).read_text())["done"] == [[0, SIZE]]
     assert {seen.path for seen in server.seen} == {f"/a.tar?token={CANARY}"}
+
+
+@pytest.mark.parametrize("umask", [0o002, 0o022, 0o077])
+def test_a_file_has_the_rights_that_the_umask_gives(server, part, umask):
+    """In a folder that a group shares, the group may write to an archive if the umask says so."""
+    before = os.umask(umask)
+    try:
+        run(server, part)
+    finally:
+        os.umask(before)
+    assert part.stat().st_mode & 0o777 == 0o666 & ~umask
 
 
 # trouble that passes -----------------------------------------------------------------------------------------------

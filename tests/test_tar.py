@@ -14,12 +14,14 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from made_tars import member, pack
+from memory_store import MemoryStore
 
 from imagenet_prep.engines import ThreadEngine
 from imagenet_prep.errors import InputError
 from imagenet_prep.sources.slices import Reader
 from imagenet_prep.sources.tar_members import BLOCK, TarFault, iter_members, stream_members
 from imagenet_prep.sources.tars import list_tars
+from imagenet_prep.storage.location import Location
 
 FORMATS = {"ustar": tarfile.USTAR_FORMAT, "gnu": tarfile.GNU_FORMAT, "pax": tarfile.PAX_FORMAT}
 LIMIT = 1 << 30
@@ -159,14 +161,59 @@ def test_impossible_sizes_are_faults(size: bytes) -> None:
 
 
 def test_end_blocks_must_be_two() -> None:
-    """No end block, one, or one followed by something else is a fault; what comes after two of them is no matter."""
+    """No end block, one, or one followed by something else is a fault."""
     one = header() + bytes(BLOCK)
     assert fault(header()).offset == BLOCK
     assert fault(one).offset == 2 * BLOCK
     assert fault(one + header()).offset == 2 * BLOCK
-    assert list(iter_members(header() + END + b"rest", 0, BLOCK * 4)) == [(b"a", BLOCK, 0)]
     assert fault(b"").offset == 0
     assert "before its member" in fault(header(kind=b"L") + END).reason
+
+
+MIB = 1 << 20
+STEP = 60 * BLOCK  # a member
+IMAGES = pack({f"{number}.JPEG": bytes([number]) * 30_000 for number in range(1, 9)})
+OTHERS = pack({"9.JPEG": b"9"})
+TAILS = {
+    "two tars joined": (IMAGES + OTHERS, 8 * STEP),
+    "a large second tar": (OTHERS + pack({"large": b"x" * 2 * MIB}), 1024),
+    "a byte long after the end": (IMAGES + bytes(9000) + b"x", 8 * STEP),
+    "a text after the end": (header() + END + b"rest", BLOCK),
+    "a hole in the middle": (IMAGES[: 4 * STEP] + bytes(2 * STEP) + IMAGES[6 * STEP :], 4 * STEP),
+    "a hole to the end": (IMAGES[: 3 * STEP] + bytes(len(IMAGES) - 3 * STEP), 3 * STEP),
+    "zeros for ever": (IMAGES + bytes(2 * MIB), 8 * STEP),
+    "nothing but zeros": (bytes(2 * MIB), 0),
+}
+"""Tars with more than padding after their end blocks, and the offset of these blocks."""
+
+
+@pytest.mark.parametrize("case", TAILS)
+def test_only_padding_may_follow_the_end_blocks(case: str) -> None:
+    """Members behind a hole, and those of a tar that was joined, are never lost without a word."""
+    tar, offset = TAILS[case]
+    found = fault(tar)
+    assert "more than padding" in found.reason
+    assert found.offset == offset
+
+
+@pytest.mark.parametrize("blocks", [1, 2, 20, 32, 128, 2048])
+def test_a_tar_may_be_padded_to_its_record(blocks: int, tmp_path: Path) -> None:
+    """GNU tar fills up the last record: 20 blocks by default, 2048 are 1 MiB; other programs add nothing."""
+    (tmp_path / "file").write_bytes(b"x" * 700)
+    subprocess.run(["tar", "-b", str(blocks), "-cf", "x.tar", "file"], cwd=tmp_path, check=True)
+    tar = (tmp_path / "x.tar").read_bytes()
+    assert len(tar) % (blocks * BLOCK) == 0
+    assert read_all(tar) == {b"file": b"x" * 700}
+    assert dict(stream_members(io.BytesIO(tar), limit=LIMIT)) == read_all(tar)
+
+
+def test_what_follows_the_end_is_judged_by_its_length_first() -> None:
+    """Gigabytes of zeros in a store aren't read to learn that they are too many; nor is a tar that was joined."""
+    for tail in (bytes(64 * MIB), pack({"large": bytes(64 * MIB)})):
+        store = MemoryStore(objects={"x.tar": OTHERS + tail})
+        with pytest.raises(InputError, match="more than padding"):
+            list_tars([Location(store, "x.tar")], ThreadEngine(1), folder_each=False)
+        assert sum(int(str(length)) for _, _, length in store.asked) < 2 * MIB
 
 
 def test_directories_are_passed_over() -> None:
@@ -284,9 +331,14 @@ def test_a_tar_of_class_tars_is_listed_in_place(tmp_path: Path, folder_each: boo
     [
         (lambda tar: tar[: 3 * BLOCK], r"whole\.tar \(b\.tar\) is damaged at byte 12,800"),
         (gzip.compress, r"whole\.tar \(b\.tar\) is compressed with gzip"),
+        (lambda tar: tar + tar, r"whole\.tar \(b\.tar\) is damaged at byte 12,288\nmore than padding"),
+        (
+            lambda tar: tar[:1024] + bytes(512 << 10) + tar,
+            r"whole\.tar \(b\.tar\) is damaged at byte 12,288\nmore than padding",
+        ),
         (lambda _: pack({"../x": b""}), r"whole\.tar \(b\.tar\) holds a member whose name leads out"),
     ],
-    ids=["cut", "compressed", "leads out"],
+    ids=["cut", "compressed", "joined", "with a hole", "leads out"],
 )
 def test_a_bad_tar_within_an_archive_is_named(tmp_path: Path, inner: Callable[[bytes], bytes], said: str) -> None:
     """The error names the archive, the tar in it and the byte of the archive."""

@@ -6,9 +6,12 @@ import errno
 import hashlib
 import os
 import shutil
+import signal
 import subprocess
 import tarfile
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from copies_of_imagenet import write_hugging_face
@@ -206,6 +209,40 @@ def test_a_full_disk_is_exit_7_and_the_next_run_goes_on(small_disk: Path, tmp_pa
     subprocess.run(["mount", "-o", "remount,size=8m", small_disk], check=True)
     assert untar(layout, ThreadEngine(1)).splits[0].images == 8
     assert len(list((layout.images_dir(TRAIN) / WNID).iterdir())) == 8
+
+
+def test_a_refused_untar_removes_nothing(small_disk: Path, tmp_path: Path) -> None:
+    """What a killed run left stays where there is no space, and counts as free where it goes first."""
+    archives = Layout(tmp_path / "archives")
+    archives.raw_dir.mkdir(parents=True)
+    write_train(archives, pack([(f"{WNID}_{number}.JPEG", os.urandom(200_000)) for number in range(8)]))
+    layout = Layout(small_disk, raw=archives.raw_dir)
+    left = layout.raw_partial_dir / TRAIN / WNID / FIRST
+    left.parent.mkdir(parents=True)
+    left.write_bytes(bytes(900_000))
+    assert "not enough space" in refused(layout, SpaceError).what
+    assert left.stat().st_size == 900_000
+    subprocess.run(["mount", "-o", "remount,size=2100k", small_disk], check=True)
+    assert untar(layout, ThreadEngine(1)).splits[0].images == 8
+    assert not left.exists()
+
+
+def test_a_class_whose_worker_was_killed_is_tried_again(layout: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the killed worker left of the class is removed first."""
+    write_train(layout, pack([(f"{WNID}_{number}.JPEG", b"%d" % number) for number in range(8)]))
+    killed, write_rows = layout.data_dir / "killed", untar_module.write_rows
+
+    def write(*given: Any) -> Iterator[int]:
+        for number, row in enumerate(write_rows(*given)):
+            if number == 3 and not killed.exists():
+                killed.touch()
+                os.kill(os.getpid(), signal.SIGKILL)
+            yield row
+
+    monkeypatch.setattr(untar_module, "write_rows", write)
+    assert untar(layout, ProcessEngine(1)).splits[0].images == 8
+    assert killed.exists()
+    assert len(images(layout)) == 8
 
 
 @pytest.mark.parametrize("moment", ["before", "at the move", "no right to write"])

@@ -137,7 +137,7 @@ class PartialFile:
         left = find_leftover(path)
         make_folder(path.parent)
         with writing(path):
-            self._file: int | None = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            self._file: int | None = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
         if left is None or remote.obstacle(left[0], has_digest=has_digest):
             self.reset()
             return

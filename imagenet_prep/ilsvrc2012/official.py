@@ -7,6 +7,7 @@ time, in parallel.
 from __future__ import annotations
 
 import os
+import stat
 from abc import abstractmethod
 from collections.abc import Collection, Iterable, Iterator
 from typing import ClassVar
@@ -19,12 +20,14 @@ from imagenet_prep.ilsvrc2012.settings import WHOLE, Part
 from imagenet_prep.model import Engine, Progress
 from imagenet_prep.sources.catalog import Catalog, CatalogBuilder
 from imagenet_prep.sources.folders import Folder
+from imagenet_prep.sources.skipped import BELOW, NOT_FILES, OTHER_NAMES, Skipped, files_below, status_of
 from imagenet_prep.sources.slices import slices_of
 from imagenet_prep.sources.tar_members import REMEDY, duplicate, stranger, stream_faults
 from imagenet_prep.sources.tars import Archive, NamedSlices, in_order, walk
 from imagenet_prep.storage.files import names_in, scan
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import AnyPath
+from imagenet_prep.storage.store import FolderEntry
 from imagenet_prep.text import listed, number_of
 
 _LONGEST = 100  # bytes in a name; a tar's own limit without extensions
@@ -232,6 +235,11 @@ class ClassTars(ImageSource, frozen=True):
 
     def catalog(self, engine: Engine, progress: Progress) -> Catalog:
         """All images: one task per class."""
+        skipped, tars = Skipped(), {f"{wnid}.tar" for wnid in self.wnids()}
+        for name in sorted(names_in(self.path)):
+            if name not in tars:
+                skipped.add("entries that are no class tars", name)
+        skipped.note(self.path, progress)
         tasks = ((self.tar(wnid), wnid, 0, None) for wnid in self.wnids())
         return finished(in_order(engine, ArchiveIndex(self.split), tasks), self.split, self.path)
 
@@ -325,7 +333,13 @@ class ImageFolders(ImageSource, frozen=True):
     def catalog(self, engine: Engine, progress: Progress) -> Catalog:
         """All images: one task per class folder, and one for images in the folder itself."""
         tasks = ("", *_class_folders(self.path))
-        return finished(in_order(engine, _FolderScan(self.path, self.split), tasks), self.split, self.path)
+        parts, skipped = [], Skipped()
+        for part, others in in_order(engine, _FolderScan(self.path, self.split), tasks):
+            parts.append(part)
+            for what, (count, name) in others.entries.items():
+                skipped.add(what, name, count)
+        skipped.note(self.path, progress)
+        return finished(parts, self.split, self.path)
 
 
 def _class_folders(folder: AnyPath) -> Iterator[str]:
@@ -343,20 +357,47 @@ def _size_of(folder: AnyPath) -> int:
 
 
 class _FolderScan(Struct, frozen=True):
-    """Lists the images of one class folder, or of the flat folder; other files are ignored."""
+    """Lists the images of one class folder, or of the flat folder; all other entries are counted."""
 
     folder: AnyPath
     split: str
 
-    def __call__(self, wnid: str) -> Catalog:
+    def __call__(self, wnid: str) -> tuple[Catalog, Skipped]:
         folder = self.folder / wnid
-        found = CatalogBuilder(Folder(folder))
-        with stream_faults(folder), scan(folder) as entries:  # no read permission, or a dangling link
+        found, skipped, no_files = CatalogBuilder(Folder(folder)), Skipped(), Skipped()
+        with stream_faults(folder), scan(folder) as entries:  # no read permission
             for entry in entries:
                 label = label_of(os.fsencode(entry.name), self.split, wnid)
                 if label is None:
                     refuse_misplaced(str(folder), entry.name, self.split)
-                    continue
-                status = entry.stat()
-                found.append(entry.name, 0, status.st_size, status.st_mtime_ns, label)
-        return found.sorted()
+                    self._skip(entry, wnid, skipped)
+                elif (status := status_of(entry)) and stat.S_ISREG(status.st_mode):
+                    found.append(entry.name, 0, status.st_size, status.st_mtime_ns, label)
+                else:
+                    no_files.add(NOT_FILES, entry.name)
+        if no_files.entries:
+            _refuse(folder, *no_files.entries[NOT_FILES])
+        return found.sorted(), skipped
+
+    def _skip(self, entry: FolderEntry, wnid: str, skipped: Skipped) -> None:
+        name = f"{wnid}/{entry.name}" if wnid else entry.name
+        if entry.is_dir():
+            if wnid or not facts.is_wnid(entry.name):  # a class folder has a task of its own
+                for path in files_below(self.folder / name):
+                    skipped.add(BELOW, path.name)
+        elif not entry.is_file():
+            skipped.add(NOT_FILES, name)
+        elif entry.name[:-4] in facts.labels() and entry.name.endswith(".tar"):
+            skipped.add("class tars next to class folders", name)
+        else:
+            skipped.add(OTHER_NAMES, name)
+
+
+def _refuse(folder: AnyPath, count: int, name: str) -> None:
+    """Raise InputError for entries with names of images that can't be read as files, or never end."""
+    others = f", and {count - 1:,} more like it" if count > 1 else ""
+    raise InputError(
+        f"{folder / name} is not a plain file{others}",
+        "expected an image, got a pipe, a socket, a device, a folder or a broken link",
+        "remove it, or put the image in its place",
+    )

@@ -19,6 +19,7 @@ from imagenet_prep.ilsvrc2012.official import ImageSource, finished, label_of, r
 from imagenet_prep.model import Engine, Progress
 from imagenet_prep.sources.catalog import Catalog, CatalogBuilder
 from imagenet_prep.sources.parquets import ParquetImages, check_pyarrow, iter_rows
+from imagenet_prep.sources.skipped import OTHER_NAMES, Skipped
 from imagenet_prep.sources.slices import FileSlices, Row
 from imagenet_prep.sources.tar_members import REMEDY
 from imagenet_prep.sources.tars import in_order
@@ -94,13 +95,16 @@ class KaggleZip(ImageSource, frozen=True):
         path = local_path(self.path)
         with FileSlices(path) as view:
             stamp = view.stamp
-        return finished([_images_of(path, stamp)[self.split]], self.split, path)
+        images, skipped = _images_of(path, stamp)[self.split]
+        skipped.note(path, progress)
+        return finished([images], self.split, path)
 
 
 @functools.lru_cache(maxsize=1)  # both splits, annotate and convert need it; it can take minutes
-def _images_of(path: Path, stamp: tuple[int, int, int]) -> dict[str, Catalog]:
-    """The images of both splits in a zip with this stamp."""
+def _images_of(path: Path, stamp: tuple[int, int, int]) -> dict[str, tuple[Catalog, Skipped]]:
+    """The images of both splits in a zip with this stamp, and the other files in their folders."""
     found = {split: CatalogBuilder(Zip(path)) for split in facts.SPLITS}
+    skipped = {split: Skipped() for split in facts.SPLITS}
     with FileSlices(path) as view:
         for name, address, length in walk_zip(view, _HINT):
             folder, _, own = name.rpartition(b"/")
@@ -109,10 +113,12 @@ def _images_of(path: Path, stamp: tuple[int, int, int]) -> dict[str, Catalog]:
                 continue
             label = label_of(own, place.split, place.folder if place.split == facts.TRAIN else "")
             if label is None:
-                refuse_misplaced(f"{path}/{place.folder}", own.decode("utf-8", "backslashreplace"), place.split)
+                other = own.decode("utf-8", "backslashreplace")
+                refuse_misplaced(f"{path}/{place.folder}", other, place.split)
+                skipped[place.split].add(OTHER_NAMES, f"{place.folder}/{other}")
             else:
                 found[place.split].append(own.decode(), address, length, stamp[2], label)
-    return {split: rows.listed() for split, rows in found.items()}
+    return {split: (rows.listed(), skipped[split]) for split, rows in found.items()}
 
 
 class BoxesInZip(BoxFiles, frozen=True):

@@ -149,6 +149,10 @@ _ZIP_BEGINNING = re.compile(rb"PK\x03\x04.{26}ILSVRC/", re.DOTALL)
 """The first bytes of the official archives and Kaggle's zip, whatever their names."""
 
 
+_TASK_3 = "_t3."
+"""In the names of the archives of another task of 2012, with dogs only: ILSVRC2012_img_train_t3.tar has tars too."""
+
+
 def find_astray(layout: Layout, key: str) -> tuple[AnyPath, AnyPath] | None:
     """Find an archive in DATA_DIR itself, or under another name, and its correct path; None if there is none.
 
@@ -157,7 +161,7 @@ def find_astray(layout: Layout, key: str) -> tuple[AnyPath, AnyPath] | None:
     archive = facts.ARCHIVES[key]
     for folder in dict.fromkeys((layout.raw_dir, layout.own_raw_dir, layout.data_dir)):
         target = layout.own_raw_dir if folder == layout.data_dir else folder
-        names = [name for name in _names(folder) if ".tar" in name or ".zip" in name]
+        names = [name for name in _names(folder) if (".tar" in name or ".zip" in name) and _TASK_3 not in name]
         for name in [name for name in names if not name.endswith(_UNFINISHED)][:_LOOKED_AT]:
             if key in _BEGINNINGS:
                 head = _head(folder / name)
@@ -208,6 +212,14 @@ def refuse_encoded_again(layout: Layout, split: str) -> None:
                 "get the archives of image-net.org, Kaggle's zip or Hugging Face's parquet files, "
                 "and name their folder with --raw",
             )
+    archive_name = facts.ARCHIVES[split].filename
+    path = layout.raw_dir / archive_name.replace(".tar", f"{_TASK_3}tar")
+    if path.is_file():
+        raise InputError(
+            f"{path} holds the dogs of task 3, not the {split} images of {facts.NAME}",
+            f"expected {archive_name}",
+            f"move it away, and get that one: {command('download', layout.data_dir)}",
+        )
 
 
 def refuse_empty(source: ImageSource, part: Part) -> None:

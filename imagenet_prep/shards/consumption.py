@@ -241,7 +241,8 @@ def _changed(path: Path) -> InputError:
     return InputError(
         f"{path} has changed since it was written, or is gone",
         "expected the record of raw data that was consumed",
-        f"move {path.parent} away and get the raw data again with imagenet-prep download; finished shards are kept",
+        f"put it back; or move {path.parent} away and get the raw data again with imagenet-prep download: "
+        "finished shards are kept",
     )
 
 

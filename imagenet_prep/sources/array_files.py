@@ -12,6 +12,7 @@ import gzip
 import io
 import os
 import pickle
+import pickletools
 import re
 import struct
 import zipfile
@@ -26,8 +27,12 @@ from msgspec import Struct
 from imagenet_prep.errors import InputError
 from imagenet_prep.images.arrays import DEFLATES_TO, MAX_BYTES, ArrayError, read_npy_header
 from imagenet_prep.sources.slices import Buffer, Container, Reading, Row
+from imagenet_prep.storage.local import open_plain
 from imagenet_prep.storage.location import local_path
 from imagenet_prep.storage.refusals import unreadable
+
+_LONGEST_REASON = 300
+_LARGEST_HEADER = 1 << 16  # bytes; NumPy refuses more than 10,000
 
 _PICKLE = re.compile(rb"\x80[\x02-\x05]")
 _IDX = re.compile(rb"\0\0\x08[\x01-\x04]")
@@ -128,7 +133,7 @@ def open_arrays(path: Path) -> Mapping[str, StoredArray]:
         InputError: it is damaged, is no file of arrays, or its pickle would run code.
     """
     with _damage_named(path):
-        with path.open("rb") as file:
+        with open_plain(path) as file:
             head = file.read(4)
         if head.startswith(b"PK"):
             return _of_npz(path)
@@ -151,7 +156,7 @@ def names_of_classes(path: Path) -> dict[str, dict[int, str]]:
         InputError: it is damaged.
     """
     with _damage_named(path):
-        with path.open("rb") as file:
+        with open_plain(path) as file:
             is_pickle = bool(_PICKLE.match(file.read(4)))
         found = _load_pickle(path) if is_pickle else {}
     return {
@@ -171,7 +176,8 @@ def _damage_named(path: Path) -> Iterator[None]:
     except Exception as error:
         if isinstance(error, OSError) and error.errno:
             raise unreadable(path, error) from error
-        raise InputError(f"{path} can't be read as arrays", str(error), "get an intact copy of it") from error
+        reason = str(error)[:_LONGEST_REASON]  # shapes may have numbers of any length
+        raise InputError(f"{path} can't be read as arrays", reason, "get an intact copy of it") from error
 
 
 def _checked(found: StoredArray, claimed: int, held: int) -> StoredArray:
@@ -185,8 +191,9 @@ def _checked(found: StoredArray, claimed: int, held: int) -> StoredArray:
 
 def _of_npy(path: Path, opened: Callable[[], IO[bytes]], size: int) -> StoredArray:
     with opened() as file:
-        shape, is_fortran, dtype = read_npy_header(file)
-        start = file.tell()
+        head = io.BytesIO(file.read(_LARGEST_HEADER))
+        shape, is_fortran, dtype = read_npy_header(head)
+        start = head.tell()
     if is_fortran and len(shape) > 1:
         raise ArrayError("it is stored in Fortran order: save it with numpy.ascontiguousarray")
     found = StoredArray(path, shape, dtype, opened, start)
@@ -286,13 +293,22 @@ class _Arrays(pickle.Unpickler):
 
 def _load_pickle(path: Path) -> dict[str, Any]:
     try:
-        with path.open("rb") as file:
-            found = _Arrays(file, encoding="latin1").load()
+        with open_plain(path) as file:
+            content = file.read()
+        _refuse_claims(content)
+        found = _Arrays(io.BytesIO(content), encoding="latin1").load()
     except (ArrayError, OSError, MemoryError):
         raise
     except Exception as error:  # noqa: BLE001 - any failure of the unpickler is the file's fault
         raise ArrayError(f"its pickle is damaged: {error}") from None
     return {_as_text(name): value for name, value in found.items()} if isinstance(found, dict) else {}
+
+
+def _refuse_claims(content: bytes) -> None:
+    """Raise an error for a pickle that claims more than its bytes: the unpickler would allocate all of it."""
+    for opcode, argument, _ in pickletools.genops(content):  # ValueError: a length beyond the end
+        if "PUT" in opcode.name and isinstance(argument, int) and argument > len(content):  # the size of a table
+            raise ArrayError(f"its pickle claims {argument:,} values in {len(content):,} bytes")
 
 
 def _as_text(value: Any) -> str:

@@ -22,6 +22,7 @@ from imagenet_prep.sources.slices import Buffer, Container, Reading, Row
 from imagenet_prep.sources.tars import in_order
 from imagenet_prep.storage.files import read_plain, scan
 from imagenet_prep.storage.layout import STATE_NAME
+from imagenet_prep.storage.local import open_plain
 from imagenet_prep.storage.location import AnyPath, local_path
 from imagenet_prep.storage.refusals import unreadable
 from imagenet_prep.storage.store import FolderEntry, changed
@@ -49,12 +50,19 @@ class Folder(Container, frozen=True):
     def _read(self, row: Row) -> bytes:
         path = below(self.path, row.name)
         try:
-            content = path.read_bytes()
+            content = _read_whole(path)
         except OSError as error:
             raise unreadable(path, error) from error
         if len(content) != row.length:
             raise changed(path, 0, row.length, len(content))
         return content
+
+
+def _read_whole(path: AnyPath) -> bytes:
+    if not isinstance(path, Path):
+        return path.read_bytes()
+    with open_plain(path, buffering=0) as file:  # never waits for a pipe that took the place of an image
+        return file.read()
 
 
 def list_folder(base: AnyPath, engine: Engine) -> tuple[Catalog, Remarks]:

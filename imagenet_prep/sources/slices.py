@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.storage.durable import write_all
+from imagenet_prep.storage.local import open_plain
 from imagenet_prep.storage.location import AnyPath, Location
 from imagenet_prep.storage.refusals import unreadable
 from imagenet_prep.storage.store import RangedView, changed
@@ -32,9 +33,10 @@ class FileSlices:
     def __init__(self, path: Path) -> None:
         self.path = path
         try:
-            self._descriptor = os.open(path, os.O_RDONLY)
+            self._file = open_plain(path)
         except OSError as error:
             raise unreadable(path, error) from error
+        self._descriptor = self._file.fileno()
 
     def __len__(self) -> int:
         return self._status().st_size
@@ -60,7 +62,7 @@ class FileSlices:
 
     def __exit__(self, *_: object) -> None:
         """Close the file."""
-        os.close(self._descriptor)
+        self._file.close()
 
     @property
     def stamp(self) -> tuple[int, int, int]:

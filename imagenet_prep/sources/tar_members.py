@@ -1,9 +1,9 @@
 """iter_members and stream_members: tar archives -> byte ranges, or names and contents; any fault raises TarFault.
 
 Python's tarfile takes a broken header or a truncated archive for its end, and silently drops the rest; a data set must
-not lose images that way. So every header checksum is checked, the two end blocks are required, and only regular files
-are accepted. Formats: v7, ustar and pax (POSIX.1-2017, "pax Interchange Format") and GNU ("Basic Tar Format" in the GNU
-tar manual).
+not lose images that way. So every header checksum is checked, the two end blocks are required, only padding may follow
+them, and only regular files are accepted. Formats: v7, ustar and pax (POSIX.1-2017, "pax Interchange Format") and GNU
+("Basic Tar Format" in the GNU tar manual).
 """
 
 from __future__ import annotations
@@ -25,10 +25,13 @@ _DIRECTORY = ord("5")
 _LONG_NAME, _LONG_LINK, _PAX, _PAX_GLOBAL = b"LKxg"
 _EXTENSIONS = b"LKxg"
 _SPARSE = ord("S")
+_USUAL_RECORD = 20 * BLOCK
+_LARGEST_RECORD = 1 << 20
 _LARGEST_EXTENSION = 1 << 20  # a header of headers; real ones are a few hundred bytes
 _STREAM_BLOCK = 1 << 18
 
 Read = Callable[[int, int], bytes]
+IsPadding = Callable[[int], bool]
 Member = tuple[bytes, int, int]
 
 
@@ -74,7 +77,8 @@ def iter_members(view: Sliceable, start: int, stop: int) -> Iterator[Member]:
     Directories are skipped; names are bytes as stored and may repeat. It takes about 2 microseconds per member.
 
     Raises:
-        TarFault: a wrong checksum, a truncation, missing end blocks, an impossible size, or a sparse or special file.
+        TarFault: a wrong checksum, a truncation, missing end blocks, data after them, an impossible size, or a sparse
+            or special file.
     """
 
     def read(offset: int, length: int) -> bytes:
@@ -85,8 +89,12 @@ def iter_members(view: Sliceable, start: int, stop: int) -> Iterator[Member]:
             raise _cut(offset + len(found))
         return found
 
+    def is_padding(end: int) -> bool:
+        length = stop - end
+        return not length or (_may_pad(length, stop - start) and read(end, length).count(0) == length)
+
     stop = min(stop, len(view))
-    return _walk(read, start, stop, "beyond the end of the archive")
+    return _walk(read, is_padding, start, stop, "beyond the end of the archive")
 
 
 def stream_members(stream: Readable, *, limit: int, keep: int | None = None) -> Iterator[tuple[bytes, bytes]]:
@@ -102,9 +110,8 @@ def stream_members(stream: Readable, *, limit: int, keep: int | None = None) -> 
     """
     most = limit if keep is None else keep
     window = _Window(stream, limit)
-    for name, offset, length in _walk(window.read, 0, limit, f"beyond the limit of {limit:,} bytes"):
+    for name, offset, length in _walk(window.read, window.is_padding, 0, limit, f"beyond the limit of {limit:,} bytes"):
         yield name, window.read(offset, min(length, most))
-    window.drain()
 
 
 class _Window:
@@ -124,10 +131,14 @@ class _Window:
             begin = 0
         return self._buffer[begin : begin + length]
 
-    def drain(self) -> None:
-        """Read to the end, so that a decompressor checks its own checksum."""
-        while self._next():
-            pass
+    def is_padding(self, end: int) -> bool:
+        """Whether only padding follows ``end``; a decompressor that reads it all checks its own checksum."""
+        block = self._buffer[end - self._base :] or self._next()
+        while block:
+            if self._end - end > _LARGEST_RECORD or block.count(0) < len(block):
+                return False
+            block = self._next()
+        return _may_pad(self._end - end, self._end)
 
     def _refill(self, offset: int, length: int) -> None:
         pieces = [self._buffer[offset - self._base :]]
@@ -148,7 +159,7 @@ class _Window:
         return block
 
 
-def _walk(read: Read, start: int, stop: int, beyond: str) -> Iterator[Member]:
+def _walk(read: Read, is_padding: IsPadding, start: int, stop: int, beyond: str) -> Iterator[Member]:
     position = start
     lasting: dict[bytes, bytes] = {}  # values of a global pax header, for every later member
     coming: dict[bytes, bytes] = {}  # values of extension headers, for the next member
@@ -173,7 +184,7 @@ def _walk(read: Read, start: int, stop: int, beyond: str) -> Iterator[Member]:
             what = "a sparse file" if kind == _SPARSE else f"a link, a device or the like (type {chr(kind)!r})"
             raise TarFault(position, f"{_show(name)} is {what}, not a plain file")
         position = data + (size + BLOCK - 1) // BLOCK * BLOCK
-    _check_end(read, position, coming)
+    _check_end(read, is_padding, position, coming)
 
 
 def _check_sum(header: bytes, offset: int) -> None:
@@ -192,11 +203,24 @@ def _check_sum(header: bytes, offset: int) -> None:
         raise TarFault(offset, f"wrong header checksum: {total:06o} expected, {_show(field)} found")
 
 
-def _check_end(read: Read, position: int, coming: dict[bytes, bytes]) -> None:
+def _check_end(read: Read, is_padding: IsPadding, position: int, coming: dict[bytes, bytes]) -> None:
     if coming:
         raise TarFault(position, "the archive ends after an extension header, before its member")
     if read(position + BLOCK, BLOCK) != _ZEROS:
         raise TarFault(position + BLOCK, "a single block of zeros, expected two at the end")
+    if not is_padding(position + 2 * BLOCK):
+        raise TarFault(position, "more than padding follows the end blocks: zeros cover a part, or another tar follows")
+
+
+def _may_pad(length: int, total: int) -> bool:
+    """Whether a tar of ``total`` bytes may end with ``length`` bytes of padding.
+
+    Tars are filled up to whole records: of 10 KiB usually, or of a power of two up to 1 MiB.
+    """
+    record = BLOCK
+    while record <= length:
+        record *= 2
+    return length < _USUAL_RECORD or (record <= _LARGEST_RECORD and total % record == 0)
 
 
 def _parse_name(header: bytes) -> bytes:

@@ -98,9 +98,10 @@ def untar(layout: Layout, engine: Engine, *, progress: Progress | None = None) -
         sources = _find_sources(layout, progress)
         stamps, catalogs, classes = _list(layout, sources, engine, progress)
         partial = local_path(layout.raw_partial_dir)
-        for folder in (each for split in sources for each in _subfolders(partial / split)):
+        leftovers = [folder for split in sources for folder in _subfolders(partial / split) if folder.is_dir()]
+        refuse_lack([*_needs(layout, classes), *map(_freed, leftovers)])
+        for folder in leftovers:
             shutil.rmtree(folder, ignore_errors=True)  # from an earlier run; its content may not be durable
-        refuse_lack(_needs(layout, classes))
         found = _untar_classes(classes, catalogs, _Unpacker(layout, stamps), engine, progress)
         for folder in (*(partial / split for split in sources), partial):
             with contextlib.suppress(OSError):  # the folder is not empty
@@ -205,6 +206,12 @@ def _needs(layout: Layout, classes: _Classes) -> Iterator[Need]:
         present = {each.name for each in _subfolders(folder)}
         todo = [task for task in tasks if task.wnid not in present]
         yield folders_need(layout, split, classes=len(todo), size=sum(task.size for task in todo))
+
+
+def _freed(folder: Path) -> Need:
+    """The space that a leftover gives back: it is removed before anything is written."""
+    sizes = [path.lstat().st_size for path in folder.iterdir()]
+    return Need("untar", "", folder, -sum(sizes), -len(sizes))
 
 
 # the work ------------------------------------------------------------------------------------------------------
@@ -332,6 +339,7 @@ def _begin(layout: Layout, task: ClassTask, catalog: Catalog, rows: range) -> li
     missing = [row for row in rows if present.get(catalog.names[row]) != catalog.lengths[row]]
     with writing(partial):
         if missing:
+            shutil.rmtree(partial, ignore_errors=True)  # from a worker that was killed on this class
             partial.mkdir(parents=True)
     return missing
 

@@ -336,13 +336,15 @@ def _link(partial: Path, path: Path, content: bytes) -> None:
 # reading --------------------------------------------------------------------------------------------------------
 
 
-def open_plain(path: Path) -> IO[bytes]:
+def open_plain(path: Path, buffering: int = -1) -> IO[bytes]:
     """Open a file for reading, without waiting for a pipe or reading a device without end.
+
+    ``buffering`` is that of ``open``: a file that is read at once, whole, needs none.
 
     Raises:
         OSError: it can't be opened, or is not a plain file.
     """
-    file = open(path, "rb", opener=_open_at_once)  # noqa: SIM115 - the caller closes it
+    file = open(path, "rb", buffering, opener=_open_at_once)  # noqa: SIM115 - the caller closes it
     if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         return file
     file.close()
