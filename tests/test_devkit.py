@@ -1,0 +1,155 @@
+"""The devkit's table of train images per class: read whole, or refused with the place and the reason."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from made_devkit import FIELDS, FOLDER, Synset, add_devkit, devkit, meta_mat, synsets
+from made_tars import in_memory, pack, save
+
+from imagenet_prep.errors import InputError
+from imagenet_prep.ilsvrc2012 import facts
+from imagenet_prep.ilsvrc2012.devkit import train_counts
+from imagenet_prep.storage.layout import Layout
+
+COUNTS = {wnid: 732 + label % 569 for wnid, label in facts.labels().items()}
+ROWS = synsets(COUNTS)
+META = meta_mat(ROWS)
+ARCHIVE = facts.ARCHIVES["devkit"].filename
+
+
+@pytest.fixture
+def layout(tmp_path: Path) -> Layout:
+    """A folder with an empty raw folder."""
+    (tmp_path / "raw-data").mkdir()
+    return Layout(tmp_path)
+
+
+def keep(layout: Layout, content: bytes, name: str = f"{FOLDER}/data/meta.mat") -> None:
+    """Save a file in the raw folder."""
+    save(layout.data_dir / "raw-data" / name, content)
+
+
+@pytest.mark.parametrize("compressed", [False, True])
+@pytest.mark.parametrize("order", ["<", ">"])
+def test_a_devkit_has_the_images_of_every_class(layout: Layout, compressed: bool, order: str) -> None:
+    """Plain and compressed, of both orders of bytes; inner nodes of the tree are no classes."""
+    keep(layout, meta_mat(ROWS, compressed=compressed, order=order))
+    assert train_counts(layout) == COUNTS
+
+
+@pytest.mark.parametrize("unpack", [bytes, gzip.decompress])
+def test_a_devkit_may_be_an_archive(layout: Layout, unpack: Callable[[bytes], bytes]) -> None:
+    """As image-net.org has it, and as a browser leaves it that decompresses on the way."""
+    archive_path = add_devkit(layout.data_dir / "raw-data", COUNTS)
+    archive_path.write_bytes(unpack(archive_path.read_bytes()))
+    assert train_counts(layout) == COUNTS
+
+
+def test_a_devkit_may_be_beside_raw_data_elsewhere(layout: Layout, tmp_path: Path) -> None:
+    """With --raw, the devkit that download put into DATA_DIR counts."""
+    keep(layout, META)
+    assert train_counts(Layout(tmp_path, tmp_path / "elsewhere")) == COUNTS
+
+
+def test_without_a_devkit_no_counts_are_known(layout: Layout) -> None:
+    """There is no table: None."""
+    assert train_counts(layout) is None
+
+
+@pytest.mark.parametrize("shape", [(-1, 1), (1, -1)])
+@pytest.mark.parametrize("compressed", [False, True])
+def test_a_file_of_scipy_is_read(layout: Layout, shape: tuple[int, int], compressed: bool) -> None:
+    """Another writer of the format, with a second variable first, and doubles."""
+    scipy, np = pytest.importorskip("scipy.io"), pytest.importorskip("numpy")
+    rows = np.empty(len(ROWS), [(field, object) for field in FIELDS])
+    for index, row in enumerate(ROWS):
+        values = [row[field] for field in FIELDS]
+        rows[index] = tuple(value if isinstance(value, str) else np.array([value], float) for value in values)
+    variables = {"others": np.arange(3), "synsets": rows.reshape(shape)}
+    keep(layout, in_memory(lambda file: scipy.savemat(file, variables, do_compression=compressed)))
+    assert train_counts(layout) == COUNTS
+
+
+def without(field: str) -> list[Synset]:
+    """The rows without a field."""
+    return [{key: value for key, value in row.items() if key != field} for row in ROWS]
+
+
+def changed(field: str, value: str | list[int]) -> list[Synset]:
+    """The rows with another value in the first one."""
+    return [{**ROWS[0], field: value}, *ROWS[1:]]
+
+
+DAMAGE = {
+    "empty": (b"", "not a MATLAB 5 file"),
+    "a newer format": (b"MATLAB 7.3 MAT-file".ljust(512) + b"\x89HDF", "not a MATLAB 5 file"),
+    "too large": (META + bytes(1 << 23), "8,388,608 bytes"),
+    "cut": (META[:-100], "ends within an element"),
+    "without its variable": (meta_mat(ROWS, name="meta"), "no variable synsets"),
+    "without a class": (meta_mat(ROWS[1:]), "it has 999 classes"),
+    "a class twice": (meta_mat([*ROWS, ROWS[5]]), "occurs twice"),
+    "without wnids": (meta_mat(without("WNID")), "lacks WNID"),
+    "without counts": (meta_mat(without("num_train_images")), "lacks WNID or num_train_images"),
+    "a wnid of another type": (meta_mat(changed("WNID", [7])), "a name is not text"),
+    "a count of another type": (meta_mat(changed("num_train_images", "many")), "whole number above 0"),
+    "no count": (meta_mat(changed("num_train_images", [])), "whole number above 0"),
+    "two counts": (meta_mat(changed("num_train_images", [5, 6])), "whole number above 0"),
+    "a count of 0": (meta_mat(changed("num_train_images", [0])), "whole number above 0"),
+    "a compressed variable that is cut": (meta_mat(ROWS, compressed=True)[:-9], "ends within an element"),
+    "a compressed variable with a flipped bit": (
+        (packed := meta_mat(ROWS, compressed=True))[:3000] + bytes([packed[3000] ^ 1]) + packed[3001:],
+        "",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", DAMAGE)
+def test_a_damaged_table_is_refused_with_its_place(layout: Layout, case: str) -> None:
+    """The error names the file, the reason and the command that gets it again."""
+    content, reason = DAMAGE[case]
+    keep(layout, content)
+    with pytest.raises(InputError) as caught:
+        train_counts(layout)
+    assert "meta.mat" in caught.value.what
+    assert reason in str(caught.value)
+
+
+ARCHIVES = {
+    "cut": (devkit(META)[:-300], "damaged"),
+    "a flipped bit": ((whole := devkit(META))[:2000] + bytes([whole[2000] ^ 4]) + whole[2001:], "damaged"),
+    "another archive": (gzip.compress(pack({"data/labels.mat": b"MATLAB"})), "holds no data/meta.mat"),
+    "a web page": (b"<!DOCTYPE html><html>" + bytes(1000), "damaged"),
+}
+
+
+@pytest.mark.parametrize("case", ARCHIVES)
+def test_a_damaged_archive_is_refused(layout: Layout, case: str) -> None:
+    """Damage is no missing devkit."""
+    content, reason = ARCHIVES[case]
+    keep(layout, content, ARCHIVE)
+    with pytest.raises(InputError, match=reason):
+        train_counts(layout)
+
+
+SMALL = meta_mat(ROWS[:3])
+
+
+@settings(max_examples=300, deadline=1000)
+@given(st.data())
+def test_any_bytes_give_counts_or_an_error(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
+    """Bytes of any kind, and a small table with a few bytes exchanged: never another exception, never long."""
+    content = data.draw(st.binary(max_size=300).map(lambda tail: SMALL[:128] + tail) | st.just(SMALL))
+    changes = data.draw(st.lists(st.tuples(st.integers(0, len(content) - 1), st.integers(0, 255)), max_size=4))
+    exchanged = bytearray(content)
+    for position, value in changes:
+        exchanged[position] = value
+    layout = Layout(tmp_path_factory.mktemp("devkit"))
+    keep(layout, bytes(exchanged))
+    with pytest.raises(InputError):
+        train_counts(layout)
