@@ -263,14 +263,20 @@ def merge(data_dir: Path, output: Path | None, quiet: bool) -> int:
     imagenet-prep merge /data/imagenet
     """
     from imagenet_prep.stages.convert import merge
+    from imagenet_prep.stages.verify import look
 
     _must_be_there(output or data_dir)
 
     def status_of(summary: ConvertSummary) -> int:
         return PROBLEMS_FOUND if summary.set_aside else 0
 
-    join = functools.partial(merge, progress=make_progress(quiet))
-    return _each_set(Layout(data_dir, output=output), join, lambda found: printing.print_merge(found, quiet), status_of)
+    def show(found: tuple[ConvertSummary, Verdict]) -> None:
+        printing.print_merge(*found, quiet)
+
+    def join(layout: Layout) -> tuple[ConvertSummary, Verdict]:
+        return merge(layout, progress=make_progress(quiet)), look(layout)
+
+    return _each_set(Layout(data_dir, output=output), join, show, lambda found: status_of(found[0]))
 
 
 @cli.command()

@@ -21,9 +21,11 @@ from imagenet_prep.state.manifest import RECIPE, Manifest, features_by_column, u
 from imagenet_prep.storage.files import kind_of
 from imagenet_prep.storage.layout import Layout, grown_from
 from imagenet_prep.storage.location import AnyPath, local_or_none, locate
+from imagenet_prep.text import number_of
 
 if TYPE_CHECKING:
     from imagenet_prep.checks.inventory import Checked, Inventory
+    from imagenet_prep.checks.verdict import Claim, SplitReport
     from imagenet_prep.recipes.recipe_file import RecipeFile
 
 
@@ -137,6 +139,25 @@ class RecipeSet(Dataset):
                 problems.append(Problem(ProblemKind.WRONG_COUNT, split or name, said, _REMEDY))
         named = {split: [f"label {label}" for label in sorted(those)] for split, those in labels.items()}
         return SetFindings(tuple(problems), tuple(missing_classes(named)) if manifest else (), flavour="recipe")
+
+    def claim(
+        self, inventory: Inventory, totals: Sequence[SplitReport], findings: SetFindings, *, is_part: bool
+    ) -> Claim:
+        """Complete if the recipe expects a number of images of all splits, which ``check_set`` compares."""
+        from imagenet_prep.checks.verdict import Claim
+
+        records = sum(total.records or 0 for total in totals)
+        set_aside = sum(len(info.set_aside) for info in inventory.infos.values())
+        if set_aside:
+            return Claim("incomplete", f"{records:,} of {records + set_aside:,} listed images are in.")
+        expected = self.manifest.settings.get("expected", {}) if self.manifest else {}
+        counted = {name for name, value in expected.items() if isinstance(value, dict) and "images" in value}
+        if "images" in expected or {grown_from(split)[0] for split in self.splits} == counted:
+            return Claim("complete", f'the shards of "{self.name}" are whole and right.')
+        unknown = f'How many "{self.name}" should have is not known: its recipe has no `expected` number.'
+        return Claim(
+            "as listed", f"all {number_of(records, 'listed image')} {'is' if records == 1 else 'are'} in. {unknown}"
+        )
 
     # making them -----------------------------------------------------------------------------------------------
 

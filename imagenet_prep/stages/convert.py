@@ -16,7 +16,7 @@ from imagenet_prep.datasets.plan import Plan, PlannedSet, PlannedSplit, load_pla
 from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.escaping import command
 from imagenet_prep.model import Engine, Problem, Progress, ShardInfo, ShardPlan, Silent
-from imagenet_prep.registry import ILSVRC2012, KNOWN_SPLITS, refuse_other_set
+from imagenet_prep.registry import ILSVRC2012, KNOWN_SPLITS, known_set, refuse_other_set
 from imagenet_prep.shards.consumption import (
     begin_consuming,
     check_consumable,
@@ -376,6 +376,7 @@ def _refuse_superseded(plan: Plan, layout: Layout) -> None:
 def _finish(plan: Plan, layout: Layout, journal: Journal) -> Manifest:
     """Write the manifest of a set whose shards are all done, and remove the records of ranks and of older plans."""
     manifest = filled(plan.manifest(), journal)
+    known_set(layout, manifest).refuse_images(layout, manifest.shards.values())
     manifest.save(layout.manifest_path)
     take_in_parts(layout, journal)
     plan.remove_other_rows(layout)

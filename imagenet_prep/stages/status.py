@@ -94,17 +94,14 @@ def _verify(layout: Layout, manifest: Manifest | None, sizes: Mapping[str, int])
         return StageStatus("verify", "partly", "shards have changed since the last verify")
     verdict = kept.verdict
     if verdict.problems:
-        detail = f"{number_of(len(verdict.shown_problems), 'problem')} found: {layout.problems_path}"
+        detail = f"{verdict.conclusion} See {layout.problems_path}"
         if not _is_mendable(layout, manifest):
             first = verdict.shown_problems[0]
             detail += f"; {first.subject}: {first.remedy or first.detail}"
         return StageStatus("verify", "problems", detail)
     if verdict.depth == "quick":
-        return StageStatus("verify", "partly", "a quick check found no problem; it did not read every byte")
-    if verdict.is_part and not verdict.has_manifest:
-        return StageStatus("verify", "done", "no problem found; completeness unknown (no manifest)")
-    what = f"a part of {verdict.dataset}" if verdict.is_part else verdict.dataset
-    return StageStatus("verify", "done", f"{what}, whole and right")
+        return StageStatus("verify", "partly", verdict.conclusion)
+    return StageStatus("verify", "done", " ".join(filter(None, (verdict.conclusion, verdict.remarks))))
 
 
 # what next -----------------------------------------------------------------------------------------------------

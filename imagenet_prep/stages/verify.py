@@ -22,9 +22,10 @@ from imagenet_prep.checks.inventory import (
     take_inventory,
 )
 from imagenet_prep.checks.shard_check import ShardCheck
-from imagenet_prep.checks.verdict import Depth, SplitReport, Verdict, save_verdict
+from imagenet_prep.checks.verdict import Depth, Level, SetState, SplitReport, Verdict, level_of, save_verdict
 from imagenet_prep.errors import InputError, SpaceError, UsageError, WorkerError, WriteError, in_a_line
 from imagenet_prep.escaping import command
+from imagenet_prep.images.prepare import repaired_images
 from imagenet_prep.model import Engine, Failed, Problem, ProblemKind, Progress, Silent
 from imagenet_prep.registry import known_file, known_set
 from imagenet_prep.shards.share import Share
@@ -58,6 +59,24 @@ def verify(
     progress, layout = progress or Silent(), layout.one_set()
     if running := find_holder(layout.lock_paths):
         progress.note(f"{running} is working here: shards that it has not made yet count as missing")
+    check, problems = _begin(layout, depth, share, allow_incomplete=allow_incomplete)
+    checked, across = check.look() if depth == "quick" else check.read(engine, progress)
+    verdict = check.conclude([*problems, *across.problems], checked, across)
+    kept = _keep(verdict, layout, share)
+    return replace(verdict, notes=(*verdict.notes, *kept))
+
+
+def look(layout: Layout) -> Verdict:
+    """The quick verdict of a set; nothing is written."""
+    check, problems = _begin(layout.one_set(), "quick", None, allow_incomplete=False)
+    checked, across = check.look()
+    return check.conclude([*problems, *across.problems], checked, across)
+
+
+def _begin(
+    layout: Layout, depth: Depth, share: Share | None, *, allow_incomplete: bool
+) -> tuple[_SetCheck, list[Problem]]:
+    """The check of a set, or of a share of it, and the problems of its manifest and the names of its files."""
     manifest, problems = sound_manifest(layout)
     dataset = known_set(layout, manifest)
     inventory = take_inventory(layout, dataset, manifest)
@@ -65,11 +84,11 @@ def verify(
     problems += check_counts(manifest, dataset.published) if manifest else ()
     problems += check_names(inventory, layout)
     is_part = dataset.is_part or (manifest is None and allow_incomplete)
-    check = _SetCheck(layout, dataset, inventory, depth, share, is_part)
-    checked, across = check.look() if depth == "quick" else check.read(engine, progress)
-    verdict = check.conclude([*problems, *across.problems], checked, across)
-    kept = _keep(verdict, layout, share)
-    return replace(verdict, notes=(*verdict.notes, *kept))
+    return _SetCheck(layout, dataset, inventory, depth, share, is_part), problems
+
+
+_QUICK = "a quick check found nothing wrong. It did not read the content of the shards."
+_OF_ANOTHER_PROGRAM = "every record is intact. Nothing tells how many this file should have."
 
 
 class _SetCheck(Struct, frozen=True):
@@ -105,12 +124,20 @@ class _SetCheck(Struct, frozen=True):
         for problem in problems:
             kinds[problem.subject].add(problem.kind)
         names = self.inventory.expected
+        totals = _totals(self.inventory, checked)
+        claim = self.dataset.claim(self.inventory, totals, across, is_part=self.is_part)
+        state, reason = self._state()
+        level = level_of(claim.level, {problem.kind for problem in problems}, state, self.depth)
+        if not reason and not problems:
+            reason = _QUICK if self.depth == "quick" and level != "incomplete" else claim.reason
         return Verdict(
             depth=self.depth,
             problems=tuple(group(problems)),
-            totals=_totals(self.inventory, checked),
-            is_part=self.is_part,
+            totals=totals,
+            level=level,
+            reason=reason,
             has_manifest=self.inventory.manifest is not None,
+            counts=_counts(self.inventory),
             notes=(*self._notes(), *across.notes),
             flavour=across.flavour,
             differences=across.differences,
@@ -120,14 +147,31 @@ class _SetCheck(Struct, frozen=True):
             dataset=self.dataset.name,
         )
 
+    def _state(self) -> tuple[SetState, str]:
+        """The state of the folder, and its reason; "" for a finished set, and for shards of another program."""
+        layout, inventory = self.layout, self.inventory
+        if self.share:
+            return "part", f"{self.share}, not the whole set."
+        if inventory.manifest is not None:
+            return "finished", ""
+        if not inventory.infos:
+            return "foreign", ""
+        if layout.rank_parts():
+            return "part", "ranks made these shards, which are not merged."
+        return "unfinished", f"{self._done} done, without a manifest."
+
+    @property
+    def _done(self) -> str:
+        inventory = self.inventory
+        done = sum(inventory.sizes.get(name) == info.size for name, info in inventory.infos.items())
+        return f"{done:,} of {number_of(len(inventory.expected), 'shard')}"
+
     def _notes(self) -> Iterator[str]:
         """Notes about an unfinished set, the data set, images that were set aside, and ranks."""
         layout, inventory = self.layout, self.inventory
         if inventory.is_unfinished and not layout.rank_parts():
-            done = sum(inventory.sizes.get(name) == info.size for name, info in inventory.infos.items())
-            count = f"{done:,} of {number_of(len(inventory.expected), 'shard')}"
             following = self.dataset.following(layout, {"convert": "partly", "annotate": "done"})
-            yield f"this conversion is not finished: {count}; to resume: {following}"
+            yield f"this conversion is not finished: {self._done}; to resume: {following}"
         yield from self.dataset.notes(inventory, is_part=self.is_part)
         aside = [name for shard in inventory.expected if (i := inventory.infos.get(shard)) for name in i.set_aside]
         if aside:
@@ -152,11 +196,14 @@ def verify_file(path: AnyPath, *, depth: Depth = "full") -> Verdict:
     report = ShardCheck(layout, examiner, manifest.shards, lists_records=False)(path.name)
     expected = info.records if info else report.records
     counts = (report.records, expected, len(report.labels), report.boxes, path.stat().st_size)
+    claimed: Level = "part" if info else "foreign"
+    reason = f"{path.name} is intact, one shard of {dataset.name}." if info else _OF_ANOTHER_PROGRAM
     return Verdict(
         depth=depth,
         problems=tuple(group(report.problems)),
         totals=(SplitReport(split_of(path.name) or path.name, 1, *counts),),
-        is_part=True,
+        level=level_of(claimed, {problem.kind for problem in report.problems}),
+        reason="" if report.problems else reason,
         has_manifest=info is not None,
         flavour="recipe",
         fingerprint=fingerprint({path.name: report}, [path.name]),
@@ -233,6 +280,17 @@ def _totals(inventory: Inventory, checked: Checked | None) -> tuple[SplitReport,
         size = sum(inventory.sizes[name] for name in names)
         rows.append(SplitReport(split, len(names), records, inventory.images[split], classes, boxes, size))
     return tuple(rows)
+
+
+def _counts(inventory: Inventory) -> dict[str, int]:
+    """The numbers of images that were set aside and repaired, and of files that were skipped; those above 0."""
+    infos, sources = inventory.infos.values(), inventory.manifest.sources.values() if inventory.manifest else ()
+    counts = {
+        "set aside": sum(len(info.set_aside) for info in infos),
+        "repaired": sum(len(repaired_images(info.repairs)) for info in infos),
+        "skipped": sum(source.get("skipped", 0) for source in sources if isinstance(source, dict)),
+    }
+    return {name: count for name, count in counts.items() if count}
 
 
 def _keep(verdict: Verdict, layout: Layout, share: Share | None) -> list[str]:

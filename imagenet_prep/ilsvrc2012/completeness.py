@@ -1,0 +1,168 @@
+"""claim: how complete sound shards of ILSVRC2012 are: counts, boxes, odd images and published sizes -> a Claim."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+
+from imagenet_prep.checks.dataset import SetFindings
+from imagenet_prep.checks.inventory import Inventory
+from imagenet_prep.checks.verdict import Claim, SplitReport
+from imagenet_prep.datasets import order
+from imagenet_prep.ilsvrc2012 import facts
+from imagenet_prep.ilsvrc2012.settings import Part, expected_by_class, source_of
+from imagenet_prep.images.prepare import repaired_images
+from imagenet_prep.model import ShardInfo
+from imagenet_prep.storage.layout import split_of
+from imagenet_prep.text import listed, number_of
+
+
+class Evidence:
+    """The facts about the shards of some classes, or of all.
+
+    Args:
+        part: the classes.
+        inventory: the shards.
+        totals: of both splits, as found.
+        findings: those of all shards together; none after a quick check.
+    """
+
+    def __init__(self, part: Part, inventory: Inventory, totals: Sequence[SplitReport], findings: SetFindings) -> None:
+        self.part, self.inventory, self.findings = part, inventory, findings
+        self.totals = {total.split: total for total in totals}
+        self.source = source_of(inventory.manifest, facts.TRAIN)
+        self.expected_by_class = expected_by_class(inventory.manifest)
+
+    @property
+    def name(self) -> str:
+        """The name of the set for messages."""
+        return self.part.name if self.part.is_whole else f'"{self.part.name}"'
+
+    @property
+    def images(self) -> int:
+        """The number of images in both splits."""
+        return sum(total.records or 0 for total in self.totals.values())
+
+    # what is missing -------------------------------------------------------------------------------------------
+
+    def shortfalls(self) -> Iterator[str]:
+        """Each number of images, classes and boxes that does not hold, as "3 of 5 train images"."""
+        for split, total in self.totals.items():
+            expected = self._expected_images(split)
+            is_least = split == facts.TRAIN and not (self.part.is_whole or self.expected_by_class)
+            classes = list(self._other_counts()) if split == facts.TRAIN else []
+            records = total.records or 0
+            if records < expected or classes or (records > expected and not is_least):
+                details = f" ({listed(classes)})" if classes else ""
+                yield f"{records:,} of {'at least ' * is_least}{expected:,} {split} images{details}"
+            elif total.classes != len(self.part.labels):
+                yield f"{total.classes} of {number_of(len(self.part.labels), f'{split} class', f'{split} classes')}"
+        set_aside = sum(len(info.set_aside) for info in self.inventory.infos.values())
+        if set_aside and not self.part.is_whole:
+            yield f"{self.images:,} of {self.images + set_aside:,} listed images"
+        boxes = self.totals[facts.TRAIN].boxes or 0
+        if self.part.is_whole and boxes not in (0, facts.BOXES):
+            yield f"{boxes:,} of {facts.BOXES:,} boxes"
+
+    def _expected_images(self, split: str) -> int:
+        """The number of images that a split should have; a minimum for train classes without the devkit's counts."""
+        if self.part.is_whole:
+            return facts.IMAGES[split]
+        if split == facts.TRAIN and self.expected_by_class:
+            return sum(self.expected_by_class.values())
+        return facts.FEWEST[split] * len(self.part.labels)
+
+    def _other_counts(self) -> Iterator[str]:
+        images = self.source.get("images_by_class", {})
+        for wnid, expected in self.expected_by_class.items():
+            if images.get(wnid, 0) != expected:
+                yield f"{wnid} {images.get(wnid, 0):,} of {expected:,}"
+
+    def unknown_counts(self) -> str:
+        """The number that nothing tells for some classes: of images, or of boxes; "" if all are known."""
+        if self.part.is_whole:
+            return ""
+        if not self.expected_by_class:
+            whose = listed(self.part.labels) if len(self.part.labels) == 1 else "each class"
+            return f"How many {whose} should have is not known without the devkit."
+        boxes = self.source.get("boxes", {}).get("count", 0)
+        if boxes not in (0, facts.BOXES):
+            return f"Their boxes are from a file of {boxes:,} boxes, and ILSVRC2012 has {facts.BOXES:,}."
+        return ""
+
+    # other images ----------------------------------------------------------------------------------------------
+
+    def other_images(self) -> str:
+        """The evidence that the images are not the published ones; "" if there is none."""
+        not_published = "They are not the published images:"
+        repaired = repaired_images(_repairs(self.inventory.infos.values())).keys()
+        odd = {name for names in facts.ODD_IMAGES.values() for name in names if name[:9] in self.part.labels}
+        if self.inventory.manifest is not None and repaired != odd:
+            there = f"{len(repaired & odd)} of {number_of(len(odd), 'PNG and CMYK image')}"
+            return f"{not_published} {there} are among them, and {len(repaired - odd):,} others."
+        comparable = self.comparable()
+        other = [name for name in comparable if self.inventory.sizes[name] != facts.PUBLISHED_SIZES[name]]
+        if other:
+            return f"{not_published} {len(other)} of {len(comparable)} comparable shards have other sizes."
+        return ""
+
+    def comparable(self) -> list[str]:
+        """The shards whose sizes can be compared with those published, which have the settings of 2016.
+
+        Another library repairs images to other bytes, and a train shard with fewer boxes is smaller.
+        """
+        if not self._is_as_in_2016():
+            return []
+        boxes = {split: total.boxes for split, total in self.totals.items()}
+        usual = {facts.TRAIN: boxes[facts.TRAIN] == facts.BOXES, facts.VALIDATION: not boxes[facts.VALIDATION]}
+        known = [name for name in self.inventory.present if name in facts.PUBLISHED_SIZES]
+        return [name for name in known if usual[split_of(name)] and name not in self.repaired_shards()]
+
+    def repaired_shards(self) -> set[str]:
+        """The shards with repaired images."""
+        return {name for name, info in self.inventory.infos.items() if info.repairs}
+
+    def _is_as_in_2016(self) -> bool:
+        manifest = self.inventory.manifest
+        if manifest is None:
+            findings = self.findings
+            return (findings.flavour, findings.differences, findings.order) == ("Inception", (), "canonical")
+        settings = {name: manifest.settings.get(name) for name in ("seed", "shuffle", "compression", "reencode")}
+        usual = {"seed": order.SEED, "shuffle": True, "compression": "none", "reencode": None}
+        return settings == usual and not self.part.recorded
+
+
+def claim(evidence: Evidence, *, is_part: bool) -> Claim:
+    """The level of shards if they are sound; ``is_part``: without a manifest, they are a part of ILSVRC2012."""
+    name, inventory = evidence.name, evidence.inventory
+    if inventory.manifest is None and is_part:
+        absent = "".join(f" There is no {split} shard." for split in facts.SPLITS if not inventory.of(split))
+        return Claim("part", f"some records of {name}, intact. How many there should be is not recorded.{absent}")
+    if any(total.records is None for total in evidence.totals.values()):
+        return Claim("foreign", f"nothing records how much of {name} these shards hold.")
+    if shortfalls := list(evidence.shortfalls()):
+        return Claim("incomplete", f"the shards of {name} hold {', '.join(shortfalls)}.")
+    doubts = [*filter(None, (evidence.unknown_counts(), evidence.other_images()))]
+    if doubts:
+        return Claim("as listed", f"all {evidence.images:,} listed images are in. {' '.join(doubts)}")
+    if evidence.part.is_whole and facts.PUBLISHED_SIZES.keys() - evidence.repaired_shards() == {*evidence.comparable()}:
+        return Claim("official", f"the shards of {name} are whole and right, and have the published sizes.")
+    return Claim("complete", f"the shards of {name} are whole and right.")
+
+
+# copies that were encoded again --------------------------------------------------------------------------------
+
+
+def find_encoded_again(infos: Iterable[ShardInfo]) -> str:
+    """The counts of PNGs and CMYK JPEGs, if ILSVRC2012 has fewer: somebody encoded these images again; else ""."""
+    kinds = Counter(repaired_images(_repairs(infos)).values())
+    most = {kind: len(names) for kind, names in facts.ODD_IMAGES.items()}
+    too_many = [kind for kind in sorted(kinds) if kinds[kind] > most.get(kind, 0)]
+    words = (
+        f"{number_of(kinds[kind], f'{kind.upper()} image')}, expected at most {most.get(kind, 0)}" for kind in too_many
+    )
+    return "; ".join(words)
+
+
+def _repairs(infos: Iterable[ShardInfo]) -> Iterator[str]:
+    return (repair for info in infos for repair in info.repairs)
