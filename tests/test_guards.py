@@ -75,7 +75,7 @@ def test_a_worker_that_dies(layout: Layout, monkeypatch: pytest.MonkeyPatch) -> 
     verdict = verify(layout, make_engine("processes", 2))
     assert [(problem.kind, problem.subject) for problem in verdict.problems] == [(K.UNREADABLE, SHARD)]
     assert verdict.faulty == {SHARD: (K.UNREADABLE,)}
-    assert not verdict.is_whole
+    assert verdict.level == "damaged"
     assert verdict.fingerprint == ""
 
 
@@ -99,7 +99,7 @@ def test_a_check_that_raises(layout: Layout, monkeypatch: pytest.MonkeyPatch, er
     verdict = verify(layout, ENGINE)
     assert [(problem.kind, problem.subject) for problem in verdict.problems] == [(K.UNREADABLE, SHARD)]
     assert "a disk" in verdict.problems[0].detail
-    assert not verdict.is_whole
+    assert verdict.level == "damaged"
 
 
 # what records say ----------------------------------------------------------------------------------------------

@@ -365,6 +365,7 @@ def _one_image_less(layout: Layout) -> None:
 
 
 def _one_box_less(layout: Layout) -> None:
+    layout.annotate_path.unlink()
     lines = layout.boxes_csv.read_text().splitlines(keepends=True)
     layout.boxes_csv.write_text("".join(lines[1:]))
 
@@ -388,6 +389,7 @@ def test_other_raw_data_is_refused_at_once(layout: Layout, change: Callable[[Lay
 
 
 def _move_box(layout: Layout) -> str:
+    layout.annotate_path.unlink()
     lines = layout.boxes_csv.read_text().splitlines()
     filename = lines[0].split(",")[0]
     layout.boxes_csv.write_text("\n".join([f"{filename},0.1000,0.1000,0.2000,0.2000", *lines[1:]]) + "\n")
@@ -511,7 +513,8 @@ def test_command_repairs(layout: Layout) -> None:
     lines = [line for line in result.stdout.splitlines() if line.startswith("repair: ")]
     assert [line.split()[1] for line in lines] == [TRAIN, VALIDATION]
     assert "(missing-shard)" in lines[0]
-    assert "whole and right; they hold a part of" in result.stdout.splitlines()[-1]
+    assert "incomplete: the shards of ILSVRC2012 hold" in result.stdout
+    assert result.stdout.splitlines()[-1] == "repaired: 3"
     assert contents(layout) == before
     again = command("repair", layout.data_dir, "--workers", "1", "--depth", "decode")
     assert again.stdout.splitlines()[0] == "repair: nothing to make again"

@@ -9,11 +9,14 @@ from imagenet_prep.checks.dataset import SetFindings
 from imagenet_prep.checks.inventory import Inventory
 from imagenet_prep.checks.verdict import Claim, SplitReport
 from imagenet_prep.datasets import order
+from imagenet_prep.errors import InputError
+from imagenet_prep.escaping import command
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.settings import Part, expected_by_class, source_of
 from imagenet_prep.images.prepare import repaired_images
 from imagenet_prep.model import ShardInfo
 from imagenet_prep.storage.layout import split_of
+from imagenet_prep.storage.location import AnyPath
 from imagenet_prep.text import listed, number_of
 
 
@@ -95,7 +98,7 @@ class Evidence:
     def other_images(self) -> str:
         """The evidence that the images are not the published ones; "" if there is none."""
         not_published = "They are not the published images:"
-        repaired = repaired_images(_repairs(self.inventory.infos.values())).keys()
+        repaired = repaired_images(repairs_of(self.inventory.infos.values())).keys()
         odd = {name for names in facts.ODD_IMAGES.values() for name in names if name[:9] in self.part.labels}
         if self.inventory.manifest is not None and repaired != odd:
             there = f"{len(repaired & odd)} of {number_of(len(odd), 'PNG and CMYK image')}"
@@ -153,16 +156,27 @@ def claim(evidence: Evidence, *, is_part: bool) -> Claim:
 # copies that were encoded again --------------------------------------------------------------------------------
 
 
-def find_encoded_again(infos: Iterable[ShardInfo]) -> str:
-    """The counts of PNGs and CMYK JPEGs, if ILSVRC2012 has fewer: somebody encoded these images again; else ""."""
-    kinds = Counter(repaired_images(_repairs(infos)).values())
+def refuse_encoded_again(repairs: Iterable[str], raw_dir: AnyPath) -> None:
+    """Raise InputError if ``repairs``, those of ShardInfo, show that somebody encoded the images again."""
+    if counts := find_encoded_again(repairs):
+        raise InputError(
+            f"the images in {raw_dir} are not those of {facts.NAME}: somebody encoded them again",
+            counts,
+            f"get the published images; or make shards of these as a data set of your own: {command('init', raw_dir)}",
+        )
+
+
+def find_encoded_again(repairs: Iterable[str]) -> str:
+    """The counts of PNGs and CMYK JPEGs if ILSVRC2012 has fewer: somebody encoded images again; otherwise ""."""
+    kinds = Counter(repaired_images(repairs).values())
     most = {kind: len(names) for kind, names in facts.ODD_IMAGES.items()}
     too_many = [kind for kind in sorted(kinds) if kinds[kind] > most.get(kind, 0)]
     words = (
-        f"{number_of(kinds[kind], f'{kind.upper()} image')}, expected at most {most.get(kind, 0)}" for kind in too_many
+        f"{number_of(kinds[kind], f'{kind.upper()} image')}, {facts.NAME} has {most.get(kind, 0)}" for kind in too_many
     )
     return "; ".join(words)
 
 
-def _repairs(infos: Iterable[ShardInfo]) -> Iterator[str]:
+def repairs_of(infos: Iterable[ShardInfo]) -> Iterator[str]:
+    """The repairs in all of these shards."""
     return (repair for info in infos for repair in info.repairs)

@@ -206,12 +206,6 @@ class ImageNet(Dataset):
 
     def refuse_images(self, layout: Layout, infos: Iterable[ShardInfo]) -> None:
         """Raise InputError if somebody encoded the images again; see Dataset."""
-        from imagenet_prep.ilsvrc2012.completeness import find_encoded_again
+        from imagenet_prep.ilsvrc2012.completeness import refuse_encoded_again, repairs_of
 
-        if counts := find_encoded_again(infos):
-            raise InputError(
-                f"the images in {layout.raw_dir} are not those of {facts.NAME}: somebody encoded them again",
-                counts,
-                "get the published images; or make shards of these as a data set of your own: "
-                f"{command('init', layout.raw_dir)}",
-            )
+        refuse_encoded_again(repairs_of(infos), layout.raw_dir)

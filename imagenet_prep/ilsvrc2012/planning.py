@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -12,9 +13,10 @@ from msgspec.structs import replace
 from imagenet_prep.datasets import order
 from imagenet_prep.datasets.plan import Asked, InceptionRecorder, PlannedSet, PlannedSplit, cut, load_plan
 from imagenet_prep.errors import IncompleteError, InputError, UsageError
-from imagenet_prep.escaping import command
+from imagenet_prep.escaping import Settings, command, command_line
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.boxes import BoxesFault, BoxTable, find_annotations, find_boxes_csv, parse_boxes
+from imagenet_prep.ilsvrc2012.completeness import refuse_encoded_again
 from imagenet_prep.ilsvrc2012.devkit import devkit_paths, train_counts
 from imagenet_prep.ilsvrc2012.imagenet import ENTRY
 from imagenet_prep.ilsvrc2012.official import ImageSource, expected_images, missing_text
@@ -26,15 +28,18 @@ from imagenet_prep.ilsvrc2012.raw_data import (
     nothing_found,
     refuse_astray,
     refuse_empty,
-    refuse_encoded_again,
+    refuse_known_copies,
 )
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions, Part, check_options
+from imagenet_prep.images import format_of
 from imagenet_prep.images.prepare import Check
 from imagenet_prep.model import Engine, Progress
 from imagenet_prep.sources.catalog import Catalog
+from imagenet_prep.sources.reading import read_in_turn
+from imagenet_prep.sources.slices import Reader
 from imagenet_prep.storage.files import load_json
 from imagenet_prep.storage.layout import Layout
-from imagenet_prep.storage.location import AnyPath
+from imagenet_prep.storage.location import AnyPath, local_or_none
 from imagenet_prep.text import number_of
 
 
@@ -57,6 +62,7 @@ def plan(
     by_class = train_counts(layout) or {}
     if not splits:
         notes += _check_complete(layout, found, catalogs, options, by_class)
+        _look_at_formats(catalogs.values(), layout)
     planned: list[PlannedSplit] = []
     for split, catalog in catalogs.items():
         if not catalog:
@@ -91,7 +97,7 @@ def _require_sources(layout: Layout, splits: Collection[str]) -> dict[str, Image
         if split in found:
             continue
         refuse_astray(layout, split)
-        refuse_encoded_again(layout, split)
+        refuse_known_copies(layout, split)
         if splits:
             elsewhere = replace(layout, raw=Path("FOLDER")).elsewhere()
             raise InputError(
@@ -181,6 +187,28 @@ def _check_complete(
     return [*(_part_of(catalogs.get(split), split, options.part, by_class) for split in lacking), *others]
 
 
+_LOOKED_AT = 8
+"""Images of a split whose format is looked at before any shard is made."""
+
+
+def _look_at_formats(catalogs: Iterable[Catalog], layout: Layout) -> None:
+    """Raise InputError if a few images of local files that can be read in any order show other formats than JPEG.
+
+    It saves the work; the images of all finished shards decide.
+    """
+    repairs = []
+    for catalog in catalogs:
+        rows = sorted({number * len(catalog) // _LOOKED_AT for number in range(_LOOKED_AT)}) if catalog else []
+        sample = catalog.picked(rows)
+        if sample.is_in_order or any(local_or_none(container.path) is None for container in sample.containers):
+            continue
+        with contextlib.suppress(InputError):  # convert names an image that can't be read
+            for name, data in zip(sample.names, read_in_turn(sample, Reader()), strict=True):
+                if (kind := format_of(data)) not in ("", "JPEG"):
+                    repairs.append(f"{name} ({kind.lower()})")
+    refuse_encoded_again(repairs, layout.raw_dir)
+
+
 def _others(layout: Layout, source: ImageSource) -> list[str]:
     """The other copies of a split, for messages."""
     others = [copy.path for copy in find_copies(layout, source.split) if copy.path != source.path]
@@ -253,12 +281,13 @@ def _refuse_other_boxes(path: AnyPath, split: str, entry: Mapping[str, object], 
         return
     totals = written.get("totals")
     count = totals.get("boxes") if isinstance(totals, dict) else None
-    settings = (("validation_boxes", True),) if split == facts.VALIDATION else ()
+    settings: Settings = (("validation_boxes", True),) if split == facts.VALIDATION else ()
+    again = command("annotate", layout.data_dir, (*Layout(layout.data_dir, layout.raw).elsewhere(), *settings))
+    move, use = (command_line(["mv", "--", str(each), f"{each}.old"]) for each in (path, annotated))
     raise InputError(
         f"{path} is not the file that annotate wrote",
         f"expected {count} boxes and SHA-256 {written.get('csv_sha256')}, got {entry['count']} and {entry['sha256']}",
-        f"move it away and make it again: {command('annotate', layout.data_dir, settings)}"
-        f"    (to use it as it is, move {annotated} away)",
+        f"{move} && {again}    (to use it as it is: {use})",
     )
 
 

@@ -20,7 +20,7 @@ from imagenet_prep.checks.inventory import Checked, Inventory, check_totals
 from imagenet_prep.checks.shard_check import REMEDY_FOREIGN, ShardReport, departure
 from imagenet_prep.datasets import order
 from imagenet_prep.ilsvrc2012 import facts
-from imagenet_prep.ilsvrc2012.completeness import find_encoded_again
+from imagenet_prep.ilsvrc2012.completeness import find_encoded_again, repairs_of
 from imagenet_prep.ilsvrc2012.record_check import ImageNetExaminer
 from imagenet_prep.ilsvrc2012.settings import WHOLE, Part
 from imagenet_prep.model import Problem, ProblemKind
@@ -98,7 +98,7 @@ def check_set(inventory: Inventory, checked: Checked, examiner: Examiner, *, is_
         if not is_part and split.reports and split.has_labels and is_counted and split.is_all_read:
             problems += _classes_problem(split, split.missing_classes)
         notes += _class_notes(split, is_part=is_part)
-    if counts := find_encoded_again(inventory.infos.values()):
+    if counts := find_encoded_again(repairs_of(inventory.infos.values())):
         problems.append(Problem(ProblemKind.WRONG_CONTENT, facts.NAME, f"encoded again: {counts}", _REMEDY_COPY))
     has_records = any(report.records for report in checked.reports.values())
     return SetFindings(

@@ -21,7 +21,6 @@ from imagenet_prep.state.manifest import RECIPE, Manifest, features_by_column, u
 from imagenet_prep.storage.files import kind_of
 from imagenet_prep.storage.layout import Layout, grown_from
 from imagenet_prep.storage.location import AnyPath, local_or_none, locate
-from imagenet_prep.text import number_of
 
 if TYPE_CHECKING:
     from imagenet_prep.checks.inventory import Checked, Inventory
@@ -149,15 +148,13 @@ class RecipeSet(Dataset):
         records = sum(total.records or 0 for total in totals)
         set_aside = sum(len(info.set_aside) for info in inventory.infos.values())
         if set_aside:
-            return Claim("incomplete", f"{records:,} of {records + set_aside:,} listed images are in.")
+            return Claim("incomplete", f"{records:,} of {records + set_aside:,} listed records are in.")
         expected = self.manifest.settings.get("expected", {}) if self.manifest else {}
         counted = {name for name, value in expected.items() if isinstance(value, dict) and "images" in value}
         if "images" in expected or {grown_from(split)[0] for split in self.splits} == counted:
             return Claim("complete", f'the shards of "{self.name}" are whole and right.')
         unknown = f'How many "{self.name}" should have is not known: its recipe has no `expected` number.'
-        return Claim(
-            "as listed", f"all {number_of(records, 'listed image')} {'is' if records == 1 else 'are'} in. {unknown}"
-        )
+        return Claim("as listed", f"all {records:,} listed records are in. {unknown}")
 
     # making them -----------------------------------------------------------------------------------------------
 

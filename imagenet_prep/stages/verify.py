@@ -88,7 +88,6 @@ def _begin(
 
 
 _QUICK = "a quick check found nothing wrong. It did not read the content of the shards."
-_OF_ANOTHER_PROGRAM = "every record is intact. Nothing tells how many this file should have."
 
 
 class _SetCheck(Struct, frozen=True):
@@ -197,7 +196,8 @@ def verify_file(path: AnyPath, *, depth: Depth = "full") -> Verdict:
     expected = info.records if info else report.records
     counts = (report.records, expected, len(report.labels), report.boxes, path.stat().st_size)
     claimed: Level = "part" if info else "foreign"
-    reason = f"{path.name} is intact, one shard of {dataset.name}." if info else _OF_ANOTHER_PROGRAM
+    reason = f"the records of {path.name} are intact. Nothing tells how many there should be."
+    reason = f"{path.name} is intact, one shard of {dataset.name}." if info else reason
     return Verdict(
         depth=depth,
         problems=tuple(group(report.problems)),
