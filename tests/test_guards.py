@@ -270,7 +270,7 @@ def test_flips_that_change_no_record(small: Layout) -> None:
             assert (problem.kind, problem.subject) == (K.BAD_COMPRESSION, path.name)
             assert problem.expected == hashlib.sha256(content).hexdigest()
             assert problem.got == hashlib.sha256(flipped).hexdigest()
-            assert "the records are right, the bytes around them are not" in problem.detail
+            assert "the records are intact, the bytes around them are not" in problem.detail
         if flips:
             last, sound = path, content
         path.write_bytes(content)

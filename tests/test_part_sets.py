@@ -205,7 +205,7 @@ def test_a_part_under_way_is_known(made_parts: dict[int | None, Layout], tmp_pat
 def test_the_command_line_and_a_recipe_make_a_part(
     made_parts: dict[int | None, Layout], whole: MadeSet, three: Path, tmp_path: Path
 ) -> None:
-    """--classes and --relabel, or the same keys of a recipe, make the same shards; verify says that all listed images are in."""
+    """--classes and --relabel, or the same keys of a recipe, make the same shards, and the same verdict."""
     shutil.copy(three, tmp_path)
     recipe = tmp_path / "part.yaml"
     text = "source: {imagenet: true}\nclasses: three.txt\nrelabel: 0\nshards: {train: 4, validation: 2}\n"

@@ -139,6 +139,7 @@ class Verdict(Struct, frozen=True):
         value = to_builtins(self)
         return {
             "schema": SCHEMA,
+            "verdict": self.level,
             **value,
             "totals": {total["split"]: total for total in value["totals"]},
         }

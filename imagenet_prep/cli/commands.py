@@ -287,7 +287,7 @@ def merge(data_dir: Path, output: Path | None, quiet: bool) -> int:
 @o.rank
 @o.working
 def verify(data_dir: Path, quiet: bool, **given: Any) -> int:
-    """Prove the shards right, or report exactly what is wrong (exit status 3).
+    """Read every byte of the shards, and give a verdict; exit status 3 if anything is wrong.
 
     It also verifies shards that another tool made, or a single TFRecord file.
 

@@ -1,4 +1,4 @@
-"""Proves shards right, or reports exactly what is wrong with them."""
+"""verify: reads every byte of shards, and gives a Verdict: how complete they are, or exactly what is wrong."""
 
 from __future__ import annotations
 
