@@ -50,30 +50,20 @@ class Evidence:
 
     def shortfalls(self) -> Iterator[str]:
         """Each number of images, classes and boxes that does not hold, as "3 of 5 train images"."""
+        manifest, labels = self.inventory.manifest, self.part.labels
         for split, total in self.totals.items():
-            expected = self._expected_images(split)
+            recorded = manifest.totals.get(split) if manifest else None
+            expected = recorded.expected if recorded else self.part.images(split, 0)
             is_least = split == facts.TRAIN and not (self.part.is_whole or self.expected_by_class)
             classes = list(self._other_counts()) if split == facts.TRAIN else []
-            records = total.records or 0
-            if records < expected or classes or (records > expected and not is_least):
+            if total.records != expected or classes:
                 details = f" ({listed(classes)})" if classes else ""
-                yield f"{records:,} of {'at least ' * is_least}{expected:,} {split} images{details}"
-            elif total.classes != len(self.part.labels):
-                yield f"{total.classes} of {number_of(len(self.part.labels), f'{split} class', f'{split} classes')}"
-        set_aside = sum(len(info.set_aside) for info in self.inventory.infos.values())
-        if set_aside and not self.part.is_whole:
-            yield f"{self.images:,} of {self.images + set_aside:,} listed images"
+                yield f"{total.records:,} of {'at least ' * is_least}{expected:,} {split} images{details}"
+            elif total.classes != len(labels):
+                yield f"{total.classes:,} of {len(labels):,} classes of {split}"
         boxes = self.totals[facts.TRAIN].boxes or 0
         if self.part.is_whole and boxes not in (0, facts.BOXES):
             yield f"{boxes:,} of {facts.BOXES:,} boxes"
-
-    def _expected_images(self, split: str) -> int:
-        """The number of images that a split should have; a minimum for train classes without the devkit's counts."""
-        if self.part.is_whole:
-            return facts.IMAGES[split]
-        if split == facts.TRAIN and self.expected_by_class:
-            return sum(self.expected_by_class.values())
-        return facts.FEWEST[split] * len(self.part.labels)
 
     def _other_counts(self) -> Iterator[str]:
         images = self.source.get("images_by_class", {})
