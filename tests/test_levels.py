@@ -22,7 +22,7 @@ from test_recipe_sets import made as made_by_recipe
 from imagenet_prep import ConvertOptions, Layout, annotate, convert, verify
 from imagenet_prep.checks.dataset import SetFindings
 from imagenet_prep.checks.inventory import Inventory
-from imagenet_prep.checks.verdict import RIGHT, Depth, Level, SetState, SplitReport, level_of
+from imagenet_prep.checks.verdict import RIGHT, Depth, Level, FolderState, SplitReport, level_of
 from imagenet_prep.demo import photographs
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.demo.photographs import Kind
@@ -57,7 +57,7 @@ TENCH = "n01440764"
     ],
 )
 def test_a_level_follows_from_claim_problems_state_and_depth(
-    claimed: Level, problems: Collection[ProblemKind], state: SetState, depth: Depth, level: Level
+    claimed: Level, problems: Collection[ProblemKind], state: FolderState, depth: Depth, level: Level
 ) -> None:
     """Damage comes first, then an unfinished state, then what is missing; a quick check proves no set right."""
     assert level_of(claimed, problems, state, depth) == level

@@ -73,7 +73,7 @@ def test_a_page_is_about_one_file(tmp_path: Path) -> None:
     words = " ".join(page.text.split())
     for text in (
         "10 images in 1 shard",
-        "These records of things.tfrecord are right; completeness is unknown without a manifest.",
+        "The records of things.tfrecord are intact. Nothing tells how many there should be.",
         "every record and every image's header were checked",
         "n float, optional 9 1 0 to 4",
         "unknown: there is no manifest",

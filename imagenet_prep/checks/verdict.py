@@ -42,7 +42,7 @@ class SplitReport(Struct, frozen=True):
 Level = Literal["official", "complete", "as listed", "part", "unfinished", "incomplete", "damaged", "foreign"]
 """The word of a verdict; ``level_of`` chooses it, docs/verify.md describes each."""
 
-SetState = Literal["finished", "unfinished", "part", "foreign", "contradictory"]
+FolderState = Literal["finished", "unfinished", "part", "foreign", "contradictory"]
 """The state of a folder of shards: made by this program or another, and how much of its plan."""
 
 RIGHT = ("official", "complete")
@@ -60,7 +60,7 @@ class Claim(Struct, frozen=True):
 
 
 def level_of(
-    claimed: Level, problems: Collection[ProblemKind], state: SetState = "finished", depth: Depth = "full"
+    claimed: Level, problems: Collection[ProblemKind], state: FolderState = "finished", depth: Depth = "full"
 ) -> Level:
     """The level of a set, from the level that it claims if its shards are sound, and the kinds of its problems."""
     if state == "contradictory" or not _LACKS.issuperset(problems):

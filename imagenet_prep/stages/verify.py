@@ -22,7 +22,7 @@ from imagenet_prep.checks.inventory import (
     take_inventory,
 )
 from imagenet_prep.checks.shard_check import ShardCheck
-from imagenet_prep.checks.verdict import Depth, Level, SetState, SplitReport, Verdict, level_of, save_verdict
+from imagenet_prep.checks.verdict import Depth, Level, FolderState, SplitReport, Verdict, level_of, save_verdict
 from imagenet_prep.errors import InputError, SpaceError, UsageError, WorkerError, WriteError, in_a_line
 from imagenet_prep.escaping import command
 from imagenet_prep.images.prepare import repaired_images
@@ -146,7 +146,7 @@ class _SetCheck(Struct, frozen=True):
             dataset=self.dataset.name,
         )
 
-    def _state(self) -> tuple[SetState, str]:
+    def _state(self) -> tuple[FolderState, str]:
         """The state of the folder, and its reason; "" for a finished set, and for shards of another program."""
         layout, inventory = self.layout, self.inventory
         if self.share:
