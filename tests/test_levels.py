@@ -22,7 +22,7 @@ from test_recipe_sets import made as made_by_recipe
 from imagenet_prep import ConvertOptions, Layout, annotate, convert, verify
 from imagenet_prep.checks.dataset import SetFindings
 from imagenet_prep.checks.inventory import Inventory
-from imagenet_prep.checks.verdict import RIGHT, Depth, Level, FolderState, SplitReport, level_of
+from imagenet_prep.checks.verdict import RIGHT, Depth, FolderState, Level, SplitReport, level_of
 from imagenet_prep.demo import photographs
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.demo.photographs import Kind

@@ -22,7 +22,7 @@ from imagenet_prep.checks.inventory import (
     take_inventory,
 )
 from imagenet_prep.checks.shard_check import ShardCheck
-from imagenet_prep.checks.verdict import Depth, Level, FolderState, SplitReport, Verdict, level_of, save_verdict
+from imagenet_prep.checks.verdict import Depth, FolderState, Level, SplitReport, Verdict, level_of, save_verdict
 from imagenet_prep.errors import InputError, SpaceError, UsageError, WorkerError, WriteError, in_a_line
 from imagenet_prep.escaping import command
 from imagenet_prep.images.prepare import repaired_images
