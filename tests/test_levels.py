@@ -312,6 +312,15 @@ def test_what_was_set_aside_makes_a_set_incomplete(tmp_path: Path) -> None:
     assert verdict.remarks == "set aside: 1"
 
 
+def test_fewer_images_than_a_recipe_expects_make_a_set_incomplete(tmp_path: Path) -> None:
+    """An image that was set aside is missing from an expected number: a problem, but no damage."""
+    save(make_flowers(tmp_path / "flowers", 2) / "rose" / "0002.jpg", b"\xff\xd8 no image")
+    text = "source: {folders: flowers}\nshards: 1\nskip_bad: true\nexpected: {images: 10}\n"
+    verdict = verify(made_by_recipe(tmp_path, text), ENGINE)
+    assert [problem.kind for problem in verdict.problems] == [K.MISSING_IMAGE]
+    assert verdict.conclusion == "incomplete: 1 problem found."
+
+
 # the same words everywhere -------------------------------------------------------------------------------------
 
 
@@ -336,6 +345,7 @@ def test_every_command_says_the_same_words(sound: Layout, tmp_path: Path) -> Non
     for name, text in said.items():
         assert conclusion in " ".join(text.split()), name
         assert "repaired: 3" in text, name
+    assert json.loads(command("status", folder, "--json", "-").stdout)["verdict"] == "incomplete"
     value = json.loads(command("verify", folder, "--json", "-").stdout)
     assert (value["verdict"], value["counts"]) == ("incomplete", {"repaired": 3})
     assert conclusion == f"incomplete: {value['reason']}"

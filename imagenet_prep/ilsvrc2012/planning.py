@@ -16,7 +16,6 @@ from imagenet_prep.errors import IncompleteError, InputError, UsageError
 from imagenet_prep.escaping import Settings, command, command_line
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.boxes import BoxesFault, BoxTable, find_annotations, find_boxes_csv, parse_boxes
-from imagenet_prep.ilsvrc2012.completeness import refuse_encoded_again
 from imagenet_prep.ilsvrc2012.devkit import devkit_paths, train_counts
 from imagenet_prep.ilsvrc2012.imagenet import ENTRY
 from imagenet_prep.ilsvrc2012.official import ImageSource, expected_images, missing_text
@@ -206,7 +205,10 @@ def _look_at_formats(catalogs: Iterable[Catalog], layout: Layout) -> None:
             for name, data in zip(sample.names, read_in_turn(sample, Reader()), strict=True):
                 if (kind := format_of(data)) not in ("", "JPEG"):
                     repairs.append(f"{name} ({kind.lower()})")
-    refuse_encoded_again(repairs, layout.raw_dir)
+    if repairs:
+        from imagenet_prep.ilsvrc2012.completeness import refuse_encoded_again  # late: few need it
+
+        refuse_encoded_again(repairs, layout.raw_dir)
 
 
 def _others(layout: Layout, source: ImageSource) -> list[str]:

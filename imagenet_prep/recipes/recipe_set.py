@@ -135,7 +135,8 @@ class RecipeSet(Dataset):
         for split, name, count, found in totals:
             if found != count and (found or name == "images"):  # labels under other names are not counted
                 said = f"expected {count:,} {name}, got {found:,}"
-                problems.append(Problem(ProblemKind.WRONG_COUNT, split or name, said, _REMEDY))
+                kind = _LACKING[name] if found < count else ProblemKind.WRONG_COUNT
+                problems.append(Problem(kind, split or name, said, _REMEDY))
         named = {split: [f"label {label}" for label in sorted(those)] for split, those in labels.items()}
         return SetFindings(tuple(problems), tuple(missing_classes(named)) if manifest else (), flavour="recipe")
 
@@ -218,6 +219,7 @@ class RecipeSet(Dataset):
         return command("convert", data_dir, (*Layout(data_dir, root, output).elsewhere(), *given))
 
 
+_LACKING = {"images": ProblemKind.MISSING_IMAGE, "classes": ProblemKind.MISSING_CLASS}
 _REMEDY = "get the missing images and make the set again, or correct `expected` in the recipe"
 _READING = ("read_order", "memory")
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec import Struct, to_builtins
 
-from imagenet_prep.checks.verdict import load_verdict
+from imagenet_prep.checks.verdict import Level, load_verdict
 from imagenet_prep.datasets.plan import load_plan, recorded_raw
 from imagenet_prep.errors import PrepError
 from imagenet_prep.escaping import command, quoted
@@ -24,16 +24,24 @@ from imagenet_prep.text import number_of
 class Status(Struct, frozen=True):
     """Every stage in order, and the next step: a call, or a command of the system.
 
-    ``running`` is the process that works here now, and its start time; "" if there is none.
+    ``running`` is the process that works here now, and its start time; "" if there is none. ``verdict`` is the level of
+    the last verify, None if there is none of these shards.
     """
 
     stages: tuple[StageStatus, ...]
     following: str
     running: str = ""
+    verdict: Level | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """The status as JSON-ready values."""
-        return {"running": self.running, "stages": to_builtins([*self.stages]), "next_command": self.following}
+        stages = to_builtins([*self.stages])
+        return {
+            "running": self.running,
+            "stages": stages,
+            "verdict": self.verdict,
+            "next_command": self.following,
+        }
 
 
 def status(layout: Layout) -> Status:
@@ -52,7 +60,9 @@ def status(layout: Layout) -> Status:
         following = command("verify", layout.output_dir)
     else:
         following = dataset.following(layout, {stage.stage: stage.state for stage in stages})
-    return Status(stages, following, find_holder(layout.lock_paths))
+    kept = load_verdict(layout)
+    level = kept.verdict.level if kept and kept.is_current else None
+    return Status(stages, following, find_holder(layout.lock_paths), level)
 
 
 # the stages ----------------------------------------------------------------------------------------------------
