@@ -80,6 +80,11 @@ def refuse_other_set(layout: Layout, dataset: Dataset) -> None:
         refuse_made(layout)
 
 
+def refuse_images(layout: Layout, manifest: Manifest) -> None:
+    """Raise InputError if the images of a set that is about to be finished are not those of its data set."""
+    known_set(layout, manifest).refuse_images(layout, manifest.shards.values())
+
+
 def labels_of_classes(layout: Layout, manifest: Manifest | None) -> Mapping[str, int] | None:
     """The label of each class by its wnid, for shards of ILSVRC2012; None for any other set."""
     found = known_set(layout, manifest)

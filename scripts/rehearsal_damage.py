@@ -94,7 +94,7 @@ def main() -> int:
         state.rename(layout.data_dir / "state-of-verify")
         aside.rename(state)
         done = prep("repair", layout.data_dir, "--quiet")
-        return done.returncode == 0 and "whole and right" in done.stdout
+        return done.returncode == 0 and "listed images are in" in done.stdout
 
     checks = {
         f"one image of 1.3 million missing: named, {SHARD} record {RECORD}": one_image,

@@ -129,7 +129,7 @@ def test_ten_classes_cost_ten_classes(served: Path, tmp_path: Path) -> None:
         assert done.download.fetched[-1] == f"10 classes of {TRAIN}"
         assert done.download.size == wanted + others
         assert wanted + others <= sent <= wanted + others + 2_000_000 - 1000 * 400  # each answer has headers, too
-        assert (done.verify.is_whole, done.verify.dataset) == (True, "imagenette")
+        assert (done.verify.level, done.verify.dataset) == ("as listed", "imagenette")
         assert [total.records for total in done.verify.totals] == [7320, 500]
         again = run(Layout(tmp_path / "data"), ENGINE, fetching=fetching, options=options)
         assert (again.download, sent_by(url)) == (None, sent)

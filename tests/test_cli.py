@@ -115,7 +115,7 @@ def test_convert_verify_show(tiny_data_dir: Path, tmp_path: Path) -> None:
     assert (quiet.returncode, quiet.stdout, quiet.stderr) == (0, "", "")
     good = command("verify", tiny_data_dir)
     assert re.search(r"^train +8 +300 +300 +10", good.stdout, re.MULTILINE)
-    assert "part" in good.stdout
+    assert "incomplete: the shards of ILSVRC2012 hold 300 of 1,281,167 train images" in good.stdout
     shard = tiny_data_dir / "train-00002-of-00008"
     shown = prep("show", shard, "--limit", "1")
     assert re.search(r"image/encoded.*JPEG.*16.*16", shown.stdout)

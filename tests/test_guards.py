@@ -75,7 +75,7 @@ def test_a_worker_that_dies(layout: Layout, monkeypatch: pytest.MonkeyPatch) -> 
     verdict = verify(layout, make_engine("processes", 2))
     assert [(problem.kind, problem.subject) for problem in verdict.problems] == [(K.UNREADABLE, SHARD)]
     assert verdict.faulty == {SHARD: (K.UNREADABLE,)}
-    assert not verdict.is_whole
+    assert verdict.level == "damaged"
     assert verdict.fingerprint == ""
 
 
@@ -99,7 +99,7 @@ def test_a_check_that_raises(layout: Layout, monkeypatch: pytest.MonkeyPatch, er
     verdict = verify(layout, ENGINE)
     assert [(problem.kind, problem.subject) for problem in verdict.problems] == [(K.UNREADABLE, SHARD)]
     assert "a disk" in verdict.problems[0].detail
-    assert not verdict.is_whole
+    assert verdict.level == "damaged"
 
 
 # what records say ----------------------------------------------------------------------------------------------
@@ -270,7 +270,7 @@ def test_flips_that_change_no_record(small: Layout) -> None:
             assert (problem.kind, problem.subject) == (K.BAD_COMPRESSION, path.name)
             assert problem.expected == hashlib.sha256(content).hexdigest()
             assert problem.got == hashlib.sha256(flipped).hexdigest()
-            assert "the records are right, the bytes around them are not" in problem.detail
+            assert "the records are intact, the bytes around them are not" in problem.detail
         if flips:
             last, sound = path, content
         path.write_bytes(content)

@@ -121,6 +121,7 @@ def test_another_box_is_refused(layout: Layout) -> None:
     first, *_, last = [line.split(",")[0] for line in content.splitlines()]
     content = content.replace(first, "?").replace(last, first).replace("?", last)
     layout.boxes_csv.write_text("".join(sorted(content.splitlines(keepends=True))))
+    layout.annotate_path.unlink()
     refused(layout, "changed since then: boxes or columns of some images")
 
 

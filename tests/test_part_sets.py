@@ -121,8 +121,8 @@ def test_a_class_that_is_not_there_is_missed(whole: MadeSet, tmp_path: Path) -> 
     assert "validation: 50 of 100 images, 50 missing" in caught.value.detail
     convert(layout, ENGINE, options.replace(allow_incomplete=True))
     verdict = verify(layout, ENGINE)
-    assert (verdict.problems, verdict.is_part, verdict.is_whole) == ((), True, False)
-    assert any("732 of 1,464 train images, 50 of 100 validation images" in note for note in verdict.notes)
+    assert (verdict.problems, verdict.level) == ((), "incomplete")
+    assert "732 of at least 1,464 train images, 50 of 100 validation images" in verdict.reason
     manifest = load_manifest(layout.manifest_path)
     assert options_from(manifest).allow_incomplete
 
@@ -131,10 +131,11 @@ def test_a_class_that_is_not_there_is_missed(whole: MadeSet, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("first", [None, 0])
-def test_a_part_is_whole_as_that_part(made_parts: dict[int | None, Layout], first: int | None) -> None:
-    """verify says whole and right of it, without being told of a part, and says which classes these are."""
+def test_a_part_is_known_as_that_part(made_parts: dict[int | None, Layout], first: int | None) -> None:
+    """verify knows which classes these are, and that nobody knows how many images they should have."""
     verdict = verify(made_parts[first], ENGINE, depth="decode")
-    assert (verdict.problems, verdict.is_part, verdict.is_whole, verdict.dataset) == ((), False, True, "three")
+    assert (verdict.problems, verdict.level, verdict.dataset) == ((), "as listed", "three")
+    assert verdict.reason.startswith("all 2,346 listed images are in. How many each class should have is not known")
     assert [(total.records, total.expected, total.classes) for total in verdict.totals] == [
         (2196, 2196, 3),
         (150,) * 2 + (3,),
@@ -205,7 +206,7 @@ def test_a_part_under_way_is_known(made_parts: dict[int | None, Layout], tmp_pat
 def test_the_command_line_and_a_recipe_make_a_part(
     made_parts: dict[int | None, Layout], whole: MadeSet, three: Path, tmp_path: Path
 ) -> None:
-    """--classes and --relabel, or the same keys of a recipe, make the same shards; verify says whole and right."""
+    """--classes and --relabel, or the same keys of a recipe, make the same shards, and the same verdict."""
     shutil.copy(three, tmp_path)
     recipe = tmp_path / "part.yaml"
     text = "source: {imagenet: true}\nclasses: three.txt\nrelabel: 0\nshards: {train: 4, validation: 2}\n"
@@ -219,7 +220,7 @@ def test_the_command_line_and_a_recipe_make_a_part(
         for name in layout.find_shards(facts.SPLITS):
             layout.shard_path(name).unlink()
     command("convert", layout.data_dir, *words)
-    assert 'The shards of "three" are whole and right.' in command("verify", layout.data_dir).stdout
+    assert "as listed: all 2,346 listed images are in." in command("verify", layout.data_dir).stdout
     refused = command("convert", layout.data_dir, "-c", recipe, "--classes", "imagenette", status=2)
     assert "--classes with --config" in refused.stderr
 

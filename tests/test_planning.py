@@ -128,6 +128,7 @@ def test_validation_boxes_that_are_not_there_are_an_error(tiny_data_dir: Path) -
     assert not list(tiny_data_dir.glob("*-of-*"))
     annotate(layout, ENGINE, validation=True)
     layout.validation_boxes_csv.write_bytes(b"")
+    layout.annotate_path.unlink()
     convert(layout, ENGINE, options)
     layout.validation_boxes_csv.unlink()
     with pytest.raises(InputError, match="no boxes for validation"):

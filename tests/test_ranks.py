@@ -186,7 +186,8 @@ def test_images_set_aside_are_told_as_convert_tells_them(layout: Layout, made_ti
         run("convert", folder, *options, "--rank", f"{rank}/2").communicate(timeout=120)
     for _ in range(2):
         told = said(run("merge", folder), 3).splitlines()
-        assert told[-2:] == ["merge: validation: 79 images in 2 shards", "  set aside: 1 image"]
+        assert told[-4:-2] == ["merge: validation: 79 images in 2 shards", "  set aside: 1 image"]
+        assert (told[-2].partition(":")[0], told[-1]) == ("incomplete", "set aside: 1, repaired: 3")
         assert "merge: train: 300 images in 4 shards" in told
     assert contents(folder) == contents(plain)
     assert said(run("merge", folder, "--quiet"), 3) == ""

@@ -377,7 +377,7 @@ def _one_box_less(layout: Layout) -> None:
     [
         (_other_archives, "the train images in .*number is the same, 300, but some have other names or sizes"),
         (_one_image_less, "the train images in .*expected 300 images, got 299"),
-        (_one_box_less, "the train boxes .*expected .* boxes, got .*imagenet-prep annotate"),
+        (_one_box_less, "is not the file that annotate wrote.*expected 390 boxes .*got 389 .*imagenet-prep annotate"),
     ],
 )
 def test_other_raw_data_is_refused_at_once(layout: Layout, change: Callable[[Layout], None], words: str) -> None:
@@ -391,6 +391,7 @@ def test_other_raw_data_is_refused_at_once(layout: Layout, change: Callable[[Lay
 
 
 def _move_box(layout: Layout) -> str:
+    layout.annotate_path.unlink()
     lines = layout.boxes_csv.read_text().splitlines()
     filename = lines[0].split(",")[0]
     layout.boxes_csv.write_text("\n".join([f"{filename},0.1000,0.1000,0.2000,0.2000", *lines[1:]]) + "\n")
@@ -558,11 +559,12 @@ def test_command_repairs(layout: Layout) -> None:
     lines = [line for line in result.stdout.splitlines() if line.startswith("repair: ")]
     assert [line.split()[1] for line in lines] == [TRAIN, VALIDATION]
     assert "(missing-shard)" in lines[0]
-    assert "whole and right; they hold a part of" in result.stdout.splitlines()[-1]
+    assert "incomplete: the shards of ILSVRC2012 hold" in result.stdout
+    assert result.stdout.splitlines()[-1] == "repaired: 3"
     assert contents(layout) == before
     again = command("repair", layout.data_dir, "--workers", "1", "--depth", "decode")
     assert again.stdout.splitlines()[0] == "repair: nothing to make again"
-    assert "repair" not in command("repair", layout.data_dir, "--depth", "quick", "--quiet").stdout
+    assert "repair:" not in command("repair", layout.data_dir, "--depth", "quick", "--quiet").stdout
 
 
 def test_command_when_problems_remain(layout: Layout) -> None:

@@ -43,7 +43,7 @@ pytestmark = pytest.mark.once
 
 PART = ConvertOptions(train_shards=4, validation_shards=2, allow_incomplete=True)
 REPAIRED = (Kind.CMYK, Kind.YCCK, Kind.PNG)
-VERDICT = Verdict("full", (), (), is_part=False, has_manifest=False)
+VERDICT = Verdict("full", (), (), "complete", "the shards are whole and right.", has_manifest=False)
 
 
 @pytest.fixture(scope="module")

@@ -104,6 +104,6 @@ def test_boxes_show_their_names(tmp_path: Path) -> None:
         **boxes((0.1, 0.1, 0.4, 0.9), (0.5, 0.5, 1.0, 1.0)),
     )
     write_shard(layout, [encode_example(named), _record(1, picture(80, 80))])
-    write_report(layout, ENGINE, Verdict("full", (), (), is_part=False, has_manifest=False))
+    write_report(layout, ENGINE, Verdict("full", (), (), "complete", "", has_manifest=False))
     text = page_of(layout)
     assert re.findall(r'<span class="name">([^<]*)</span></span>', text) == ["a &lt;b&gt;dog&lt;/b&gt;", "cat"]

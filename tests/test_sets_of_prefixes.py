@@ -69,7 +69,7 @@ def test_each_set_is_right(folder: Path) -> None:
     """verify checks all sets, each under its name; each is read back as its images are."""
     said = command("verify", folder).stdout
     assert [line for line in said.splitlines() if line.rstrip(":") in SETS] == ["eval:", "test:", "train:"]
-    assert said.count("whole and right") == 3
+    assert said.count("as listed: all") == 3
     for name in SETS:
         found = {record.filename: record.encoded for record in imagenet_prep.open(folder, name)}
         assert found == files_of(name)
@@ -131,7 +131,7 @@ def test_one_unfinished_set_hides_no_other(folder: Path) -> None:
         (folder / "imagenet-prep/sets/test" / name).unlink()
     ran = command("verify", folder, status=4)
     assert f"no shards in {folder} of " in ran.stderr
-    assert ran.stdout.count("whole and right") == 2
+    assert ran.stdout.count("as listed: all") == 2
     (folder / "train-00000-of-00002").unlink()
     assert "train-00000-of-00002" in command("verify", folder, status=4).stdout
 
@@ -157,7 +157,7 @@ def test_names_that_begin_alike(sound: Path, folder: Path) -> None:
     made(plain, folder)
     said = command("verify", folder).stdout
     assert [line for line in said.splitlines() if line.endswith(":")][:3] == ["without a prefix:", "eval:", "test:"]
-    assert said.count("whole and right") == 5
+    assert said.count("as listed: all") == 5
     assert len(imagenet_prep.open(folder, "train-small")) == len(imagenet_prep.open(folder, "train")) == 6
     assert len(imagenet_prep.open(folder, "small")) + len(imagenet_prep.open(folder, "rest")) == 6
     shutil.copy(folder / "train-00000-of-00002", folder / "train-copy-00000-of-00002")

@@ -23,6 +23,10 @@ from imagenet_prep.stages.status import StageStatus, status
 from imagenet_prep.stages.verify import verify
 from imagenet_prep.storage.layout import Layout
 
+INCOMPLETE = (
+    "incomplete: the shards of ILSVRC2012 hold 300 of 1,281,167 train images, 80 of 50,000 validation images, "
+    "390 of 615,299 boxes."
+)
 PART = ConvertOptions(train_shards=8, validation_shards=4, allow_incomplete=True)
 
 
@@ -152,7 +156,7 @@ def test_verified(converted: Layout) -> None:
     verify(converted, ENGINE, depth="quick")
     assert stage(converted, "verify").state == "partly"
     verify(converted, ENGINE)
-    assert stage(converted, "verify") == StageStatus("verify", "done", "a part of ILSVRC2012, whole and right")
+    assert stage(converted, "verify") == StageStatus("verify", "done", f"{INCOMPLETE} repaired: 3")
     assert status(converted).following == f"imagenet-prep report {converted.data_dir}"
     os.utime(converted.shard_path("train-00001-of-00008"))
     assert stage(converted, "verify").state == "partly"
@@ -176,13 +180,17 @@ def test_damaged_state_files(converted: Layout) -> None:
 
 
 def test_a_part_without_a_manifest(converted: Layout, tmp_path: Path) -> None:
-    """Of shards that are taken for a part nobody can say that they are all."""
+    """Of shards that are taken for a part nobody can say that they are all; a split that is not there is named."""
     for path in existing(converted.data_dir, "*-of-*"):
         shutil.copy(path, tmp_path / path.name)
     assert verify(Layout(tmp_path), ENGINE, allow_incomplete=True).problems == ()
     found = stage(Layout(tmp_path), "verify")
-    assert found.state == "done"
-    assert found.detail.startswith("no problem found; completeness unknown")
+    unknown = "part: some records of ILSVRC2012, intact. How many there should be is not recorded."
+    assert (found.state, found.detail) == ("done", unknown)
+    for path in existing(tmp_path, "validation-*"):
+        path.unlink()
+    assert verify(Layout(tmp_path), ENGINE, allow_incomplete=True).problems == ()
+    assert stage(Layout(tmp_path), "verify").detail == f"{unknown} There is no validation shard."
 
 
 # the data set of a recipe --------------------------------------------------------------------------------------

@@ -92,9 +92,8 @@ def test_sound_set_has_no_problems(layout: Layout, depth: str, made_tiny: MadeSe
     before = sorted(layout.data_dir.rglob("*"))
     verdict = verify(layout, ENGINE, depth=depth)  # type: ignore[arg-type]
     assert verdict.problems == ()
-    assert verdict.is_part
-    assert verdict.has_manifest
-    assert "300 of 1,281,167 train images" in verdict.notes[0]
+    assert (verdict.level, verdict.has_manifest) == ("incomplete", True)
+    assert "300 of 1,281,167 train images" in verdict.reason
     train, validation = verdict.totals
     assert (train.shards, train.records, train.expected, train.classes) == (8, 300, 300, 10)
     assert (validation.shards, validation.records, validation.expected) == (8, 80, 80)
@@ -291,7 +290,7 @@ def test_a_conversion_under_way(layout: Layout) -> None:
 
 def test_a_quick_look_proves_little(layout: Layout) -> None:
     """A quick look never calls a set whole; of foreign shards it names those of 0 bytes, and a split without any."""
-    assert not verify(layout, ENGINE, depth="quick").is_whole
+    assert verify(layout, ENGINE, depth="quick").level == "incomplete"
     shutil.rmtree(layout.state_dir)
     for path in existing(layout.data_dir, "validation-*"):
         path.unlink()
@@ -472,9 +471,9 @@ def test_foreign_set_written_by_tensorflow(tmp_path: Path, sound: Layout, tf: An
     assert verdict.problems[0].detail == "1,281,019 of 1,281,167 images are missing"
     assert verdict.problems[1].detail.startswith("49,960 of 50,000 images are missing: ILSVRC2012_val_0000")
     assert not verdict.has_manifest
-    assert not verdict.is_part
+    assert verdict.level == "incomplete"
     quick = verify(Layout(tmp_path), ENGINE, depth="quick")
-    assert quick.problems == ()
+    assert (quick.problems, quick.level) == ((), "foreign")
     assert [split.records for split in quick.totals] == [None, None]
 
 
@@ -530,7 +529,7 @@ def test_many_missing_shards_are_one_line(
     ]
     raw = made_tiny.archives["train"].parent
     to_do = f"to do: make it again: imagenet-prep repair {layout.data_dir} --raw {raw}"
-    assert lines[-2:] == [to_do, "1 problem found."]
+    assert lines[-3:] == [to_do, "incomplete: 1 problem found.", "repaired: 3"]
     value = json.loads(layout.verdict_path.read_bytes())
     assert [problem["subject"] for problem in value["problems"]] == gone
     page = pipeline.report(layout, ENGINE, samples=0).path.read_text()

@@ -29,9 +29,10 @@ def movies(tmp_path: Path) -> Path:
 
 
 def test_a_file_of_any_records_is_checked(movies: Path) -> None:
-    """A sound file is right; a changed byte, a cut and a record that is no Example are named, with exit status 3."""
+    """A sound file is intact; a changed byte, a cut and a record that is no Example are named, with exit status 3."""
     assert verify_file(movies).problems == ()
-    assert "These records of movies.tfrecord are right" in command("verify", str(movies)).stdout
+    said = "foreign: the records of movies.tfrecord are intact. Nothing tells how many there should be."
+    assert " ".join(command("verify", str(movies)).stdout.split()).endswith(said)
     assert json.loads(command("verify", str(movies), "--json", "-").stdout)["totals"]["movies.tfrecord"]["records"] == 3
     sound = movies.read_bytes()
     for content, said in ((sound[:20] + b"x" + sound[21:], "bad-crc"), (sound[:-3], "truncated")):
@@ -50,7 +51,7 @@ def test_a_shard_is_compared_with_its_manifest(made_tiny: MadeSet, tmp_path: Pat
     """A shard with sound records that were not written is refused, and nothing is kept of the check."""
     layout = annotated(tmp_path / "set", made_tiny)
     shard = tmp_path / "set/train-00001-of-00008"
-    assert verify_file(shard).sentence == "These shards are whole and right; they hold a part of ILSVRC2012."
+    assert verify_file(shard).conclusion == "part: train-00001-of-00008 is intact, one shard of ILSVRC2012."
     write(shard, data_of(shard)[1:])
     assert [problem.kind.value for problem in verify_file(shard).problems] == ["missing-record"]
     assert not layout.verdict_path.exists()
@@ -72,7 +73,7 @@ def test_a_page_is_about_one_file(tmp_path: Path) -> None:
     words = " ".join(page.text.split())
     for text in (
         "10 images in 1 shard",
-        "These records of things.tfrecord are right; completeness is unknown without a manifest.",
+        "The records of things.tfrecord are intact. Nothing tells how many there should be.",
         "every record and every image's header were checked",
         "n float, optional 9 1 0 to 4",
         "unknown: there is no manifest",

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from msgspec import Struct
 
 from imagenet_prep.datasets.declarations import MakingOptions
 from imagenet_prep.datasets.plan import Asked, PlannedSet
-from imagenet_prep.model import Engine, Problem, Progress, StageStatus, State
+from imagenet_prep.model import Engine, Problem, Progress, ShardInfo, StageStatus, State
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import AnyPath
 
 if TYPE_CHECKING:
     from imagenet_prep.checks.examiner import Examiner
     from imagenet_prep.checks.inventory import Checked, Inventory
+    from imagenet_prep.checks.verdict import ReasonedLevel, SplitReport
 
 
 class Published(NamedTuple):
@@ -98,6 +99,10 @@ class Dataset(Protocol):
         """Raise InputError if its shards can't be made again, whichever they are."""
         return
 
+    def refuse_images(self, layout: Layout, infos: Iterable[ShardInfo]) -> None:
+        """Raise InputError if its finished shards show that the images are not those of the data set."""
+        return
+
     # status ----------------------------------------------------------------------------------------------------
 
     def stages_before(self, layout: Layout) -> tuple[StageStatus, ...]:
@@ -120,4 +125,10 @@ class Dataset(Protocol):
 
     def check_set(self, inventory: Inventory, checked: Checked, examiner: Examiner, *, is_part: bool) -> SetFindings:
         """The findings in all reports together, including each report's own problems."""
+        ...
+
+    def claim(
+        self, inventory: Inventory, totals: Sequence[SplitReport], findings: SetFindings, *, is_part: bool
+    ) -> ReasonedLevel:
+        """The level of its shards if all that was read is sound; ``is_part``: without a manifest, they are a part."""
         ...

@@ -173,11 +173,11 @@ class ShardCheck(Struct, Portable[str], frozen=True, dict=True):
             digest.update(view[start : start + _HASHED])
         got = digest.hexdigest()
         if got != expected:
-            detail = f"the records are right, the bytes around them are not: expected SHA-256 {expected}, got {got}"
+            detail = f"the records are intact, the bytes around them are not: expected SHA-256 {expected}, got {got}"
             reading.findings.add(Finding(ProblemKind.BAD_COMPRESSION, detail, expected, got))
 
     def _check_index(self, reading: _Reading, info: ShardInfo) -> Iterator[Finding]:
-        """Compare the index of a shard whose records are right."""
+        """Compare the index of a shard whose records are intact."""
         paths = self.layout.index_paths(reading.name)
         missing = [path for path in paths if not path.exists()]
         if missing:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Literal
 
 from msgspec import Struct, convert, field, to_builtins
@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.model import Problem, ProblemKind
+from imagenet_prep.state.set_state import StateKind
 from imagenet_prep.storage.files import load_json, save_json
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.text import listed, number_of
@@ -39,6 +40,43 @@ class SplitReport(Struct, frozen=True):
     bytes: int
 
 
+Level = Literal["official", "complete", "as listed", "part", "unfinished", "incomplete", "damaged", "foreign"]
+"""The word of a verdict; ``level_of`` chooses it, docs/verify.md describes each."""
+
+RIGHT = ("official", "complete")
+"""The levels of sets that are whole and right."""
+
+_LACKS = {
+    ProblemKind.MISSING_SHARD,
+    ProblemKind.MISSING_IMAGE,
+    ProblemKind.MISSING_CLASS,
+    ProblemKind.UNFINISHED,
+}
+"""Problems of a set that lacks something, while all that it holds is sound."""
+
+
+class ReasonedLevel(Struct, frozen=True):
+    """The level of a set whose shards are sound, and the reason for it: a sentence without its first capital."""
+
+    level: Level
+    reason: str
+
+
+def level_of(
+    claimed: Level, problems: Collection[ProblemKind], state: StateKind = "finished", depth: Depth = "full"
+) -> Level:
+    """The level of a set, from the level that it claims if its shards are sound, and the kinds of its problems."""
+    if not _LACKS.issuperset(problems) or (state == "contradictory" and not problems):
+        return "damaged"
+    if state == "part":
+        return "part"
+    if state in ("unfinished", "replacing"):
+        return "unfinished"
+    if problems:
+        return "incomplete"
+    return "as listed" if depth == "quick" and claimed in RIGHT else claimed
+
+
 class Verdict(Struct, frozen=True):
     """The result of verify.
 
@@ -46,8 +84,10 @@ class Verdict(Struct, frozen=True):
         depth: how thorough the check was.
         problems: every finding; thousands with one cause are the first few and a count.
         totals: one per split.
-        is_part: the manifest records a part of ILSVRC2012, and the shards were compared with that part.
+        level: how complete and sound the set is, in a word.
+        reason: why, as a sentence without its first capital; "" if the problems say it.
         has_manifest: if not, the shards were compared with all of ILSVRC2012.
+        counts: the number of images "set aside" and "repaired", and of files "skipped"; without those that are 0.
         notes: remarks that are not problems.
         flavour: the tool that makes records like these; "" after a quick check.
         differences: how the records differ from that flavour, within its guarantees.
@@ -60,8 +100,10 @@ class Verdict(Struct, frozen=True):
     depth: Depth
     problems: tuple[Problem, ...]
     totals: tuple[SplitReport, ...]
-    is_part: bool = field(name="part")
+    level: Level = field(name="verdict")
+    reason: str
     has_manifest: bool = field(name="manifest")
+    counts: Mapping[str, int] = {}
     notes: tuple[str, ...] = ()
     flavour: str = ""
     differences: tuple[str, ...] = ()
@@ -71,21 +113,15 @@ class Verdict(Struct, frozen=True):
     dataset: str = "ILSVRC2012"
 
     @property
-    def is_whole(self) -> bool:
-        """Whether this is the whole data set without a problem; a quick check can't establish it."""
-        return not self.problems and not self.is_part and self.depth != "quick"
+    def conclusion(self) -> str:
+        """The level and the reason for it, in a line."""
+        found = f"{number_of(len(self.shown_problems), 'problem')} found." if self.problems else ""
+        return f"{self.level}: {' '.join(filter(None, (self.reason, found)))}"
 
     @property
-    def sentence(self) -> str:
-        """The conclusion, as one sentence, if there is no problem."""
-        if self.depth == "quick":
-            return "A quick check found nothing wrong. It did not read the content of the shards."
-        if self.is_part and not self.has_manifest:
-            return f"These records of {self.dataset} are right; completeness is unknown without a manifest."
-        if self.is_part:
-            return f"These shards are whole and right; they hold a part of {self.dataset}."
-        name = self.dataset if self.dataset == "ILSVRC2012" else f'"{self.dataset}"'
-        return f"The shards of {name} are whole and right."
+    def remarks(self) -> str:
+        """The line below the conclusion: images that were left out or changed; "" if there are none."""
+        return ", ".join(f"{name}: {count:,}" for name, count in self.counts.items())
 
     @property
     def shown_problems(self) -> tuple[Problem, ...]:
@@ -108,9 +144,7 @@ class Verdict(Struct, frozen=True):
         value = to_builtins(self)
         return {
             "schema": SCHEMA,
-            "whole": self.is_whole,
-            "part": self.is_part,
-            "manifest": self.has_manifest,
+            "verdict": self.level,
             **value,
             "totals": {total["split"]: total for total in value["totals"]},
         }

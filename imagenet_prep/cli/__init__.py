@@ -38,7 +38,7 @@ COMMANDS = {
     "init": "propose a recipe for your own folder",
     "convert": "convert images to shards",
     "merge": "finish a set whose shards several ranks made",
-    "verify": "prove the shards right, or report what is wrong",
+    "verify": "read every byte of the shards, and give a verdict",
     "repair": "make wrong or missing shards again",
     "diff": "list the records that differ between two sets",
     "status": "show the progress of each stage, and the next command",

@@ -263,17 +263,21 @@ def merge(data_dir: Path, output: Path | None, quiet: bool) -> int:
     imagenet-prep merge /data/imagenet
     """
     from imagenet_prep.stages.merge import merge
+    from imagenet_prep.stages.verify import look
 
     _must_be_there(output or data_dir)
 
     def status_of(summary: ConvertSummary) -> int:
         return PROBLEMS_FOUND if summary.set_aside else 0
 
-    def show(summary: ConvertSummary) -> None:
-        printing.print_merge(summary, quiet)
+    def show(merged: tuple[ConvertSummary, Verdict]) -> None:
+        printing.print_merge(*merged, quiet)
 
-    join = functools.partial(merge, progress=make_progress(quiet))
-    return _each_set(Layout(data_dir, output=output), join, show, status_of, has_heads=not quiet)
+    def join(layout: Layout) -> tuple[ConvertSummary, Verdict]:
+        return merge(layout, progress=make_progress(quiet)), look(layout)
+
+    layout = Layout(data_dir, output=output)
+    return _each_set(layout, join, show, lambda merged: status_of(merged[0]), has_heads=not quiet)
 
 
 @cli.command()
@@ -284,7 +288,7 @@ def merge(data_dir: Path, output: Path | None, quiet: bool) -> int:
 @o.rank
 @o.working
 def verify(data_dir: Path, quiet: bool, **given: Any) -> int:
-    """Prove the shards right, or report exactly what is wrong (exit status 3).
+    """Read every byte of the shards, and give a verdict; exit status 3 if anything is wrong.
 
     It also verifies shards that another tool made, or a single TFRecord file.
 

@@ -140,11 +140,13 @@ def print_convert(summary: ConvertSummary, quiet: bool, expected: Sequence[str])
     _print_findings(summary.problems)  # set aside: they require no action
 
 
-def print_merge(summary: ConvertSummary, quiet: bool) -> None:
-    """Print shards and images of each split, and how many images were set aside."""
+def print_merge(summary: ConvertSummary, verdict: Verdict, quiet: bool) -> None:
+    """Print shards and images of each split, how many images were set aside, and the quick verdict."""
     for split in () if quiet else summary.splits:
         tell(f"merge: {split.split}: {number_of(split.images, 'image')} in {number_of(split.shards, 'shard')}")
         _print_set_aside(split.set_aside)
+    if not quiet:
+        print_conclusion(verdict)
 
 
 def _print_set_aside(count: int) -> None:
@@ -198,7 +200,7 @@ def print_annotate(summary: AnnotateSummary, quiet: bool) -> None:
 
 
 def print_verdict(verdict: Verdict) -> None:
-    """Print a table of splits, notes, every finding, and the verdict in one line."""
+    """Print a table of splits, notes, every finding, the verdict in one line, and what was left out or changed."""
     rows: list[tuple[str, ...]] = [("split", "shards", "images", "of", "classes", "boxes", "size")]
     for total in verdict.totals:
         numbers = (total.shards, total.records, total.expected, total.classes or None, total.boxes)
@@ -215,11 +217,17 @@ def print_verdict(verdict: Verdict) -> None:
     for note in verdict.notes:
         tell(f"note: {note}")
     _print_problems(verdict.shown_problems)
-    if verdict.problems:
-        count = len(verdict.shown_problems)
-        tell(f"{count:,} problems found." if count > 1 else "1 problem found.", colour="red")
-    else:
-        tell(verdict.sentence, colour="green")
+    print_conclusion(verdict)
+
+
+def print_conclusion(verdict: Verdict, *, error: bool = False) -> None:
+    """Print the verdict in one line, and in a second what was left out or changed."""
+    from imagenet_prep.checks.verdict import RIGHT
+
+    colour = "green" if verdict.level in RIGHT else "yellow"
+    tell(verdict.conclusion, colour="red" if verdict.problems else colour, error=error)
+    if verdict.remarks:
+        tell(verdict.remarks, error=error)
 
 
 def print_repair(run: RepairRun, quiet: bool) -> None:
@@ -236,13 +244,12 @@ def print_repair(run: RepairRun, quiet: bool) -> None:
 
 
 def print_report(summary: ReportSummary, quiet: bool) -> None:
-    """Print where the page is, whether it shows problems, and notes."""
+    """Print where the page is, notes, and the verdict."""
     say(str(summary.path))
     for note in () if quiet else summary.verdict.notes:
         tell(f"note: {note}", error=True)
-    if summary.verdict.problems and not quiet:
-        count = number_of(len(summary.verdict.shown_problems), "problem")
-        tell(f"{count} found: see the page.", colour="red", error=True)
+    if not quiet:
+        print_conclusion(summary.verdict, error=True)
 
 
 def print_export(summary: ExportSummary, quiet: bool) -> None:

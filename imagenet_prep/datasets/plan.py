@@ -106,7 +106,7 @@ class PlannedSplit(Struct, frozen=True):
 
     The rows of ``catalog`` are in record order: those of a shard are consecutive. ``digest`` is that of the names,
     lengths and labels in the order of the listing. ``recorder`` makes the records. ``stamps`` are those of the
-    containers that hold the images, by path.
+    containers that hold the images, by path. ``facts`` are more entries of the manifest for the split's images.
     """
 
     catalog: Catalog
@@ -115,6 +115,7 @@ class PlannedSplit(Struct, frozen=True):
     recorder: Recorder
     plans: tuple[ShardPlan, ...]
     stamps: Mapping[str, str]
+    facts: Mapping[str, Any] = {}
 
     @property
     def times(self) -> Iterator[str]:
@@ -193,10 +194,15 @@ def cut(
 
 
 def source_record(planned: PlannedSplit) -> dict[str, object]:
-    """A manifest's entry for a split's images: their source, number, and a digest of their names, sizes and labels."""
+    """A manifest's entry for a split's images: their source, number, digest of names, sizes and labels, and facts."""
     from imagenet_prep.sources.names import shown_name
 
-    return {"name": shown_name(planned.source), "images": len(planned.catalog), "names_and_sizes": planned.digest}
+    images = {
+        "name": shown_name(planned.source),
+        "images": len(planned.catalog),
+        "names_and_sizes": planned.digest,
+    }
+    return {**images, **planned.facts}
 
 
 def refuse_other_images(planned: PlannedSplit, manifest: Manifest) -> None:
@@ -346,8 +352,8 @@ def _flat(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _content(source: object) -> object:
-    """A source record without its name: the same images may be in an archive or in folders."""
-    return {key: source[key] for key in source if key != "name"} if isinstance(source, dict) else source
+    """The values of a source record that decide its images: the same ones may be in an archive or in folders."""
+    return (source.get("images"), source.get("names_and_sizes")) if isinstance(source, dict) else source
 
 
 def _renumbered(plans: Sequence[ShardPlan], catalog: Catalog, settings: str) -> list[ShardPlan]:

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.escaping import command
-from imagenet_prep.reading.indexed import Recorded, find_recorded
+from imagenet_prep.reading.indexed import RecordedShard, find_recorded
 from imagenet_prep.reading.shard import Record, Shard
 from imagenet_prep.reading.shard_set import ShardSet
 from imagenet_prep.state.manifest import ILSVRC2012, Manifest, features_by_column
@@ -30,7 +30,7 @@ class SourceShard(Struct, frozen=True):
     split: str
     index: int
     size: int
-    recorded: Recorded | None = None
+    recorded: RecordedShard | None = None
 
     @property
     def name(self) -> str:

@@ -53,14 +53,17 @@ def train_counts(layout: Layout) -> Mapping[str, int] | None:
     Raises:
         InputError: the devkit is damaged, or its table doesn't have every class exactly once.
     """
-    archive_path = layout.archive_path(facts.ARCHIVES["devkit"])
-    if archive_path.exists():
-        return _parse(f"{META} in {archive_path}", _read_member(archive_path, layout), layout)
-    for raw_dir in (layout.raw_dir, layout.own_raw_dir):
-        path = raw_dir / FOLDER / META
-        if path.exists():
+    for path in devkit_paths(layout):
+        if path.name.endswith(".mat"):
             return _parse(str(path), read_plain(path, _LARGEST), layout)
+        return _parse(f"{META} in {path}", _read_member(path, layout), layout)
     return None
+
+
+def devkit_paths(layout: Layout) -> list[AnyPath]:
+    """The devkit's archive and tables that are there; the first one counts."""
+    tables = (raw_dir / FOLDER / META for raw_dir in (layout.raw_dir, layout.own_raw_dir))
+    return [path for path in (layout.archive_path(facts.ARCHIVES["devkit"]), *tables) if path.exists()]
 
 
 def _read_member(archive_path: AnyPath, layout: Layout) -> bytes:

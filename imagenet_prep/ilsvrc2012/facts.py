@@ -39,6 +39,18 @@ PUBLISHED_SIZES = {
 BOX_FILES = 544_546
 BOXES = 615_299
 
+_CMYK = (
+    "n01739381_1309 n02077923_14822 n02447366_23489 n02492035_15739 n02747177_10752 n03018349_4028 n03062245_4620 "
+    "n03347037_9675 n03467068_12171 n03529860_11437 n03544143_17228 n03633091_5218 n03710637_5125 n03961711_5286 "
+    "n04033995_2932 n04258138_17003 n04264628_27969 n04336792_7448 n04371774_5854 n04596742_4225 n07583066_647 "
+    "n13037406_4650"
+)
+ODD_IMAGES = {
+    "png": frozenset({"n02105855_2933.JPEG"}),
+    "cmyk": frozenset(f"{name}.JPEG" for name in _CMYK.split()),
+}
+"""The train images that are no RGB JPEGs, by kind. A copy with others was encoded again."""
+
 
 class OfficialArchive(Struct, frozen=True):
     """One official archive. ``size`` is in bytes, None if only an estimate is published (then ``about``).

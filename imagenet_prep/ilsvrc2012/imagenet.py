@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -12,17 +12,24 @@ from imagenet_prep.checks.examiner import Examiner
 from imagenet_prep.errors import InputError
 from imagenet_prep.escaping import Settings, command
 from imagenet_prep.ilsvrc2012 import facts
-from imagenet_prep.ilsvrc2012.settings import WHOLE, ConvertOptions, Part, options_from, recorded_part
-from imagenet_prep.model import Engine, Progress, StageStatus, State
+from imagenet_prep.ilsvrc2012.settings import (
+    WHOLE,
+    ConvertOptions,
+    Part,
+    expected_by_class,
+    options_from,
+    recorded_part,
+)
+from imagenet_prep.model import Engine, Progress, ShardInfo, StageStatus, State
 from imagenet_prep.state.manifest import ILSVRC2012, DatasetEntry, Manifest
 from imagenet_prep.state.plan_file import load_plan
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import AnyPath
-from imagenet_prep.text import number_of
 from imagenet_prep.tfrecord import inception
 
 if TYPE_CHECKING:
     from imagenet_prep.checks.inventory import Checked, Inventory
+    from imagenet_prep.checks.verdict import ReasonedLevel, SplitReport
     from imagenet_prep.datasets.plan import Asked, PlannedSet
     from imagenet_prep.ilsvrc2012.record_check import ImageNetExaminer
 
@@ -157,15 +164,14 @@ class ImageNet(Dataset):
             return PUBLISHED
         totals = self.manifest.totals if self.manifest else {}
         counted = {**self.planned, **{split: total.expected for split, total in totals.items()}}
-        return {
-            split: Published(
-                self.part.images(split, counted.get(split, 0)), len(self.part.labels), facts.SHARDS[split], None
-            )
-            for split in facts.SPLITS
-        }
+        images = {split: self.part.images(split, counted.get(split, 0)) for split in facts.SPLITS}
+        if by_class := expected_by_class(self.manifest):
+            images[facts.TRAIN] = sum(by_class.values())
+        classes = len(self.part.labels)
+        return {split: Published(count, classes, facts.SHARDS[split], None) for split, count in images.items()}
 
     def notes(self, inventory: Inventory, *, is_part: bool) -> Iterator[str]:
-        """Describe the reference for these shards, and how many have a published size."""
+        """Describe the reference for these shards."""
         name = self.part.name
         if self.part.recorded:
             yield f"{name}: {self.part.words}"
@@ -177,14 +183,6 @@ class ImageNet(Dataset):
                 yield "no usable manifest; each shard is compared with the journal of the conversion"
             else:
                 yield f"no manifest; compared with {name} as {what}"
-        elif is_part:
-            published = self.published.items()
-            counts = (f"{self.images[split]:,} of {each.images:,} {split} images" for split, each in published)
-            yield f"this is a part of {name}, compared with its own record: {', '.join(counts)}"
-        known = [name for name in inventory.present if name in facts.PUBLISHED_SIZES]
-        if known and not (is_part or self.part.recorded or inventory.is_unfinished):
-            equal = sum(inventory.sizes[name] == facts.PUBLISHED_SIZES[name] for name in known)
-            yield f"{equal} of {number_of(len(known), 'shard has', 'shards have')} the size of those published in 2018"
 
     def examiner(self, foreign: Sequence[AnyPath], *, decode: bool) -> ImageNetExaminer:
         """The examiner that compares each record with the facts, and with its maker's flavour."""
@@ -197,3 +195,17 @@ class ImageNet(Dataset):
         from imagenet_prep.ilsvrc2012.set_check import check_set
 
         return check_set(inventory, checked, examiner, is_part=is_part)
+
+    def claim(
+        self, inventory: Inventory, totals: Sequence[SplitReport], findings: SetFindings, *, is_part: bool
+    ) -> ReasonedLevel:
+        """The level by counts, boxes, odd images and published sizes; see Dataset."""
+        from imagenet_prep.ilsvrc2012.completeness import Evidence, claim
+
+        return claim(Evidence(self.part, inventory, totals, findings), is_part=is_part)
+
+    def refuse_images(self, layout: Layout, infos: Iterable[ShardInfo]) -> None:
+        """Raise InputError if somebody encoded the images again; see Dataset."""
+        from imagenet_prep.ilsvrc2012.completeness import refuse_encoded_again, repairs_of
+
+        refuse_encoded_again(repairs_of(infos), layout.raw_dir)

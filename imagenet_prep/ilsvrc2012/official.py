@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import stat
 from abc import abstractmethod
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import ClassVar
 
 from msgspec import Struct
@@ -130,32 +130,49 @@ def finished(parts: Iterable[Catalog], split: str, path: AnyPath | None = None) 
 # completeness --------------------------------------------------------------------------------------------------
 
 
-def expected_images(catalog: Catalog | None, split: str, part: Part) -> int:
-    """The expected number of images of a split; for some train classes, only a minimum is known."""
+def expected_images(catalog: Catalog | None, split: str, part: Part, by_class: Mapping[str, int] = {}) -> int:
+    """The expected number of images of a split; for some train classes, only a minimum is known.
+
+    ``by_class`` are the devkit's numbers of train images, empty without a devkit.
+    """
     if part.is_whole:
         return facts.IMAGES[split]
+    if by_class and split == facts.TRAIN:
+        return sum(by_class[wnid] for wnid in part.labels)
     counts = catalog.count_by_label() if catalog and split == facts.TRAIN else {}
     return sum(max(counts.get(label, 0), facts.FEWEST[split]) for label in part.rows())
 
 
-def missing_text(catalog: Catalog | None, split: str, part: Part = WHOLE) -> str | None:
-    """A description of the images that a split of the part lacks; None if it is complete."""
-    expected, floor = expected_images(catalog, split, part), facts.FEWEST[split]
+def missing_text(
+    catalog: Catalog | None, split: str, part: Part = WHOLE, by_class: Mapping[str, int] = {}
+) -> str | None:
+    """A description of the images that a split of the part lacks; None if it is complete; see ``expected_images``."""
+    expected, floor = expected_images(catalog, split, part, by_class), facts.FEWEST[split]
+    is_counted = bool(by_class) and split == facts.TRAIN
     counts = catalog.count_by_label() if catalog else {}
     got = sum(counts.values())
-    if got == expected and len(counts) == len(part.labels):
-        return None
     wnids = facts.synsets()
+    other = _other_counts(counts, by_class) if is_counted else []
+    if got == expected and len(counts) == len(part.labels) and not other:
+        return None
     absent = [wnid for label, wnid in enumerate(wnids, 1) if wnid in part.labels and label not in counts]
     short = [f"{wnids[label - 1]} ({count})" for label, count in sorted(counts.items()) if count < floor]
     difference = f"{expected - got:,} missing" if got <= expected else f"{got - expected:,} too many"
-    least = "" if part.is_whole or split == facts.VALIDATION else "at least "
+    least = "" if part.is_whole or is_counted or split == facts.VALIDATION else "at least "
     text = f"{split}: {got:,} of {least}{expected:,} images, {difference}"
     if absent:
         text += f"; {number_of(len(absent), 'class', 'classes')} without any: {listed(absent)}"
-    if short:
+    if other:
+        text += f"; {number_of(len(other), 'class', 'classes')} with other numbers than the devkit's: {listed(other)}"
+    elif short:
         text += f"; {number_of(len(short), 'class', 'classes')} with fewer than {floor}: {listed(short)}"
     return text
+
+
+def _other_counts(counts: Mapping[int, int], by_class: Mapping[str, int]) -> list[str]:
+    """Each class that is there with another number of images than the devkit's."""
+    found = {facts.synsets()[label - 1]: count for label, count in counts.items()}
+    return [f"{wnid} ({count:,} of {by_class[wnid]:,})" for wnid, count in found.items() if count != by_class[wnid]]
 
 
 TarTask = tuple[AnyPath, str, int, int | None]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -11,9 +13,10 @@ from msgspec.structs import replace
 from imagenet_prep.datasets import order
 from imagenet_prep.datasets.plan import Asked, InceptionRecorder, PlannedSet, PlannedSplit, cut, read_planned
 from imagenet_prep.errors import IncompleteError, InputError, UsageError
-from imagenet_prep.escaping import command
+from imagenet_prep.escaping import Settings, command, command_line
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.boxes import BoxesFault, BoxTable, find_annotations, find_boxes_csv, parse_boxes
+from imagenet_prep.ilsvrc2012.devkit import devkit_paths, train_counts
 from imagenet_prep.ilsvrc2012.imagenet import ENTRY
 from imagenet_prep.ilsvrc2012.official import ImageSource, expected_images, missing_text
 from imagenet_prep.ilsvrc2012.raw_data import (
@@ -24,15 +27,19 @@ from imagenet_prep.ilsvrc2012.raw_data import (
     nothing_found,
     refuse_astray,
     refuse_empty,
-    refuse_encoded_again,
+    refuse_known_copies,
 )
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions, Part, check_options
+from imagenet_prep.images import format_of
 from imagenet_prep.images.prepare import Check
 from imagenet_prep.model import Engine, Progress
 from imagenet_prep.sources.catalog import Catalog
+from imagenet_prep.sources.reading import read_in_turn
+from imagenet_prep.sources.slices import Reader
 from imagenet_prep.state.plan_file import load_plan
+from imagenet_prep.storage.files import load_json
 from imagenet_prep.storage.layout import Layout
-from imagenet_prep.storage.location import AnyPath
+from imagenet_prep.storage.location import AnyPath, local_or_none
 from imagenet_prep.text import number_of
 
 
@@ -52,23 +59,27 @@ def plan(
     lacking = [f"{split} lacks {source.missing}" for split, source in found.items() if source.missing and not splits]
     notes = _told(lacking, "files", options)
     catalogs = {split: _read(source, engine, progress, options.part) for split, source in found.items()}
+    by_class = train_counts(layout) or {}
     if not splits:
-        notes += _check_complete(layout, found, catalogs, options)
+        notes += _check_complete(layout, found, catalogs, options, by_class)
+        _look_at_formats(catalogs.values(), layout)
     planned: list[PlannedSplit] = []
     for split, catalog in catalogs.items():
         if not catalog:
             refuse_empty(found[split], options.part)
         notes += _check_count(split, len(catalog), options.shards(split))
-        notes += _attach_boxes(catalog, layout, options)
+        boxes, boxes_notes = _attach_boxes(catalog, layout, options)
+        notes += boxes_notes
         source, seed = found[split], options.seed if options.shuffle else None
         recorder = _recorder(source, layout, options)
-        planned.append(cut(catalog, source.path, recorder, options.shards(split), seed, options.fingerprinted()))
+        split_plan = cut(catalog, source.path, recorder, options.shards(split), seed, options.fingerprinted())
+        planned.append(replace(split_plan, facts={**boxes, **_by_class(catalog, by_class, options.part)}))
     part = options.part
     return PlannedSet(
         entry=replace(ENTRY, name=part.name, classes=part.recorded),
         splits=tuple(planned),
         settings=options.settings(),
-        expected={split: expected_images(catalogs.get(split), split, part) for split in facts.SPLITS},
+        expected={split: expected_images(catalogs.get(split), split, part, by_class) for split in facts.SPLITS},
         options=options.chosen(),
         notes=tuple(notes),
         asked=ask(layout, options, found),
@@ -86,7 +97,7 @@ def _require_sources(layout: Layout, splits: Collection[str]) -> dict[str, Image
         if split in found:
             continue
         refuse_astray(layout, split)
-        refuse_encoded_again(layout, split)
+        refuse_known_copies(layout, split)
         if splits:
             elsewhere = replace(layout, raw=Path("FOLDER")).elsewhere()
             raise InputError(
@@ -113,14 +124,15 @@ def ask(layout: Layout, options: ConvertOptions, sources: Mapping[str, ImageSour
     labels = json.dumps(options.part.recorded, sort_keys=True)
     chosen = [[name, str(value)] for name, value in options.replace(overwrite=False, consume=False).chosen()]
     checks = [[split, recorder.check] for split, recorder in recorders.items()]
-    raw = {split: _seen(source, find_boxes_csv(layout, split)) for split, source in sources.items()}
+    tables = {split: [find_boxes_csv(layout, split), *devkit_paths(layout)] for split in sources}
+    raw = {split: _seen(source, tables[split]) for split, source in sources.items()}
     return Asked([*chosen, *checks, ["labels", labels]], raw, recorders, options.fingerprinted())
 
 
-def _seen(source: ImageSource, boxes: AnyPath | None) -> list[str]:
+def _seen(source: ImageSource, tables: Sequence[AnyPath | None]) -> list[str]:
     """Values that identify a copy and its state, without reading it."""
     found = [type(source).__name__, source.words, source.missing]
-    for path in (source.path, *([boxes] if boxes else [])):
+    for path in (source.path, *[table for table in tables if table]):
         found.append(str(path.resolve()))
         if path.is_file():
             status = path.stat()
@@ -160,15 +172,44 @@ def _read(source: ImageSource, engine: Engine, progress: Progress, part: Part) -
 
 
 def _check_complete(
-    layout: Layout, sources: Mapping[str, ImageSource], catalogs: Mapping[str, Catalog], options: ConvertOptions
+    layout: Layout,
+    sources: Mapping[str, ImageSource],
+    catalogs: Mapping[str, Catalog],
+    options: ConvertOptions,
+    by_class: Mapping[str, int],
 ) -> list[str]:
     """Check that all images are present; if not, the message also names copies that were not read."""
-    missing = {split: missing_text(catalogs.get(split), split, options.part) for split in facts.SPLITS}
+    missing = {split: missing_text(catalogs.get(split), split, options.part, by_class) for split in facts.SPLITS}
     lacking = {split: text for split, text in missing.items() if text}
     others = [text for split in lacking if split in sources for text in _others(layout, sources[split])]
     if lacking:
         _told([*lacking.values(), *others], "images", options)
-    return [*(_part_of(catalogs.get(split), split, options.part) for split in lacking), *others]
+    return [*(_part_of(catalogs.get(split), split, options.part, by_class) for split in lacking), *others]
+
+
+_LOOKED_AT = 8
+"""Images of a split whose format is looked at before any shard is made."""
+
+
+def _look_at_formats(catalogs: Iterable[Catalog], layout: Layout) -> None:
+    """Raise InputError if a few images of local files that can be read in any order show other formats than JPEG.
+
+    It saves the work; the images of all finished shards decide.
+    """
+    repairs = []
+    for catalog in catalogs:
+        rows = sorted({number * len(catalog) // _LOOKED_AT for number in range(_LOOKED_AT)}) if catalog else []
+        sample = catalog.picked(rows)
+        if sample.is_in_order or any(local_or_none(container.path) is None for container in sample.containers):
+            continue
+        with contextlib.suppress(InputError):  # convert names an image that can't be read
+            for name, data in zip(sample.names, read_in_turn(sample, Reader()), strict=True):
+                if (kind := format_of(data)) not in ("", "JPEG"):
+                    repairs.append(f"{name} ({kind.lower()})")
+    if repairs:
+        from imagenet_prep.ilsvrc2012.completeness import refuse_encoded_again  # late: few need it
+
+        refuse_encoded_again(repairs, layout.raw_dir)
 
 
 def _others(layout: Layout, source: ImageSource) -> list[str]:
@@ -177,10 +218,10 @@ def _others(layout: Layout, source: ImageSource) -> list[str]:
     return [f"{path} was not read: to use it, move {source.path} away" for path in others]
 
 
-def _part_of(catalog: Catalog | None, split: str, part: Part) -> str:
+def _part_of(catalog: Catalog | None, split: str, part: Part, by_class: Mapping[str, int]) -> str:
     """Describe how much of a split is present; without permission, convert lists the incomplete classes."""
     counts = catalog.count_by_label() if catalog else {}
-    images = f"{sum(counts.values()):,} of {expected_images(catalog, split, part):,} {split} images"
+    images = f"{sum(counts.values()):,} of {expected_images(catalog, split, part, by_class):,} {split} images"
     return f"a part of {part.name}: {images}, {len(counts):,} of {number_of(len(part.labels), 'class', 'classes')}"
 
 
@@ -195,10 +236,24 @@ def _told(lacking: Sequence[str], what: str, options: ConvertOptions) -> list[st
     return [f"a part of {options.part.name}: {text}" for text in lacking]
 
 
-def _attach_boxes(catalog: Catalog, layout: Layout, options: ConvertOptions) -> list[str]:
-    """Give the images their boxes; return a note if there are none. InputError: validation images require boxes."""
+def _by_class(catalog: Catalog, by_class: Mapping[str, int], part: Part) -> dict[str, Mapping[str, int]]:
+    """The manifest's entries for the train images of each class: how many are listed, and how many by the devkit."""
+    if not by_class or catalog.split != facts.TRAIN:
+        return {}
+    counts = {facts.synsets()[label - 1]: count for label, count in catalog.count_by_label().items()}
+    return {"images_by_class": counts, "expected_by_class": {wnid: by_class[wnid] for wnid in part.labels}}
+
+
+def _attach_boxes(
+    catalog: Catalog, layout: Layout, options: ConvertOptions
+) -> tuple[dict[str, Mapping[str, object]], list[str]]:
+    """Give the images their boxes; return the manifest's entry for their file, or a note if there are none.
+
+    Raises:
+        InputError: validation images require boxes, or the file is damaged, or not the one that annotate wrote.
+    """
     if catalog.split == facts.VALIDATION and not options.validation_boxes:
-        return []
+        return {}, []
     path = find_boxes_csv(layout, catalog.split)
     if path is None and catalog.split == facts.VALIDATION:
         raise InputError(
@@ -209,17 +264,39 @@ def _attach_boxes(catalog: Catalog, layout: Layout, options: ConvertOptions) -> 
     if path is None:
         unread = find_annotations(layout, catalog.split)
         if unread is None:
-            return [f"no boxes for {catalog.split}: imagenet-prep annotate makes their file"]
+            return {}, [f"no boxes for {catalog.split}: imagenet-prep annotate makes their file"]
         what = f"warning: the {catalog.split} records have no boxes, although {unread.path} holds them"
         way = "imagenet-prep annotate with the same DATA_DIR and --raw, then this convert with --overwrite"
-        return [f"{what}; to add them run {way}"]  # no path of this set: the plan keeps the note
-    catalog.attach_boxes(_read_boxes(path, layout))
-    return []
+        return {}, [f"{what}; to add them run {way}"]  # no path of this set: the plan keeps the note
+    content = path.read_bytes()
+    catalog.attach_boxes(_read_boxes(path, content, layout))
+    entry = {"count": content.count(b"\n"), "sha256": hashlib.sha256(content).hexdigest()}
+    _refuse_other_boxes(path, catalog.split, entry, layout)
+    return {"boxes": entry}, []
 
 
-def _read_boxes(path: AnyPath, layout: Layout) -> BoxTable:
+def _refuse_other_boxes(path: AnyPath, split: str, entry: Mapping[str, object], layout: Layout) -> None:
+    """Raise InputError for a file of boxes that has changed since annotate wrote it."""
+    annotated = Layout(path.parent.parent).annotate_path
+    known = load_json(annotated)
+    written = known.get(split) if isinstance(known, dict) else None
+    if not isinstance(written, dict) or written.get("csv_sha256") == entry["sha256"]:
+        return
+    totals = written.get("totals")
+    count = totals.get("boxes") if isinstance(totals, dict) else None
+    settings: Settings = (("validation_boxes", True),) if split == facts.VALIDATION else ()
+    again = command("annotate", layout.data_dir, (*Layout(layout.data_dir, layout.raw).elsewhere(), *settings))
+    move, use = (command_line(["mv", "--", str(each), f"{each}.old"]) for each in (path, annotated))
+    raise InputError(
+        f"{path} is not the file that annotate wrote",
+        f"expected {count} boxes and SHA-256 {written.get('csv_sha256')}, got {entry['count']} and {entry['sha256']}",
+        f"{move} && {again}    (to use it as it is: {use})",
+    )
+
+
+def _read_boxes(path: AnyPath, content: bytes, layout: Layout) -> BoxTable:
     try:
-        return parse_boxes(path.read_bytes())
+        return parse_boxes(content)
     except BoxesFault as fault:
         raise InputError(
             f"{path} is damaged at line {fault.line:,}",

@@ -200,7 +200,7 @@ def refuse_astray(layout: Layout, key: str) -> None:
         )
 
 
-def refuse_encoded_again(layout: Layout, split: str) -> None:
+def refuse_known_copies(layout: Layout, split: str) -> None:
     """Raise InputError if the raw folder holds a split only in an unusable copy; call it if there is no other copy."""
     for maker, patterns in ENCODED_AGAIN.items():
         found = (path for pattern in patterns for path in sorted(layout.raw_dir.glob(pattern.format(split))))

@@ -20,6 +20,7 @@ from imagenet_prep.checks.inventory import Checked, Inventory, check_totals
 from imagenet_prep.checks.shard_check import REMEDY_FOREIGN, ShardReport, departure
 from imagenet_prep.datasets import order
 from imagenet_prep.ilsvrc2012 import facts
+from imagenet_prep.ilsvrc2012.completeness import find_encoded_again, repairs_of
 from imagenet_prep.ilsvrc2012.record_check import ImageNetExaminer
 from imagenet_prep.ilsvrc2012.settings import WHOLE, Part
 from imagenet_prep.model import Problem, ProblemKind
@@ -37,6 +38,7 @@ LABEL_PATTERNS = {
 }
 """The message and the remedy for labels that are wrong in a well-known way."""
 
+_REMEDY_COPY = "get the published images, and make the set again"
 _REMEDY_PART = "for a part of the set, run verify with --allow-incomplete"
 
 EXPLAINED = {ProblemKind.EXTRA_RECORD, ProblemKind.EXCHANGED_SHARD, ProblemKind.OTHER_CONVERSION}
@@ -96,6 +98,8 @@ def check_set(inventory: Inventory, checked: Checked, examiner: Examiner, *, is_
         if not is_part and split.reports and split.has_labels and is_counted and split.is_all_read:
             problems += _classes_problem(split, split.missing_classes)
         notes += _class_notes(split, is_part=is_part)
+    if counts := find_encoded_again(repairs_of(inventory.infos.values())):
+        problems.append(Problem(ProblemKind.WRONG_CONTENT, facts.NAME, f"encoded again: {counts}", _REMEDY_COPY))
     has_records = any(report.records for report in checked.reports.values())
     return SetFindings(
         tuple(problems),

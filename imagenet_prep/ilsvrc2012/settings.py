@@ -325,6 +325,20 @@ def options_from(manifest: Manifest) -> ConvertOptions:
 
 
 def _was_complete(manifest: Manifest, split: str, part: Part) -> bool:
-    source, totals = manifest.sources.get(split), manifest.totals.get(split)
-    images = source.get("images") if isinstance(source, dict) else None
-    return totals is not None and (images, totals.classes) == (part.images(split, totals.expected), len(part.labels))
+    totals, images = manifest.totals.get(split), source_of(manifest, split).get("images")
+    if totals is None:
+        return False
+    expected = totals.expected if expected_by_class(manifest) else part.images(split, totals.expected)
+    return (images, totals.classes) == (expected, len(part.labels))
+
+
+def source_of(manifest: Manifest | None, split: str) -> Mapping[str, Any]:
+    """The entry for a split's images in a manifest; empty if there is none."""
+    source = manifest.sources.get(split) if manifest else None
+    return source if isinstance(source, dict) else {}
+
+
+def expected_by_class(manifest: Manifest | None) -> Mapping[str, int]:
+    """The number of train images of each class by the devkit, as a manifest records it; empty without a devkit."""
+    counts = source_of(manifest, facts.TRAIN).get("expected_by_class")
+    return counts if isinstance(counts, dict) else {}

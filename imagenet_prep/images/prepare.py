@@ -67,6 +67,16 @@ def count_changes(repairs: Iterable[str]) -> Counter[str]:
     return Counter(change for each in repairs for change in each.rpartition(" (")[2].removesuffix(")").split(", "))
 
 
+def repaired_images(repairs: Iterable[str]) -> dict[str, str]:
+    """The former kind of each repaired image, such as "png", by name; ``repairs`` are those of ShardInfo."""
+    images = {}
+    for repair in repairs:
+        name, _, changes = repair.removesuffix(")").rpartition(" (")
+        if changes != TURNED:
+            images[name] = changes.partition(", ")[0]
+    return images
+
+
 def prepare(data: Buffer, check: Check, how: Reencode | None = None, *, upright: bool = False) -> Prepared:
     """The bytes of an image for its record, from the bytes of its file.
 

@@ -30,7 +30,7 @@ _CHECK_SECONDS = 1.0
 """How often records by number check that their shard was not replaced: a check costs as much as a record."""
 
 
-class Recorded(Struct, frozen=True):
+class RecordedShard(Struct, frozen=True):
     """The entry of a shard in a manifest, as far as readers compare it: records, bytes, digest."""
 
     records: int
@@ -56,10 +56,10 @@ class Recorded(Struct, frozen=True):
         return len(lengths) == len(crcs) == self.records and framing_digest(lengths, crcs) == self.digest
 
 
-def find_recorded(manifest: Manifest | None, name: str) -> Recorded | None:
+def find_recorded(manifest: Manifest | None, name: str) -> RecordedShard | None:
     """The entry of a shard in a manifest, or None."""
     info = manifest.shards.get(name) if manifest else None
-    return Recorded(info.records, info.size, info.digest) if info else None
+    return RecordedShard(info.records, info.size, info.digest) if info else None
 
 
 class IndexedShard:
@@ -79,7 +79,7 @@ class IndexedShard:
     """
 
     def __init__(
-        self, layout: Layout, name: str, recorded: Recorded | None, count: int | None = None, *, check: bool = True
+        self, layout: Layout, name: str, recorded: RecordedShard | None, count: int | None = None, *, check: bool = True
     ) -> None:
         self.shard = Shard.open(layout.shard_path(name))
         self._index_paths = layout.index_paths(name)
@@ -146,7 +146,7 @@ class IndexedShard:
         self._count = len(offsets) - 1
         return offsets
 
-    def _by_manifest(self, recorded: Recorded) -> array[int] | None:
+    def _by_manifest(self, recorded: RecordedShard) -> array[int] | None:
         """The offsets in its index, if that gives the recorded digest."""
         index, listing = (find_plain(path) for path in self._index_paths)
         identities = decode_identities(index or b"", listing or b"")

@@ -131,6 +131,7 @@ class _Sorted(Struct, frozen=True):
             notes=notes,
             warnings=tuple(missing_classes({each.name: self._classes_in(each) for each in self.divisions})),
             grows=file.recipe.grow,
+            skipped=len(self.inputs.listing) - sum(len(each.rows) for each in self.divisions),
             manifest=self.inputs.manifest,
             expected={self._prefix(key) if isinstance(value, dict) else key: value for key, value in expected},
         )

@@ -78,6 +78,7 @@ class RecipeDataset(Struct, frozen=True):
         grows: whether new files get new shards, and earlier shards stay as they are.
         manifest: a manifest_file that is still to be made.
         expected: how many "images" and "classes" the recipe says that there are, in all or by prefix.
+        skipped: how many listed files are in no split.
     """
 
     path: AnyPath
@@ -91,6 +92,7 @@ class RecipeDataset(Struct, frozen=True):
     expected: Mapping[str, Any] = {}
     warnings: tuple[str, ...] = ()
     grows: bool = False
+    skipped: int = 0
 
     def cut(self) -> PlannedSet:
         """Every split, cut into plans."""
@@ -98,6 +100,8 @@ class RecipeDataset(Struct, frozen=True):
         for each in self.splits:
             seed = each.seed if each.shuffle else None
             splits.append(cut(each.catalog, each.origin, each.recorder, each.shards, seed, self.settings))
+        if self.skipped:
+            splits[0] = replace(splits[0], facts={"skipped": self.skipped})
         prefixes = tuple(each.prefix for each in self.splits)
         ordering = {each.prefix: {"seed": each.seed, "shuffle": each.shuffle} for each in self.splits}
         features = {name: dict(promised) for name, promised in self.features.items()}

@@ -25,6 +25,7 @@ from imagenet_prep.storage.location import AnyPath, local_or_none, locate
 
 if TYPE_CHECKING:
     from imagenet_prep.checks.inventory import Checked, Inventory
+    from imagenet_prep.checks.verdict import ReasonedLevel, SplitReport
     from imagenet_prep.recipes.recipe_file import RecipeFile
 
 
@@ -135,9 +136,27 @@ class RecipeSet(Dataset):
         for split, name, count, found in totals:
             if found != count and (found or name == "images"):  # labels under other names are not counted
                 said = f"expected {count:,} {name}, got {found:,}"
-                problems.append(Problem(ProblemKind.WRONG_COUNT, split or name, said, _REMEDY))
+                kind = _LACKING[name] if found < count else ProblemKind.WRONG_COUNT
+                problems.append(Problem(kind, split or name, said, _REMEDY))
         named = {split: [f"label {label}" for label in sorted(those)] for split, those in labels.items()}
         return SetFindings(tuple(problems), tuple(missing_classes(named)) if manifest else (), flavour="recipe")
+
+    def claim(
+        self, inventory: Inventory, totals: Sequence[SplitReport], findings: SetFindings, *, is_part: bool
+    ) -> ReasonedLevel:
+        """Complete if the recipe expects a number of images of all splits, which ``check_set`` compares."""
+        from imagenet_prep.checks.verdict import ReasonedLevel
+
+        records = sum(total.records or 0 for total in totals)
+        set_aside = sum(len(info.set_aside) for info in inventory.infos.values())
+        if set_aside:
+            return ReasonedLevel("incomplete", f"{records:,} of {records + set_aside:,} listed records are in.")
+        expected = self.manifest.settings.get("expected", {}) if self.manifest else {}
+        counted = {name for name, value in expected.items() if isinstance(value, dict) and "images" in value}
+        if "images" in expected or {grown_from(split)[0] for split in self.splits} == counted:
+            return ReasonedLevel("complete", f'the shards of "{self.name}" are whole and right.')
+        unknown = f'How many "{self.name}" should have is not known: its recipe has no `expected` number.'
+        return ReasonedLevel("as listed", f"all {records:,} listed records are in. {unknown}")
 
     # making them -----------------------------------------------------------------------------------------------
 
@@ -207,6 +226,7 @@ class RecipeSet(Dataset):
         return command("convert", data_dir, (*Layout(data_dir, root, output).elsewhere(), *given))
 
 
+_LACKING = {"images": ProblemKind.MISSING_IMAGE, "classes": ProblemKind.MISSING_CLASS}
 _REMEDY = "get the missing images and make the set again, or correct `expected` in the recipe"
 _READING = ("read_order", "memory")
 

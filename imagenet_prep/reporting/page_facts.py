@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from imagenet_prep import __version__
 from imagenet_prep.checks.dataset import Dataset, Published
-from imagenet_prep.checks.verdict import SplitReport, Verdict
+from imagenet_prep.checks.verdict import RIGHT, SplitReport, Verdict
 from imagenet_prep.model import Problem
 from imagenet_prep.reporting.census import UNREAD, Census, FeatureCensus
 from imagenet_prep.reporting.charts import Chart
@@ -153,12 +153,15 @@ def banner(facts: Facts) -> dict[str, Any]:
     """The verdict, and the notes; ``kind`` is good, part or bad."""
     verdict, count = facts.verdict, len(facts.verdict.shown_problems)
     if count:
-        kind, title = "bad", f"{number_of(count, 'problem')} found"
+        kind, title = "bad", f"{verdict.level.capitalize()}: {number_of(count, 'problem')} found"
         text = "These shards have problems, listed below with their remedies."
     else:
-        kind, title, text = "part" if verdict.is_part else "good", "No problems found", verdict.sentence
+        kind, title = "good" if verdict.level in RIGHT else "part", verdict.level.capitalize()
+        text = f"{verdict.reason[:1].upper()}{verdict.reason[1:]}"
     depths = _DEPTHS_BY_RECIPE if facts.subject.is_own and not facts.is_foreign else _DEPTHS
     notes = [depths[verdict.depth], *map(facts.without_paths, verdict.notes), *_gaps(facts)]
+    if verdict.remarks:
+        text += f" {verdict.remarks[0].upper()}{verdict.remarks[1:]}."
     return {"kind": kind, "title": title, "text": text, "notes": notes}
 
 
@@ -194,7 +197,7 @@ def _lines(total: SplitReport, facts: Facts) -> list[Line]:
     classes, right = total.classes if whole else len(labels), None
     if counted and subject.has_classes:
         right = counted.classes
-    elif whole and not made and not facts.verdict.is_part:
+    elif whole and not made and facts.verdict.level != "part":
         right = whole.classes
     expected = None if facts.is_foreign else total.expected
     lines: list[Line] = [(f"{subject.thing}s", total.records, expected, whole and whole.images)]
@@ -273,8 +276,8 @@ def origin(facts: Facts) -> Iterator[tuple[str, str, bool]]:
         yield "made by", f"imagenet-prep {manifest.version}" + (" and a recipe" if is_own else ""), False
         for split, source in manifest.sources.items():
             if isinstance(source, dict):
-                rest = {name: value for name, value in source.items() if name not in ("name", "names_and_sizes")}
-                count = number_of(source.get("images", 0), "file") if is_own else _plain(rest)
+                shown = {name: source[name] for name in ("images", "boxes", "skipped") if name in source}
+                count = number_of(source.get("images", 0), "file") if is_own else _plain(shown)
                 yield f"{split} from", f"{source.get('name', '')}; {count}", False
                 yield f"{split}, names and sizes", str(source.get("names_and_sizes", "")), True
         for name, value in manifest.settings.items():

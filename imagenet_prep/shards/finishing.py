@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from imagenet_prep.datasets.plan import differences, planned_manifest, remove_other_rows
 from imagenet_prep.errors import UsageError
 from imagenet_prep.shards.run import take_in_parts
@@ -17,14 +19,18 @@ def find_lost(plan: Plan, layout: Layout, journal: Journal) -> list[str]:
     return not_done(layout, planned_manifest(plan), journal)
 
 
-def finish_set(plan: Plan, layout: Layout, journal: Journal) -> Manifest:
+def finish_set(
+    plan: Plan, layout: Layout, journal: Journal, refuse_images: Callable[[Layout, Manifest], None]
+) -> Manifest:
     """Write the manifest of a set, and remove the records of ranks and of older plans; ``find_lost`` found none.
 
     Raises:
         UsageError: another run has claimed the folder since, with --overwrite.
+        InputError: ``refuse_images`` raises it: the images are not those of the data set.
     """
     refuse_superseded(plan, layout)
     manifest = filled(planned_manifest(plan), journal)
+    refuse_images(layout, manifest)
     manifest.save(layout.manifest_path)
     take_in_parts(layout, journal)
     remove_other_rows(plan, layout)

@@ -14,7 +14,7 @@ from imagenet_prep.datasets.identity import find_changed
 from imagenet_prep.datasets.plan import PlannedSet, PlannedSplit, differences, plan_name, plan_of, read_planned
 from imagenet_prep.errors import UsageError, WriteError
 from imagenet_prep.model import Engine, Problem, Progress, ShardInfo, ShardPlan, Silent
-from imagenet_prep.registry import ILSVRC2012, KNOWN_SPLITS, refuse_other_set
+from imagenet_prep.registry import ILSVRC2012, KNOWN_SPLITS, refuse_images, refuse_other_set
 from imagenet_prep.shards.consumption import (
     begin_consuming,
     check_consumable,
@@ -88,7 +88,7 @@ def convert(
             if share is None:
                 more, more_problems = work.make_lost(journal)
                 todo, problems = [*todo, *more], [*problems, *more_problems]
-                finish_set(work.plan, layout, journal)
+                finish_set(work.plan, layout, journal, refuse_images)
             else:
                 refuse_superseded(work.plan, layout)
         summaries = tuple(summary_of(split, todo, journal) for split in work.splits)

@@ -8,6 +8,7 @@ from imagenet_prep.datasets.plan import planned_manifest
 from imagenet_prep.errors import InputError
 from imagenet_prep.escaping import command
 from imagenet_prep.model import Progress, Silent
+from imagenet_prep.registry import refuse_images
 from imagenet_prep.shards.finishing import finish_set
 from imagenet_prep.shards.run import ConvertSummary, SplitSummary
 from imagenet_prep.shards.share import ranks_of
@@ -58,7 +59,7 @@ def _merge(plan: Plan, layout: Layout) -> Manifest:
         state = SetState.read(layout)
         if state.strays:
             raise InputError(state.sentence, "expected only the shards of the plan", state.following)
-        return finish_set(plan, layout, journal)
+        return finish_set(plan, layout, journal, refuse_images)
 
 
 def _take_from_manifest(layout: Layout, planned: Manifest, journal: Journal) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec import Struct, to_builtins
 
-from imagenet_prep.checks.verdict import load_verdict
+from imagenet_prep.checks.verdict import Level, load_verdict
 from imagenet_prep.errors import PrepError
 from imagenet_prep.escaping import command, quoted
 from imagenet_prep.model import StageStatus
@@ -22,16 +22,24 @@ from imagenet_prep.text import number_of
 class Status(Struct, frozen=True):
     """Every stage in order, and the next step: a call, or a command of the system.
 
-    ``running`` is the process that works here now, and its start time; "" if there is none.
+    ``running`` is the process that works here now, and its start time; "" if there is none. ``verdict`` is the level of
+    the last verify, None if there is none of these shards.
     """
 
     stages: tuple[StageStatus, ...]
     following: str
     running: str = ""
+    verdict: Level | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """The status as JSON-ready values."""
-        return {"running": self.running, "stages": to_builtins([*self.stages]), "next_command": self.following}
+        stages = to_builtins([*self.stages])
+        return {
+            "running": self.running,
+            "stages": stages,
+            "verdict": self.verdict,
+            "next_command": self.following,
+        }
 
 
 def status(layout: Layout) -> Status:
@@ -51,7 +59,9 @@ def status(layout: Layout) -> Status:
         following = command("verify", layout.output_dir)
     else:
         following = dataset.following(layout, {stage.stage: stage.state for stage in stages})
-    return Status(stages, following, find_holder(layout.lock_paths))
+    kept = load_verdict(layout)
+    level = kept.verdict.level if kept and kept.is_current else None
+    return Status(stages, following, find_holder(layout.lock_paths), level)
 
 
 # the stages ----------------------------------------------------------------------------------------------------
@@ -92,7 +102,7 @@ def _verify(state: SetState) -> StageStatus:
         return StageStatus("verify", "partly", "shards have changed since the last verify")
     verdict = kept.verdict
     if verdict.problems:
-        detail = f"{number_of(len(verdict.shown_problems), 'problem')} found: {layout.problems_path}"
+        detail = f"{verdict.conclusion} See {layout.problems_path}"
         if not _is_mendable(state):
             first = verdict.shown_problems[0]
             detail += f"; {first.subject}: {first.remedy or first.detail}"
@@ -100,11 +110,8 @@ def _verify(state: SetState) -> StageStatus:
     if not state.is_usable:
         return StageStatus("verify", "partly", state.sentence)
     if verdict.depth == "quick":
-        return StageStatus("verify", "partly", "a quick check found no problem; it did not read every byte")
-    if verdict.is_part and not verdict.has_manifest:
-        return StageStatus("verify", "done", "no problem found; completeness unknown (no manifest)")
-    what = f"a part of {verdict.dataset}" if verdict.is_part else verdict.dataset
-    return StageStatus("verify", "done", f"{what}, whole and right")
+        return StageStatus("verify", "partly", verdict.conclusion)
+    return StageStatus("verify", "done", " ".join(filter(None, (verdict.conclusion, verdict.remarks))))
 
 
 # what next -----------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Proves shards right, or reports exactly what is wrong with them."""
+"""verify: reads every byte of shards, and gives a Verdict: how complete they are, or exactly what is wrong."""
 
 from __future__ import annotations
 
@@ -23,12 +23,13 @@ from imagenet_prep.checks.inventory import (
     take_inventory,
 )
 from imagenet_prep.checks.shard_check import ShardCheck, remedy_own
-from imagenet_prep.checks.verdict import Depth, SplitReport, Verdict, save_verdict
+from imagenet_prep.checks.verdict import Depth, Level, SplitReport, Verdict, level_of, save_verdict
 from imagenet_prep.errors import InputError, SpaceError, UsageError, WorkerError, WriteError, in_a_line
+from imagenet_prep.images.prepare import repaired_images
 from imagenet_prep.model import Engine, Failed, Problem, ProblemKind, Progress, Silent
 from imagenet_prep.registry import known_file, known_set
 from imagenet_prep.shards.share import Share
-from imagenet_prep.state.set_state import SetState, merge_command
+from imagenet_prep.state.set_state import SetState, StateKind, merge_command
 from imagenet_prep.storage.files import atomic_file
 from imagenet_prep.storage.layout import Layout, split_of
 from imagenet_prep.storage.location import AnyPath
@@ -59,6 +60,24 @@ def verify(
     progress, layout = progress or Silent(), layout.one_set()
     if running := find_holder(layout.lock_paths):
         progress.note(f"{running} is working here: shards that it has not made yet count as missing")
+    check, problems = _begin(layout, depth, share, allow_incomplete=allow_incomplete)
+    checked, across = check.look() if depth == "quick" else check.read(engine, progress)
+    verdict = check.conclude([*problems, *across.problems], checked, across)
+    kept = _keep(verdict, layout, share)
+    return replace(verdict, notes=(*verdict.notes, *kept))
+
+
+def look(layout: Layout) -> Verdict:
+    """The quick verdict of a set; nothing is written."""
+    check, problems = _begin(layout.one_set(), "quick", None, allow_incomplete=False)
+    checked, across = check.look()
+    return check.conclude([*problems, *across.problems], checked, across)
+
+
+def _begin(
+    layout: Layout, depth: Depth, share: Share | None, *, allow_incomplete: bool
+) -> tuple[_SetCheck, list[Problem]]:
+    """The check of a set, or of a share of it, and the problems of its manifest and the names of its files."""
     state = SetState.read(layout)
     problems = [state.damage] if state.damage else []
     dataset = known_set(layout, state.manifest if state.covers_plan else None)
@@ -69,11 +88,10 @@ def verify(
     problems += check_names(inventory)
     problems += () if share else check_state(state)
     is_part = dataset.is_part or (manifest is None and allow_incomplete)
-    check = _SetCheck(layout, dataset, inventory, depth, share, is_part)
-    checked, across = check.look() if depth == "quick" else check.read(engine, progress)
-    verdict = check.conclude([*problems, *across.problems], checked, across)
-    kept = _keep(verdict, layout, share)
-    return replace(verdict, notes=(*verdict.notes, *kept))
+    return _SetCheck(layout, dataset, inventory, depth, share, is_part), problems
+
+
+_QUICK = "a quick check found nothing wrong. It did not read the content of the shards."
 
 
 class _SetCheck(Struct, frozen=True):
@@ -116,12 +134,20 @@ class _SetCheck(Struct, frozen=True):
         for problem in problems:
             kinds[problem.subject].add(problem.kind)
         names = self.inventory.expected
+        totals = _totals(self.inventory, checked)
+        claim = self.dataset.claim(self.inventory, totals, across, is_part=self.is_part)
+        state, reason = self._state()
+        level = level_of(claim.level, {problem.kind for problem in problems}, state, self.depth)
+        if not reason and not problems:
+            reason = _QUICK if self.depth == "quick" and level != "incomplete" else claim.reason
         return Verdict(
             depth=self.depth,
             problems=tuple(group(problems)),
-            totals=_totals(self.inventory, checked),
-            is_part=self.is_part,
+            totals=totals,
+            level=level,
+            reason=reason,
             has_manifest=self.inventory.manifest is not None,
+            counts=_counts(self.inventory),
             notes=(*self._notes(), *across.notes),
             flavour=across.flavour,
             differences=across.differences,
@@ -131,15 +157,31 @@ class _SetCheck(Struct, frozen=True):
             dataset=self.dataset.name,
         )
 
+    def _state(self) -> tuple[StateKind, str]:
+        """The state of the folder, and its reason; "" for a finished set, and for shards of another program."""
+        if self.share:
+            return "part", f"{self.share}, not the whole set."
+        state = self.inventory.state
+        reasons = {
+            "part": "ranks made these shards, which are not merged.",
+            "unfinished": f"{self._done} done, without a manifest.",
+            "replacing": "shards of an older set are not removed yet.",
+        }
+        return state.kind, reasons.get(state.kind, "")
+
+    @property
+    def _done(self) -> str:
+        state = self.inventory.state
+        planned = len(state.plan.fingerprints_by_name()) if state.plan else len(self.inventory.expected)
+        return f"{planned - len(state.missing):,} of {number_of(planned, 'shard')}"
+
     def _notes(self) -> Iterator[str]:
         """Notes about an unfinished set, the data set, images that were set aside, and ranks."""
         layout, inventory = self.layout, self.inventory
         state = inventory.state
         if inventory.is_unfinished and state.kind != "part":
-            planned = len(state.plan.fingerprints_by_name()) if state.plan else 0
-            count = f"{planned - len(state.missing):,} of {number_of(planned, 'shard')}"
             following = self.dataset.following(layout, {"convert": "partly", "annotate": "done"})
-            yield f"this conversion is not finished: {count}; to resume: {following}"
+            yield f"this conversion is not finished: {self._done}; to resume: {following}"
         yield from self.dataset.notes(inventory, is_part=self.is_part)
         aside = [name for shard in inventory.expected if (i := inventory.infos.get(shard)) for name in i.set_aside]
         if aside:
@@ -168,11 +210,15 @@ def verify_file(path: AnyPath, *, depth: Depth = "full") -> Verdict:
     report = ShardCheck(layout, examiner, manifest.shards, remedy, lists_records=False)(path.name)
     expected = info.records if info else report.records
     counts = (report.records, expected, len(report.labels), report.boxes, path.stat().st_size)
+    claimed: Level = "part" if info else "foreign"
+    reason = f"the records of {path.name} are intact. Nothing tells how many there should be."
+    reason = f"{path.name} is intact, one shard of {dataset.name}." if info else reason
     return Verdict(
         depth=depth,
         problems=tuple(group(report.problems)),
         totals=(SplitReport(split_of(path.name) or path.name, 1, *counts),),
-        is_part=True,
+        level=level_of(claimed, {problem.kind for problem in report.problems}),
+        reason="" if report.problems else reason,
         has_manifest=info is not None,
         flavour="recipe",
         fingerprint=fingerprint({path.name: report}, [path.name]),
@@ -249,6 +295,17 @@ def _totals(inventory: Inventory, checked: Checked | None) -> tuple[SplitReport,
         size = sum(inventory.sizes[name] for name in names)
         rows.append(SplitReport(split, len(names), records, inventory.images[split], classes, boxes, size))
     return tuple(rows)
+
+
+def _counts(inventory: Inventory) -> dict[str, int]:
+    """The numbers of images that were set aside and repaired, and of files that were skipped; those above 0."""
+    infos, sources = inventory.infos.values(), inventory.manifest.sources.values() if inventory.manifest else ()
+    counts = {
+        "set aside": sum(len(info.set_aside) for info in infos),
+        "repaired": sum(len(repaired_images(info.repairs)) for info in infos),
+        "skipped": sum(source.get("skipped", 0) for source in sources if isinstance(source, dict)),
+    }
+    return {name: count for name, count in counts.items() if count}
 
 
 def _keep(verdict: Verdict, layout: Layout, share: Share | None) -> list[str]:

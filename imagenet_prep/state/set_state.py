@@ -24,7 +24,7 @@ from imagenet_prep.storage.files import names_in
 from imagenet_prep.storage.layout import MAX_SHARDS, Layout, by_number, grown_from, shard_name, split_of
 from imagenet_prep.text import number_of
 
-Kind = Literal["nothing", "foreign", "part", "replacing", "unfinished", "finished", "contradictory"]
+StateKind = Literal["nothing", "foreign", "part", "replacing", "unfinished", "finished", "contradictory"]
 
 REWRITE = "run the same imagenet-prep convert again: it writes it again, and finished shards are kept"
 RESUME = "run the same imagenet-prep convert again: it makes only what is missing"
@@ -51,7 +51,7 @@ class SetState(Struct, frozen=True, dict=True):
     """
 
     layout: Layout
-    kind: Kind
+    kind: StateKind
     sizes: Mapping[str, int]
     orphans: tuple[str, ...] = ()
     infos: Mapping[str, ShardInfo] = {}
