@@ -115,8 +115,9 @@ class Verdict(Struct, frozen=True):
     @property
     def conclusion(self) -> str:
         """The level and the reason for it, in a line."""
-        found = f"{number_of(len(self.shown_problems), 'problem')} found." if self.problems else ""
-        return f"{self.level}: {' '.join(filter(None, (self.reason, found)))}"
+        count = len(self.shown_problems)
+        found = "1 problem found." if count == 1 else f"{count:,} problems found."
+        return f"{self.level}: {' '.join(filter(None, (self.reason, found if count else '')))}"
 
     @property
     def remarks(self) -> str:
