@@ -659,6 +659,15 @@ def listed_yolo(folder: Path, val: str = "images/3.jpg\n") -> None:
     save(folder / "data.yaml", "train: train.txt\nval: val.txt\nnames: ['a', 'b']\n")
 
 
+def yolo_with_test_list(folder: Path) -> None:
+    """YOLO whose data.yaml names a list of test images, too."""
+    listed_yolo(folder)
+    save(folder / "val.txt", "images/3.jpg\n")
+    save(folder / "train.txt", "images/1.jpg\n")
+    save(folder / "test.txt", "images/2.jpg\n")
+    save(folder / "data.yaml", "train: train.txt\nval: val.txt\ntest: test.txt\nnames: ['a', 'b']\n")
+
+
 SIX = {"train": 6, "validation": 6}
 TWELVE = "annotates 12 of 12 images"
 PUBLISHED: Mapping[str, tuple[Callable[[Path], object], str, str, dict[str, int]]] = {
@@ -685,6 +694,10 @@ PUBLISHED: Mapping[str, tuple[Callable[[Path], object], str, str, dict[str, int]
     "YOLO": (yolo_set, "yolo", "labels/train annotates 5 of 6 images", {"train": 6}),
     "Roboflow": (roboflow, "yolo", "annotates 6 of 6 images: 6 boxes of 2 classes:", {"train": 3, "validation": 3}),
     "YOLO with lists": (listed_yolo, "yolo", "2 in train.txt, 1 in val.txt", {"train": 2, "validation": 1}),
+    "YOLO with a list of tests": (
+        yolo_with_test_list,
+        *("yolo", "1 in test.txt", {"train": 1, "validation": 1, "test": 1}),
+    ),
     "masks": (masked, "masks", "masks has masks of 3 of 3 images", {"train": 2, "validation": 1}),
 }
 

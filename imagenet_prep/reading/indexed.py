@@ -97,7 +97,7 @@ class IndexedShard:
         return len(self._find_offsets()) - 1
 
     def compare(self) -> None:
-        """Compare its first and last record with its manifest, besides size and index."""
+        """Compare its index, its first and its last record with its manifest."""
         count = self.count()
         if self.shard.compression != "none":  # its last record requires inflating all of it
             next(self.records(), None)
