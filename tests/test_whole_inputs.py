@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from bounded import measure
+from existing import existing
 from made_sets import ENGINE, PART
 from made_tars import in_memory, pack, save, unpack
 
@@ -193,7 +194,7 @@ def test_a_pipe_that_a_recipe_names_is_refused(tmp_path: Path, kind: str) -> Non
 
 def test_files_of_other_names_and_in_subfolders_are_counted(folders: Path, made: MadeSet) -> None:
     """Nothing in a folder of images is left out without a word; the same for validation."""
-    image = next(path for path in (folders / "raw-data/train").glob("*/*.JPEG"))
+    image = existing(folders / "raw-data/train", "*/*.JPEG")[0]
     (image.parent / "more/deep").mkdir(parents=True)
     for place in ("more/a.JPEG", "more/deep/b.JPEG", "copy of an image.JPEG", "Thumbs.db", ".DS_Store"):
         shutil.copy2(image, image.parent / place)
@@ -219,7 +220,7 @@ def test_images_beside_class_tars_and_tars_beside_class_folders_are_counted(clas
         (folder / name).unlink()
         save(folder / made.wnids[0] / name, content)
     shutil.rmtree(class_tars / "imagenet-prep")
-    for shard in class_tars.glob("*-of-*"):
+    for shard in existing(class_tars, "*-of-*"):
         shard.unlink()
     notes = planned(class_tars)
     assert any(f"skipped class tars next to class folders: {len(made.wnids)} (n" in note for note in notes)
