@@ -154,13 +154,15 @@ def ranked(folder: Path) -> Kept:
 
 
 def grown(folder: Path) -> Kept:
-    """Class folders that have grown."""
+    """Class folders that have grown twice, by a shard each time."""
     folder.mkdir()
     (folder / "r.yaml").write_text("source: {folders: data}\nshards: 2\ngrow: true\n")
     layout = Layout(folder)
     _add(folder, range(6))
     _recipe(layout, None)
-    _add(folder, range(6, 10))
+    _add(folder, range(6, 9))
+    _recipe(layout, None)
+    _add(folder, range(9, 12))
     return _finished(layout, _recipe)
 
 

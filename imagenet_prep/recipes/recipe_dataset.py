@@ -199,31 +199,34 @@ class _EarlierShards(Struct, frozen=True):
 
     @classmethod
     def find(cls, layout: Layout) -> _EarlierShards:
-        """Those of the plan; without one, all whose indexes agree with their entries."""
+        """The shards of the plan; without a plan, all whose indexes agree with their entries."""
         plan, journal = load_plan(layout), Journal(layout.journal_path)
-        if plan is not None:
-            planned = {name: (info.fingerprint, journal.get(name)) for name, info in plan.shards().items()}
-            done = {name: info for name, (key, info) in planned.items() if info is not None and info.fingerprint == key}
-            return cls(layout, plan, {split: totals.shards for split, totals in plan.totals.items()}, done)
         manifest = usable_manifest(layout.manifest_path)
         infos = dict(manifest.shards) if manifest else {}
         infos.update((name, info) for name in journal.names() if (info := journal.get(name)))
-        done = {name: info for name, info in infos.items() if agrees(layout, info)}
-        parsed = filter(None, map(parse_shard_name, done))
-        return cls(layout, None, {split: count for split, _, count in parsed}, done)
+        if plan is None:
+            done = {name: info for name, info in infos.items() if agrees(layout, info)}
+            counts = {split: count for split, _, count in filter(None, map(parse_shard_name, done))}
+            return cls(layout, None, counts, done)
+        planned = {name: info.fingerprint for name, info in plan.shards().items()}
+        done = {name: info for name, info in infos.items() if planned.get(name) == info.fingerprint}
+        return cls(layout, plan, {split: totals.shards for split, totals in plan.totals.items()}, done)
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What to tell the user."""
+        """The note that the plan is damaged, if it is."""
         if not self.damaged:
             return ()
-        splits = ", ".join(sorted(self.damaged))
-        return (f"the plan in {self.layout.plan_path.parent} is damaged: {splits} as the indexes of the shards tell",)
+        splits = listed(sorted(self.damaged))
+        return (f"warning: the plan of {splits} is damaged or gone; the indexes of its shards tell its files",)
 
     def growths(self, prefix: str) -> list[str]:
-        """The names of a split and its growths with a finished shard, in order."""
+        """The names of a split and its growths in order, up to the last one with a finished shard."""
+        names = sorted((name for name in self.counts if grown_from(name)[0] == prefix), key=grown_from)
         started = {split_of(name) for name in self.done}
-        return sorted((name for name in self.counts if name in started and _is_of(name, prefix)), key=grown_from)
+        while names and names[-1] not in started:
+            names.pop()
+        return names
 
     def files(self, name: str) -> Catalog | None:
         """The planned files of a split or growth; None if they can't be read."""
@@ -260,10 +263,6 @@ class _EarlierShards(Struct, frozen=True):
                 )
             names += [*written.names, *info.set_aside]
         return names
-
-
-def _is_of(name: str, prefix: str) -> bool:
-    return grown_from(name)[0] == prefix
 
 
 def _parts(split: SplitPlan, earlier: _EarlierShards, *, adds: bool) -> Iterator[SplitPlan]:
