@@ -109,7 +109,7 @@ INPUTS = {
     "a file in two splits": (ROSES % "{files: '*/*'}", "rose/0.png is in the splits train and test", ""),
     "a name of odd bytes": (
         "source: {folders: odd}\n",
-        r"a file whose name can't be written: 'rose/\xff.png'",
+        r"name can't be written: 'rose/\xff.png'",
         "UTF-8",
     ),
 }
