@@ -32,7 +32,7 @@ ENGINE = make_engine("threads", 1)
 OPTIONS = ConvertOptions(train_shards=2, validation_shards=1, allow_incomplete=True, check="header")
 CONSUME = OPTIONS.replace(consume=True, memory=2000)
 _LARGE = 8192
-SAMPLED = 12
+SAMPLED = 8
 """Flips of each set and command in the tests of each day."""
 
 Convert = Callable[[Layout, Share | None], object]
