@@ -202,7 +202,7 @@ def test_rows_that_have_changed_are_listed_again(layout: Layout, tmp_path: Path,
     expected = contents(layout.data_dir)
     rows = layout.plan_path.parent
     for path in list(rows.glob(f"**/{what}.*")):
-        flip(path, -3)
+        flip(path, 0)  # of a row of the first rank
     for folder in [path for path in list(rows.glob("*")) if path.is_dir() and what == "gone"]:
         shutil.rmtree(folder)
     if what == "the archive":
