@@ -107,7 +107,11 @@ INPUTS = {
     "a tar that leads out": ("source: {tar: out.tar}\n", "out.tar holds a member whose name leads out", "../x.png"),
     "no such split": (ROSES % "{folder: lily}", "line 2: no file is in split test", ""),
     "a file in two splits": (ROSES % "{files: '*/*'}", "rose/0.png is in the splits train and test", ""),
-    "a name of odd bytes": ("source: {folders: odd}\n", "holds a file whose name can't be written", "UTF-8"),
+    "a name of odd bytes": (
+        "source: {folders: odd}\n",
+        r"name can't be written: 'rose/\xff.png'",
+        "UTF-8",
+    ),
 }
 
 

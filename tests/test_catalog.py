@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from existing import existing
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from made_sets import catalog_rows, flip
@@ -150,7 +151,7 @@ def test_a_saved_table_with_another_file_is_refused(
 ) -> None:
     """Each file of a saved table, gone, cut, longer or empty: the table is damaged, and no error of another kind."""
     name = _saved(tmp_path, monkeypatch).name
-    for path in sorted(tmp_path.iterdir()):
+    for path in existing(tmp_path, "*"):
         content = path.read_bytes()
         changes = {"cut": content[:-1], "longer": content + b"\0", "empty": b""}
         path.unlink()
@@ -167,7 +168,7 @@ def test_every_byte_that_is_read_is_checked(tmp_path: Path, monkeypatch: pytest.
     name = _saved(tmp_path, monkeypatch).name
     pieces = [range(2, 4), range(11, 12)]
     expected, passed = catalog_rows(Catalog.load(tmp_path, name, pieces)), 0
-    for path in sorted(tmp_path.iterdir()):
+    for path in existing(tmp_path, "*"):
         content = path.read_bytes()
         for place in range(len(content)):
             path.write_bytes(content[:place] + bytes([content[place] ^ 4]) + content[place + 1 :])
@@ -185,7 +186,7 @@ def test_a_damaged_table_is_saved_again(tmp_path: Path, monkeypatch: pytest.Monk
     packed, path = _saved(tmp_path, monkeypatch), tmp_path / "offsets.bin"
     before = path.stat()
     packed.save(tmp_path)
-    assert path.stat() == before
+    assert (path.stat().st_ino, path.stat().st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
     flip(path, 3)
     packed.save(tmp_path)
     assert len(Catalog.load(tmp_path, packed.name)) == 20

@@ -287,3 +287,18 @@ def test_repair_beside_a_damaged_plan(folder: Path, pattern: str, damage: Callab
         make(folder)
     assert verify_and_repair(layout, ENGINE).verdict.problems == ()
     assert {name: content for name, (_, _, content) in shards(layout).items()} == before
+
+
+@pytest.mark.parametrize("is_finished", [True, False])
+def test_a_damaged_line_of_an_earlier_growth_adds_no_image_twice(folder: Path, is_finished: bool) -> None:
+    """One bit of its journal line: its shard keeps its name and its files, beside the shards of a later growth."""
+    for start in (60, 75):
+        add(folder, start, start + 15, "a", "b", "c")
+        layout = make(folder)
+    before = {name: content for name, (_, _, content) in shards(layout).items()}
+    flip(layout.journal_path, layout.journal_path.read_bytes().index(b'"train-grown2-') + 3)
+    if not is_finished:
+        layout.manifest_path.unlink()
+    make(folder)
+    assert {name: content for name, (_, _, content) in shards(layout).items()} == before
+    assert verify(layout, ENGINE).problems == ()

@@ -61,7 +61,7 @@ def test_records_are_the_same_in_every_locale(tmp_path: Path, recipe: str) -> No
             called = [sys.executable, "-m", "imagenet_prep", *map(str, words), "--workers", "1"]
             ended = subprocess.run(called, env={**os.environ, **environment}, capture_output=True)
             assert ended.returncode == 0, (locale, words, ended.stderr)
-        files = [*existing(out, "*-of-*"), out / "imagenet-prep/manifest.json", *tmp_path.glob("made.txt")]
+        files = [*existing(out, "*-of-*"), out / "imagenet-prep/manifest.json", *list(tmp_path.glob("made.txt"))]
         results[locale] = {path.name: path.read_bytes() for path in files}
         (tmp_path / "made.txt").unlink(missing_ok=True)
     assert all(files == results["utf-8"] for files in results.values()), results.keys()

@@ -222,11 +222,11 @@ class _EarlierShards(Struct, frozen=True):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What to tell the user."""
+        """The note that the plan is damaged, if it is."""
         if not self.damaged:
             return ()
-        splits = ", ".join(sorted(self.damaged))
-        return (f"the plan in {self.layout.plan_path.parent} is damaged: {splits} as the indexes of the shards tell",)
+        splits = listed(sorted(self.damaged))
+        return (f"warning: the plan of {splits} is damaged or gone; the indexes of its shards tell its files",)
 
     def growths(self, prefix: str) -> list[str]:
         """The names of a split and of its growths up to the latest with a shard, in order."""

@@ -17,6 +17,7 @@ from msgspec import Struct, convert, field, to_builtins
 from msgspec.structs import replace
 
 from imagenet_prep.errors import InputError
+from imagenet_prep.escaping import escaped
 from imagenet_prep.model import Box, Item
 from imagenet_prep.sources.blocks import ArrayFolder, SavedArray, array_file
 from imagenet_prep.sources.names import Column, Names, Rows, chunks, edges_of, places_of
@@ -525,9 +526,8 @@ def fault_of_name(name: str, where: AnyPath) -> InputError | None:
         key = b"\n"
     if len(name) < 8192 and not any(byte < 32 for byte in key) and b"\x7f" not in key:
         return None
-    shown = name.encode("utf-8", "backslashreplace").decode("unicode_escape", "replace") if name.isascii() else name
     return InputError(
-        f"{where} holds a file whose name can't be written: {shown!r}",
+        f"{where} holds a file whose name can't be written: '{escaped(name)}'",
         "expected UTF-8 without control characters",
         "rename it",
     )

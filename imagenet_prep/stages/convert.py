@@ -156,6 +156,8 @@ class _Conversion(Struct, frozen=True):
         """Plan a data set that belongs in this folder, and check that it can be consumed; shows its notes."""
         refuse_other_set(layout, dataset)
         before = load_plan(layout)
+        if before is None and layout.plan_path.exists():
+            progress.note(f"warning: {layout.plan_path} is damaged: the raw data is listed again")
         planned = _read_again(before, layout, options, dataset, share, progress)
         if planned is not None and before is not None:
             plan, splits, packed = before, planned.splits, {}
