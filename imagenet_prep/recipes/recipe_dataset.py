@@ -207,7 +207,7 @@ class _EarlierShards(Struct, frozen=True):
 
     @classmethod
     def find(cls, layout: Layout) -> _EarlierShards:
-        """Those of the plan; without one, all whose indexes agree with their entries."""
+        """The shards of the plan; without a plan, all whose indexes agree with their entries."""
         state, plan = SetState.read(layout), load_plan(layout)
         entries = {**(state.manifest.shards if state.manifest else {}), **state.journalled}
         if plan is not None:

@@ -21,8 +21,8 @@ class ExistingShards(Struct, frozen=True):
 
     Args:
         sizes: bytes of each shard by name, without those of other sets.
-        replaced: shards of ours that the plan does not have, or makes from other items or settings.
-        foreign: shards that nothing of ours records.
+        replaced: recorded shards that the plan does not have, or makes from other items or settings.
+        foreign: shards without any record.
     """
 
     sizes: Mapping[str, int]
@@ -102,7 +102,7 @@ class ExistingShards(Struct, frozen=True):
 
 
 class _Records(Struct, frozen=True):
-    """What plans, journal, manifest and an unfinished replacement say of the shards in a folder."""
+    """The records of a folder: plans, journal, manifest, and an unfinished replacement."""
 
     layout: Layout
     journal: Journal

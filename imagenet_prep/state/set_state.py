@@ -31,7 +31,7 @@ RESUME = "run the same imagenet-prep convert again: it makes only what is missin
 
 
 class SetState(Struct, frozen=True, dict=True):
-    """What a folder of shards holds.
+    """The state of a folder of shards.
 
     Args:
         layout: the folder, and which of its sets.
@@ -93,7 +93,7 @@ class SetState(Struct, frozen=True, dict=True):
 
     @property
     def sentence(self) -> str:
-        """What is there, as a sentence without an end."""
+        """The state as a sentence, without a full stop."""
         folder = self.layout.output_dir
         if self.kind == "part":
             todo = f"{number_of(len(self.missing), 'shard')} not done" if self.missing else "all shards are done"

@@ -57,7 +57,7 @@ class Claim(Struct, frozen=True):
 
     @property
     def fate(self) -> Literal["lives", "gone", "unknown"]:
-        """What is known of its process; of those of other machines and containers, nothing is."""
+        """Whether its process lives; unknown for other machines and containers."""
         here = Claim.by_this_process()
         if (self.host, self.machine) != (here.host, here.machine):
             return "unknown"
