@@ -46,7 +46,7 @@ from imagenet_prep.state.indexes import is_indexed, settle
 from imagenet_prep.state.journal import Journal
 from imagenet_prep.state.manifest import RECIPE, usable_manifest
 from imagenet_prep.state.plan_file import Plan, decode_plan, load_plan
-from imagenet_prep.state.replacement import Replacement, next_generation
+from imagenet_prep.state.replacement import Replacement, next_generation, remove_other_lists
 from imagenet_prep.state.set_state import merge_command
 from imagenet_prep.storage.files import claim, save_bytes
 from imagenet_prep.storage.layout import Layout
@@ -374,6 +374,7 @@ class _Conversion(Struct, frozen=True):
             with writing(layout.manifest_path):
                 layout.manifest_path.unlink(missing_ok=True)
                 open_store(layout.state_dir).sync_names()
+        remove_other_lists(layout, self.plan)
         replacement = Replacement.find(layout, self.plan)
         if replacement is not None:
             replacement.finish(layout, self.plan)

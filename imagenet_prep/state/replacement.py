@@ -92,9 +92,7 @@ class Replacement(Struct, frozen=True):
         for name, identity in self.shards.items():
             remove_if_same(layout.shard_path(name), identity)
         layout.shards.sync_names()
-        path = layout.replaced_path(plan.generation)
-        with writing(path):
-            path.unlink(missing_ok=True)
+        _remove(layout.replaced_path(plan.generation))
 
     def _remove_indexes(self, layout: Layout, plan: Plan) -> None:
         """Remove the indexes of the listed shards, and of shards that are not planned."""
@@ -124,6 +122,14 @@ class Replacement(Struct, frozen=True):
         entries = Journal.entries(parts)
         stays = (info for info in entries if planned.get(info.name) == info.fingerprint)
         return [info for info in stays if info.name not in self.shards]
+
+
+def remove_other_lists(layout: Layout, plan: Plan) -> None:
+    """Remove the lists of other generations: their shards are on the list of this one, or gone."""
+    own_list = layout.replaced_path(plan.generation)
+    for path in own_list.parent.glob("replaced-*.json"):
+        if path.name != own_list.name:
+            _remove(path)
 
 
 def next_generation(before: Plan | None, plan: Plan, replaced: Collection[str]) -> str:
