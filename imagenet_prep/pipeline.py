@@ -273,7 +273,7 @@ class _Wanted(Struct, frozen=True):
         """Whether the shards could take the space of the raw data, as far as known before it is fetched."""
         has_fitting_site = self.site is None or isinstance(self.site, HuggingFaceSite)
         is_plain = layout.raw is None and layout.output is None and self.options.part.is_whole and not self.extract
-        is_new = not layout.manifest_path.exists()
+        is_new = SetState.read(layout).kind != "finished"
         return (
             not self.options.consume
             and has_fitting_site

@@ -16,8 +16,8 @@ from imagenet_prep.images.jpeg import ImageError
 from imagenet_prep.images.pixels import Part, decode_array, decode_part, decode_rgb
 from imagenet_prep.model import Box
 from imagenet_prep.reading.values import Decoder, ValueRuleError
-from imagenet_prep.state.journal import Journal
 from imagenet_prep.state.manifest import features_by_column, find_set, load_manifest
+from imagenet_prep.state.set_state import SetState
 from imagenet_prep.storage.files import view_of
 from imagenet_prep.storage.layout import Layout, split_of
 from imagenet_prep.storage.local import FileState, buffered, find_state, refuse_replaced
@@ -435,8 +435,7 @@ def _other_layout(path: AnyPath, fault: str) -> tuple[str, str]:
 
 def _is_recorded(layout: Layout, name: str) -> bool:
     try:
-        layout = find_set(layout, split_of(name))
-        manifest = load_manifest(layout.manifest_path)
-        return Journal(layout.journal_path).get(name) is not None or (manifest is not None and name in manifest.shards)
-    except InputError:  # the manifest or journal can't be understood: verify reports it
+        state = SetState.read(find_set(layout, split_of(name)))
+    except InputError:  # a record can't be read: verify reports it
         return any(each.index_path(name).exists() for each in layout.sets())
+    return name in state.infos or state.kind not in ("nothing", "foreign", "finished")

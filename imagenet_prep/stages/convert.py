@@ -47,7 +47,7 @@ from imagenet_prep.state.journal import Journal
 from imagenet_prep.state.manifest import RECIPE, usable_manifest
 from imagenet_prep.state.plan_file import Plan, decode_plan, load_plan
 from imagenet_prep.state.replacement import Replacement, next_generation, remove_other_lists
-from imagenet_prep.state.set_state import merge_command
+from imagenet_prep.state.set_state import SetState, merge_command
 from imagenet_prep.storage.files import claim, save_bytes
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import local_or_none, open_store
@@ -246,7 +246,7 @@ class _Conversion(Struct, frozen=True):
         entry, options, layout = self.plan.dataset, self.options, self.layout
         if self.share or options.consume or options.overwrite or entry.kind == RECIPE or entry.classes:
             return False
-        return not layout.manifest_path.exists() and is_consumable(self.planned.splits, layout)
+        return SetState.read(layout).kind != "finished" and is_consumable(self.planned.splits, layout)
 
     def make(self, journal: Journal) -> tuple[list[ShardPlan], list[Problem]]:
         """Save the plan, remove what it replaces, and make the unfinished shards.

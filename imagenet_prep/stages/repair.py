@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from imagenet_prep.checks.inventory import REMEDY_MANIFEST, REMEDY_RERUN, plan_fault
+from imagenet_prep.checks.inventory import REMEDY_MANIFEST, plan_fault
 from imagenet_prep.datasets.declarations import MakingOptions
 from imagenet_prep.datasets.plan import PlannedSplit, plan_name, refuse_other_images
 from imagenet_prep.errors import InputError
@@ -26,8 +26,9 @@ from imagenet_prep.shards.run import (
 )
 from imagenet_prep.state.indexes import agrees
 from imagenet_prep.state.journal import Journal
-from imagenet_prep.state.manifest import Manifest, load_manifest
+from imagenet_prep.state.manifest import Manifest
 from imagenet_prep.state.plan_file import load_plan, recorded_raw
+from imagenet_prep.state.set_state import SetState
 from imagenet_prep.storage.layout import Layout, parse_shard_name
 from imagenet_prep.storage.lock import hold
 from imagenet_prep.storage.space import Need, refuse_lack
@@ -101,19 +102,20 @@ def read_manifest(layout: Layout) -> Manifest:
     Raises:
         InputError: there is none, it can't be read or has changed, or the plan has other settings.
     """
-    manifest = load_manifest(layout.manifest_path)
-    if manifest is not None:
-        if fault := plan_fault(layout, manifest):
+    state = SetState.read(layout)
+    if state.manifest is not None and state.covers_plan:
+        if fault := plan_fault(layout, state.manifest):
             raise InputError(f"{layout.manifest_path} is not the manifest of this set", fault, REMEDY_MANIFEST)
-        return manifest
-    is_ours = layout.journal_path.exists()
-    raise InputError(
-        f"no manifest in {layout.state_dir}: the content of each shard is unknown",
-        "expected manifest.json, which imagenet-prep convert writes when every shard is done",
-        REMEDY_RERUN
-        if is_ours
-        else "if the shards are elsewhere, add --output; shards of another tool can't be repaired, so get sound copies",
-    )
+        return state.manifest
+    if state.damage is not None:
+        raise InputError(state.damage.detail, "expected the manifest as it was written", state.damage.remedy)
+    if state.kind in ("nothing", "foreign"):
+        raise InputError(
+            f"no manifest in {layout.state_dir}: the content of each shard is unknown",
+            "expected manifest.json, which imagenet-prep convert writes when every shard is done",
+            "if the shards are elsewhere, add --output; shards of another tool can't be repaired, so get sound copies",
+        )
+    raise InputError(state.sentence, "expected a finished set, whose manifest records each shard", state.following)
 
 
 def _plan_key(layout: Layout) -> str:
