@@ -82,7 +82,7 @@ MUTANTS = (
     Mutant("shards/consumption.py", "                fsync_dir(path.parent)", "                pass", ONE_NAME),
     Mutant("state/journal.py", "self.sync()\n        for path in theirs:", "for path in theirs:", RANKS),
     Mutant(
-        "stages/convert.py",
+        "shards/finishing.py",
         "    manifest.save(layout.manifest_path)\n    take_in_parts(layout, journal)",
         "    take_in_parts(layout, journal)\n    manifest.save(layout.manifest_path)",
         RANKS,

@@ -69,10 +69,21 @@ def results(files: dict[str, bytes]) -> dict[str, bytes]:
         *folders, name = path.split("/")
         is_own = name in _OWN or name.startswith(("journal", "rank-")) or name.endswith(".partial")
         if not is_own and not {"partial", ".partial", "plan"} & {*folders}:
-            found[path] = data
+            found[path] = _without_paths(name, data)
     if lines := journal_lines(files):
         found["imagenet-prep/journal.jsonl"] = b"\n".join(lines[each] for each in sorted(lines))
     return found
+
+
+def _without_paths(name: str, data: bytes) -> bytes:
+    """The record of consumed data without the digest of paths; the whole lines of an export's record, each once."""
+    if name == "record.json":
+        value = json.loads(data)
+        return json.dumps({key: value[key] for key in sorted(value.keys() - {"listing", "crc"})}).encode()
+    if name == "exported.jsonl":
+        whole = {line for line in data.splitlines() if line.endswith(b"}")}
+        return b"\n".join(sorted(whole))
+    return data
 
 
 def journal_lines(files: dict[str, bytes]) -> dict[str, bytes]:

@@ -127,7 +127,7 @@ def test_no_export_holds_records_of_another_set(tmp_path: Path, mixed: Layout, c
     out = tmp_path / "out"
     with pytest.raises(InputError, match=OTHERS):
         export(mixed, container, out, ENGINE)
-    names = [path.name for path in out.glob("*")]
+    names = [path.name for path in list(out.glob("*"))]
     assert not [name for name in names if name.endswith(".json") or ("train" in name and "00003" in name)]
 
 

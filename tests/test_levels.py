@@ -195,7 +195,7 @@ def test_a_devkit_that_comes_later_is_asked_by_the_next_convert(tmp_path: Path) 
 
 def files_of(folder: Path) -> dict[Path, bytes]:
     """Every file below a folder."""
-    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    return {path: path.read_bytes() for path in list(folder.rglob("*")) if path.is_file()}
 
 
 def test_a_boxes_file_that_was_cut_is_refused(tiny_data_dir: Path) -> None:

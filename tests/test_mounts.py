@@ -148,7 +148,7 @@ def test_every_command_works_without_locks(name: str, tmp_path: Path, made_tiny:
     subprocess.run(
         [sys.executable, "-c", script, folder / "own.tfrecord"], env={**os.environ, **environment}, check=True
     )
-    assert not [path for path in folder.rglob("*") if path.name == "lock" or "claim" in path.name]
+    assert not [path for path in list(folder.rglob("*")) if path.name == "lock" or "claim" in path.name]
     assert not list(folder.glob(".own*"))
 
 

@@ -62,7 +62,7 @@ def records(folder: Folder) -> dict[str, list[bytes]]:
 
 def contents(folder: Folder) -> dict[str, bytes]:
     """Every file but locks."""
-    files = [path for path in folder.layout.output_dir.rglob("*") if path.is_file() and path.name != "lock"]
+    files = [path for path in list(folder.layout.output_dir.rglob("*")) if path.is_file() and path.name != "lock"]
     return {str(path): path.read_bytes() for path in files}
 
 

@@ -52,7 +52,7 @@ def folder(kept: dict[State, Path], request: pytest.FixtureRequest, monkeypatch:
 def contents(folder: Folder) -> dict[str, bytes]:
     """Every file of a set, but for locks and the findings of verify and report, which any state may have."""
     passing = ("lock", "verdict", "problems", "report")
-    files = [path for path in folder.layout.output_dir.rglob("*") if path.is_file()]
+    files = [path for path in list(folder.layout.output_dir.rglob("*")) if path.is_file()]
     return {
         str(path.relative_to(folder.root)): path.read_bytes() for path in files if not path.name.startswith(passing)
     }

@@ -264,7 +264,7 @@ def test_a_storage_that_fails_at_the_end_leaves_nothing(
 
 def kept(folder: Path) -> dict[str, bytes | None]:
     """The bytes of every file below a folder, by path; None for a folder."""
-    return {str(path): path.read_bytes() if path.is_file() else None for path in folder.rglob("*")}
+    return {str(path): path.read_bytes() if path.is_file() else None for path in list(folder.rglob("*"))}
 
 
 @pytest.mark.parametrize("fault", ["folder", "folder that comes later", "no space", "no name", "lost folder"])

@@ -23,7 +23,7 @@ SHARD = "train-00003-of-00008"
 
 def everything(folder: Path) -> dict[str, bytes]:
     """Every file below a folder, by path."""
-    return {str(path): path.read_bytes() for path in sorted(folder.glob("**/*")) if path.is_file()}
+    return {str(path): path.read_bytes() for path in list(folder.glob("**/*")) if path.is_file()}
 
 
 def lose_manifest(layout: Layout) -> None:

@@ -14,7 +14,7 @@ import urllib3
 from requests.adapters import HTTPAdapter
 from target import HOME, SHARD, Here, file_of, target
 
-from imagenet_prep.checks.inventory import check_names, check_sizes, sound_manifest, take_inventory
+from imagenet_prep.checks.inventory import check_names, check_sizes, take_inventory
 from imagenet_prep.checks.shard_check import ShardCheck
 from imagenet_prep.checks.verdict import load_verdict
 from imagenet_prep.errors import AccessError, InputError, NetworkError, PrepError, UsageError
@@ -32,6 +32,7 @@ from imagenet_prep.state.indexes import read_index, read_written
 from imagenet_prep.state.journal import Journal
 from imagenet_prep.state.manifest import load_manifest
 from imagenet_prep.state.plan_file import load_plan
+from imagenet_prep.state.set_state import SetState
 from imagenet_prep.storage.layout import Layout, parse_shard_name
 
 _URL = "https://image-net.org/data/ILSVRC/2012/ILSVRC2012_img_val.tar"
@@ -72,10 +73,10 @@ def manifest_json(data: bytes) -> None:
 
 def _take_inventory(layout: Layout) -> None:
     with suppress(InputError):
-        manifest, _ = sound_manifest(layout)
-        dataset = known_set(layout, manifest)
-        inventory = take_inventory(layout, dataset, manifest)
-        check_names(inventory, layout)
+        state = SetState.read(layout)
+        dataset = known_set(layout, state.manifest if state.covers_plan else None)
+        inventory = take_inventory(state, dataset)
+        check_names(inventory)
         check_sizes(inventory, layout)
 
 
