@@ -15,7 +15,7 @@ from imagenet_prep.state.manifest import DatasetEntry, SplitTotals
 from imagenet_prep.state.plan_file import Plan
 from imagenet_prep.storage.files import save_bytes
 from imagenet_prep.storage.layout import Layout, grown_from
-from imagenet_prep.tfrecord.framing import OVERHEAD, Index, frame
+from imagenet_prep.tfrecord.framing import FOOTER, OVERHEAD, Index, frame
 
 COUNTS = {"train": 3, "validation": 2}
 IMAGES = 2
@@ -50,9 +50,9 @@ def make_shard(layout: Layout, name: str, fingerprint: str, *, images: int = IMA
     for number in range(images):
         image = f"{name}-{number}.jpg"
         data = f"{word}{image}".encode()
-        header, footer, crc = frame(data)
+        header, footer, length = frame(data)
         content += header + data + footer
-        index.add(len(data) + OVERHEAD, crc, image)
+        index.add(length + OVERHEAD, *FOOTER.unpack(footer), image)
     layout.index_dir.mkdir(parents=True, exist_ok=True)
     layout.shard_path(name).write_bytes(content)
     for path, lines in zip(layout.index_paths(name), index.encode(), strict=True):
