@@ -84,10 +84,10 @@ def test_shards_of_no_set(layout: Layout) -> None:
     make_set(layout)
     other = replace(layout, set_name="night")
     make_set(other, made_plan({"night-train": 1}))
-    for name in ("test-100000-of-100001", "test-00002-of-00003", "night-more-00000-of-00001"):
+    for name in ("test-100000-of-100001", "test-99999-of-100001", "night-more-00000-of-00001"):
         (layout.output_dir / name).touch()
     state = SetState.read(layout)
-    assert (state.kind, state.orphans) == ("finished", ("test-00002-of-00003", "test-100000-of-100001"))
+    assert (state.kind, state.orphans) == ("finished", ("test-99999-of-100001", "test-100000-of-100001"))
     assert state.sizes.keys() == set(ALL)
     assert state.has_prefixes
     beside = SetState.read(other)
@@ -104,6 +104,17 @@ def test_a_replaced_list_of_an_older_plan_is_no_replacement(layout: Layout) -> N
     state = read(layout)
     assert (state.kind, state.plan) == ("finished", plan)
     assert (state.manifest, state.infos) == (load_manifest(layout.manifest_path), state.manifest.shards)
+
+
+def test_shards_of_a_set_that_lost_its_plan_are_no_orphans(layout: Layout) -> None:
+    """They have the prefix of a set that was started: the state of another set leaves them out."""
+    night, day = (replace(layout, set_name=name) for name in ("night", "day"))
+    make_set(night, made_plan({"night-train": 1}))
+    day.state_dir.mkdir(parents=True)
+    day.journal_path.touch()
+    for name in ("day-train-00000-of-00001", "dusk-00000-of-00001"):
+        (layout.output_dir / name).touch()
+    assert SetState.read(night).orphans == ("dusk-00000-of-00001",)
 
 
 # unfinished ----------------------------------------------------------------------------------------------------
@@ -186,6 +197,13 @@ def test_a_growth_in_progress(layout: Layout) -> None:
     assert state.infos == {**load_manifest(layout.manifest_path).shards, info.name: info}
     assert state.plan == grown
     assert not state.covers_plan
+
+
+def test_a_growth_of_an_empty_set(layout: Layout) -> None:
+    """A manifest without shards, and a plan that has all that are there."""
+    plan = make_set(layout)
+    replace(load_manifest(layout.manifest_path), shards={}, totals={}).save(layout.manifest_path)
+    assert (read(layout).kind, read(layout).plan) == ("unfinished", plan)
 
 
 # ranks ---------------------------------------------------------------------------------------------------------
