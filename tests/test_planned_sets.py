@@ -1,4 +1,4 @@
-"""Plans of hand-written catalogs: cut into shards, saved, read again as a whole or in part, and compared with others."""
+"""Plans of hand-written catalogs: cut into shards, saved, read again as a whole or in part, compared with others."""
 
 from __future__ import annotations
 
