@@ -109,9 +109,9 @@ def _ends_like(layout: Layout, info: ShardInfo, written: Index) -> bool:
     place = info.size - FOOTER.size, info.size
     try:
         (footer,) = layout.shards.read_ranges(info.name, [place])
-    except OSError:
+    except (InputError, OSError):  # it is gone since its size was asked
         return False
-    return FOOTER.unpack(footer) == (written.crcs[-1],)
+    return bytes(footer) == FOOTER.pack(written.crcs[-1])
 
 
 def filled(planned: Manifest, journal: Journal) -> Manifest:

@@ -298,11 +298,10 @@ def _contradiction(
 ) -> str:
     if missing:
         name = next(iter(missing))
-        info = manifest.shards.get(name)
         state = f"has {sizes[name]:,} bytes" if name in sizes else "is missing"
-        expected = f", and the manifest lists {info.size:,} bytes" if info else ""
+        expected = f"the manifest lists {manifest.shards[name].size:,} bytes"
         count = f" ({number_of(len(missing), 'shard')} in all)" if len(missing) > 1 else ""
-        return f"{name} {state}{expected}{count}"
+        return f"{name} {state}, and {expected}{count}"
     name = next(iter(strays))
     count = f" ({number_of(len(strays), 'file')} in all)" if len(strays) > 1 else ""
     return f"{name} is not a shard of its manifest{count}"
