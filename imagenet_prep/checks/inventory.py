@@ -226,7 +226,7 @@ def _missing(name: str, inventory: Inventory) -> Problem:
 
 
 def _stray(name: str, twin: str | None, inventory: Inventory) -> Problem:
-    """A file that is not expected; ``twin`` is a missing shard of its size. A shard that the journal lists is never moved away."""
+    """A file that is not expected; ``twin`` is a missing shard of its size. A shard of the journal stays."""
     if twin is not None:
         detail, remedy = f"it has the size of {twin}, which is missing", f"rename it to {twin} and verify again"
     elif name in inventory.state.journalled:

@@ -376,7 +376,7 @@ class _Conversion(Struct, frozen=True):
                 open_store(layout.state_dir).sync_names()
         replacement = Replacement.find(layout, self.plan)
         if replacement is not None:
-            replacement.finish(layout, self.plan)
+            replacement.finish(layout, self.plan, is_locked=self.share is None)
 
 
 def _read_again(
