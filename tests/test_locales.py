@@ -67,6 +67,25 @@ def test_records_are_the_same_in_every_locale(tmp_path: Path, recipe: str) -> No
     assert all(files == results["utf-8"] for files in results.values()), results.keys()
 
 
+@pytest.mark.parametrize("form", ["folders", "webdataset"])
+def test_exports_are_the_same_in_every_locale(tmp_path: Path, form: str) -> None:
+    """Names of images and of classes are no ASCII."""
+    for number, name in enumerate(NAMES):
+        save(tmp_path / "src" / name, photographs.tiny(number))
+    (tmp_path / "a.yaml").write_text("source: {folders: src}\nshards: 1\n")
+    convert(Layout(tmp_path / "out"), ENGINE, dataset=RecipeSet.read(tmp_path / "a.yaml"))
+    results = {}
+    for locale, environment in _environments(tmp_path).items():
+        words = ["export", form, tmp_path / "out", tmp_path / locale, "--workers", "1"]
+        called = [sys.executable, "-m", "imagenet_prep", *map(str, words)]
+        ended = subprocess.run(called, env={**os.environ, **environment}, capture_output=True)
+        assert ended.returncode == 0, (locale, ended.stderr)
+        files = [path for path in (tmp_path / locale).rglob("*") if path.is_file() and path.suffix != ".jsonl"]
+        results[locale] = {str(path.relative_to(tmp_path / locale)): path.read_bytes() for path in files}
+    assert results["utf-8"]
+    assert all(files == results["utf-8"] for files in results.values()), results.keys()
+
+
 def test_a_folder_whose_name_is_no_utf_8(tmp_path: Path) -> None:
     """Its manifest can be read back, by verify, open and export; its name and the recipe's are escaped there."""
     folder = tmp_path / os.fsdecode(b"caf\xe9")

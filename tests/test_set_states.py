@@ -9,12 +9,26 @@ from pathlib import Path
 import pytest
 from existing import existing
 from made_sets import ENGINE, data_of, make_flowers
-from set_states import GROWING, STATES, Folder, copied_elsewhere, foreign, fresh, killed_growth, older_manifest
+from set_states import (
+    GROWING,
+    RECIPE,
+    STATES,
+    Folder,
+    copied_elsewhere,
+    foreign,
+    fresh,
+    killed_growth,
+    older_manifest,
+    stopped_before,
+)
 
 import imagenet_prep
 from imagenet_prep import Layout, PrepError, diff, export, report, status, verify
 from imagenet_prep.pipeline import verify_and_repair
+from imagenet_prep.shards import finishing
 from imagenet_prep.stages.merge import merge
+from imagenet_prep.state.journal import Journal
+from imagenet_prep.state.plan_file import Plan
 from imagenet_prep.state.set_state import SetState
 
 pytestmark = pytest.mark.once
@@ -121,7 +135,7 @@ def test_merge_finishes_what_is_done_and_nothing_else(state: State, folder: Fold
     before = contents(folder)
     assert outcome(lambda: merge(folder.layout)) == done.get(STATES[state], 4)
     after = contents(folder)
-    if STATES[state] == "finished" or (done.get(STATES[state], 4) and STATES[state] != "replacing"):
+    if STATES[state] == "finished" or done.get(STATES[state], 4):
         assert after == before
     if not done.get(STATES[state], 4):
         assert SetState.read(folder.layout).kind == "finished"
@@ -189,3 +203,45 @@ def test_convert_leads_every_state_to_the_same_set(state: State, folder: Folder,
     assert sorted(names) == images
     assert foreign is not state
     assert Layout(folder.layout.data_dir).manifest_path.exists()
+
+
+FEWER = RECIPE.replace("train: 4", "train: 3")
+
+
+@pytest.mark.parametrize("command", ["convert", "merge"])
+@pytest.mark.parametrize("removed", [1, 2])
+def test_a_killed_overwrite_goes_on_in_a_copy(
+    command: str, removed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A copy has other inodes: none of the older shards stays beside the new ones."""
+    make_flowers(tmp_path / "data", 4)
+    folder = Folder(tmp_path, monkeypatch)
+    folder.convert()
+    with stopped_before(monkeypatch, "imagenet_prep.state.replacement.remove_if_same", removed):
+        folder.convert(FEWER, overwrite=True)
+    shutil.copytree(tmp_path / "out", tmp_path / "copy")
+    shutil.rmtree(tmp_path / "out")
+    (tmp_path / "copy").rename(tmp_path / "out")
+    if command == "merge":
+        with pytest.raises(PrepError, match="not done"):
+            merge(folder.layout)
+    folder.convert(FEWER)
+    assert sorted(folder.layout.find_shards({"train"})) == [f"train-{number:05d}-of-00003" for number in range(3)]
+    assert SetState.read(folder.layout).kind == "finished"
+
+
+def test_no_manifest_beside_a_shard_of_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A shard of another number of shards that arrives while convert runs: it ends with an error, and no manifest."""
+    make_flowers(tmp_path / "data", 4)
+    folder = Folder(tmp_path, monkeypatch)
+    real = finishing.find_lost
+
+    def find_lost(plan: Plan, layout: Layout, journal: Journal) -> list[str]:
+        shard = layout.shard_path("train-00000-of-00004")
+        shutil.copy2(shard, shard.with_name("train-00000-of-00003"))
+        return real(plan, layout, journal)
+
+    monkeypatch.setattr("imagenet_prep.stages.convert.find_lost", find_lost)
+    with pytest.raises(PrepError, match="1 shard that the plan does not have, train-00000-of-00003 first"):
+        folder.convert()
+    assert not folder.layout.manifest_path.exists()

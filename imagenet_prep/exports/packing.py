@@ -19,6 +19,7 @@ from msgspec.json import decode, encode
 from imagenet_prep.errors import InputError, WriteError, named
 from imagenet_prep.exports.source_set import SourceSet, SourceShard
 from imagenet_prep.model import Engine, Failed, Progress
+from imagenet_prep.sources.names import below
 from imagenet_prep.storage.durable import sync_file_system
 from imagenet_prep.storage.files import append_to, plain_lines
 from imagenet_prep.storage.layout import Layout
@@ -83,7 +84,7 @@ class Files:
             InputError: the shard has another file with this path.
         """
         self._refuse_taken(path)
-        final = self._out / path
+        final = below(self._out, path)
         if not final.exists() or final.stat().st_size != size:
             return False
         self.sizes[path] = size
@@ -126,8 +127,9 @@ class Files:
             if self.made:
                 sync_file_system(self._out)
             for path, stored in self.made.items():
-                (self._out / path).parent.mkdir(parents=True, exist_ok=True)
-                stored.replace(self._out / path)
+                final = below(self._out, path)
+                final.parent.mkdir(parents=True, exist_ok=True)
+                stored.replace(final)
             self._folder.rmdir()
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import os
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -59,7 +58,7 @@ def _path(shard: SourceShard, record: Record, values: ImageValues) -> list[str]:
         if folders and (shard.split.startswith(folders[0]) or folders[0].startswith(shard.split)):
             del folders[0]
     parts = [of_class, *folders, name]
-    if any(part in ("", ".", "..") or "/" in part or "\0" in part or len(os.fsencode(part)) > 255 for part in parts):
+    if not all(map(_is_file_name, parts)):
         path = "/".join(parts)
         raise InputError(
             f"{shard.path}: record {record.number} can't be a file {path!r}",
@@ -67,3 +66,8 @@ def _path(shard: SourceShard, record: Record, values: ImageValues) -> list[str]:
             "export to webdataset, which accepts any name",
         )
     return [shard.split, *parts]
+
+
+def _is_file_name(text: str) -> bool:
+    length = len(text.encode("utf-8", "surrogateescape"))
+    return text not in ("", ".", "..") and "/" not in text and "\0" not in text and length <= 255

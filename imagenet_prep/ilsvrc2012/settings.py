@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -15,6 +15,7 @@ from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.escaping import Settings
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.images.pixels import Reencode
+from imagenet_prep.sources.names import shown_name
 from imagenet_prep.state.manifest import Manifest, not_understood
 from imagenet_prep.storage.files import kind_of, read_plain
 from imagenet_prep.storage.layout import MAX_SHARDS, parse_shard_name
@@ -154,7 +155,7 @@ def _name_of(path: Path, wnids: set[str]) -> str:
     for name, theirs in known.items():
         if wnids == theirs:
             return name
-    name = path.stem.encode(errors="replace").decode()
+    name = PurePosixPath(shown_name(path)).stem
     if name in known:
         raise UsageError(
             f"{path} has other classes than {name}",

@@ -131,7 +131,7 @@ class _Records(Struct, frozen=True):
             planned=plan.fingerprints_by_name(),
             planned_splits=frozenset(grown_from(split)[0] for split in plan.totals),
             planned_before=before.fingerprints_by_name() if before else {},
-            pending=frozenset(pending.remaining(layout)) if pending else frozenset(),
+            pending=frozenset(pending.remaining(layout, before)) if pending and before else frozenset(),
             other_splits=frozenset(others),
         )
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from imagenet_prep.datasets.plan import differences, planned_manifest, remove_other_rows
-from imagenet_prep.errors import UsageError
+from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.shards.run import take_in_parts
 from imagenet_prep.state.indexes import filled, not_done
 from imagenet_prep.state.journal import Journal
 from imagenet_prep.state.manifest import Manifest
 from imagenet_prep.state.plan_file import Plan, load_plan
-from imagenet_prep.storage.layout import Layout
+from imagenet_prep.storage.layout import Layout, grown_from, split_of
+from imagenet_prep.text import number_of
 
 
 def find_lost(plan: Plan, layout: Layout, journal: Journal) -> list[str]:
@@ -26,15 +27,32 @@ def finish_set(
 
     Raises:
         UsageError: another run has claimed the folder since, with --overwrite.
-        InputError: ``refuse_images`` raises it: the images are not those of the data set.
+        InputError: the folder holds other shards too; or ``refuse_images`` raises it: the images are not those of the
+            data set.
     """
     refuse_superseded(plan, layout)
+    _refuse_strays(plan, layout)
     manifest = filled(planned_manifest(plan), journal)
     refuse_images(layout, manifest)
     manifest.save(layout.manifest_path)
     take_in_parts(layout, journal)
     remove_other_rows(plan, layout)
     return manifest
+
+
+def _refuse_strays(plan: Plan, layout: Layout) -> None:
+    """Raise InputError for shards of the plan's splits that it does not have: a glob would read them too."""
+    splits = {*plan.dataset.splits, *plan.totals}
+    shards = [name for name in layout.find_shards() if grown_from(split_of(name))[0] in splits]
+    planned = plan.fingerprints_by_name()
+    strays = [name for name in shards if name not in planned]
+    if strays:
+        count = number_of(len(strays), "shard")
+        raise InputError(
+            f"{layout.output_dir} holds {count} that the plan does not have, {strays[0]} first",
+            "expected only the shards of the plan",
+            "run the same imagenet-prep convert again: it says what to do with them",
+        )
 
 
 def refuse_superseded(plan: Plan, layout: Layout) -> None:

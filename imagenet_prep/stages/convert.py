@@ -377,7 +377,7 @@ class _Conversion(Struct, frozen=True):
         remove_other_lists(layout, self.plan)
         replacement = Replacement.find(layout, self.plan)
         if replacement is not None:
-            replacement.finish(layout, self.plan)
+            replacement.finish(layout, self.plan, is_locked=self.share is None)
 
 
 def _read_again(

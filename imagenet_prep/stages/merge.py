@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
 from imagenet_prep.datasets.plan import planned_manifest
 from imagenet_prep.errors import InputError
@@ -41,24 +42,23 @@ def merge(layout: Layout, *, progress: Progress | None = None) -> ConvertSummary
         plan = state.plan or load_plan(layout)
         if plan is None:
             raise _nothing_to_merge(state)
-        manifest = _merge(plan, layout)
+        manifest = _merge(plan, state)
         progress.note(f"{number_of(len(manifest.shards), 'shard')}, all done: see {layout.manifest_path}")
     return _summary(manifest)
 
 
-def _merge(plan: Plan, layout: Layout) -> Manifest:
-    """Finish a planned set; first what a killed --overwrite left, if it did."""
+def _merge(plan: Plan, state: SetState) -> Manifest:
+    """Finish a planned set; first what a killed --overwrite left, if it did and all new shards are done."""
+    layout, planned = state.layout, planned_manifest(plan)
     if replacement := Replacement.find(layout, plan):
-        replacement.finish(layout, plan)
-    planned = planned_manifest(plan)
+        if state.missing:
+            raise _unfinished(layout, planned, state.missing)
+        replacement.finish(layout, plan, is_locked=True)
     with Journal(layout.journal_path) as journal:
         settle(layout, journal, {info.fingerprint for info in planned.shards.values()})
         _take_from_manifest(layout, planned, journal)
         if missing := not_done(layout, planned, journal):
             raise _unfinished(layout, planned, missing)
-        state = SetState.read(layout)
-        if state.strays:
-            raise InputError(state.sentence, "expected only the shards of the plan", state.following)
         return finish_set(plan, layout, journal, refuse_images)
 
 
@@ -93,7 +93,7 @@ def _nothing_to_merge(state: SetState) -> InputError:
     return InputError(state.sentence, f"expected a plan: {layout.plan_path}", state.following)
 
 
-def _unfinished(layout: Layout, planned: Manifest, missing: list[str]) -> InputError:
+def _unfinished(layout: Layout, planned: Manifest, missing: Sequence[str]) -> InputError:
     found = ranks_of(set(missing), planned.shards, layout.rank_parts())
     hint = "run them again, or the same imagenet-prep convert without --rank: finished shards are kept"
     detail = "expected all shards"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from msgspec import Struct, convert, to_builtins
 from msgspec.structs import replace
@@ -28,7 +28,8 @@ class Replacement(Struct, frozen=True):
 
     ``shards`` holds the identity of each old shard by name, ``journals`` the names of the journals' files. The list is
     durable before the new plan, and it stays until every file on it is gone. So a killed replacement resumes, and a
-    shard that the new generation has already made is never removed.
+    shard that the new generation has already made is never removed. In a copy of the folder each file has another
+    identity: there the size tells a shard that the new plan does not have.
     """
 
     shards: Mapping[str, Identity]
@@ -73,16 +74,21 @@ class Replacement(Struct, frozen=True):
         """Make the list durable; the list of another process that was first counts instead."""
         claim(layout.replaced_path(generation), sealed_line(to_builtins(self)))
 
-    def remaining(self, layout: Layout) -> list[str]:
-        """The listed shards that are still there."""
-        names = layout.find_shards().keys() & self.shards.keys()
-        return sorted(name for name in names if is_same(layout.shard_path(name), self.shards[name]))
+    def remaining(self, layout: Layout, plan: Plan) -> list[str]:
+        """The listed shards that are still there; of those that the plan does not have also copies."""
+        planned = plan.fingerprints_by_name()
+        remaining = []
+        for name in sorted(layout.find_shards().keys() & self.shards.keys()):
+            identity = self.shards[name] if name in planned else self.shards[name][:1]
+            if is_same(layout.shard_path(name), identity):
+                remaining.append(name)
+        return remaining
 
-    def finish(self, layout: Layout, plan: Plan) -> None:
+    def finish(self, layout: Layout, plan: Plan, *, is_locked: bool) -> None:
         """Remove the listed files that are still the listed ones, then the list itself.
 
         Indexes go first: a shard without an index does not count as done. Entries of shards that the plan keeps stay
-        in the journal.
+        in the journal. Only who holds the locks removes copies: another plan may have been claimed and finished since.
 
         Raises:
             WriteError: the storage failed.
@@ -91,6 +97,10 @@ class Replacement(Struct, frozen=True):
         self._rewrite_journal(layout, plan)
         for name, identity in self.shards.items():
             remove_if_same(layout.shard_path(name), identity)
+        for name in self.remaining(layout, plan):
+            if not is_locked:
+                return
+            _remove(layout.shard_path(name))
         layout.shards.sync_names()
         _remove(layout.replaced_path(plan.generation))
 
@@ -151,10 +161,10 @@ def identity_of(path: AnyPath) -> Identity:
     return status.st_size, status.st_mtime_ns, status.st_ino
 
 
-def is_same(path: AnyPath, identity: Identity) -> bool:
-    """Whether a file is still the one with this identity; also if it is gone."""
+def is_same(path: AnyPath, identity: Sequence[int]) -> bool:
+    """Whether a file is still the one with this identity, or with its first values; also if it is gone."""
     try:
-        return identity_of(path) == tuple(identity)
+        return identity_of(path)[: len(identity)] == tuple(identity)
     except (FileNotFoundError, NotADirectoryError):
         return True
 
