@@ -100,6 +100,14 @@ def killed_growth(folder: Folder) -> None:
         folder.convert(GROWING)
 
 
+def claimed_growth(folder: Folder) -> None:
+    """Killed when the plan of a growth was saved, beside the manifest from before."""
+    folder.convert(GROWING)
+    folder.add_images()
+    with stopped_before(folder.patch, "imagenet_prep.stages.convert:_Conversion._remove_superseded"):
+        folder.convert(GROWING)
+
+
 def killed_overwrite(folder: Folder) -> None:
     """Killed when the new plan was claimed, and no file of the old set was removed."""
     folder.convert(OTHER)
@@ -201,6 +209,7 @@ STATES: dict[Callable[[Folder], None], str] = {
     unfinished: "unfinished",
     split_absent: "unfinished",
     killed_growth: "unfinished",
+    claimed_growth: "unfinished",
     lost_manifest: "unfinished",
     damaged_manifest: "unfinished",
     older_manifest: "unfinished",

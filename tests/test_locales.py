@@ -80,7 +80,7 @@ def test_exports_are_the_same_in_every_locale(tmp_path: Path, form: str) -> None
         called = [sys.executable, "-m", "imagenet_prep", *map(str, words)]
         ended = subprocess.run(called, env={**os.environ, **environment}, capture_output=True)
         assert ended.returncode == 0, (locale, ended.stderr)
-        files = [path for path in (tmp_path / locale).rglob("*") if path.is_file() and path.suffix != ".jsonl"]
+        files = [path for path in list((tmp_path / locale).rglob("*")) if path.is_file() and path.suffix != ".jsonl"]
         results[locale] = {str(path.relative_to(tmp_path / locale)): path.read_bytes() for path in files}
     assert results["utf-8"]
     assert all(files == results["utf-8"] for files in results.values()), results.keys()

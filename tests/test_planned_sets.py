@@ -394,7 +394,7 @@ def test_rows_of_another_plan_are_named(tmp_path: Path) -> None:
 
 def lose_rows(layout: Layout, plan: Plan) -> Plan:
     """The rows of a split are gone."""
-    for path in layout.plan_path.with_name(plan.rows["train"]).iterdir():
+    for path in list(layout.plan_path.with_name(plan.rows["train"]).iterdir()):
         path.unlink()
     return plan
 

@@ -11,9 +11,11 @@ from existing import existing
 from made_sets import ENGINE, data_of, make_flowers
 from set_states import (
     GROWING,
+    OTHER,
     RECIPE,
     STATES,
     Folder,
+    claimed_growth,
     copied_elsewhere,
     foreign,
     fresh,
@@ -26,6 +28,8 @@ import imagenet_prep
 from imagenet_prep import Layout, PrepError, diff, export, report, status, verify
 from imagenet_prep.pipeline import verify_and_repair
 from imagenet_prep.shards import finishing
+from imagenet_prep.shards.share import Share
+from imagenet_prep.stages.convert import _Conversion
 from imagenet_prep.stages.merge import merge
 from imagenet_prep.state.journal import Journal
 from imagenet_prep.state.plan_file import Plan
@@ -34,7 +38,7 @@ from imagenet_prep.state.set_state import SetState
 pytestmark = pytest.mark.once
 
 State = Callable[[Folder], None]
-GROWN = (killed_growth, older_manifest)
+GROWN = (killed_growth, claimed_growth, older_manifest)
 
 
 @pytest.fixture(scope="module")
@@ -245,3 +249,29 @@ def test_no_manifest_beside_a_shard_of_others(tmp_path: Path, monkeypatch: pytes
     with pytest.raises(PrepError, match="1 shard that the plan does not have, train-00000-of-00003 first"):
         folder.convert()
     assert not folder.layout.manifest_path.exists()
+
+
+@pytest.mark.parametrize("step", ["find", "joined", "compare"])
+@pytest.mark.parametrize("text", [FEWER, OTHER], ids=["fewer shards", "other labels"])
+def test_a_rank_joins_an_overwrite_that_began_meanwhile(
+    text: str, step: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another rank claims, removes the older set and ends, while this one is between two steps."""
+    make_flowers(tmp_path / "data", 4)
+    folder = Folder(tmp_path, monkeypatch)
+    folder.convert()
+    real, calls = getattr(_Conversion, step), 0
+
+    def call(*arguments: object, **options: object) -> object:
+        nonlocal calls
+        calls += 1
+        result = real(*arguments, **options)
+        if calls == 1:
+            folder.convert(text, Share(0, 2), overwrite=True)
+        return result
+
+    monkeypatch.setattr(_Conversion, step, staticmethod(call) if step == "find" else call)
+    folder.convert(text, Share(1, 2), overwrite=True)
+    merge(folder.layout)
+    assert calls == 2
+    assert verify(folder.layout, ENGINE).problems == ()

@@ -279,7 +279,7 @@ def test_finish_set_writes_the_manifest(layout: Layout) -> None:
     assert manifest.shards.keys() == planned.keys()
     assert load_manifest(layout.manifest_path) == manifest
     assert sorted(os.listdir(layout.plan_path.parent)) == ["current", "plan.json"]
-    assert sorted(path.name for path in layout.state_dir.glob("journal*")) == ["journal.jsonl"]
+    assert sorted(path.name for path in list(layout.state_dir.glob("journal*"))) == ["journal.jsonl"]
     assert set(Journal(layout.journal_path).names()) == planned.keys()
 
 

@@ -79,7 +79,7 @@ class ExistingShards(Struct, frozen=True):
         if may_replace and overwrite:
             return
         hint = "move them away, or choose another folder with --output"
-        if may_replace:
+        if may_replace and not any(grown_from(split_of(name))[1] > 1 for name in planned):  # --overwrite grows nothing
             hint = "move them away, choose another folder with --output, or let --overwrite replace those in the way"
         count = number_of(len(self.foreign), "shard")
         raise UsageError(

@@ -81,7 +81,7 @@ def convert(
         what = f"{share}: the raw data of several ranks can't give its space to shards"
         raise UsageError(what, "expected --consume without --rank", "use only one of them")
     with contextlib.nullcontext() if share else hold(layout.lock_paths):
-        planned = _Conversion.find(layout, engine, options, dataset, share, progress)
+        planned = _Conversion.find(layout, engine, options, dataset, share, progress).joined()
         with Journal(layout.journal_path, f"{share.name}-{run_name()}" if share else "") as journal:
             work = planned.compare(journal)
             todo, problems = work.make(journal)
@@ -175,6 +175,13 @@ class _Conversion(Struct, frozen=True):
 
     # existing shards -----------------------------------------------------------------------------------------------
 
+    def joined(self) -> _Conversion:
+        """The conversion; after the plan that another rank has claimed since, if it is of the same shards."""
+        claimed = load_plan(self.layout) if self.share and self.plan is not self.before else None
+        if claimed is None or claimed.fingerprints != self.plan.fingerprints:
+            return self
+        return replace(self, before=claimed)
+
     def compare(self, journal: Journal) -> _Conversion:
         """The conversion, with the shards that it replaces and its generation; the journal forgets changed shards.
 
@@ -193,12 +200,15 @@ class _Conversion(Struct, frozen=True):
             existing.refuse_replaced(layout, self.plan, changed)
         replaced = existing.replaced if overwrite else ()
         journal.forget({*changed, *replaced})
-        if pending is not None and pending.shards.keys() >= set(replaced):  # a killed run listed them
-            generation = next_generation(before, self.plan, ())
-            return replace(self, plan=replace(self.plan, generation=generation), replacement=pending)
-        generation = next_generation(before, self.plan, replaced)
-        replacement = Replacement.plan(layout, replaced) if replaced else None
-        return replace(self, plan=replace(self.plan, generation=generation), replacement=replacement)
+        generation, replacement = before.generation if before else "", None
+        if pending is not None and pending.shards.keys() >= set(replaced):  # a killed run or another rank listed them
+            replacement = pending
+        elif replaced:
+            generation, replacement = next_generation(before, self.plan), Replacement.plan(layout, replaced)
+        elif self.options.overwrite and before is not None and not self.plan.extends(before):
+            generation = next_generation(before, self.plan)  # another rank has removed them all
+        plan = replace(self.plan, generation=generation)
+        return replace(self, plan=plan, replacement=replacement)
 
     def _find_changed(self, journal: Journal) -> Mapping[str, str]:
         """The finished shards that the plan would not make, each with the evidence; see datasets.identity."""
@@ -315,14 +325,18 @@ class _Conversion(Struct, frozen=True):
         self.progress.note(f"--overwrite: {shards} of an older set are removed first ({size_text(size)})")
         return [Need("convert", "replaced shards", self.layout.output_dir, -size, -3 * count)]
 
-    def _refuse_another_claim(self) -> None:
-        """Raise UsageError if the folder is claimed for another plan, now or before this one was made."""
+    def _refuse_another_claim(self) -> bool:
+        """Whether the folder is claimed for this plan.
+
+        Raises:
+            UsageError: it is claimed for another plan, now or before this one was made.
+        """
         claimed = load_plan(self.layout)
         if claimed is None or claimed.key == self.plan.key:
-            return
+            return claimed is not None
         is_known = self.before is not None and claimed.key == self.before.key
         if is_known and self._may_replace_plan:
-            return
+            return False
         raise UsageError(
             f"{self.layout.output_dir} is claimed for a set of other images or settings",
             f"expected those of {self.layout.plan_path}, but these differ: {self._differences(claimed)}",
@@ -343,7 +357,8 @@ class _Conversion(Struct, frozen=True):
         plan, layout = self.plan, self.layout
         for packed in self.packed.values():
             packed.save(layout.plan_path.with_name(packed.name))
-        if self.replacement is not None:
+        is_claimed = self._refuse_another_claim()  # then another rank has listed the replaced shards, or removed them
+        if self.replacement is not None and not is_claimed:
             self.replacement.claim(layout, plan.generation)
         self._save_plan()
         self._refuse_another_claim()
@@ -368,6 +383,7 @@ class _Conversion(Struct, frozen=True):
     def _remove_superseded(self) -> None:
         """Remove what contradicts the claimed plan: an old manifest, then the files on the list of replaced shards."""
         layout, planned = self.layout, self.plan.fingerprints_by_name()
+        self._refuse_another_claim()
         manifest = usable_manifest(layout.manifest_path)
         recorded = {name: info.fingerprint for name, info in manifest.shards.items()} if manifest else None
         if layout.manifest_path.exists() and (self.replacement or recorded != planned):

@@ -93,7 +93,7 @@ class Replacement(Struct, frozen=True):
         Raises:
             WriteError: the storage failed.
         """
-        self._remove_indexes(layout, plan)
+        self._remove_indexes(layout, plan, is_locked=is_locked)
         self._rewrite_journal(layout, plan)
         for name, identity in self.shards.items():
             remove_if_same(layout.shard_path(name), identity)
@@ -104,10 +104,10 @@ class Replacement(Struct, frozen=True):
         layout.shards.sync_names()
         _remove(layout.replaced_path(plan.generation))
 
-    def _remove_indexes(self, layout: Layout, plan: Plan) -> None:
-        """Remove the indexes of the listed shards, and of shards that are not planned."""
+    def _remove_indexes(self, layout: Layout, plan: Plan, *, is_locked: bool) -> None:
+        """Remove the indexes of the listed shards, and with the locks those of shards that are not planned."""
         planned = plan.fingerprints_by_name()
-        for index_name in layout.indexes.list():
+        for index_name in layout.indexes.list() if is_locked else ():
             shard = index_name.rpartition(".")[0]
             if shard not in planned:
                 _remove(layout.index_dir / index_name)
@@ -142,17 +142,13 @@ def remove_other_lists(layout: Layout, plan: Plan) -> None:
             _remove(path)
 
 
-def next_generation(before: Plan | None, plan: Plan, replaced: Collection[str]) -> str:
-    """The generation of a plan that replaces these shards: the same for every process that finds the same set.
+def next_generation(before: Plan | None, plan: Plan) -> str:
+    """The generation of a plan that replaces another: the same for every process that was given --overwrite.
 
-    Without replaced shards the generation of the plan before it goes on.
+    It does not depend on the shards that are still there: another rank may be removing them.
     """
-    generation = before.generation if before else ""
-    if not replaced:
-        return generation
-    new_key = replace(plan, generation="").key
-    parts = (before.key if before else "", new_key, *sorted(replaced))
-    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
+    keys = (before.key if before else "", replace(plan, generation="").key)
+    return hashlib.sha256("\n".join(keys).encode()).hexdigest()[:16]
 
 
 def identity_of(path: AnyPath) -> Identity:
@@ -162,11 +158,11 @@ def identity_of(path: AnyPath) -> Identity:
 
 
 def is_same(path: AnyPath, identity: Sequence[int]) -> bool:
-    """Whether a file is still the one with this identity, or with its first values; also if it is gone."""
+    """Whether a file is still the one with this identity, or with its first values."""
     try:
         return identity_of(path)[: len(identity)] == tuple(identity)
     except (FileNotFoundError, NotADirectoryError):
-        return True
+        return False
 
 
 def remove_if_same(path: AnyPath, identity: Identity) -> None:

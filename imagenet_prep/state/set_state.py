@@ -184,6 +184,7 @@ class _Evidence(Struct, frozen=True):
         missing = _in_order(name for name, info in manifest.shards.items() if own.get(name) != info.size)
         strays = _in_order(own.keys() - manifest.shards.keys())
         may_be_replaced = any(name.startswith("replaced-") for name in self.beside_plan)
+        may_grow = sum("." not in name for name in self.beside_plan) > len(manifest.totals)  # rows of more splits
         facts: dict[str, Any] = {
             "layout": self.layout,
             "sizes": own,
@@ -191,15 +192,15 @@ class _Evidence(Struct, frozen=True):
             "infos": manifest.shards,
             "manifest": manifest,
         }
-        if not missing and not strays and not may_be_replaced:
+        if not missing and not strays and not may_be_replaced and not may_grow:
             return SetState(kind="finished", **facts)
         plan = load_plan(self.layout)
         if plan is not None and self._is_replacing(plan):
             return self._with_plan(plan)
+        if plan is not None and _grows(plan, manifest, strays):
+            return self._with_plan(plan)
         if not missing and not strays:
             return SetState(kind="finished", plan=plan, **facts)
-        if plan is not None and strays and _grows(plan, manifest, strays):
-            return self._with_plan(plan)
         reason = _contradiction(missing, strays, own, manifest)
         lists: dict[str, Any] = {"missing": missing, "strays": strays, "plan": plan, "reason": reason}
         return SetState(kind="contradictory", **facts, **lists)
@@ -287,10 +288,10 @@ def _in_order(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def _grows(plan: Plan, manifest: Manifest, strays: Collection[str]) -> bool:
-    """Whether a plan has all shards of a manifest, and these too: the set is growing."""
+    """Whether a plan has all shards of a manifest, and others, these among them: the set is growing."""
     planned = plan.fingerprints_by_name()
     is_kept = all(planned.get(name) == info.fingerprint for name, info in manifest.shards.items())
-    return is_kept and planned.keys() >= set(strays)
+    return is_kept and len(planned) > len(manifest.shards) and planned.keys() >= set(strays)
 
 
 def _contradiction(
