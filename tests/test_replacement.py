@@ -96,12 +96,8 @@ def test_the_remaining_shards_of_a_list(layout: Layout) -> None:
 
 def everything(layout: Layout) -> set[str]:
     """The names of all shards and indexes."""
-    return {
-        path.name
-        for folder in (layout.output_dir, layout.index_dir)
-        for path in list(folder.iterdir())
-        if path.is_file()
-    }
+    files = [*layout.output_dir.iterdir(), *layout.index_dir.iterdir()]
+    return {path.name for path in files if path.is_file()}
 
 
 def files_of(*names: str) -> set[str]:

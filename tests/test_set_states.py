@@ -240,7 +240,7 @@ def test_no_manifest_beside_a_shard_of_others(tmp_path: Path, monkeypatch: pytes
     folder = Folder(tmp_path, monkeypatch)
     real = finishing.find_lost
 
-    def find_lost(plan: Plan, layout: Layout, journal: Journal) -> list[str]:
+    def find_lost(plan: Plan, layout: Layout, journal: Journal, *seen: object) -> list[str]:
         shard = layout.shard_path("train-00000-of-00004")
         shutil.copy2(shard, shard.with_name("train-00000-of-00003"))
         return real(plan, layout, journal)

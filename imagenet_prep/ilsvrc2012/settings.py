@@ -15,7 +15,6 @@ from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.escaping import Settings
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.images.pixels import Reencode
-from imagenet_prep.sources.names import shown_name
 from imagenet_prep.state.manifest import Manifest, not_understood
 from imagenet_prep.storage.files import kind_of, read_plain
 from imagenet_prep.storage.layout import MAX_SHARDS, parse_shard_name
@@ -155,6 +154,8 @@ def _name_of(path: Path, wnids: set[str]) -> str:
     for name, theirs in known.items():
         if wnids == theirs:
             return name
+    from imagenet_prep.sources.names import shown_name  # NumPy, which verify does not need
+
     name = PurePosixPath(shown_name(path)).stem
     if name in known:
         raise UsageError(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+
+from msgspec.structs import replace
 
 from imagenet_prep.datasets.plan import differences, planned_manifest, remove_other_rows
 from imagenet_prep.errors import InputError, UsageError
@@ -11,13 +13,21 @@ from imagenet_prep.state.indexes import filled, not_done
 from imagenet_prep.state.journal import Journal
 from imagenet_prep.state.manifest import Manifest
 from imagenet_prep.state.plan_file import Plan, load_plan
+from imagenet_prep.state.replacement import Identity, is_same
 from imagenet_prep.storage.layout import Layout, grown_from, split_of
 from imagenet_prep.text import number_of
 
 
-def find_lost(plan: Plan, layout: Layout, journal: Journal) -> list[str]:
-    """The shards of a plan that are not there as the journal says: size, index and last record are compared."""
-    return not_done(layout, planned_manifest(plan), journal)
+def find_lost(plan: Plan, layout: Layout, journal: Journal, seen: Mapping[str, Identity] = {}) -> list[str]:
+    """The shards of a plan that are not there as the journal says.
+
+    A file is not read again if it has the identity that it had when it was made, or when its index was read: ``seen``.
+    Size, index and last record of all others are compared; in an object store, those of every shard.
+    """
+    unchanged = {name for name, identity in seen.items() if is_same(layout.shard_path(name), identity)}
+    planned = planned_manifest(plan)
+    doubtful = {name: info for name, info in planned.shards.items() if name not in unchanged}
+    return not_done(layout, replace(planned, shards=doubtful), journal)
 
 
 def finish_set(

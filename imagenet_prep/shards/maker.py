@@ -17,8 +17,9 @@ from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.reading import read_in_turn
 from imagenet_prep.sources.slices import Reader
 from imagenet_prep.state.indexes import read_written
+from imagenet_prep.state.replacement import Identity, identity_of
 from imagenet_prep.storage.layout import Layout
-from imagenet_prep.storage.location import Sink
+from imagenet_prep.storage.location import Sink, local_or_none
 from imagenet_prep.storage.refusals import space_errors
 from imagenet_prep.storage.store import GoneError
 from imagenet_prep.tfrecord.compression import Compression, RecordWriter
@@ -30,11 +31,13 @@ _REMEDY = "get a sound copy of it, or leave it out: --skip-bad, in a recipe skip
 class Outcome(Struct, frozen=True):
     """The outcome of a shard.
 
-    ``info`` is None if bad images prevented the shard; ``problems`` name them.
+    ``info`` is None if bad images prevented the shard; ``problems`` name them. ``identity`` is that of its file on a
+    disk, for a later look whether it is still the same.
     """
 
     info: ShardInfo | None
     problems: tuple[Problem, ...] = ()
+    identity: Identity | None = None
 
 
 class ShardTask(Struct, frozen=True):
@@ -131,7 +134,8 @@ class _Making:
             if problems and not task.skip_bad:
                 return Outcome(None, tuple(problems))
             self._finish(sink)
-        return Outcome(task.expected or info, tuple(problems))
+        path = local_or_none(task.layout.shard_path(task.name))
+        return Outcome(task.expected or info, tuple(problems), identity_of(path) if path else None)
 
     def _records(self) -> Iterator[tuple[Item, Recorded]]:
         """The records in order, except for left-out images; each bad image becomes a Problem."""

@@ -46,7 +46,7 @@ from imagenet_prep.state.indexes import is_indexed, settle
 from imagenet_prep.state.journal import Journal
 from imagenet_prep.state.manifest import RECIPE, usable_manifest
 from imagenet_prep.state.plan_file import Plan, decode_plan, load_plan
-from imagenet_prep.state.replacement import Replacement, next_generation, remove_other_lists
+from imagenet_prep.state.replacement import Identity, Replacement, identity_of, next_generation, remove_other_lists
 from imagenet_prep.state.set_state import SetState, merge_command
 from imagenet_prep.storage.files import claim, save_bytes
 from imagenet_prep.storage.layout import Layout
@@ -128,7 +128,8 @@ class _Conversion(Struct, frozen=True):
     """A set to make: ``plan`` is ``before``, the plan on the disk, if nothing had to be listed again.
 
     ``splits`` hold only the shards for this call; ``packed`` is the saved part of a new plan, by split.
-    ``replacement`` lists the shards of an older set that give way.
+    ``replacement`` lists the shards of an older set that give way. ``seen`` has the identity of each shard's file, on a
+    disk, when the shard was found or made as the journal says.
     """
 
     layout: Layout
@@ -142,6 +143,7 @@ class _Conversion(Struct, frozen=True):
     splits: Sequence[PlannedSplit]
     packed: Mapping[str, PackedCatalog]
     replacement: Replacement | None = None
+    seen: dict[str, Identity] = {}
 
     @classmethod
     def find(
@@ -240,9 +242,14 @@ class _Conversion(Struct, frozen=True):
             return False
         if self.layout.shards.size(info.name) != info.size:
             return False
+        path = local_or_none(self.layout.shard_path(info.name))
+        identity = identity_of(path) if path else None
         left_out = set(info.set_aside)
         names = [name for name in map(split.catalog.names.__getitem__, split.rows(plan)) if name not in left_out]
-        return is_indexed(self.layout, info, names)
+        is_done = is_indexed(self.layout, info, names)
+        if is_done and identity is not None:
+            self.seen[info.name] = identity
+        return is_done
 
     def needs(self, works: Sequence[Work]) -> list[Need]:
         """The disk space that the works require."""
@@ -287,6 +294,9 @@ class _Conversion(Struct, frozen=True):
             self.progress.begin("convert", total, "images", done=done)
             made = make_shards(tasks, own, self.engine, journal, self.progress)
         self.progress.end()
+        for outcome in made.outcomes:
+            if outcome.info is not None and outcome.identity is not None:
+                self.seen[outcome.info.name] = outcome.identity
         if made.failures:
             raise made.failures[0]
         problems = [problem for outcome in made.outcomes for problem in outcome.problems]
@@ -300,13 +310,15 @@ class _Conversion(Struct, frozen=True):
         Raises:
             WriteError: some are gone again.
         """
-        lost = find_lost(self.plan, self.layout, journal)
+        lost = find_lost(self.plan, self.layout, journal, self.seen)
         if not lost:
             return [], []
         self.progress.note(f"{number_of(len(lost), 'shard')} vanished or changed since: made again, {lost[0]} first")
         journal.forget(lost)
+        for name in lost:
+            self.seen.pop(name, None)
         todo, problems = replace(self, replacement=None, before=self.plan).make(journal)
-        if lost := find_lost(self.plan, self.layout, journal):
+        if lost := find_lost(self.plan, self.layout, journal, self.seen):
             raise WriteError(
                 f"{number_of(len(lost), 'shard')} of {self.layout.output_dir} vanished twice, {lost[0]} first",
                 "expected that nothing else writes there",
