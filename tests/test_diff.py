@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from made_sets import converted, copied, data_of, edit_manifest, flip, write
+from made_sets import PART, converted, copied, data_of, edit_manifest, flip, write
 from running import command, prep
 
 from imagenet_prep import Layout, diff
@@ -39,6 +40,23 @@ def test_a_copy_is_the_same_and_no_shard_is_opened(
             ("train", (300, 300), (8, 8)),
             ("validation", (80, 80), (8, 8)),
         ]
+
+
+@pytest.mark.parametrize("with_index", [False, True])
+def test_an_exchanged_shard_of_the_same_size_differs(
+    plain: Layout, tmp_path: Path, made_tiny: MadeSet, with_index: bool
+) -> None:
+    """A shard of another set, with other labels, under the name that the manifest lists."""
+    copy, other = copied(plain, tmp_path / "copy"), tmp_path / "other"
+    options = PART.replace(relabel=0)
+    theirs = converted(other, made_tiny, options)
+    assert theirs.shard_path(FIRST).stat().st_size == copy.shard_path(FIRST).stat().st_size
+    shutil.copy2(theirs.shard_path(FIRST), copy.shard_path(FIRST))
+    for mine, their in zip(copy.index_paths(FIRST), theirs.index_paths(FIRST), strict=True):
+        if with_index:
+            shutil.copy2(their, mine)
+    found = diff(plain.data_dir, copy.data_dir).splits[TRAIN]
+    assert found.differing
 
 
 def test_without_manifest_and_index_headers_tell(plain: Layout, tmp_path: Path) -> None:

@@ -180,3 +180,9 @@ def test_a_damaged_manifest_of_a_set_is_said(folder: Path) -> None:
     with pytest.raises(PrepError, match="has changed since it was written"):
         imagenet_prep.open(folder, "eval")
     assert len(imagenet_prep.open(folder, "train")) == 6
+
+
+def test_merge_of_a_folder_with_a_lost_state_is_no_success(folder: Path) -> None:
+    """Its exit status is that of the verdict which it prints."""
+    shutil.rmtree(folder / "imagenet-prep" / "sets" / "eval")
+    command("merge", folder, status=3)

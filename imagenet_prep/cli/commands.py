@@ -267,8 +267,9 @@ def merge(data_dir: Path, output: Path | None, quiet: bool) -> int:
 
     _must_be_there(output or data_dir)
 
-    def status_of(summary: ConvertSummary) -> int:
-        return PROBLEMS_FOUND if summary.set_aside else 0
+    def status_of(merged: tuple[ConvertSummary, Verdict]) -> int:
+        summary, verdict = merged
+        return PROBLEMS_FOUND if summary.set_aside else _status_of(verdict)
 
     def show(merged: tuple[ConvertSummary, Verdict]) -> None:
         printing.print_merge(*merged, quiet)
@@ -277,7 +278,7 @@ def merge(data_dir: Path, output: Path | None, quiet: bool) -> int:
         return merge(layout, progress=make_progress(quiet)), look(layout)
 
     layout = Layout(data_dir, output=output)
-    return _each_set(layout, join, show, lambda merged: status_of(merged[0]), has_heads=not quiet)
+    return _each_set(layout, join, show, status_of, has_heads=not quiet)
 
 
 @cli.command()

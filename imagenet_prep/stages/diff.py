@@ -16,7 +16,7 @@ from imagenet_prep.errors import InputError, PrepError, UsageError
 from imagenet_prep.model import Progress, ShardInfo, Silent
 from imagenet_prep.reading.shard import Record, Shard
 from imagenet_prep.reading.values import Decoder
-from imagenet_prep.state.indexes import read_written
+from imagenet_prep.state.indexes import not_done, read_written
 from imagenet_prep.state.manifest import load_manifest
 from imagenet_prep.state.set_state import SetState
 from imagenet_prep.storage.layout import Layout, parse_shard_name
@@ -106,9 +106,9 @@ class Difference(Struct, frozen=True):
 def diff(first: Path, second: Path, *, look_into: int = LOOKED_INTO, progress: Progress | None = None) -> Difference:
     """Compare two sets of shards, or a set and the manifest of another, record by record.
 
-    A shard with the same recorded or derived digest in both sets is not opened. Otherwise names, lengths and CRCs are
-    compared, from the index or from the records' headers. Only the first ``look_into`` differing records are read
-    whole. verify proves that a record's bytes match its CRC.
+    Of a shard with the same recorded digest in both sets, size, index and last record are looked at. Otherwise names,
+    lengths and CRCs are compared, from the index or from the records' headers. Only the first ``look_into`` differing
+    records are read whole. verify proves that a record's bytes match its CRC.
 
     Raises:
         UsageError: a set does not exist.
@@ -212,7 +212,7 @@ class ComparedSet(Struct, frozen=True):
     Args:
         place: the folder, or the manifest.
         shards: the size of each in bytes by name; the recorded size if there is only a manifest.
-        recorded: the recorded entries of shards whose files have the recorded size.
+        recorded: the recorded entries of shards whose files have the recorded size, index and last record.
         homes: the set of each recorded shard.
         has_files: whether there are shards, not only a manifest.
         problems: why a set of the folder is not a whole one.
@@ -248,7 +248,8 @@ class ComparedSet(Struct, frozen=True):
         homes: dict[str, Layout] = {}
         for state in states:
             infos = state.manifest.shards if state.manifest else {}
-            present = {name: info for name, info in infos.items() if sizes.get(name) == info.size}
+            exchanged = set(not_done(state.layout, state.manifest, infos)) if state.manifest else set[str]()
+            present = {name: info for name, info in infos.items() if name not in exchanged}
             known.update(present)
             homes.update(dict.fromkeys(present, state.layout))
         problems = tuple(state.sentence for state in states if not state.is_usable and state.kind != "nothing")
