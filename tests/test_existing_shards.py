@@ -83,6 +83,8 @@ def test_what_a_killed_run_left(layout: Layout) -> None:
     assert find(layout, plan) == ExistingShards(sizes(layout, FIRST), (), ())
     assert find(layout, made_plan(word="new")) == ExistingShards(sizes(layout, FIRST), (), ())
     assert find(layout, made_plan({"train": 2})) == ExistingShards(sizes(layout, FIRST), (FIRST,), ())
+    layout.index_path(FIRST).unlink()  # killed before the index: the plan before says that it is ours
+    assert find(layout, plan) == ExistingShards(sizes(layout, FIRST), (), ())
 
 
 def test_shards_of_another_program_are_foreign(layout: Layout) -> None:
@@ -150,6 +152,17 @@ def test_a_pending_shard_of_the_same_name_is_replaced(layout: Layout) -> None:
     Replacement.plan(layout, [SECOND]).claim(layout, GENERATION)
     save_plan(layout, plan)
     assert find(layout, plan).replaced == (SECOND,)
+
+
+def test_a_pending_shard_of_a_split_that_was_planned_long_ago(layout: Layout) -> None:
+    """Neither plan has its split: the list says that it is ours."""
+    make_shard(layout, "old-00000-of-00001", "")
+    plan = with_generation(made_plan(), GENERATION)
+    Replacement.plan(layout, ["old-00000-of-00001"]).claim(layout, GENERATION)
+    save_plan(layout, plan)
+    (layout.output_dir / "old-00000-of-00002").touch()
+    name = "old-00000-of-00001"
+    assert find(layout, plan) == ExistingShards(sizes(layout, name), (name,), ())
 
 
 # refusals ------------------------------------------------------------------------------------------------------

@@ -62,9 +62,11 @@ def test_a_plan_is_read_back(layout: Layout) -> None:
 
 
 def test_keys_that_are_no_text_are_written(layout: Layout) -> None:
-    """Settings may be by number: JSON has them as text."""
-    plan = replace(FULL, settings={"labels": {1: "a"}})
-    assert decode_plan(plan.encode()).settings == {"labels": {"1": "a"}}
+    """Settings may be by number: JSON has them as text, in the order of the text."""
+    plan = replace(FULL, settings={"labels": {2: "b", 10: "a"}})
+    decoded = decode_plan(plan.encode())
+    assert decoded.settings == {"labels": {"10": "a", "2": "b"}}
+    assert decoded.encode() == plan.encode()
 
 
 @pytest.mark.parametrize(

@@ -471,6 +471,7 @@ HOW = {"resize": 64, "max_side": None, "quality": 90, "codec": "c"}
 DIFFERENCES: list[tuple[dict[str, Any], list[str]]] = [
     ({}, ["boxes or columns of some images"]),
     ({"settings": {"check": "decode"}}, ["--check (decode, now header)"]),
+    ({"settings": {"check": "XX"}}, ["--check (XX, now header)"]),
     ({"settings": {}}, ["--check (none, now header)"]),
     ({"settings": {"check": "header", "first_label": 5}}, ["first_label (5, now none)"]),
     ({"settings": {"check": "header", "max_side": 5}}, ["max_side (5, now none)"]),

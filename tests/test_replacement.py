@@ -5,9 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
 from pathlib import Path
 
 import pytest
+from existing import existing
 from msgspec.structs import replace
 from tiny_sets import IMAGES, made_plan, make_set, make_shard, record, with_generation
 
@@ -19,6 +21,7 @@ from imagenet_prep.state.replacement import (
     is_same,
     next_generation,
     remove_if_same,
+    remove_other_lists,
 )
 from imagenet_prep.storage.layout import Layout
 
@@ -89,6 +92,25 @@ def test_the_remaining_shards_of_a_list(layout: Layout) -> None:
     layout.shard_path(names[1]).rename(layout.output_dir / "aside")
     make_shard(layout, names[1], "")
     assert planned.remaining(layout, made_plan()) == names[2:]
+
+
+def test_a_copy_of_a_shard_that_is_not_planned_remains(layout: Layout) -> None:
+    """The folder was copied: a name that the new plan does not have is told by the size of its file."""
+    listed = Replacement.plan(layout, [FIRST, SECOND])
+    for name in (FIRST, SECOND):
+        copy(layout, name)
+    assert listed.remaining(layout, made_plan()) == []
+    assert listed.remaining(layout, NEW) == [FIRST, SECOND]
+    layout.shard_path(FIRST).write_bytes(b"x")
+    assert listed.remaining(layout, NEW) == [SECOND]
+
+
+def copy(layout: Layout, name: str) -> None:
+    """Put a copy in the place of a shard."""
+    path, aside = layout.shard_path(name), layout.output_dir / "aside"
+    path.rename(aside)
+    shutil.copyfile(aside, path)
+    aside.unlink()
 
 
 # finishing -----------------------------------------------------------------------------------------------------
@@ -163,15 +185,52 @@ def test_a_set_without_indexes_and_journal(layout: Layout) -> None:
     assert not layout.index_dir.exists()
 
 
+def test_only_who_holds_the_locks_removes_copies(layout: Layout) -> None:
+    """Without them, copies, their indexes and the list stay."""
+    listed = Replacement.plan(layout, [FIRST, SECOND])
+    listed.claim(layout, GENERATION)
+    copy(layout, FIRST)
+    listed.finish(layout, NEW, is_locked=False)
+    assert layout.shard_path(FIRST).exists()
+    assert layout.index_path(FIRST).exists()
+    assert not layout.shard_path(SECOND).exists()
+    assert layout.replaced_path(GENERATION).exists()
+    listed.finish(layout, NEW, is_locked=True)
+    assert not layout.shard_path(FIRST).exists()
+    assert not layout.index_path(FIRST).exists()
+    assert not layout.replaced_path(GENERATION).exists()
+
+
+def test_lists_of_other_generations_go(layout: Layout) -> None:
+    """This one's list stays, and so does every other file."""
+    for generation in (GENERATION, "other", "another"):
+        layout.replaced_path(generation).touch()
+    remove_other_lists(layout, NEW)
+    names = sorted(path.name for path in existing(layout.plan_path.parent, "*"))
+    assert names == ["plan.json", f"replaced-{GENERATION}.json"]
+
+
+def test_a_split_may_have_a_dot_in_its_name(layout: Layout) -> None:
+    """The index of a planned shard stays."""
+    plan = with_generation(made_plan({"v1.0-train": 1}), GENERATION)
+    names = list(plan.fingerprints_by_name())
+    make_shard(layout, names[0], "")
+    Replacement.plan(layout, [FIRST]).finish(layout, plan, is_locked=True)
+    assert [path.name for path in existing(layout.index_dir, "*.idx")] == [f"{names[0]}.idx"]
+
+
 def test_a_failing_removal_is_a_write_error(layout: Layout) -> None:
-    """A folder in the place of a list can't be removed."""
-    layout.replaced_path(GENERATION).mkdir()
-    with pytest.raises(WriteError, match=f"replaced-{GENERATION}"):
+    """A folder in the place of a list or a shard can't be removed: the error names it."""
+    path = layout.replaced_path(GENERATION)
+    path.mkdir()
+    with pytest.raises(WriteError) as caught:
         Replacement({}, ()).finish(layout, NEW, is_locked=True)
+    assert caught.value.what == f"cannot write {path}"
     folder = layout.output_dir / "folder"
     folder.mkdir()
-    with pytest.raises(WriteError, match="folder"):
+    with pytest.raises(WriteError) as caught:
         remove_if_same(folder, identity_of(folder))
+    assert caught.value.what == f"cannot write {folder}"
 
 
 @pytest.mark.parametrize("change", ["time", "size", "inode"])

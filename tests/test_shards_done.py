@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from existing import existing
 from made_sets import flip
 from msgspec.structs import replace
 from tiny_sets import IMAGES, made_plan, make_set, make_shard, make_shards, record, save_plan, with_generation
@@ -279,7 +280,7 @@ def test_finish_set_writes_the_manifest(layout: Layout) -> None:
     assert manifest.shards.keys() == planned.keys()
     assert load_manifest(layout.manifest_path) == manifest
     assert sorted(os.listdir(layout.plan_path.parent)) == ["current", "plan.json"]
-    assert sorted(path.name for path in list(layout.state_dir.glob("journal*"))) == ["journal.jsonl"]
+    assert sorted(path.name for path in existing(layout.state_dir, "journal*")) == ["journal.jsonl"]
     assert set(Journal(layout.journal_path).names()) == planned.keys()
 
 
@@ -303,11 +304,12 @@ def test_a_run_whose_claim_was_taken_stops(layout: Layout) -> None:
     save_plan(layout, replace(plan, raw="/elsewhere"))
     refuse_superseded(plan, layout)
     make_shards(layout, plan)
+    classes = replace(plan.dataset, classes={"n1": 1})
     for other in (with_generation(plan), made_plan(word="new")):
-        save_plan(layout, replace(other, settings={"check": "decode"}))
+        save_plan(layout, replace(other, settings={"check": "decode"}, dataset=classes))
         with Journal(layout.journal_path) as journal, pytest.raises(UsageError) as caught:
             finish_set(plan, layout, journal, allow)
-        differing = "these differ: --check (decode, now header)"
+        differing = "these differ: --check (decode, now header), classes"
         assert caught.value.lines == [
             f"another convert claimed {layout.output_dir} for a set of other images or settings",
             f"expected no other imagenet-prep convert there; {differing}",
@@ -317,3 +319,43 @@ def test_a_run_whose_claim_was_taken_stops(layout: Layout) -> None:
     assert load_plan(layout) is not None
     layout.plan_path.write_bytes(b"")
     refuse_superseded(plan, layout)
+
+
+@pytest.mark.parametrize(
+    ("names", "words"),
+    [
+        (("train-00000-of-00002",), "1 shard"),
+        (("validation-grown2-00000-of-00001", "train-grown3-00000-of-00001"), "2 shards"),
+        (("extra-00000-of-00001",), "1 shard"),
+    ],
+)
+def test_shards_that_the_plan_lacks_are_refused(layout: Layout, names: tuple[str, ...], words: str) -> None:
+    """Of a split of the plan or of its data set, or of a growth of one: no manifest is written beside them."""
+    plan = made_plan()
+    plan = save_plan(layout, replace(plan, dataset=replace(plan.dataset, splits=("extra", "train", "validation"))))
+    make_shards(layout, plan)
+    for name in (*names, "other-00000-of-00001"):
+        (layout.output_dir / name).touch()
+    with Journal(layout.journal_path) as journal, pytest.raises(InputError) as caught:
+        finish_set(plan, layout, journal, allow)
+    assert caught.value.lines == [
+        f"{layout.output_dir} holds {words} that the plan does not have, {min(names)} first",
+        "expected only the shards of the plan",
+        "run the same imagenet-prep convert again: it says what to do with them",
+    ]
+    assert not layout.manifest_path.exists()
+    for name in names:
+        (layout.output_dir / name).unlink()
+    with Journal(layout.journal_path) as journal:
+        finish_set(plan, layout, journal, allow)
+    assert layout.manifest_path.exists()
+
+
+def test_the_split_of_a_growth_may_be_in_the_totals_alone(layout: Layout) -> None:
+    """Its shards are of the plan; others of it are not."""
+    plan = save_plan(layout, made_plan({"train": 1, "night": 1}))
+    plan = save_plan(layout, replace(plan, dataset=replace(plan.dataset, splits=("train",))))
+    make_shards(layout, plan)
+    (layout.output_dir / "night-00000-of-00009").touch()
+    with Journal(layout.journal_path) as journal, pytest.raises(InputError, match="night-00000-of-00009 first"):
+        finish_set(plan, layout, journal, allow)

@@ -55,7 +55,7 @@ class ExistingShards(Struct, frozen=True):
         """
         records = _Records.gather(layout, plan, before, journal)
         own_splits = {*known_splits, *plan.totals, *(before.totals if before else ())} - records.other_splits
-        own_splits |= {grown_from(split)[0] for split in own_splits}
+        own_splits = {grown_from(split)[0] for split in own_splits}
         sizes, replaced, foreign = dict[str, int](), list[str](), list[str]()
         for name, size in layout.find_shards().items():
             is_recorded = records.is_recorded(name)

@@ -15,7 +15,7 @@ from imagenet_prep.model import ShardInfo
 from imagenet_prep.state.journal import Journal
 from imagenet_prep.state.manifest import Manifest
 from imagenet_prep.storage.files import find_plain
-from imagenet_prep.storage.layout import Layout, parse_shard_name
+from imagenet_prep.storage.layout import Layout, split_of
 from imagenet_prep.tfrecord.framing import FOOTER, Index, decode
 
 _LINE = 42  # two numbers of up to 20 digits, a space, a newline
@@ -120,7 +120,7 @@ def filled(planned: Manifest, journal: Journal) -> Manifest:
     images: defaultdict[str, int] = defaultdict(int)
     repairs: defaultdict[str, list[str]] = defaultdict(list)
     for name, info in infos.items():
-        split = (parse_shard_name(name) or ("",))[0]
+        split = split_of(name)
         images[split] += info.records
         repairs[split] += info.repairs
     turned = {split: count for split, found in repairs.items() if (count := count_changes(found)[TURNED])}
