@@ -10,9 +10,11 @@ from typing import Any
 
 import pytest
 from existing import existing
-from made_sets import data_of, make_flowers
+from made_sets import ENGINE, PART, annotated, data_of, make_flowers
 from set_states import GROWING, OTHER, RECIPE, Folder, stopped_before
 
+from imagenet_prep import annotate, convert
+from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.errors import BusyError, InputError, PrepError, SpaceError, UsageError, WriteError
 from imagenet_prep.model import Engine, Progress
 from imagenet_prep.shards import finishing
@@ -296,6 +298,20 @@ def test_a_refused_overwrite_leaves_every_byte(
     with pytest.raises(error):
         folder.convert(overwrite=True)
     assert contents(folder) == before
+
+
+def test_boxes_that_are_gone_are_brought_back(tmp_path: Path, made_tiny: MadeSet) -> None:
+    """Without their file convert would leave the boxes out: it says so, and annotate makes every shard right again."""
+    layout = annotated(tmp_path / "data", made_tiny)
+    layout.boxes_csv.unlink()
+    before = {path.name: path.read_bytes() for path in existing(layout.output_dir, "*-of-*")}
+    with pytest.raises(UsageError, match="finished shards were made from other inputs") as caught:
+        convert(layout, ENGINE, PART)
+    assert f"imagenet-prep annotate {layout.data_dir} --raw {layout.raw}" in caught.value.hint
+    assert "--overwrite would leave the boxes out" in caught.value.hint
+    annotate(layout, ENGINE)
+    assert [split.made for split in convert(layout, ENGINE, PART).splits] == [0, 0]
+    assert {path.name: path.read_bytes() for path in existing(layout.output_dir, "*-of-*")} == before
 
 
 def test_the_space_of_the_older_set_counts(folder: Folder, wanted: dict[str, list[bytes]]) -> None:

@@ -8,8 +8,9 @@ from msgspec import Struct
 
 from imagenet_prep.datasets.plan import differences
 from imagenet_prep.errors import UsageError
+from imagenet_prep.escaping import command
 from imagenet_prep.state.journal import Journal
-from imagenet_prep.state.manifest import RECIPE, Manifest, usable_manifest
+from imagenet_prep.state.manifest import ILSVRC2012, RECIPE, Manifest, usable_manifest
 from imagenet_prep.state.plan_file import Plan, load_plan, splits_of_others
 from imagenet_prep.state.replacement import Replacement
 from imagenet_prep.storage.layout import Layout, grown_from, split_of
@@ -97,7 +98,8 @@ class ExistingShards(Struct, frozen=True):
         raise UsageError(
             f"{count} made from other inputs or with other settings, {self.replaced[0]} first",
             evidence or _find_differences(layout, plan),
-            "make them again with --overwrite, or choose another folder with --output",
+            _bring_boxes_back(layout, plan)
+            or "make them again with --overwrite, or choose another folder with --output",
         )
 
 
@@ -175,6 +177,17 @@ def _of_another_set(layout: Layout, plan: Plan, split: str) -> UsageError:
         f"expected the {split} images in {layout.raw_dir} too",
         "put their archive or folder back, or choose another folder with --output",
     )
+
+
+def _bring_boxes_back(layout: Layout, plan: Plan) -> str:
+    """The advice if the finished shards have boxes, and their file is gone: --overwrite would lose them; or ""."""
+    other = usable_manifest(layout.manifest_path) or load_plan(layout)
+    for split, totals in plan.totals.items():
+        had_boxes = other is not None and split in other.totals and other.totals[split].boxes > 0
+        if had_boxes and totals.boxes == 0 and plan.dataset.kind == ILSVRC2012:
+            annotate = command("annotate", layout.data_dir, Layout(layout.data_dir, layout.raw).elsewhere())
+            return f"bring the boxes back, then convert again: {annotate}    (--overwrite would leave the boxes out)"
+    return ""
 
 
 def _find_differences(layout: Layout, plan: Plan) -> str:

@@ -130,4 +130,4 @@ def _is_mendable(state: SetState) -> bool:
     if kept is None or state.manifest is None or not state.covers_plan:
         return False
     subjects = kept.verdict.faulty.keys() | {problem.subject for problem in kept.verdict.problems}
-    return not subjects.isdisjoint({*state.manifest.shards, state.layout.manifest_path.name})
+    return not subjects.isdisjoint(state.manifest.shards)
