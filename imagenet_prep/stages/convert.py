@@ -277,7 +277,7 @@ class _Conversion(Struct, frozen=True):
         todo = self.still_to_make(journal)
         works = lay_out(self.splits, todo, layout, options)
         refuse_lack([*self.needs(works), *self._freed()], may_consume=self._may_consume)
-        self._refuse_another_claim()
+        self._check_claim()
         name = run_name()
         with unfinished_of(layout, f"rank-{plan.key}-{name}" if self.share else name) as own:
             self._claim()
@@ -332,12 +332,15 @@ class _Conversion(Struct, frozen=True):
         """The space of the replaced shards: they are removed before the first new shard is made."""
         if self.replacement is None:
             return []
-        count, size = len(self.replacement.shards), self.replacement.size
+        remaining = self.replacement.remaining(self.layout, self.plan)
+        if not remaining:
+            return []
+        count, size = len(remaining), sum(self.replacement.shards[name][0] for name in remaining)
         shards = number_of(count, "shard")
         self.progress.note(f"--overwrite: {shards} of an older set are removed first ({size_text(size)})")
         return [Need("convert", "replaced shards", self.layout.output_dir, -size, -3 * count)]
 
-    def _refuse_another_claim(self) -> bool:
+    def _check_claim(self) -> bool:
         """Whether the folder is claimed for this plan.
 
         Raises:
@@ -369,11 +372,11 @@ class _Conversion(Struct, frozen=True):
         plan, layout = self.plan, self.layout
         for packed in self.packed.values():
             packed.save(layout.plan_path.with_name(packed.name))
-        is_claimed = self._refuse_another_claim()  # then another rank has listed the replaced shards, or removed them
+        is_claimed = self._check_claim()  # then another rank has listed the replaced shards, or removed them
         if self.replacement is not None and not is_claimed:
             self.replacement.claim(layout, plan.generation)
         self._save_plan()
-        self._refuse_another_claim()
+        self._check_claim()
         for path, lines in self.planned.lists.items():
             with writing(path):
                 path.parent.mkdir(parents=True, exist_ok=True)
@@ -395,7 +398,7 @@ class _Conversion(Struct, frozen=True):
     def _remove_superseded(self) -> None:
         """Remove what contradicts the claimed plan: an old manifest, then the files on the list of replaced shards."""
         layout, planned = self.layout, self.plan.fingerprints_by_name()
-        self._refuse_another_claim()
+        self._check_claim()
         manifest = usable_manifest(layout.manifest_path)
         recorded = {name: info.fingerprint for name, info in manifest.shards.items()} if manifest else None
         if layout.manifest_path.exists() and (self.replacement or recorded != planned):

@@ -45,11 +45,6 @@ class Replacement(Struct, frozen=True):
                 shards[name] = identity_of(layout.shard_path(name))
         return cls(shards, journals)
 
-    @property
-    def size(self) -> int:
-        """Bytes of all listed shards."""
-        return sum(size for size, _, _ in self.shards.values())
-
     @classmethod
     def find(cls, layout: Layout, plan: Plan) -> Replacement | None:
         """The unfinished replacement by this plan; None if there is none.
