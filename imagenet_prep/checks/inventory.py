@@ -26,10 +26,6 @@ from imagenet_prep.storage.files import scan
 from imagenet_prep.storage.layout import Layout, parse_shard_name, shard_name, split_of
 from imagenet_prep.text import listed, number_of
 
-REMEDY_RERUN = (
-    "run the same imagenet-prep convert again: it makes what is missing, "
-    "with sound images or --skip-bad, if an image could not be converted"
-)
 REMEDY_SETTINGS = "run the same imagenet-prep convert again, with the settings that you want and --overwrite"
 REMEDY_MANIFEST = (
     "put back the manifest of this set, or move this one away and run the same imagenet-prep convert again: "
@@ -217,9 +213,9 @@ def _missing(name: str, inventory: Inventory) -> Problem:
     info = inventory.infos.get(name)
     if info is not None:
         held = f"{info.records:,} images in {info.size:,} bytes"
-        remedy = remedy_own(inventory.state) if inventory.state.covers_plan else REMEDY_RERUN
+        remedy = remedy_own(inventory.state) if inventory.state.covers_plan else RESUME
     elif inventory.is_unfinished or inventory.infos:
-        held, remedy = "it has not been made yet", REMEDY_RERUN
+        held, remedy = "it has not been made yet", RESUME
     else:
         held, remedy = f"a part of {inventory.dataset}", REMEDY_FOREIGN
     return Problem(ProblemKind.MISSING_SHARD, name, f"it is missing: {held}", remedy, expected=held)

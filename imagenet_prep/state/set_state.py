@@ -27,7 +27,10 @@ from imagenet_prep.text import number_of
 StateKind = Literal["nothing", "foreign", "part", "replacing", "unfinished", "finished", "contradictory"]
 
 REWRITE = "run the same imagenet-prep convert again: it writes it again, and finished shards are kept"
-RESUME = "run the same imagenet-prep convert again: it makes only what is missing"
+RESUME = (
+    "run the same imagenet-prep convert again: it makes what is missing, "
+    "with sound images or --skip-bad, if an image could not be converted"
+)
 
 
 class SetState(Struct, frozen=True, dict=True):
