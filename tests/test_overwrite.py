@@ -146,6 +146,21 @@ def test_a_killed_overwrite_resumes(
     is_finished(folder, wanted)
 
 
+def test_an_entry_of_a_new_shard_stays(folder: Folder, wanted: dict[str, list[bytes]]) -> None:
+    """A power cut may bring the list of replaced files back: what was made since keeps its entries in the journal."""
+    folder.convert(OTHER)
+    with stopped_before(folder.patch, "imagenet_prep.state.replacement:Replacement.finish"):
+        folder.convert(overwrite=True)
+    (path,) = existing(folder.layout.plan_path.parent, "replaced-*.json")
+    content = path.read_bytes()
+    with stopped_before(folder.patch, "imagenet_prep.state.journal:Journal.append", 4):
+        folder.convert()
+    path.write_bytes(content)
+    folder.convert()
+    is_finished(folder, wanted)
+    assert set(Journal(folder.layout.journal_path).names()) == set(wanted)
+
+
 def test_one_overwrite_after_another(folder: Folder, wanted: dict[str, list[bytes]]) -> None:
     """Killed in the middle of one replacement, then another set is wanted: files of both go."""
     folder.convert(OTHER)

@@ -116,17 +116,22 @@ class Replacement(Struct, frozen=True):
     def _rewrite_journal(self, layout: Layout, plan: Plan) -> None:
         """Keep the entries of shards that stay in the main journal, and remove the older generations' other ones."""
         old_parts = [layout.journal_path.with_name(name) for name in self.journals]
-        kept = self._kept_entries(old_parts, plan)
+        kept = self._kept_entries(layout, old_parts, plan)
         Journal.rewrite(layout.journal_path, kept)
         for path in old_parts:
             if path != layout.journal_path:
                 _remove(path)
 
-    def _kept_entries(self, parts: Collection[AnyPath], plan: Plan) -> list[ShardInfo]:
+    def _kept_entries(self, layout: Layout, parts: Collection[AnyPath], plan: Plan) -> list[ShardInfo]:
+        """The entries of planned shards, except of those whose listed file is still there."""
         planned = plan.fingerprints_by_name()
         entries = Journal.entries(parts)
         stays = (info for info in entries if planned.get(info.name) == info.fingerprint)
-        return [info for info in stays if info.name not in self.shards]
+        return [info for info in stays if not self._is_listed(layout, info.name)]
+
+    def _is_listed(self, layout: Layout, name: str) -> bool:
+        identity = self.shards.get(name)
+        return identity is not None and is_same(layout.shard_path(name), identity)
 
 
 def remove_other_lists(layout: Layout, plan: Plan) -> None:
