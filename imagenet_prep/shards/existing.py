@@ -95,10 +95,11 @@ class ExistingShards(Struct, frozen=True):
             return
         evidence = next((changed[name] for name in self.replaced if changed.get(name)), "")
         count = number_of(len(self.replaced), "finished shard was", "finished shards were")
+        other = usable_manifest(layout.manifest_path) or load_plan(layout)
         raise UsageError(
             f"{count} made from other inputs or with other settings, {self.replaced[0]} first",
-            evidence or _find_differences(layout, plan),
-            _bring_boxes_back(layout, plan)
+            evidence or _find_differences(other, plan),
+            _bring_boxes_back(other, layout, plan)
             or "make them again with --overwrite, or choose another folder with --output",
         )
 
@@ -179,9 +180,8 @@ def _of_another_set(layout: Layout, plan: Plan, split: str) -> UsageError:
     )
 
 
-def _bring_boxes_back(layout: Layout, plan: Plan) -> str:
+def _bring_boxes_back(other: Manifest | Plan | None, layout: Layout, plan: Plan) -> str:
     """The advice if the finished shards have boxes, and their file is gone: --overwrite would lose them; or ""."""
-    other = usable_manifest(layout.manifest_path) or load_plan(layout)
     for split, totals in plan.totals.items():
         had_boxes = other is not None and split in other.totals and other.totals[split].boxes > 0
         if had_boxes and totals.boxes == 0 and plan.dataset.kind == ILSVRC2012:
@@ -190,9 +190,8 @@ def _bring_boxes_back(layout: Layout, plan: Plan) -> str:
     return ""
 
 
-def _find_differences(layout: Layout, plan: Plan) -> str:
+def _find_differences(other: Manifest | Plan | None, plan: Plan) -> str:
     """The difference between the recorded set and the one to make: only images, or settings as well."""
-    other = usable_manifest(layout.manifest_path) or load_plan(layout)
     if other is None:
         return "an input or an option changed since then"
     return f"changed since then: {', '.join(differences(plan, other))}"
