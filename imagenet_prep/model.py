@@ -70,7 +70,8 @@ class ShardInfo(Struct, frozen=True):
     ``size`` is in bytes. ``digest`` is the SHA-256 (hex) over each record's length and data-CRC framing fields, in
     order. ``set_aside`` names images left out by ``--skip-bad``; ``repairs`` names images that were repaired or turned,
     with the change: "n02105855_2933.JPEG (png)". ``file_digest`` is the SHA-256 (hex) of the bytes of a
-    compressed file, "" for a plain one: some of its bytes decide no record.
+    compressed file, "" for a plain one: some of its bytes decide no record. ``warned`` names images that are unusual
+    though their pixels are whole, with the warning: "a.jpg (bytes after the end)".
     """
 
     name: str
@@ -81,6 +82,7 @@ class ShardInfo(Struct, frozen=True):
     set_aside: tuple[str, ...] = ()
     repairs: tuple[str, ...] = ()
     file_digest: str = ""
+    warned: tuple[str, ...] = ()
 
 
 State: TypeAlias = Literal["done", "partly", "not started", "problems", "unknown"]

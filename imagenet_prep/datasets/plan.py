@@ -34,10 +34,14 @@ Buffer = bytes | memoryview
 
 
 class Recorded(NamedTuple):
-    """A record: its pieces in order, and the change to its image other than encoding ("" for none)."""
+    """A record: its pieces in order, the change to its image other than encoding, and what its image warns of.
+
+    ``repair`` and ``warning`` are "" for none.
+    """
 
     parts: tuple[Buffer, ...]
     repair: str = ""
+    warning: str = ""
 
 
 class Recorder(Struct, frozen=True, kw_only=True):
@@ -94,7 +98,7 @@ class InceptionRecorder(Recorder, frozen=True):
             item = replace(item, boxes=tuple(turn_box(box, image.orientation) for box in item.boxes))
         item = self.numbered(item)
         head, tail = inception.record_parts(item, image.width, image.height, len(image.encoded))
-        return Recorded((head, image.encoded, tail), image.changes)
+        return Recorded((head, image.encoded, tail), image.changes, image.warning)
 
     def numbered(self, item: Item) -> Item:
         """The item with the label of its record."""

@@ -44,6 +44,7 @@ class Prepared(Struct, frozen=True):
         repair: the repair that was made: "cmyk", or the format that it had, such as "png"; "" for none.
         lost: the names of everything in an image of another format that its JPEG doesn't hold.
         orientation: the EXIF orientation that it was turned from; 1 if it was not.
+        warning: what is unusual in its file, though its pixels are whole; "" for nothing.
     """
 
     encoded: Buffer
@@ -52,6 +53,7 @@ class Prepared(Struct, frozen=True):
     repair: str = ""
     lost: tuple[str, ...] = ()
     orientation: int = UPRIGHT
+    warning: str = ""
 
     @property
     def changes(self) -> str:

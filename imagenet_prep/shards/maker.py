@@ -119,16 +119,28 @@ class _Making:
     def make(self) -> Outcome:
         task, index, problems = self._task, self._index, self._problems
         repairs: list[str] = []
+        warned: list[str] = []
         with space_errors(task.layout.shard_path(task.name)), task.layout.shards.create(task.name) as sink:
             writer = RecordWriter(sink.write, task.compression)
             for item, recorded in self._records():
                 if recorded.repair:
                     repairs.append(f"{item.filename} ({recorded.repair})")
+                if recorded.warning:
+                    warned.append(f"{item.filename} ({recorded.warning})")
                 index.add(*writer.write(*recorded.parts), item.filename)
             writer.close()
             left_out = tuple(problem.subject for problem in problems)
-            made = (len(index.names), sink.size, index.digest, left_out, tuple(repairs), writer.file_digest)
-            info = ShardInfo(task.name, task.fingerprint, *made)
+            info = ShardInfo(
+                name=task.name,
+                fingerprint=task.fingerprint,
+                records=len(index.names),
+                size=sink.size,
+                digest=index.digest,
+                set_aside=left_out,
+                repairs=tuple(repairs),
+                file_digest=writer.file_digest,
+                warned=tuple(warned),
+            )
             if task.expected is not None and (problems or not _is_same(info, task.expected)):
                 raise self._other(task.expected, info)
             if problems and not task.skip_bad:

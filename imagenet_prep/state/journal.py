@@ -69,6 +69,7 @@ class ShardEntry(Struct, gc=False, forbid_unknown_fields=True, kw_only=True):
     set_aside: tuple[str, ...]
     repairs: tuple[str, ...]
     file_digest: str = ""
+    warned: tuple[str, ...] = ()
     crc: str = ""
 
     @property
@@ -81,10 +82,11 @@ _decode = Decoder(ShardEntry).decode
 
 
 def info_dict(info: ShardInfo) -> dict[str, Any]:
-    """The JSON form of a ShardInfo, without the file's digest if it has none."""
+    """The JSON form of a ShardInfo, without the file's digest and the warnings if it has none."""
     value = asdict(info)
-    if not info.file_digest:
-        del value["file_digest"]
+    for name in ("file_digest", "warned"):
+        if not value[name]:
+            del value[name]
     return value
 
 
