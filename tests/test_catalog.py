@@ -163,6 +163,7 @@ def test_a_saved_table_with_another_file_is_refused(
     assert len(Catalog.load(tmp_path, name)) == 20
 
 
+@pytest.mark.once
 def test_every_byte_that_is_read_is_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A bit in each byte of a saved table: all rows are refused; some rows are refused, or are as they were."""
     name = _saved(tmp_path, monkeypatch).name

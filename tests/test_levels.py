@@ -36,6 +36,8 @@ from imagenet_prep.stages.merge import merge
 from imagenet_prep.state.manifest import Manifest, load_manifest
 from imagenet_prep.state.set_state import SetState, StateKind
 
+pytestmark = pytest.mark.once
+
 K = ProblemKind
 TENCH = "n01440764"
 

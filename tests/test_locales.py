@@ -20,6 +20,8 @@ from imagenet_prep.demo import photographs
 from imagenet_prep.recipes.recipe_set import RecipeSet
 from imagenet_prep.state.manifest import load_manifest
 
+pytestmark = pytest.mark.once
+
 NAMES = ("données/é.jpg", "données/鸟.jpg", "b/z.jpg", "b/a é.jpg")
 RECIPES = {
     "folders": "source: {folders: src}\nshards: 2\n",

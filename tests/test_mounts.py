@@ -23,6 +23,8 @@ from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.storage.claims import Claim, find_claims
 from imagenet_prep.storage.local import map_file
 
+pytestmark = pytest.mark.once
+
 PART = ("--allow-incomplete", "--train-shards", 4, "--validation-shards", 2, "--workers", 1)
 
 

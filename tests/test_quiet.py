@@ -14,6 +14,8 @@ from running import command
 from imagenet_prep.cli.commands import cli
 from imagenet_prep.demo.archives import MadeSet
 
+pytestmark = pytest.mark.once
+
 PART = "--allow-incomplete --train-shards 4 --validation-shards 2"
 ACCOUNT = {"IMAGENET_USERNAME": "user", "IMAGENET_ACCESS_KEY": "key"}
 

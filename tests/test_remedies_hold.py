@@ -21,6 +21,8 @@ from imagenet_prep.errors import SpaceError
 from imagenet_prep.fetch.transfer import Target
 from imagenet_prep.model import Silent
 
+pytestmark = pytest.mark.once
+
 PART = ("--allow-incomplete", "--train-shards", "4", "--validation-shards", "2", "--workers", "1")
 
 

@@ -19,6 +19,8 @@ from imagenet_prep.stages.status import status
 from imagenet_prep.stages.verify import verify
 from imagenet_prep.storage.layout import Layout
 
+pytestmark = pytest.mark.once
+
 ENGINE = make_engine("threads", 1)
 SETS = ("eval", "test", "train")
 

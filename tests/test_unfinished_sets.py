@@ -18,6 +18,8 @@ from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.errors import InputError
 from imagenet_prep.recipes.recipe_set import RecipeSet
 
+pytestmark = pytest.mark.once
+
 SHARD = "train-00003-of-00008"
 
 

@@ -18,6 +18,8 @@ from imagenet_prep.errors import UsageError
 from imagenet_prep.pipeline import report
 from imagenet_prep.stages.verify import verify_file
 
+pytestmark = pytest.mark.once
+
 ENGINE = make_engine("threads", 2)
 
 
