@@ -69,6 +69,7 @@ def _check_keys(file: RecipeFile) -> None:
         ("keep", r.keep and is_inception, "Inception's records hold JPEGs", features),
         ("boxes", boxes and is_inception, "Inception's records have no place for it", "expected no `record`"),
         ("mask", r.mask and is_inception, "Inception's records have no place for it", "expected no `record`"),
+        ("boxes_outside", "boxes_outside" in file.value and not boxes, "there are no boxes", "expected `boxes`"),
         ("boxes", boxes and boxes.yolo and boxes.names is None, "no `names`", "expected names: data.yaml, or [a, b]"),
         ("classes", r.classes is not None and no_labels, "there are no labels", "expected `labels`, or class folders"),
         ("stratified", r.stratified and (r.manifest_file or not fractions_of(file)), "there are no fractions", shares),
