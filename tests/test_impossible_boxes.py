@@ -360,7 +360,7 @@ WITH_BOXES = "source: {files: '*.jpg'}\nboxes: {voc: xml}\n"
 @pytest.mark.parametrize(
     ("recipe", "words"),
     [
-        (WITH_BOXES + "boxes_outside: cut\n", "expected one of refuse, clip, drop"),
+        (WITH_BOXES + "boxes_outside: cut\n", "expected refuse, clip or drop"),
         ("source: {files: '*.jpg'}\nboxes_outside: clip\n", "boxes_outside: there are no boxes; expected `boxes`"),
         (WITH_BOXES + "content: array\nboxes_outside: clip\n", "expected it with content: image only"),
         ("source: {imagenet: true}\nboxes_outside: clip\n", "boxes_outside"),

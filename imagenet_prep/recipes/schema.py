@@ -98,7 +98,7 @@ class Recipe(CommonSettings, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     input_file_pattern: Text | None = None
     output_file_prefix: Text | None = None
     num_shards: Shards | None = None
-    shard_size: Text | Annotated[int, Meta(ge=1)] | None = None
+    shard_size: Annotated[Annotated[int, Meta(ge=1)] | None, about("Bytes of each shard.", is_size=True)] = None
     min_val: float | None = None
     max_val: float | None = None
     source: Source | None = None
