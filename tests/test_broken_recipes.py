@@ -59,7 +59,7 @@ RECIPES = {
     "column of other content": (FOLDERS + "record: {a: raw}\n", "record.a: no column 'raw'", "of pixels"),
     "column of no labels": (FILES + "record: {a: label}\n", "record.a: no column 'label'", "labels come from"),
     "column's type": (FOLDERS + "record: {a: {from: encoded, type: int64}}\n", "encoded can't be int64", "bytes"),
-    "feature's type": (FOLDERS + "record: {a: {from: width, type: int}}\n", "record.a.type: 'int'", "bytes, int64 or float"),
+    "feature's type": (FOLDERS + "record: {a: {from: width, type: int}}\n", "record.a.type: 'int'", "int64 or float"),
     "feature's key": (FOLDERS + "record:\n  a: {form: width}\n", "line 3: record.a.form: no such key", "from, perhaps"),
     "no features": (FOLDERS + "record: {}\n", "line 2: record: no features", ""),
     "images of arrays": (FILES + "resize: 8\n", "line 2: resize: the files are arrays", ""),

@@ -174,7 +174,8 @@ def annotate(data_dir: Path, raw: Path | None, quiet: bool, **given: Any) -> Non
     """
     from imagenet_prep.stages.annotate import annotate
 
-    _data_must_be_there(raw or data_dir)
+    if given["boxes"] is None:  # otherwise DATA_DIR may be new: only the result goes there
+        _data_must_be_there(raw or data_dir)
     summary = annotate(
         Layout(data_dir, raw),
         _engine(given),

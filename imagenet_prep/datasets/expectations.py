@@ -1,4 +1,4 @@
-"""expected_words: the type of a setting and the error of msgspec for a value -> the sentence about what was expected."""
+"""expected_words: the type of a setting and the error of msgspec for a value -> the sentence of what fits."""
 
 from __future__ import annotations
 
