@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import typing
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from made_boxes import VOC_OBJECT, coco_set, photograph, voc_xml
 from made_tars import save
 from msgspec.structs import replace
@@ -16,6 +19,7 @@ from running import command, prep
 import imagenet_prep
 from imagenet_prep import Layout, PrepError, convert, make_engine, records, repair, report, verify
 from imagenet_prep.errors import InputError, UsageError
+from imagenet_prep.recipes.box_policy import BoxesOutside, Corners, PlacedBox, place_box
 from imagenet_prep.recipes.recipe_set import RecipeSet
 from imagenet_prep.shards.share import Share
 from imagenet_prep.stages.init import init
@@ -25,7 +29,6 @@ from imagenet_prep.state.manifest import Manifest, load_manifest
 ENGINE = make_engine("threads", 2)
 OBJECT = "image/object/"
 WIDTH, HEIGHT = 80, 48
-Corners = tuple[float, float, float, float]
 NamedBox = tuple[str, Corners]
 FIRST: NamedBox = ("cat", (10, 10, 20, 20))
 LAST: NamedBox = ("dog", (30, 30, 50, 40))
@@ -143,6 +146,43 @@ def boxes_of(record: Mapping[str, Any]) -> list[NamedBox]:
     edges = [record[f"{OBJECT}bbox/{edge}"] for edge in ("xmin", "ymin", "xmax", "ymax")]
     corners = [(a * WIDTH, b * HEIGHT, c * WIDTH, d * HEIGHT) for a, b, c, d in zip(*edges, strict=True)]
     return list(zip(record[f"{OBJECT}class/text"], corners, strict=True))
+
+
+# one box ---------------------------------------------------------------------------------------------------------
+
+OUTCOMES: Mapping[BoxesOutside, Sequence[str]] = {
+    "refuse": ("placed", "refused"),
+    "clip": ("placed", "clipped", "dropped"),
+    "drop": ("placed", "dropped"),
+}
+sides = st.one_of(st.floats(-300, 300), st.integers(-3, 90))
+
+
+@given(corners=st.tuples(sides, sides, sides, sides), policy=st.sampled_from(typing.get_args(BoxesOutside)))
+def test_every_placed_box_is_inside_its_image(corners: Corners, policy: BoxesOutside) -> None:
+    """A record's box is inside and has an area; a box is placed or impossible, and a clipped one is neither again."""
+    xmin, ymin, xmax, ymax = corners
+    shares = (xmin / WIDTH, ymin / HEIGHT, xmax / WIDTH, ymax / HEIGHT)
+    for box in (place_box(corners, (WIDTH, HEIGHT), "here", policy), place_box(shares, None, "here", policy)):
+        outcome = box.impossible.outcome if box.impossible else "placed"
+        assert outcome in OUTCOMES[policy]
+        assert (box.corners is None) == (outcome in ("dropped", "refused"))
+        if box.corners is not None:
+            xmin, ymin, xmax, ymax = box.corners
+            assert 0 <= xmin < xmax <= 1
+            assert 0 <= ymin < ymax <= 1
+            assert place_box(box.corners, None, "here", policy) == PlacedBox(box.corners)
+
+
+@pytest.mark.parametrize("policy", typing.get_args(BoxesOutside))
+@pytest.mark.parametrize("number", [float("nan"), float("inf"), -float("inf")])
+def test_no_policy_takes_a_box_that_is_not_finite(policy: BoxesOutside, number: float) -> None:
+    """Wherever the number is."""
+    for edge in range(4):
+        corners = [0.1, 0.1, 0.2, 0.2]
+        corners[edge] = number
+        with pytest.raises(InputError, match="expected finite numbers"):
+            place_box((corners[0], corners[1], corners[2], corners[3]), None, "here", policy)
 
 
 # the policies --------------------------------------------------------------------------------------------------
@@ -372,6 +412,14 @@ def test_a_recipe_that_has_no_use_for_it(tmp_path: Path, recipe: str, words: str
     ran = prep("convert", tmp_path / "out", "--config", tmp_path / "r.yaml")
     assert ran.returncode == 2, ran.stderr
     assert words in "; ".join(ran.stderr.splitlines())
+
+
+def test_the_command_line_points_to_the_recipe(tmp_path: Path) -> None:
+    """Settings of a recipe are written there, this one too."""
+    recipe = several(tmp_path)
+    ran = prep("convert", tmp_path / "out", "--config", recipe, "--set", "boxes_outside=drop")
+    assert ran.returncode == 2
+    assert f"write the setting in {recipe}" in ran.stderr
 
 
 def test_init_asks_before_boxes_are_changed(tmp_path: Path) -> None:
