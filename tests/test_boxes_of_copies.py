@@ -21,6 +21,7 @@ from imagenet_prep.demo.archives import MadeSet
 PART = ("--allow-incomplete", "--train-shards", "2", "--validation-shards", "1", "--workers", "1")
 ACCOUNT = {"IMAGENET_USERNAME": "name", "IMAGENET_ACCESS_KEY": "key"}
 README = Path(__file__).parents[1] / "README.md"
+PAGE = README.parent / "docs/getting-imagenet.md"
 
 
 def write_archives(folder: Path, made: MadeSet) -> None:
@@ -132,6 +133,19 @@ def test_copies_without_boxes(place: Path, made_tiny: MadeSet, url: str, kind: s
     command(*words_of(download), "--base-url", url, "--no-digest", **ACCOUNT)
     command("annotate", "new", "--raw", "raw")
     command("convert", "new", "--raw", "raw", *PART, "--overwrite")
+    assert boxes_in("new") > 0
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_the_commands_of_the_page(place: Path, made_tiny: MadeSet, url: str) -> None:
+    """The page's section on boxes, from a copy without boxes to records with boxes."""
+    write_parquet(place / "raw", made_tiny)
+    section = PAGE.read_text().partition("\n## Boxes\n")[2]
+    block = section.partition("```sh\n")[2].partition("```")[0]
+    more = {"download": ("--base-url", url, "--no-digest"), "convert": PART}
+    for line in block.replace("/data/imagenet", "new").replace("/data/copy", "raw").splitlines():
+        words = shlex.split(line.removeprefix("imagenet-prep "))
+        command(*words, *more.get(words[0], ()), **ACCOUNT)
     assert boxes_in("new") > 0
 
 
