@@ -1,12 +1,14 @@
-"""Formats counts, sizes and names ("1,024 shards", "22.7 MB", "a, b, ..."), and parses sizes such as "100MB"."""
+"""Formats counts, sizes and names ("1,024 shards", "22.7 MB", "a, b or c"), and parses sizes such as "100MB"."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
 
-_UNITS = {"": 1, **{f"{letter}B": 1000**power for power, letter in enumerate("KMGT", 1)}}
-_UNITS |= {f"{letter}iB": 1024**power for power, letter in enumerate("KMGT", 1)}
+_UNITS = {"": 1, "b": 1}
+_UNITS |= {f"{letter}b": 1000**power for power, letter in enumerate("kmgt", 1)}
+_UNITS |= {f"{letter}ib": 1024**power for power, letter in enumerate("kmgt", 1)}
+"""Bytes by unit, in small letters: B, kB, MB, GB, TB, and KiB, MiB, GiB, TiB."""
 
 _PAGE_STARTS = (b"<!doctype", b"<html", b"<head", b"<body", b"<title", b"<meta", b"<script", b"<?xml", b"<!--")
 
@@ -30,10 +32,26 @@ def number_of(count: int, one: str, many: str = "") -> str:
     return f"{count:,} {one if count == 1 else many or one + 's'}"
 
 
-def byte_count(text: str) -> int | None:
-    """Parse a size such as 100MB (10^6) or 1.5GiB (2^30), at least 1 byte; None if it is not a size."""
-    match = re.fullmatch(r"(\d{1,15}(?:\.\d+)?) ?([KMGT]i?B)?", text)
-    return int(float(match[1]) * _UNITS[match[2] or ""]) or None if match else None
+SIZES = "expected a number of bytes, perhaps with a unit: 100MB, 2 kB or 1.5GiB"
+"""The grammar of sizes, for messages."""
+
+_SIZE = re.compile(r"(\d{1,15}|\d{1,3}(?:,\d{3}){1,4})(?:\.(\d{1,15}))? ?([a-z]*)", re.ASCII | re.IGNORECASE)
+
+
+def parse_size(value: object) -> int | None:
+    """Bytes of a size as users and this program write it; None if it is no size, or less than a byte.
+
+    Args:
+        value: a number of bytes, or a text such as "100MB" (10^6), "1.5GiB" (2^30) or "22.7 MB"; units in any case.
+    """
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value if value > 0 else None
+    match = _SIZE.fullmatch(value) if isinstance(value, str) else None
+    unit = _UNITS.get(match[3].lower()) if match else None
+    if match is None or unit is None:
+        return None
+    whole, decimals = match[1].replace(",", ""), match[2] or ""
+    return int(whole + decimals) * unit // 10 ** len(decimals) or None
 
 
 def size_text(count: float) -> str:
@@ -44,6 +62,12 @@ def size_text(count: float) -> str:
             return f"{f'{count:.1f}'.removesuffix('.0')} {unit}"
         count /= 1000
     return f"{f'{count:,.1f}'.removesuffix('.0')} TB"
+
+
+def either(names: Iterable[str]) -> str:
+    """The alternatives of a choice: "a", "a or b", "a, b or c"."""
+    *others, last = names
+    return f"{', '.join(others)} or {last}" if others else last
 
 
 def listed(names: Iterable[str], shown: int = 3) -> str:

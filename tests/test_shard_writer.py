@@ -22,7 +22,7 @@ from imagenet_prep.errors import BusyError, SpaceError, UsageError, WriteError
 from imagenet_prep.records import ShardWriter, writer
 from imagenet_prep.storage import local
 from imagenet_prep.storage.durable import write_all
-from imagenet_prep.text import byte_count, size_text
+from imagenet_prep.text import size_text
 
 tf = tf_fixture.tf
 
@@ -108,14 +108,6 @@ def test_what_a_killed_writer_left_is_no_beginning(tmp_path: Path) -> None:
 def test_sizes_in_words(count: float, text: str) -> None:
     """A size is told in the unit that suits it, to a tenth, everywhere the same."""
     assert size_text(count) == text
-
-
-@pytest.mark.parametrize(
-    ("text", "count"), [("1000", 1000), ("100 MiB", 100 << 20), ("1.5GB", 1_500_000_000), ("3KB", 3000)]
-)
-def test_sizes_have_units(text: str, count: int) -> None:
-    """MB is a million, MiB 2^20."""
-    assert byte_count(text) == count
 
 
 @pytest.mark.parametrize(

@@ -174,7 +174,8 @@ def annotate(data_dir: Path, raw: Path | None, quiet: bool, **given: Any) -> Non
     """
     from imagenet_prep.stages.annotate import annotate
 
-    _data_must_be_there(raw or data_dir)
+    if given["boxes"] is None:  # otherwise DATA_DIR may be new: only the result goes there
+        _data_must_be_there(raw or data_dir)
     summary = annotate(
         Layout(data_dir, raw),
         _engine(given),
@@ -653,13 +654,14 @@ def _job(layout: Layout, given: Mapping[str, Any], progress: Progress) -> tuple[
     """The shards' folder, data set and settings: from a recipe, or from options for ILSVRC2012."""
     from imagenet_prep.registry import ILSVRC2012, read_dataset
 
+    if given["config"] is not None:
+        _refuse_with_recipe(given)
     options = _convert_options(given)
     if given["config"] is None:
         return layout, ILSVRC2012, options
     from imagenet_prep.recipes.inputs import shards_dir
     from imagenet_prep.recipes.recipe_set import RecipeSet
 
-    _refuse_with_recipe(given)
     dataset = read_dataset(given["config"])
     if isinstance(dataset, RecipeSet) and dataset.file:
         output = shards_dir(dataset.file, layout.output_dir)
@@ -674,10 +676,11 @@ def _job(layout: Layout, given: Mapping[str, Any], progress: Progress) -> tuple[
 
 def _refuse_with_recipe(given: Mapping[str, Any]) -> None:
     """Refuse options for settings of a recipe, except one that only leaves images out."""
-    from imagenet_prep.datasets.declarations import recipe_keys
+    from imagenet_prep.datasets.declarations import recipe_keys, settings_of
     from imagenet_prep.ilsvrc2012.settings import ConvertOptions
+    from imagenet_prep.recipes.schema import Recipe
 
-    keys = {each.name for each in recipe_keys(ConvertOptions)} - {"skip_bad"}
+    keys = {each.name for each in (*recipe_keys(ConvertOptions), *settings_of(Recipe))} - {"skip_bad"}
     for option in o.said_settings(click.get_current_context(), keys):
         raise UsageError(f"{option} with --config", "expected one of them", f"write the setting in {given['config']}")
 

@@ -125,6 +125,8 @@ def print_untar(summary: UntarSummary, quiet: bool) -> None:
 
 def print_convert(summary: ConvertSummary, quiet: bool, expected: Sequence[str]) -> None:
     """Print shards and images of each split and unusual events, after splits that are ``expected`` and absent."""
+    from imagenet_prep.state.manifest import changed_boxes_text
+
     made = {split.split for split in summary.splits}
     tell(*(f"convert: {split}: no images" for split in expected if split not in made))
     if quiet:
@@ -136,6 +138,8 @@ def print_convert(summary: ConvertSummary, quiet: bool, expected: Sequence[str])
             f"{split.made:,} made now"
         )
         _print_changes(split.repairs)
+        if split.changed_boxes:
+            tell(f"  {changed_boxes_text(split.changed_boxes)}")
         _print_set_aside(split.set_aside)
     _print_findings(summary.problems)  # set aside: they require no action
 

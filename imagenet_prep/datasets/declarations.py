@@ -13,11 +13,13 @@ from typing import Annotated, Any, Literal, TypeVar
 import msgspec
 from msgspec import Meta, Struct
 
+from imagenet_prep.datasets.expectations import expected_words
 from imagenet_prep.datasets.order import SEED
 from imagenet_prep.errors import UsageError
 from imagenet_prep.escaping import Settings
 from imagenet_prep.images.pixels import QUALITY, Reencode, codec
 from imagenet_prep.storage.layout import MAX_SHARDS
+from imagenet_prep.text import SIZES, parse_size
 from imagenet_prep.tfrecord.compression import Compression
 
 S = TypeVar("S", bound="CommonSettings")
@@ -33,6 +35,7 @@ def about(
     options: tuple[str, ...] = (),
     only_images: bool = False,
     is_rare: bool = False,
+    is_size: bool = False,
 ) -> Meta:
     """The metadata of a setting.
 
@@ -42,8 +45,9 @@ def about(
         options: the commands with an option for it; any other accepts it as ``--set``.
         only_images: whether it is about image files: a recipe of arrays can't have it.
         is_rare: whether only --help-all shows its option.
+        is_size: whether it is a number of bytes, which may be written with a unit: 100MB.
     """
-    extra = {"decides": decides, "options": options, "only_images": only_images, "is_rare": is_rare}
+    extra = {"decides": decides, "options": options, "only_images": only_images, "is_rare": is_rare, "is_size": is_size}
     return Meta(description=words, extra=extra)
 
 
@@ -85,7 +89,8 @@ class CommonSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         about("Read images one by one, or the archive in one pass; auto: whichever is faster on this storage."),
     ] = "auto"
     memory: Annotated[
-        Pixels | None, about("Memory for such a pass, in bytes (default: a quarter of the free memory).")
+        Annotated[int, Meta(ge=1)] | None,
+        about("Memory for such a pass, such as 2GB (default: a quarter of the free memory).", is_size=True),
     ] = None
 
     @property
@@ -144,6 +149,7 @@ class Setting(Struct, frozen=True):
     options: tuple[str, ...]
     only_images: bool
     is_rare: bool
+    is_size: bool
 
     def as_option(self, value: Any) -> tuple[str, Any]:
         """A value as an option of convert: one of its own, or ``--set``."""
@@ -182,8 +188,13 @@ def read_settings(kind: type[CommonSettings], texts: Iterable[str]) -> dict[str,
             raise UsageError(f"--set {text}", f"expected NAME=VALUE, with one of {', '.join(known)}")
         if name == "compression":
             value = value.lower()  # TensorFlow writes GZIP
+        if known[name].is_size:
+            if (size := parse_size(value)) is None:
+                raise UsageError(f"--set {text}", SIZES)
+            found[name] = size
+            continue
         try:
             found[name] = msgspec.convert(value, known[name].type, strict=False)
         except msgspec.ValidationError as error:
-            raise UsageError(f"--set {text}", str(error).replace("`", "")) from error
+            raise UsageError(f"--set {text}", expected_words(str(error), known[name].type)) from error
     return found

@@ -15,7 +15,14 @@ from imagenet_prep.datasets.plan import Asked, InceptionRecorder, PlannedSet, Pl
 from imagenet_prep.errors import IncompleteError, InputError, UsageError
 from imagenet_prep.escaping import Settings, command, command_line
 from imagenet_prep.ilsvrc2012 import facts
-from imagenet_prep.ilsvrc2012.boxes import BoxesFault, BoxTable, find_annotations, find_boxes_csv, parse_boxes
+from imagenet_prep.ilsvrc2012.boxes import (
+    BOX_ARCHIVES,
+    BoxesFault,
+    BoxTable,
+    find_annotations,
+    find_boxes_csv,
+    parse_boxes,
+)
 from imagenet_prep.ilsvrc2012.devkit import devkit_paths, train_counts
 from imagenet_prep.ilsvrc2012.imagenet import ENTRY
 from imagenet_prep.ilsvrc2012.official import ImageSource, expected_images, missing_text
@@ -259,20 +266,37 @@ def _attach_boxes(
         raise InputError(
             f"no boxes for {catalog.split}: {layout.validation_boxes_csv} does not exist",
             "expected it, since validation_boxes is set",
-            f"make it: {command('annotate', layout.data_dir, (('validation_boxes', True),))}",
+            _way_to_validation_boxes(layout),
         )
     if path is None:
-        unread = find_annotations(layout, catalog.split)
-        if unread is None:
-            return {}, [f"no boxes for {catalog.split}: imagenet-prep annotate makes their file"]
-        what = f"warning: the {catalog.split} records have no boxes, although {unread.path} holds them"
-        way = "imagenet-prep annotate with the same DATA_DIR and --raw, then this convert with --overwrite"
-        return {}, [f"{what}; to add them run {way}"]  # no path of this set: the plan keeps the note
+        return {}, [_note_without_boxes(layout, catalog.split)]
     content = path.read_bytes()
     catalog.attach_boxes(_read_boxes(path, content, layout))
     entry = {"count": content.count(b"\n"), "sha256": hashlib.sha256(content).hexdigest()}
     _refuse_other_boxes(path, catalog.split, entry, layout)
     return {"boxes": entry}, []
+
+
+def _note_without_boxes(layout: Layout, split: str) -> str:
+    """The note that a split has no boxes, with the commands that add them.
+
+    It names no path of this set: the plan keeps the note.
+    """
+    unread = find_annotations(layout, split)
+    way = "imagenet-prep annotate with the same DATA_DIR and --raw, then this convert with --overwrite"
+    if unread is None:
+        way = f"imagenet-prep download DATA_DIR --only {BOX_ARCHIVES[split]}, {way}"
+        return f"no boxes for {split}: this copy has none; to add them run {way}"
+    return f"warning: the {split} records have no boxes, although {unread.path} holds them; to add them run {way}"
+
+
+def _way_to_validation_boxes(layout: Layout) -> str:
+    """The command that makes the file of validation boxes; without annotations the one that downloads them."""
+    if find_annotations(layout, facts.VALIDATION) is None:
+        key = BOX_ARCHIVES[facts.VALIDATION]
+        return f"{command('download', layout.data_dir, (('only', key),))}    (then run the same command again)"
+    elsewhere = Layout(layout.data_dir, layout.raw).elsewhere()
+    return f"make it: {command('annotate', layout.data_dir, (*elsewhere, ('validation_boxes', True)))}"
 
 
 def _refuse_other_boxes(path: AnyPath, split: str, entry: Mapping[str, object], layout: Layout) -> None:
@@ -298,10 +322,11 @@ def _read_boxes(path: AnyPath, content: bytes, layout: Layout) -> BoxTable:
     try:
         return parse_boxes(content)
     except BoxesFault as fault:
+        elsewhere = Layout(layout.data_dir, layout.raw).elsewhere()
         raise InputError(
             f"{path} is damaged at line {fault.line:,}",
             fault.reason,
-            f"remove it and make it again: {command('annotate', layout.data_dir)}",
+            f"remove it and make it again: {command('annotate', layout.data_dir, elsewhere)}",
         ) from fault
 
 

@@ -17,7 +17,8 @@ from imagenet_prep.errors import InputError
 from imagenet_prep.images.jpeg import ImageError
 from imagenet_prep.images.pixels import read_facts
 from imagenet_prep.recipes import box_files
-from imagenet_prep.recipes.box_files import BoxFile, Marked, Size, fault
+from imagenet_prep.recipes.box_files import BoxFile, Marked
+from imagenet_prep.recipes.box_policy import BoxesOutside, ImpossibleBox, Size, fault
 from imagenet_prep.recipes.labels import class_notes, left_out
 from imagenet_prep.recipes.labels_file import match, unique_rows, without_ending
 from imagenet_prep.recipes.splits import is_image_folder, is_mask_folder, unmasked
@@ -52,6 +53,7 @@ class Annotations(Struct):
         notes: what was cut, left out or not found.
         unmatched: images without annotation, and annotations without image, by name.
         unread: notes of what annotation files hold and records don't.
+        changed_boxes: how many boxes of each image were "clipped" and "dropped", by its name.
     """
 
     listing: Catalog
@@ -62,6 +64,7 @@ class Annotations(Struct):
     notes: list[str] = []
     unmatched: tuple[Sequence[str], Sequence[str]] = ((), ())
     unread: Sequence[str] = ()
+    changed_boxes: Mapping[str, Mapping[str, int]] = {}
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -100,7 +103,14 @@ class _Images(Struct):
         return facts.width, facts.height
 
 
-def annotate(boxes: Boxes | None, mask: Mask | None, listing: Catalog, base: Path, root: Path) -> Annotations:
+def annotate(
+    boxes: Boxes | None,
+    mask: Mask | None,
+    listing: Catalog,
+    base: Path,
+    root: Path,
+    policy: BoxesOutside = "refuse",
+) -> Annotations:
     """The objects and masks of the images of a listing.
 
     Args:
@@ -109,6 +119,7 @@ def annotate(boxes: Boxes | None, mask: Mask | None, listing: Catalog, base: Pat
         listing: the images; their names start at ``base``.
         base: that folder.
         root: the folder of relative paths.
+        policy: what becomes of impossible boxes.
 
     Raises:
         InputError: an annotation is not there or can't be; an image has none, or one has no image.
@@ -117,7 +128,8 @@ def annotate(boxes: Boxes | None, mask: Mask | None, listing: Catalog, base: Pat
     if mask is not None:  # first: rows that go take no boxes with them
         _add_masks(found, mask, base, root)
     if boxes is not None:
-        _add_boxes(found, boxes, _Images(found.listing, list(found.listing.names), base, root, BoxFile()))
+        images = _Images(found.listing, list(found.listing.names), base, root, BoxFile(policy))
+        _add_boxes(found, boxes, images)
         found.notes += class_notes([*found.classes.values()], [*found.classes], "labels of boxes")
     if not len(found.listing):
         raise InputError(f"no image in {base} has an annotation", "expected some")
@@ -128,6 +140,7 @@ def _add_boxes(found: Annotations, keys: Boxes, images: _Images) -> None:
     way = next(name for name in _WAYS if getattr(keys, name) is not None)
     _WAYS[way](keys, images)
     file, names, marked = images.file, images.names, images.marked
+    _refuse_impossible(marked)
     missing = list(dict.fromkeys(images.missing))
     _label(keys, file, marked, images.root)
     policy = keys.unannotated or ("empty" if way == "yolo" else "error")
@@ -136,7 +149,9 @@ def _add_boxes(found: Annotations, keys: Boxes, images: _Images) -> None:
     found.notes += _unmatched("an annotation", "unannotated", where, bare, policy)
     found.notes += _unmatched("an image", "missing", where, missing, keys.missing)
     found.notes += _notes(file, [names[row] for row, each in sorted(marked.items()) if not each.boxes])
+    found.notes += _notes_of_impossible(marked, file.policy)
     found.notes += file.unread
+    found.changed_boxes = _count_changed(marked, names)
     found.unmatched, found.unread = (bare, missing), file.unread
     rows = [row for row in range(len(names)) if row in marked or policy != "skip"]
     several = [marked.get(row) or file.captioned.get(row) or Marked("", "") for row in rows]
@@ -191,10 +206,45 @@ def _unmatched(what: str, key: str, where: str, names: Sequence[str], policy: st
 def _notes(file: BoxFile, bare: Sequence[str]) -> Iterator[str]:
     if file.cut:
         yield f"{number_of(len(file.cut), 'box', 'boxes')} cut at the edge of the image: {listed(file.cut)}"
-    if file.flat:
-        yield f"{number_of(len(file.flat), 'box', 'boxes')} without area left out: {listed(file.flat)}"
     if bare:
         yield f"{number_of(len(bare), 'image has', 'images have')} no box: {listed(bare)}"
+
+
+# impossible boxes ----------------------------------------------------------------------------------------------
+
+
+def _impossible(marked: Mapping[int, Marked]) -> list[ImpossibleBox]:
+    """The impossible boxes of all images, in the order of the images."""
+    return [box for _, image in sorted(marked.items()) for box in image.impossible]
+
+
+def _refuse_impossible(marked: Mapping[int, Marked]) -> None:
+    """Raise InputError if the recipe refuses impossible boxes and images have some: the error counts all of them."""
+    refused = [box for box in _impossible(marked) if box.outcome == "refused"]
+    if not refused:
+        return
+    others = [box.where for box in refused[1:]]
+    more = f"; {number_of(len(others), 'more box', 'more boxes')} can't be: {listed(others)}" if others else ""
+    hint = "correct the annotations, or write in the recipe: boxes_outside: clip (or drop, which leaves such boxes out)"
+    raise InputError(f"{refused[0].where}: {refused[0].problem}", f"{refused[0].expected}{more}", hint)
+
+
+def _notes_of_impossible(marked: Mapping[int, Marked], policy: BoxesOutside) -> Iterator[str]:
+    impossible = _impossible(marked)
+    for outcome in ("clipped", "dropped"):
+        places = [box.where for box in impossible if box.outcome == outcome]
+        if places:
+            count = number_of(len(places), "impossible box", "impossible boxes")
+            yield f"boxes_outside: {policy}: {count} {outcome}: {listed(places)}"
+
+
+def _count_changed(marked: Mapping[int, Marked], names: Sequence[str]) -> dict[str, dict[str, int]]:
+    """How many boxes of each image were clipped and dropped, by its name; nothing for the usual image."""
+    changed: dict[str, dict[str, int]] = {}
+    for row, image in sorted(marked.items()):
+        if image.impossible:
+            changed[names[row]] = dict(Counter(box.outcome for box in image.impossible))
+    return changed
 
 
 def _label(keys: Boxes, file: BoxFile, marked: Mapping[int, Marked], root: Path) -> None:
@@ -340,9 +390,11 @@ def _csv(keys: Boxes, images: _Images) -> None:
                 if each.size not in (None, image.size):
                     sizes = [f"{size[0]} x {size[1]}" for size in (each.size, image.size) if size]
                     raise fault(each.where, f"a size of {sizes[0]}", f"expected {sizes[1]}, as before")
-            box = images.file.place(each.corners, image.size, each.where) if each.corners is not None else None
-            if box is not None:
-                image.add(box, text=each.label)
+            if each.corners is None:
+                continue
+            placed = images.file.place(each.corners, image, each.where)
+            if placed.corners is not None:
+                image.add(placed.corners, text=each.label)
 
 
 _WAYS = {"coco": _coco, "voc": _voc, "yolo": _yolo, "csv": _csv}

@@ -1,14 +1,12 @@
 """Annotation files of COCO, Pascal VOC and YOLO, and CSVs of boxes -> BoxFile: the objects of each image they name.
 
-Boxes become relative to the image: pixels divided by its size, as in TensorFlow's Object Detection API. A box is cut at
-the image's edge if it leads out by at most a pixel; one that leads out further is a fault. A box without area is left
-out.
+Boxes become relative to the image: pixels divided by its size, as in TensorFlow's Object Detection API. ``box_policy``
+decides about boxes that are not inside their image.
 """
 
 from __future__ import annotations
 
 import contextlib
-import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -19,23 +17,12 @@ import msgspec
 from msgspec import Meta, Struct
 
 from imagenet_prep.errors import InputError, UsageError
+from imagenet_prep.recipes.box_policy import BoxesOutside, Corners, ImpossibleBox, PlacedBox, Size, fault, place_box
 from imagenet_prep.recipes.labels_file import LABELS, PATHS, LabelsFault, csv_rows, read_rows
 from imagenet_prep.recipes.recipe_file import read_texts
 from imagenet_prep.storage.files import read_plain, view_of
 from imagenet_prep.text import has_doctype
 from imagenet_prep.tfrecord.inception import EDGES
-
-Corners = tuple[float, float, float, float]
-"""xmin, ymin, xmax, ymax."""
-
-Size = tuple[int, int]
-"""Width and height in pixels."""
-
-SLACK = 1.0
-"""Pixels by which a box may lead out of its image: COCO's own boxes do, by rounding."""
-
-RELATIVE_SLACK = 0.002
-"""The same for relative boxes, whose image's size their file does not say: a pixel of 500."""
 
 _LARGEST = 1 << 26
 
@@ -53,6 +40,7 @@ class Marked(Struct):
         boxes: relative to it.
         columns: the values of each column of objects, one per box or per point.
         values: the values of the image itself by column.
+        impossible: those of its boxes that are not as they can be.
     """
 
     name: str
@@ -61,6 +49,7 @@ class Marked(Struct):
     boxes: list[Corners] = []
     columns: dict[str, list[Any]] = {}
     values: dict[str, Any] = {}
+    impossible: list[ImpossibleBox] = []
 
     @property
     def texts(self) -> list[str]:
@@ -75,54 +64,31 @@ class Marked(Struct):
 
 
 class BoxFile(Struct):
-    """The columns and classes of annotation files, and the places of boxes ``cut`` and, as ``flat``, left out.
+    """The columns and classes of annotation files, and the places of boxes that were ``cut`` by a pixel.
 
-    ``captioned`` are the images, by row, that have captions alone: they are not annotated. ``unread`` are notes of
-    the parts that no record has.
+    ``policy`` decides about impossible boxes. ``captioned`` are the images, by row, that have captions alone: they are
+    not annotated. ``unread`` are notes of the parts that no record has.
     """
 
+    policy: BoxesOutside = "refuse"
     columns: tuple[str, ...] = ()
     classes: dict[int, str] = {}
     captioned: dict[int, Marked] = {}
     cut: list[str] = []
-    flat: list[str] = []
     unread: list[str] = []
 
-    def place(self, corners: Corners, size: Size | None, where: str) -> Corners | None:
-        """A box relative to its image, from pixels of ``size`` or (None) as it is; None for one without area.
-
-        Raises:
-            InputError: it is not finite, its corners are reversed, or it leads out of the image.
-        """
-        slack, sides = (RELATIVE_SLACK, (1, 1)) if size is None else (SLACK, size)
-        xmin, ymin, xmax, ymax = corners
-        if 0 <= xmin < xmax <= sides[0] and 0 <= ymin < ymax <= sides[1]:  # true for nearly all
-            return xmin / sides[0], ymin / sides[1], xmax / sides[0], ymax / sides[1]
-        shown = ", ".join(f"{value:g}" for value in corners)
-        if not all(map(math.isfinite, corners)):
-            raise fault(where, f"a box of {shown}", "expected finite numbers")
-        if xmax < xmin or ymax < ymin:
-            raise fault(where, f"a box of {shown}", "expected xmin <= xmax and ymin <= ymax")
-        if min(xmin, ymin) < -slack or xmax > sides[0] + slack or ymax > sides[1] + slack:
-            of = "the image" if size is None else f"the image of {size[0]} x {size[1]} pixels"
-            raise fault(where, f"a box of {shown} leads out of {of}", "expected it inside: xmin, ymin, xmax, ymax")
-        if min(xmin, ymin) < 0 or xmax > sides[0] or ymax > sides[1]:
+    def place(self, corners: Corners, image: Marked, where: str) -> PlacedBox:
+        """Place a box in its image, and note it if it is cut or impossible; raises as ``place_box``."""
+        placed = place_box(corners, image.size, where, self.policy)
+        if placed.is_cut:
             self.cut.append(where)
-        left, right = (min(max(each / sides[0], 0.0), 1.0) for each in (xmin, xmax))
-        top, bottom = (min(max(each / sides[1], 0.0), 1.0) for each in (ymin, ymax))
-        if left == right or top == bottom:
-            self.flat.append(where)
-            return None
-        return left, top, right, bottom
+        if placed.impossible is not None:
+            image.impossible.append(placed.impossible)
+        return placed
 
 
 def _named(*columns: str) -> tuple[str, ...]:
     return tuple(f"boxes.{each}" for each in columns)
-
-
-def fault(where: str, problem: str, expected: str = "") -> InputError:
-    """The error for a place in an annotation file."""
-    return InputError(f"{where}: {problem}", expected, "correct it and run the same command again")
 
 
 def _size(width: float, height: float, where: str) -> Size:
@@ -224,12 +190,22 @@ def coco_boxes(path: Path, coco: Coco, most: int, found: BoxFile) -> list[Marked
         if each.bbox is None:
             raise fault(where, "no bbox", "expected x, y, width, height")
         x, y, width, height = each.bbox
-        box = found.place((x, y, x + width, y + height), image.size, where)
-        if box is not None:
+        placed = found.place((x, y, x + width, y + height), image, where)
+        if placed.corners is not None:
             more = _points(each, points[each.category_id], most, image, where) if most else {}
-            more["area"] = width * height if each.area is None else each.area
-            image.add(box, label=each.category_id, text=found.classes[each.category_id], crowd=each.iscrowd, **more)
+            area = width * height if each.area is None else each.area
+            more["area"] = area if placed.impossible is None else _limited(area, placed.corners, image)
+            text = found.classes[each.category_id]
+            image.add(placed.corners, label=each.category_id, text=text, crowd=each.iscrowd, **more)
     return list(images.values())
+
+
+def _limited(area: float, box: Corners, image: Marked) -> float:
+    """The area of an object whose box was clipped: at most that of its box, in pixels."""
+    assert image.size is not None
+    width, height = image.size
+    xmin, ymin, xmax, ymax = box
+    return min(abs(area), (xmax - xmin) * width * (ymax - ymin) * height)
 
 
 _KEYPOINTS = ("keypoint_count", "keypoint_x", "keypoint_y", "keypoint_visibility", "keypoint_text")
@@ -303,10 +279,10 @@ def voc_boxes(path: Path, found: BoxFile) -> Marked:
         if not name:
             raise fault(place, "no <name>", "expected the class")
         xmin, ymin, xmax, ymax = (_number(each, f"bndbox/{edge}", place) for edge in EDGES)
-        box = found.place((xmin, ymin, xmax, ymax), image.size, place)
-        if box is not None:
+        placed = found.place((xmin, ymin, xmax, ymax), image, place)
+        if placed.corners is not None:
             flags = {key: int(_number(each, key, place, "0")) for key in ("difficult", "truncated")}
-            image.add(box, text=name, **flags, view=_text(each, "pose") or "Unspecified")
+            image.add(placed.corners, text=name, **flags, view=_text(each, "pose") or "Unspecified")
     return image
 
 
@@ -326,6 +302,10 @@ def _parsed(text: str, where: str) -> float:
     raise fault(where, f"{text[:40]!r}", f"expected a finite number, at most {_MOST:,}")
 
 
+_NO_PIXELS = 2
+"""Relative corners are smaller, even those of a box that leads out of its image; pixels of a whole file never are."""
+
+
 # YOLO ----------------------------------------------------------------------------------------------------------
 
 
@@ -342,11 +322,11 @@ def yolo_boxes(path: Path, names: Sequence[str], found: BoxFile) -> Marked:
         if not words[0].isdecimal() or len(words[0]) > 18 or not "".join(names[int(words[0]) :][:1]):
             raise fault(where, f"class {words[0][:40]}", f"expected 0 to {len(names) - 1}, the classes of `names`")
         x, y, width, height = values = [_parsed(word, where) for word in words[1:]]
-        if not all(0 <= value <= 1 for value in values):
+        if not all(-_NO_PIXELS < value < _NO_PIXELS for value in values):
             raise fault(where, " ".join(words[1:]), "expected numbers from 0 to 1, relative to the image")
-        box = found.place((x - width / 2, y - height / 2, x + width / 2, y + height / 2), None, where)
-        if box is not None:
-            image.add(box, text=names[int(words[0])])
+        placed = found.place((x - width / 2, y - height / 2, x + width / 2, y + height / 2), image, where)
+        if placed.corners is not None:
+            image.add(placed.corners, text=names[int(words[0])])
     return image
 
 
@@ -464,8 +444,9 @@ def _columns_at(path: Path, cells: Mapping[str, list[Any]], wanted: Mapping[str,
 
 
 def is_relative(rows: Iterable[CsvBox]) -> bool:
-    """Whether all boxes of a CSV are relative: no corner is 2 or more. Pixels of a whole file are never so small."""
-    return all(max(row.corners) < 2 for row in rows if row.corners is not None)
+    """Whether the boxes of a CSV are relative: most of them, since a few may lead far out of their image."""
+    are_small = [max(row.corners) < _NO_PIXELS for row in rows if row.corners is not None]
+    return not are_small or 2 * sum(are_small) > len(are_small)
 
 
 def walk(folder: Path, ending: str) -> Iterator[str]:

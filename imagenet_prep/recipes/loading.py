@@ -94,7 +94,7 @@ def _annotated(file: RecipeFile, inputs: Inputs, listing: Catalog, root: Path, c
     key = ("boxes",) if boxes else ("mask",)
     if content != "image":
         raise file.fault(key, f"content is {content}", "expected it with images only")
-    found = annotate(boxes, mask, listing, inputs.base, root)
+    found = annotate(boxes, mask, listing, inputs.base, root, file.recipe.boxes_outside)
     if inputs.divided and len(found.listing) < len(listing):
         raise file.fault(key, "images would be skipped", "expected manifests of annotated images alone")
     return found
@@ -134,6 +134,7 @@ class _Sorted(Struct, frozen=True):
             skipped=len(self.inputs.listing) - sum(len(each.rows) for each in self.divisions),
             manifest=self.inputs.manifest,
             expected={self._prefix(key) if isinstance(value, dict) else key: value for key, value in expected},
+            changed_boxes=self.annotations.changed_boxes,
         )
 
     def _prefix(self, split: str) -> str:

@@ -25,7 +25,7 @@ from imagenet_prep.recipes.recipe_file import RecipeFile
 from imagenet_prep.sources.catalog import Catalog, DamagedError
 from imagenet_prep.sources.names import Column, shown_name
 from imagenet_prep.state.indexes import agrees, read_written
-from imagenet_prep.state.manifest import RECIPE, DatasetEntry
+from imagenet_prep.state.manifest import CHANGED_BOXES, RECIPE, DatasetEntry
 from imagenet_prep.state.plan_file import Plan, load_plan
 from imagenet_prep.state.set_state import SetState
 from imagenet_prep.storage.layout import Layout, grown_from, grown_name, parse_shard_name, shard_name, split_of
@@ -79,6 +79,7 @@ class RecipeDataset(Struct, frozen=True):
         manifest: a manifest_file that is still to be made.
         expected: how many "images" and "classes" the recipe says that there are, in all or by prefix.
         skipped: how many listed files are in no split.
+        changed_boxes: how many boxes of each image were "clipped" and "dropped", by its name.
     """
 
     path: AnyPath
@@ -93,15 +94,16 @@ class RecipeDataset(Struct, frozen=True):
     warnings: tuple[str, ...] = ()
     grows: bool = False
     skipped: int = 0
+    changed_boxes: Mapping[str, Mapping[str, int]] = {}
 
     def cut(self) -> PlannedSet:
         """Every split, cut into plans."""
         splits = []
-        for each in self.splits:
+        for number, each in enumerate(self.splits):
             seed = each.seed if each.shuffle else None
-            splits.append(cut(each.catalog, each.origin, each.recorder, each.shards, seed, self.settings))
-        if self.skipped:
-            splits[0] = replace(splits[0], facts={"skipped": self.skipped})
+            planned = cut(each.catalog, each.origin, each.recorder, each.shards, seed, self.settings)
+            facts = {"skipped": 0 if number else self.skipped, CHANGED_BOXES: self._changed_boxes(each.catalog)}
+            splits.append(replace(planned, facts={name: fact for name, fact in facts.items() if fact}))
         prefixes = tuple(each.prefix for each in self.splits)
         ordering = {each.prefix: {"seed": each.seed, "shuffle": each.shuffle} for each in self.splits}
         features = {name: dict(promised) for name, promised in self.features.items()}
@@ -114,6 +116,16 @@ class RecipeDataset(Struct, frozen=True):
             notes=(*self.notes, *class_notes(self.classes.names, self.classes.numbers), *self.warnings),
             lists=self._lists(),
         )
+
+    def _changed_boxes(self, catalog: Catalog) -> dict[str, dict[str, int]]:
+        """The boxes of a split that ``boxes_outside`` changed: by outcome, how many of each image."""
+        if not self.changed_boxes:
+            return {}
+        found: dict[str, dict[str, int]] = {}
+        for name in catalog.names:
+            for outcome, count in self.changed_boxes.get(name, {}).items():
+                found.setdefault(outcome, {})[name] = count
+        return found
 
     def _lists(self) -> dict[AnyPath, bytes]:
         """The content of the manifest_file that the recipe names and that is not there, by split if each has one."""
@@ -161,6 +173,7 @@ def settings_of(
         # any that don't count on from the first are the names of their classes, too
         "first_label": classes.numbers[0] if classes.numbers else None,
         "keep": recipe.keep or None,
+        "boxes_outside": recipe.boxes_outside if recipe.boxes_outside != "refuse" else None,
         "upright": (content == "image" and recipe.upright) or None,  # versions that turned none did not have this key
         "codec": codec() if has_jpegs and recipe.reencode is None else None,  # it decides how a JPEG becomes numbers
         "rescale": None if recipe.min_val is None else [float(recipe.min_val), float(recipe.max_val or 0)],

@@ -16,8 +16,10 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from imagenet_prep.datasets.expectations import expected_words
 from imagenet_prep.errors import UsageError
 from imagenet_prep.storage.files import read_plain
+from imagenet_prep.text import SIZES, parse_size
 
 if TYPE_CHECKING:
     import yaml
@@ -80,7 +82,8 @@ class RecipeFile(Struct, frozen=True):
             got: Any = value
             for part in at[len(key) :]:
                 got = got[part]
-            raise self.fault(at, *_in_words(problem, got, kind, at)) from error
+            expected = expected_words(problem, _type_at(kind, at))
+            raise self.fault(at, f"{_named(got)} can't be", expected) from error
 
 
 def read_recipe(path: Path, text: str | None = None) -> RecipeFile:
@@ -90,6 +93,7 @@ def read_recipe(path: Path, text: str | None = None) -> RecipeFile:
         UsageError: it is no YAML, or a key or a type is wrong; the error names file, line and key.
         InputError: it can't be read.
     """
+    from imagenet_prep.datasets.declarations import settings_of
     from imagenet_prep.recipes.schema import Labels, Recipe
 
     value, lines = _Nodes(path).read(_read_text(path) if text is None else text)
@@ -99,6 +103,10 @@ def read_recipe(path: Path, text: str | None = None) -> RecipeFile:
     if isinstance(value.get("compression"), str):
         value["compression"] = value["compression"].lower()  # TensorFlow writes GZIP
     file = RecipeFile(path, Recipe(), lines, value)
+    for name in (setting.name for setting in settings_of(Recipe) if setting.is_size and setting.name in value):
+        if (size := parse_size(value[name])) is None:
+            raise file.fault((name,), f"{_named(value[name])} can't be", SIZES)
+        value[name] = size
     source = value.get("source")
     of_imagenet = isinstance(source, dict) and "imagenet" in source
     said = {"source": source} if of_imagenet else value
@@ -210,32 +218,11 @@ def _scalar(text: str) -> Any:
 # values -> types -----------------------------------------------------------------------------------------------
 
 
-def _in_words(problem: str, got: object, kind: Any, key: Key) -> tuple[str, str]:
-    """The fault and the expected value, from msgspec's "Expected `int`, got `str`"."""
-    match = re.match(r"Expected (.*?)(?:, got `.*`)?$", problem)
-    if match is None:  # a text that is none of some
-        return f"{_named(got)} can't be", f"expected one of {', '.join(_choices(kind, key))}"
-    alternatives = [_WORDS_OF.get(name, name) for name in re.findall(r"\w+", match[1].partition("` ")[0])]
-    bound = match[1].partition("` ")[2]
-    bound = ", not empty" if bound.startswith("of length") else f" {bound}".replace(" matching", ", ").rstrip()
-    return f"{_named(got)} can't be", f"expected {' or '.join(filter(None, alternatives))}{bound}"
-
-
-_WORDS_OF = {"str": "text", "int": "a whole number", "float": "a number", "bool": "true or false", "null": ""}
-_WORDS_OF |= {"object": "a mapping", "array": "a list"}
-
-
-def _choices(kind: Any, key: Key) -> list[str]:
-    """The texts that a key can have."""
-    literals = [
-        each for each in _alternatives(_part_of(kind, key), str(key[-1])) if typing.get_origin(each) is typing.Literal
-    ]
-    return [str(value) for each in literals for value in typing.get_args(each)]
-
-
 def _named(value: object) -> str:
     if isinstance(value, (dict, list)):
         return "a mapping" if isinstance(value, dict) else "a list"
+    if isinstance(value, bool):
+        return str(value).lower()
     return "nothing" if value is None else repr(value)[:60]
 
 
@@ -243,6 +230,12 @@ def _part_of(kind: Any, key: Key) -> Any:
     """The type of the mapping that a key of it stands in."""
     inner = _alternatives(kind, str(key[0])) if len(key) > 1 else []
     return next((each for each in inner if hasattr(each, "__struct_fields__")), kind)
+
+
+def _type_at(kind: Any, key: Key) -> Any:
+    """The type of a key's value; None for a value within a list."""
+    part = _part_of(kind, key) if hasattr(kind, "__struct_fields__") else kind
+    return typing.get_type_hints(part).get(str(key[-1])) if hasattr(part, "__struct_fields__") else part
 
 
 def _alternatives(kind: Any, name: str) -> list[Any]:

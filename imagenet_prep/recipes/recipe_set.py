@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,7 +17,14 @@ from imagenet_prep.datasets.plan import PlannedSet, planned_manifest
 from imagenet_prep.errors import InputError, PrepError, UsageError
 from imagenet_prep.escaping import command
 from imagenet_prep.model import Engine, Problem, ProblemKind, Progress, State
-from imagenet_prep.state.manifest import RECIPE, Manifest, features_by_column, usable_manifest
+from imagenet_prep.state.manifest import (
+    RECIPE,
+    Manifest,
+    changed_boxes_text,
+    count_changed_boxes,
+    features_by_column,
+    usable_manifest,
+)
 from imagenet_prep.state.plan_file import load_plan
 from imagenet_prep.storage.files import kind_of
 from imagenet_prep.storage.layout import Layout, grown_from
@@ -103,6 +110,12 @@ class RecipeSet(Dataset):
         """How many records each split holds."""
         totals = self.manifest.totals if self.manifest else {}
         return {split: totals[split].images if split in totals else 0 for split in self.splits}
+
+    def notes(self, inventory: Inventory, *, is_part: bool) -> Iterator[str]:
+        """Name the images whose boxes the recipe changed."""
+        changed = count_changed_boxes(self.manifest.sources.values() if self.manifest else ())
+        if changed:
+            yield changed_boxes_text(changed)
 
     # what its shards must be -----------------------------------------------------------------------------------
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 
 from imagenet_prep.recipes.recipe_file import Key, RecipeFile
 from imagenet_prep.storage.layout import RAW_NAME, STATE_NAME, grown_from
-from imagenet_prep.text import byte_count
 
 if TYPE_CHECKING:
     from msgspec import Struct
@@ -37,7 +36,6 @@ def check_rules(file: RecipeFile) -> None:
     _check_splits(file)
     _check_expected(file)
     prefix_of(file)
-    shard_size(file)
     shard_counts(file)
 
 
@@ -69,6 +67,7 @@ def _check_keys(file: RecipeFile) -> None:
         ("keep", r.keep and is_inception, "Inception's records hold JPEGs", features),
         ("boxes", boxes and is_inception, "Inception's records have no place for it", "expected no `record`"),
         ("mask", r.mask and is_inception, "Inception's records have no place for it", "expected no `record`"),
+        ("boxes_outside", "boxes_outside" in file.value and not boxes, "there are no boxes", "expected `boxes`"),
         ("boxes", boxes and boxes.yolo and boxes.names is None, "no `names`", "expected names: data.yaml, or [a, b]"),
         ("classes", r.classes is not None and no_labels, "there are no labels", "expected `labels`, or class folders"),
         ("stratified", r.stratified and (r.manifest_file or not fractions_of(file)), "there are no fractions", shares),
@@ -246,18 +245,11 @@ def check_own_folder(file: RecipeFile, folders: Iterable[str]) -> None:
 
 
 def shard_size(file: RecipeFile) -> int | None:
-    """Bytes of a shard as the recipe has them; None where it names a number of shards.
-
-    Raises:
-        UsageError: it is no number of bytes.
-    """
+    """Bytes of a shard as the recipe has them; None where it names a number of shards."""
     recipe = file.recipe
-    if recipe.shard_size is None:
-        return SHARD_SIZE if recipe.num_shards is None and recipe.shards is None else None
-    count = byte_count(str(recipe.shard_size))
-    if count is None:
-        raise file.fault(("shard_size",), f"{recipe.shard_size!r} can't be", "expected bytes, such as 100MB or 1.5GiB")
-    return count
+    if recipe.shard_size is None and recipe.num_shards is None and recipe.shards is None:
+        return SHARD_SIZE
+    return recipe.shard_size
 
 
 def shard_counts(file: RecipeFile) -> int | Mapping[str, int] | None:

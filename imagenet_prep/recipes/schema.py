@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Struct, field
 
 from imagenet_prep.datasets.declarations import CommonSettings, Shards, about
+from imagenet_prep.recipes.box_policy import BoxesOutside
 
 Text = Annotated[str, Meta(min_length=1)]
 Paths = Text | list[Text]
@@ -97,7 +98,7 @@ class Recipe(CommonSettings, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     input_file_pattern: Text | None = None
     output_file_prefix: Text | None = None
     num_shards: Shards | None = None
-    shard_size: Text | Annotated[int, Meta(ge=1)] | None = None
+    shard_size: Annotated[Annotated[int, Meta(ge=1)] | None, about("Bytes of each shard.", is_size=True)] = None
     min_val: float | None = None
     max_val: float | None = None
     source: Source | None = None
@@ -105,6 +106,12 @@ class Recipe(CommonSettings, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     first_label: Annotated[int, Meta(ge=0, le=1 << 62)] | None = None
     labels: Text | Labels | None = None
     boxes: Boxes | None = None
+    boxes_outside: Annotated[
+        BoxesOutside,
+        about(
+            "Refuse boxes that lead out of their image, are swapped or empty; or clip or drop them.", only_images=True
+        ),
+    ] = "refuse"
     mask: Mask | None = None
     splits: dict[str, Any] | None = None
     stratified: bool = False

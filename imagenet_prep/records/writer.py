@@ -16,7 +16,7 @@ from imagenet_prep.storage.local import LocalStore
 from imagenet_prep.storage.location import Sink, refuse_url
 from imagenet_prep.storage.lock import locked, remove_claim
 from imagenet_prep.storage.refusals import writing
-from imagenet_prep.text import byte_count, number_of
+from imagenet_prep.text import SIZES, number_of, parse_size
 from imagenet_prep.tfrecord.compression import MAX_RECORD, Compression, RecordWriter
 from imagenet_prep.tfrecord.example import Kind
 from imagenet_prep.tfrecord.framing import OVERHEAD
@@ -88,7 +88,7 @@ class ShardWriter:
     Args:
         prefix: the path of every shard up to its number; its folder is created if it does not exist.
         shards: the number of shards; those without a record are empty files.
-        shard_size: bytes before compression, as a number or as a text such as "100MB" (10^6) or "100MiB" (2^20).
+        shard_size: bytes before compression, as a number or as a text such as "100MB" (10^6) or "1.5GiB" (2^30).
         compression: of each shard as a whole: None, "gzip" or "zlib", in any case.
         schema: the kind of each feature that should not be inferred, by name: "int64", "float" or "bytes".
         overwrite: replace existing shards with this prefix.
@@ -118,10 +118,9 @@ class ShardWriter:
         if not self._prefix.name:
             raise UsageError(f"prefix {os.fspath(prefix)!r}", "expected the path that all shard names start with")
         self._count = shards or 1
-        self._size = None if shard_size is None else byte_count(str(shard_size))
+        self._size = None if shard_size is None else parse_size(shard_size)
         if shard_size is not None and self._size is None:
-            expected = "expected a number of bytes, or a text such as '100MB' or '1.5GiB'"
-            raise UsageError(f"shard_size {shard_size!r}", expected)
+            raise UsageError(f"shard_size {shard_size!r}", SIZES)
         self._compression = check_compression(compression)
         self._encoder = Encoder(schema)
         self._overwrite = overwrite

@@ -25,6 +25,7 @@ from imagenet_prep.reporting.census import Census
 from imagenet_prep.reporting.charts import bar_label
 from imagenet_prep.reporting.page_facts import SHOWN_NAMES, Facts
 from imagenet_prep.reporting.samples import CROP, NEAR, SHORT_SIDE, SHOWN_CLASSES, Colours, Sample
+from imagenet_prep.state.manifest import count_changed_boxes
 from imagenet_prep.text import number_of, size_text
 
 if TYPE_CHECKING:
@@ -202,9 +203,18 @@ def _changed(facts: Facts) -> Iterator[OddImages]:
         rest = [f"{name} ({change})" for name, change in found if name not in pictured]
         if found:
             yield OddImages(title, meaning, len(found), rows, rest[: SHOWN_NAMES - len(rows)])
+    yield from _changed_boxes(facts)
     set_aside = sorted(name for info in infos for name in info.set_aside)
     if set_aside:
         yield OddImages("Set aside", "damaged, and left out by skip_bad", len(set_aside), (), set_aside[:SHOWN_NAMES])
+
+
+def _changed_boxes(facts: Facts) -> Iterator[OddImages]:
+    """The images with boxes that a recipe's ``boxes_outside`` clipped or dropped."""
+    for outcome, images in count_changed_boxes(facts.manifest.sources.values() if facts.manifest else ()).items():
+        names = [f"{name} ({number_of(count, 'box', 'boxes')})" for name, count in sorted(images.items())]
+        meaning = "their boxes were impossible: outside the image, swapped or empty"
+        yield OddImages(f"Boxes {outcome}", meaning, len(names), (), names[:SHOWN_NAMES])
 
 
 def _duplicates(facts: Facts, kind: Sequence[str], groups: Sequence[Sequence[int]]) -> Iterator[OddImages]:

@@ -24,6 +24,7 @@ from imagenet_prep.shards.regroup import regroup
 from imagenet_prep.shards.room import HELD, PendingShards, available_memory, is_pass_better, shard_needs
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.state.journal import Journal
+from imagenet_prep.state.manifest import CHANGED_BOXES
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import local_or_none, local_path
 from imagenet_prep.storage.refusals import writing
@@ -32,7 +33,10 @@ from imagenet_prep.text import number_of
 
 
 class SplitSummary(Struct, frozen=True):
-    """One split's part of a ConvertSummary: this run ``made`` some of its ``shards``, the others existed before."""
+    """One split's part of a ConvertSummary: this run ``made`` some of its ``shards``, the others existed before.
+
+    ``changed_boxes`` counts the boxes of each image that a recipe "clipped" and "dropped".
+    """
 
     split: str
     images: int
@@ -40,6 +44,7 @@ class SplitSummary(Struct, frozen=True):
     made: int
     set_aside: int
     repairs: tuple[str, ...]
+    changed_boxes: Mapping[str, Mapping[str, int]] = {}
 
     @property
     def turned(self) -> int:
@@ -71,6 +76,7 @@ def summary_of(split: PlannedSplit, todo: Sequence[ShardPlan], journal: Journal)
         made=sum(plan.split == name for plan in todo),
         set_aside=sum(len(info.set_aside) for info in infos),
         repairs=tuple(sorted(repair for info in infos for repair in info.repairs)),
+        changed_boxes=split.facts.get(CHANGED_BOXES, {}),
     )
 
 

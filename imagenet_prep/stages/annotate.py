@@ -117,15 +117,15 @@ def annotate(
     if boxes is not None:
         refuse_url(boxes)
     progress = progress or Silent()
+    sources = {facts.TRAIN: _find_source(facts.TRAIN, layout, boxes)}
+    if validation:
+        sources[facts.VALIDATION] = _find_source(facts.VALIDATION, layout, None)
     with hold(layout.lock_paths):
-        splits = [_annotate_split(facts.TRAIN, layout, engine, boxes, progress)]
-        if validation:
-            splits.append(_annotate_split(facts.VALIDATION, layout, engine, None, progress))
+        splits = [_annotate_split(split, source, layout, engine, progress) for split, source in sources.items()]
         return AnnotateSummary(tuple(splits))
 
 
-def _annotate_split(split: str, layout: Layout, engine: Engine, given: Path | None, progress: Progress) -> BoxesSummary:
-    source = _find_source(split, layout, given)
+def _annotate_split(split: str, source: BoxFiles, layout: Layout, engine: Engine, progress: Progress) -> BoxesSummary:
     fingerprint = {"input": source.identity(), "rules": RULES_VERSION}
     csv_path = local_path(layout.boxes_csv if split == facts.TRAIN else layout.validation_boxes_csv)
     known = _recall(layout, split, fingerprint, csv_path)
@@ -148,9 +148,10 @@ def _find_source(split: str, layout: Layout, given: Path | None) -> BoxFiles:
     source = box_files_at(given) if given else find_annotations(layout, split)
     if source is None:
         archive = facts.ARCHIVES[BOX_ARCHIVES[split]]
+        own = ", or your own with --boxes" if split == facts.TRAIN else ""
         raise InputError(
             f"no annotations of {split} images in {layout.raw_dir}",
-            f"expected {archive.filename} or a folder {BOX_FOLDERS[split][0]}",
+            f"expected {archive.filename} or a folder {BOX_FOLDERS[split][0]}" + own,
             command("download", layout.data_dir, (("only", archive.key),)),
         )
     return source

@@ -69,6 +69,8 @@ def render_recipe(proposal: Proposal, folder: Path, recipe: Path) -> str:
             blocks[-1] += f"\n# {hint}"
     for key, value in proposal.annotations.items():
         blocks.append(_block(key, {name: _annotation(where, name, each) for name, each in value.items()}))
+    if proposal.clips_boxes:
+        blocks.append(_block("boxes_outside", "clip", "impossible boxes; drop leaves all of them out"))
     blocks += [
         _block("content", proposal.content, _CONTENT_NOTES[proposal.content]),
         _render_splits(proposal, where),

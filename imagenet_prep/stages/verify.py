@@ -29,6 +29,7 @@ from imagenet_prep.images.prepare import repaired_images
 from imagenet_prep.model import Engine, Failed, Problem, ProblemKind, Progress, Silent
 from imagenet_prep.registry import known_file, known_set
 from imagenet_prep.shards.share import Share
+from imagenet_prep.state.manifest import count_changed_boxes
 from imagenet_prep.state.set_state import SetState, StateKind, merge_command
 from imagenet_prep.storage.files import atomic_file
 from imagenet_prep.storage.layout import Layout, split_of
@@ -298,12 +299,14 @@ def _totals(inventory: Inventory, checked: Checked | None) -> tuple[SplitReport,
 
 
 def _counts(inventory: Inventory) -> dict[str, int]:
-    """The numbers of images that were set aside and repaired, and of files that were skipped; those above 0."""
+    """The numbers of images set aside and repaired, of files skipped, and of boxes changed; those above 0."""
     infos, sources = inventory.infos.values(), inventory.manifest.sources.values() if inventory.manifest else ()
+    boxes = {f"boxes {outcome}": images.total() for outcome, images in count_changed_boxes(sources).items()}
     counts = {
         "set aside": sum(len(info.set_aside) for info in infos),
         "repaired": sum(len(repaired_images(info.repairs)) for info in infos),
         "skipped": sum(source.get("skipped", 0) for source in sources if isinstance(source, dict)),
+        **boxes,
     }
     return {name: count for name, count in counts.items() if count}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, Literal, TypedDict
 
@@ -18,6 +19,7 @@ from imagenet_prep.storage.files import find_plain, load_json, save_bytes
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import AnyPath
 from imagenet_prep.storage.refusals import unreadable
+from imagenet_prep.text import listed, number_of
 from imagenet_prep.tfrecord import crc32c, inception
 
 ALGORITHMS = ("md5", "sha256", "crc32c")
@@ -215,6 +217,34 @@ def features_by_column(settings: Mapping[str, Any]) -> Mapping[str, tuple[str, .
             column = str(mapped.get("from"))
             found[column] = (*found.get(column, ()), feature)
     return found
+
+
+CHANGED_BOXES = "changed_boxes"
+"""The entry of a split's source with the boxes that ``boxes_outside`` changed: by outcome, how many of each image."""
+
+
+def count_changed_boxes(sources: Iterable[object]) -> dict[str, Counter[str]]:
+    """How many boxes were "clipped" and "dropped" of each image, from the entries of all splits in a manifest."""
+    counts: dict[str, Counter[str]] = {}
+    for source in sources:
+        with contextlib.suppress(ValueError):  # another program's entry counts nothing
+            entry = convert(source, _Source)
+            for outcome, images in entry.changed_boxes.items():
+                counts.setdefault(outcome, Counter()).update(images)
+    return dict(sorted(counts.items()))
+
+
+class _Source(Struct):
+    """The part of a split's source that counts boxes."""
+
+    changed_boxes: dict[str, dict[str, Count]] = {}
+
+
+def changed_boxes_text(changed: Mapping[str, Mapping[str, int]]) -> str:
+    """The counts by outcome, and the first images: "boxes clipped: 3, boxes dropped: 1, of 2 images: a.jpg, b.jpg"."""
+    counts = [f"boxes {outcome}: {sum(images.values()):,}" for outcome, images in sorted(changed.items())]
+    names = sorted({name for images in changed.values() for name in images})
+    return f"{', '.join(counts)}, of {number_of(len(names), 'image')}: {listed(names)}"
 
 
 def not_understood(what: str) -> InputError:

@@ -41,6 +41,7 @@ class Proposal(Struct, frozen=True):
         lists: the files that name those of each split, by split.
         table: a labels file, or the labels that are in the source itself.
         annotations: the value of the recipe's key "boxes" or "mask".
+        clips_boxes: whether the recipe says ``boxes_outside: clip``.
         options: what a recipe must say of the source, except where it is.
     """
 
@@ -53,6 +54,7 @@ class Proposal(Struct, frozen=True):
     lists: Mapping[str, str] = {}
     table: LabelsFile | None = None
     annotations: Mapping[str, Mapping[str, Any]] = {}
+    clips_boxes: bool = False
     options: Mapping[str, str | bool] = {}
 
 
@@ -69,6 +71,7 @@ class Reading(Struct, frozen=True):
         used: the files of annotations that it takes; None if it takes none.
         is_labelled: whether its images have classes: a file that may have others is no loss then.
         lost: files that it leaves out and that would be missed.
+        clipped: impossible boxes, which the recipe clips or drops.
         passed: the other files that it leaves out, and why, as text.
     """
 
@@ -81,6 +84,7 @@ class Reading(Struct, frozen=True):
     used: Collection[str] | None = None
     is_labelled: bool = True
     lost: Sequence[InputError] = ()
+    clipped: Sequence[InputError] = ()
     passed: Sequence[str] = ()
 
     @property
@@ -139,14 +143,16 @@ def choose_layout(inspection: Inspection, wanted: str | None = None) -> Choice:
     lost, passed = _left_out(inspection, reading)
     faults = [*inspection.faults, *reading.faults]
     if wanted is None:
-        way = "" if reading.faults else f"to leave it out: {as_command(inspection, name)} ({reading.meaning})"
-        said = {each.what for each in faults}
-        hints = ((each, "; ".join(filter(None, (each.hint, way)))) for each in lost if each.what not in said)
-        faults += [InputError(each.what, each.detail, hint) for each, hint in hints]
+        told = {each.what for each in faults}
+        for verb, several in (("leave it out", lost), ("clip or drop them", reading.clipped)):
+            way = "" if reading.faults else f"to {verb}: {as_command(inspection, name)} ({reading.meaning})"
+            hints = ((each, "; ".join(filter(None, (each.hint, way)))) for each in several if each.what not in told)
+            faults += [InputError(each.what, each.detail, hint) for each, hint in hints]
     if faults:
         raise all_of(list(dict.fromkeys(faults)))
     assert reading.proposal is not None
-    left = (f"{each.what.removeprefix(f'{inspection.folder}/')} (left out, as --as {name} says)" for each in lost)
+    left = [f"{each.what.removeprefix(f'{inspection.folder}/')} (left out, as --as {name} says)" for each in lost]
+    left += [f"{each.what} (clipped or dropped, as --as {name} says)" for each in reading.clipped]
     return Choice(name, reading.evidence, (*left, *passed), reading.proposal)
 
 

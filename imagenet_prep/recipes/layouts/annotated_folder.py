@@ -54,7 +54,7 @@ def _read(
     boxes = msgspec.convert(full, Boxes) if key == "boxes" else None
     mask = msgspec.convert(full, Mask) if key == "mask" else None
     try:
-        found = annotate(boxes, mask, listing, inspection.folder, inspection.folder)
+        found = annotate(boxes, mask, listing, inspection.folder, inspection.folder, "clip")
     except InputError as error:
         return _refuse(inspection, key, error, used)
     bare, missing = found.unmatched
@@ -96,12 +96,25 @@ def _read(
             splits={} if lists else splits_above(names),
             lists=ways,
             annotations={key: said},
+            clips_boxes=bool(found.changed_boxes),
         ),
         [*faults, *_mixed(inspection, images, masks)],
         used=frozenset((*used, *ways.values())),
         lost=[InputError(f"{inspection.folder}: {each}", "expected one for each") for each in texts],
+        clipped=_impossible_boxes(inspection, found),
         passed=[*passed, *found.unread],
     )
+
+
+def _impossible_boxes(inspection: Inspection, found: Annotations) -> list[InputError]:
+    """The fault of boxes that are outside their image, swapped or empty; none if there are none."""
+    if not found.changed_boxes:
+        return []
+    count = sum(sum(counts.values()) for counts in found.changed_boxes.values())
+    boxes = number_of(count, "impossible box", "impossible boxes")
+    images = number_of(len(found.changed_boxes), "image")
+    what = f"{inspection.folder}: {boxes} of {images}: {listed(found.changed_boxes)}"
+    return [InputError(what, "expected boxes inside their images, neither swapped nor empty", "correct them")]
 
 
 def _evidence(

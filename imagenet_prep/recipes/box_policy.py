@@ -1,0 +1,117 @@
+"""place_box: the corners of an annotated box and a policy -> the box of a record, inside its image, or none.
+
+Three kinds of boxes are impossible: one leads out of its image, one has swapped corners, one is empty. The recipe's
+``boxes_outside`` decides about all of them. A box that leads out by at most a pixel is only rounded: it is cut.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Literal, NamedTuple
+
+from msgspec import Struct
+
+from imagenet_prep.errors import InputError
+
+BoxesOutside = Literal["refuse", "clip", "drop"]
+"""The result for an impossible box: an error, its part inside the image, or no box."""
+
+Corners = tuple[float, float, float, float]
+"""xmin, ymin, xmax, ymax."""
+
+Size = tuple[int, int]
+"""Width and height in pixels."""
+
+SLACK = 1.0
+"""Pixels by which a box may lead out of its image: COCO's own boxes do, by rounding."""
+
+RELATIVE_SLACK = 0.002
+"""The same for relative boxes, whose image's size their file does not say: a pixel of 500."""
+
+
+class ImpossibleBox(Struct, frozen=True):
+    """A box that can't be as it is annotated.
+
+    Args:
+        where: its place in the annotation file.
+        problem: what is wrong, with its corners.
+        expected: what is right.
+        outcome: what becomes of it.
+    """
+
+    where: str
+    problem: str
+    expected: str
+    outcome: Literal["refused", "clipped", "dropped"]
+
+
+class PlacedBox(NamedTuple):
+    """A box relative to its image, from 0 to 1; ``corners`` are None if records don't have it.
+
+    ``is_cut``: it led out of the image by at most a pixel.
+    """
+
+    corners: Corners | None
+    is_cut: bool = False
+    impossible: ImpossibleBox | None = None
+
+
+def place_box(corners: Corners, size: Size | None, where: str, policy: BoxesOutside) -> PlacedBox:
+    """Place a box in its image.
+
+    Args:
+        corners: in pixels of ``size``; if that is None, relative to the image.
+        size: of the image as it was annotated.
+        where: the place of the box, for messages.
+        policy: what becomes of an impossible box. An empty one can't be clipped: it is dropped.
+
+    Raises:
+        InputError: a number is not finite, whatever the policy.
+    """
+    width, height = size or (1, 1)
+    xmin, ymin, xmax, ymax = corners
+    if 0 <= xmin < xmax <= width and 0 <= ymin < ymax <= height:  # true for nearly all
+        return PlacedBox((xmin / width, ymin / height, xmax / width, ymax / height))
+    if not all(map(math.isfinite, corners)):
+        raise fault(where, f"a box of {_shown(corners)}", "expected finite numbers")
+    left, right = sorted((_part(xmin, width), _part(xmax, width)))
+    top, bottom = sorted((_part(ymin, height), _part(ymax, height)))
+    has_area = left < right and top < bottom
+    inside = (left, top, right, bottom) if has_area else None
+    found = _find_fault(corners, size, has_area=has_area)
+    if found is None:
+        return PlacedBox(inside, is_cut=True)
+    if policy == "refuse":
+        return PlacedBox(None, impossible=ImpossibleBox(where, *found, "refused"))
+    if policy == "clip" and has_area:
+        return PlacedBox(inside, impossible=ImpossibleBox(where, *found, "clipped"))
+    return PlacedBox(None, impossible=ImpossibleBox(where, *found, "dropped"))
+
+
+def _part(coordinate: float, side: int) -> float:
+    """A coordinate relative to its side, brought into the image."""
+    return min(max(coordinate / side, 0.0), 1.0)
+
+
+def _find_fault(corners: Corners, size: Size | None, *, has_area: bool) -> tuple[str, str] | None:
+    """The fault of a box and what is right; None for a box that leads out by at most a pixel."""
+    xmin, ymin, xmax, ymax = corners
+    if xmax < xmin or ymax < ymin:
+        return f"a box of {_shown(corners)} has swapped corners", "expected xmin <= xmax and ymin <= ymax"
+    slack = RELATIVE_SLACK if size is None else SLACK
+    width, height = size or (1, 1)
+    if min(xmin, ymin) < -slack or xmax > width + slack or ymax > height + slack:
+        image = "the image" if size is None else f"the image of {width} x {height} pixels"
+        return f"a box of {_shown(corners)} leads out of {image}", "expected it inside: xmin, ymin, xmax, ymax"
+    if not has_area:
+        return f"a box of {_shown(corners)} is empty", "expected a width and a height inside the image"
+    return None
+
+
+def _shown(corners: Corners) -> str:
+    return ", ".join(f"{value:g}" for value in corners)
+
+
+def fault(where: str, problem: str, expected: str = "") -> InputError:
+    """The error for a place in an annotation file."""
+    return InputError(f"{where}: {problem}", expected, "correct it and run the same command again")
