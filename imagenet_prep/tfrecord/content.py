@@ -1,0 +1,164 @@
+"""content_of: what the data of a record says, whatever its encoding. Records that say the same have equal contents.
+
+Many encodings of an Example say the same: the features in another order, numbers packed or one by one, longer varints,
+a message in several pieces. Bytes that no Example has belong to the content, too: another message that happens to be
+read as an Example is never equal to a different one.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple
+
+from imagenet_prep.tfrecord.example import SHORT, Buffer, ExampleError, parse_fields, read_varints
+
+FEATURES, FEATURE_LISTS, OTHER = 1, 2, 0
+"""The parts of a content: an Example has features, a SequenceExample also feature lists, and other fields are kept."""
+
+_KINDS = {1: "bytes", 2: "float", 3: "int64"}
+_SMALL_MESSAGE = 1 << 13
+
+Key = tuple[int, str]
+"""A part of a content, and the name of a feature or a feature list in it."""
+
+
+class Value(NamedTuple):
+    """The value of a feature.
+
+    ``kind`` is "bytes", "float", "int64", "steps" of a feature list, or "" for a feature that is not set. ``items``
+    are byte strings, numbers, or the Values of steps; floats are the four bytes of each, joined, so that their bits
+    count. ``others`` are fields that no such feature has.
+    """
+
+    kind: str
+    items: tuple[object, ...] | bytes = ()
+    others: tuple[object, ...] = ()
+
+
+Content = Mapping[Key, Value]
+
+
+def content_of(data: Buffer) -> dict[Key, Value]:
+    """The values of a record by part and name; the last of several entries with one name counts, as in protobuf.
+
+    Raises:
+        ExampleError: the data is neither an Example nor a SequenceExample.
+    """
+    view = bytes(data) if len(data) <= _SMALL_MESSAGE else memoryview(data)
+    content: dict[Key, Value] = {}
+    others: list[object] = []
+    for part, wire, start, stop in parse_fields(view, 0, len(view)):
+        if wire != 2 or part not in (FEATURES, FEATURE_LISTS):
+            others.append((part, wire, bytes(view[start:stop])))
+            continue
+        for field, entry_wire, entry_start, entry_stop in parse_fields(view, start, stop):
+            entry = view[entry_start:entry_stop]
+            if (field, entry_wire) != (1, 2):
+                others.append((part, field, entry_wire, bytes(entry)))
+                continue
+            name, value = _entry(part, entry)
+            content[part, name] = value
+    if others:
+        content[OTHER, ""] = Value("others", tuple(others))
+    return content
+
+
+def differing_keys(first: Content, second: Content) -> list[Key]:
+    """The keys of the values that only one content has, or that differ."""
+    return sorted(key for key in first.keys() | second.keys() if first.get(key) != second.get(key))
+
+
+def content_digest(content: Content, digest_of_long: Callable[[bytes], bytes]) -> bytes:
+    """A digest of 8 bytes of a content; values of more than 256 bytes count by their length and ``digest_of_long``."""
+    digest = hashlib.blake2b(digest_size=8)
+    for key in sorted(content):
+        digest.update(repr((key, _shortened(content[key], digest_of_long))).encode())
+    return digest.digest()
+
+
+def _shortened(value: object, digest_of_long: Callable[[bytes], bytes]) -> object:
+    """A value with each long byte string replaced by its length and its digest."""
+    if isinstance(value, bytes) and len(value) > SHORT:
+        return len(value), digest_of_long(value)
+    if isinstance(value, tuple):
+        return tuple([_shortened(item, digest_of_long) for item in value])
+    return value
+
+
+def _entry(part: int, entry: Buffer) -> tuple[str, Value]:
+    """Name and value of an entry: many records have the same short ones."""
+    if len(entry) > SHORT:
+        return _parse_entry(part, entry)
+    return _parse_short_entry(part, bytes(entry))
+
+
+def _parse_entry(part: int, entry: Buffer) -> tuple[str, Value]:
+    name = b""
+    pieces: list[tuple[int, int]] = []
+    others: list[object] = []
+    for field, wire, start, stop in parse_fields(entry, 0, len(entry)):
+        if (field, wire) == (1, 2):
+            name = bytes(entry[start:stop])
+        elif (field, wire) == (2, 2):
+            pieces.append((start, stop))
+        else:
+            others.append((field, wire, bytes(entry[start:stop])))
+    value = _feature(entry, pieces, others) if part == FEATURES else _steps(entry, pieces, others)
+    try:
+        return name.decode(), value
+    except UnicodeDecodeError:
+        raise ExampleError("the name of a feature is not UTF-8") from None
+
+
+_parse_short_entry = functools.lru_cache(4096)(_parse_entry)
+
+
+def _steps(view: Buffer, pieces: Iterable[tuple[int, int]], others: list[object]) -> Value:
+    """The steps of a feature list, in order: pieces are joined."""
+    steps: list[Value] = []
+    for start, stop in pieces:
+        for field, wire, step_start, step_stop in parse_fields(view, start, stop):
+            if (field, wire) == (1, 2):
+                steps.append(_feature(view, [(step_start, step_stop)], []))
+            else:
+                others.append((field, wire, bytes(view[step_start:step_stop])))
+    return Value("steps", tuple(steps), tuple(others))
+
+
+def _feature(view: Buffer, pieces: Iterable[tuple[int, int]], others: list[object]) -> Value:
+    """The value of a feature: pieces of one kind are joined, and a later kind replaces an earlier one."""
+    kind = ""
+    items: list[bytes | int] = []
+    for start, stop in pieces:
+        for field, wire, list_start, list_stop in parse_fields(view, start, stop):
+            if wire != 2 or field not in _KINDS:
+                others.append((field, wire, bytes(view[list_start:list_stop])))
+                continue
+            if _KINDS[field] != kind:
+                kind, items = _KINDS[field], []
+            items += _items(kind, view, list_start, list_stop, others)
+    if kind == "float":
+        return Value(kind, b"".join(item for item in items if isinstance(item, bytes)), tuple(others))
+    return Value(kind, tuple(items), tuple(others))
+
+
+def _items(kind: str, view: Buffer, start: int, stop: int, others: list[object]) -> list[bytes | int]:
+    """The values in a list message; floats as their bytes, one by one or packed."""
+    items: list[bytes | int] = []
+    for field, wire, item_start, item_stop in parse_fields(view, start, stop):
+        item = view[item_start:item_stop]
+        if field != 1 or wire not in _WIRES[kind]:
+            others.append((kind, field, wire, bytes(item)))
+        elif kind == "int64":
+            items += read_varints(view, item_start, item_stop)
+        elif kind == "float" and len(item) % 4:
+            raise ExampleError("a packed float list is not a multiple of 4 bytes")
+        else:
+            items.append(bytes(item))
+    return items
+
+
+_WIRES = {"bytes": (2,), "float": (2, 5), "int64": (0, 2)}
+"""The wire types in which the values of each kind may be written."""
