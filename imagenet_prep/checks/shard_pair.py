@@ -150,7 +150,7 @@ def differing_features(first: memoryview | None, second: memoryview | None) -> t
     if first is None or second is None:
         return (THE_RECORD,)
     try:
-        return tuple(map(key_in_words, differing_keys(content_of(first), content_of(second))))
+        return tuple(map(key_in_words, differing_keys(first, second)))
     except ExampleError:
         return (THE_RECORD,)
 

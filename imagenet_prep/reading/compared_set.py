@@ -9,12 +9,13 @@ from msgspec import Struct
 
 from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.model import ShardInfo
-from imagenet_prep.reading.shard import Record, Shard
+from imagenet_prep.reading.shard import Shard
 from imagenet_prep.state.indexes import not_done, read_written
 from imagenet_prep.state.manifest import load_manifest
 from imagenet_prep.state.set_state import SetState
 from imagenet_prep.storage.layout import Layout, parse_shard_name
 from imagenet_prep.storage.location import AnyPath
+from imagenet_prep.tfrecord.content import name_in
 from imagenet_prep.tfrecord.framing import OVERHEAD, Framed, Index
 
 
@@ -134,14 +135,6 @@ class ComparedSet(Struct, frozen=True):
 
 def _by_headers(shard: Shard) -> Index:
     index = Index()
-    for number, (offset, data, crc) in enumerate(shard.stored()):
-        index.add(len(data) + OVERHEAD, crc, _name_of(Record(shard, number, offset, data)))
+    for _, data, crc in shard.stored():
+        index.add(len(data) + OVERHEAD, crc, name_in(data))
     return index
-
-
-def _name_of(record: Record) -> str:
-    """The file name of a record's image; "" if the record has no image."""
-    try:
-        return record.filename
-    except InputError:
-        return ""

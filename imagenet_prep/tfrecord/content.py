@@ -18,7 +18,7 @@ FEATURES, FEATURE_LISTS, OTHER = 1, 2, 0
 """The parts of a content: an Example has features, a SequenceExample also feature lists, and other fields are kept."""
 
 _KINDS = {1: "bytes", 2: "float", 3: "int64"}
-_SMALL_MESSAGE = 1 << 13
+_FILENAME = b"\x0a\x0eimage/filename"
 
 Key = tuple[int, str]
 """A part of a content, and the name of a feature or a feature list in it."""
@@ -46,28 +46,56 @@ def content_of(data: Buffer) -> dict[Key, Value]:
     Raises:
         ExampleError: the data is neither an Example nor a SequenceExample.
     """
-    view = bytes(data) if len(data) <= _SMALL_MESSAGE else memoryview(data)
-    content: dict[Key, Value] = {}
+    return {key: _value(key, entry) for key, entry in _entries(data).items()}
+
+
+def differing_keys(first: Buffer, second: Buffer) -> list[Key]:
+    """The keys of the values that only one of two records has, or that differ; equal bytes of a value are not parsed.
+
+    Raises:
+        ExampleError: the data of one is neither an Example nor a SequenceExample.
+    """
+    entries, others = _entries(first), _entries(second)
+    differing = list(entries.keys() ^ others.keys())
+    for key in entries.keys() & others.keys():
+        if entries[key] != others[key] and _value(key, entries[key]) != _value(key, others[key]):
+            differing.append(key)
+    return sorted(differing)
+
+
+def name_in(data: memoryview) -> str:
+    """The text of the feature ``image/filename``, if its entry starts with its name; otherwise "". No image is read."""
+    entry = b""
+    try:
+        for part, wire, start, stop in parse_fields(data, 0, len(data)):
+            for _, _, at, end in parse_fields(data, start, stop) if (part, wire) == (FEATURES, 2) else ():
+                if bytes(data[at : at + len(_FILENAME)]) == _FILENAME:
+                    entry = bytes(data[at:end])
+        items = _parse_value(FEATURES, entry).items
+        return items[0].decode() if len(items) == 1 and isinstance(items[0], bytes) else ""
+    except (ExampleError, UnicodeDecodeError):
+        return ""
+
+
+def _entries(data: Buffer) -> dict[Key, bytes]:
+    """The bytes of the last entry with each name, and the fields that no Example has, joined."""
+    view = bytes(data)  # slices of bytes are made in half the time of slices of a memoryview
+    entries: dict[Key, bytes] = {}
     others: list[object] = []
     for part, wire, start, stop in parse_fields(view, 0, len(view)):
         if wire != 2 or part not in (FEATURES, FEATURE_LISTS):
-            others.append((part, wire, bytes(view[start:stop])))
+            others.append((part, wire, view[start:stop]))
             continue
         for field, entry_wire, entry_start, entry_stop in parse_fields(view, start, stop):
             entry = view[entry_start:entry_stop]
-            if (field, entry_wire) != (1, 2):
-                others.append((part, field, entry_wire, bytes(entry)))
-                continue
-            name, value = _entry(part, entry)
-            content[part, name] = value
+            if field == 1 and entry_wire == 2:
+                name = _short_name(entry) if len(entry) <= SHORT else _name(entry)
+                entries[part, name] = entry
+            else:
+                others.append((part, field, entry_wire, entry))
     if others:
-        content[OTHER, ""] = Value("others", tuple(others))
-    return content
-
-
-def differing_keys(first: Content, second: Content) -> list[Key]:
-    """The keys of the values that only one content has, or that differ."""
-    return sorted(key for key in first.keys() | second.keys() if first.get(key) != second.get(key))
+        entries[OTHER, ""] = repr(others).encode()
+    return entries
 
 
 def content_digest(content: Content, digest_of_long: Callable[[bytes], bytes]) -> bytes:
@@ -87,35 +115,42 @@ def _shortened(value: object, digest_of_long: Callable[[bytes], bytes]) -> objec
     return value
 
 
-def _entry(part: int, entry: Buffer) -> tuple[str, Value]:
-    """Name and value of an entry: many records have the same short ones."""
-    if len(entry) > SHORT:
-        return _parse_entry(part, entry)
-    return _parse_short_entry(part, bytes(entry))
-
-
-def _parse_entry(part: int, entry: Buffer) -> tuple[str, Value]:
-    name = b""
-    pieces: list[tuple[int, int]] = []
-    others: list[object] = []
-    for field, wire, start, stop in parse_fields(entry, 0, len(entry)):
-        if (field, wire) == (1, 2):
-            name = bytes(entry[start:stop])
-        elif (field, wire) == (2, 2):
-            pieces.append((start, stop))
-        else:
-            others.append((field, wire, bytes(entry[start:stop])))
-    value = _feature(entry, pieces, others) if part == FEATURES else _steps(entry, pieces, others)
+def _name(entry: bytes) -> str:
+    """The name in an entry: the last one, as in protobuf."""
+    names = [
+        entry[start:stop] for field, wire, start, stop in parse_fields(entry, 0, len(entry)) if (field, wire) == (1, 2)
+    ]
     try:
-        return name.decode(), value
+        return names[-1].decode() if names else ""
     except UnicodeDecodeError:
         raise ExampleError("the name of a feature is not UTF-8") from None
 
 
-_parse_short_entry = functools.lru_cache(4096)(_parse_entry)
+_short_name = functools.lru_cache(4096)(_name)
 
 
-def _steps(view: Buffer, pieces: Iterable[tuple[int, int]], others: list[object]) -> Value:
+def _value(key: Key, entry: bytes) -> Value:
+    """The value in an entry."""
+    return _parse_short_value(key[0], entry) if len(entry) <= SHORT else _parse_value(key[0], entry)
+
+
+def _parse_value(part: int, entry: bytes) -> Value:
+    if part == OTHER:
+        return Value("others", entry)
+    pieces: list[tuple[int, int]] = []
+    others: list[object] = []
+    for field, wire, start, stop in parse_fields(entry, 0, len(entry)):
+        if (field, wire) == (2, 2):
+            pieces.append((start, stop))
+        elif (field, wire) != (1, 2):
+            others.append((field, wire, entry[start:stop]))
+    return _feature(entry, pieces, others) if part == FEATURES else _steps(entry, pieces, others)
+
+
+_parse_short_value = functools.lru_cache(4096)(_parse_value)
+
+
+def _steps(view: bytes, pieces: Iterable[tuple[int, int]], others: list[object]) -> Value:
     """The steps of a feature list, in order: pieces are joined."""
     steps: list[Value] = []
     for start, stop in pieces:
@@ -123,18 +158,18 @@ def _steps(view: Buffer, pieces: Iterable[tuple[int, int]], others: list[object]
             if (field, wire) == (1, 2):
                 steps.append(_feature(view, [(step_start, step_stop)], []))
             else:
-                others.append((field, wire, bytes(view[step_start:step_stop])))
+                others.append((field, wire, view[step_start:step_stop]))
     return Value("steps", tuple(steps), tuple(others))
 
 
-def _feature(view: Buffer, pieces: Iterable[tuple[int, int]], others: list[object]) -> Value:
+def _feature(view: bytes, pieces: Iterable[tuple[int, int]], others: list[object]) -> Value:
     """The value of a feature: pieces of one kind are joined, and a later kind replaces an earlier one."""
     kind = ""
     items: list[bytes | int] = []
     for start, stop in pieces:
         for field, wire, list_start, list_stop in parse_fields(view, start, stop):
             if wire != 2 or field not in _KINDS:
-                others.append((field, wire, bytes(view[list_start:list_stop])))
+                others.append((field, wire, view[list_start:list_stop]))
                 continue
             if _KINDS[field] != kind:
                 kind, items = _KINDS[field], []
@@ -144,19 +179,19 @@ def _feature(view: Buffer, pieces: Iterable[tuple[int, int]], others: list[objec
     return Value(kind, tuple(items), tuple(others))
 
 
-def _items(kind: str, view: Buffer, start: int, stop: int, others: list[object]) -> list[bytes | int]:
+def _items(kind: str, view: bytes, start: int, stop: int, others: list[object]) -> list[bytes | int]:
     """The values in a list message; floats as their bytes, one by one or packed."""
     items: list[bytes | int] = []
     for field, wire, item_start, item_stop in parse_fields(view, start, stop):
         item = view[item_start:item_stop]
         if field != 1 or wire not in _WIRES[kind]:
-            others.append((kind, field, wire, bytes(item)))
+            others.append((kind, field, wire, item))
         elif kind == "int64":
             items += read_varints(view, item_start, item_stop)
         elif kind == "float" and len(item) % 4:
             raise ExampleError("a packed float list is not a multiple of 4 bytes")
         else:
-            items.append(bytes(item))
+            items.append(item)
     return items
 
 
