@@ -7,6 +7,7 @@ import struct
 from typing import Any
 
 import pytest
+import tf_fixture
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -23,6 +24,8 @@ from imagenet_prep.tfrecord.example import (
     encode_sequence_example,
     varint,
 )
+
+tf = tf_fixture.tf
 
 NAN, OTHER_NAN = b"\x00\x00\xc0\x7f", b"\x01\x00\xa0\x7f"
 LONG_ONE = b"\x81\x80\x80\x80\x00"

@@ -294,8 +294,9 @@ def _print_split_diff(split: SplitDifference, found: Difference, limit: int) -> 
 
 def _print_differing(split: SplitDifference, what: str, limit: int) -> None:
     say(f"  {number_of(len(split.differing), 'record')} with other {what}:")
+    compared = "" if split.compared == len(split.differing) else f" of the {split.compared:,} that were compared"
     for feature, count in split.differing_features.items():
-        say(f"    {feature} differs in {number_of(count, 'record')}")
+        say(f"    {feature} differs in {number_of(count, 'record')}{compared}")
     for record in split.differing[:limit]:
         say(f"  {record.name}    ({' / '.join(dict.fromkeys(record.places))})")
         if record.features == {}:

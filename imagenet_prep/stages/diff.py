@@ -64,8 +64,9 @@ class SplitDifference(Struct, frozen=True):
         only: names of records in only one set, for the first and the second set; a record without a name is listed by
             its place.
         differing: records that both sets hold with different features.
-        differing_features: the number of these records by feature that differs, among those that were compared: all
-            at the same place in both sets, and the first ones at different places.
+        compared: the number of differing records that were compared feature by feature: all at the same place in both
+            sets, and the shown ones.
+        differing_features: the number of compared records by feature that differs.
         other_shards: shards whose bytes differ, if one side is only a manifest, which can't show which records, and
             whether they say the same.
     """
@@ -77,6 +78,7 @@ class SplitDifference(Struct, frozen=True):
     encoded_differently: int = 0
     only: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
     differing: tuple[DifferingRecord, ...] = ()
+    compared: int = 0
     differing_features: Mapping[str, int] = {}
     other_shards: tuple[str, ...] = ()
 
@@ -227,6 +229,7 @@ class _Comparison(Struct, frozen=True):
         differing += self._differing(matching, pairs)
         differing.sort(key=lambda each: each.spots)
         shown = tuple(self._shown(each, number < self.look_into) for number, each in enumerate(differing))
+        compared = [features for features in map(_known_features, differing, shown) if features is not None]
         return SplitDifference(
             split,
             shards,
@@ -235,7 +238,8 @@ class _Comparison(Struct, frozen=True):
             recoded + sum(report.recoded for report in reports.values()),
             (tuple(alone[FIRST]), tuple(alone[SECOND])),
             shown,
-            _count_features(differing, shown),
+            len(compared),
+            dict(Counter(itertools.chain.from_iterable(compared)).most_common()),
         )
 
     def _match(self, matching: Matching) -> tuple[int, int, list[Pairs]]:
@@ -338,12 +342,11 @@ def _place_in_words(spot: tuple[str, int]) -> str:
     return f"{shard} record {number}"
 
 
-def _count_features(differing: Iterable[_Differing], shown: Iterable[DifferingRecord]) -> dict[str, int]:
-    """The number of records by feature that differs, the most frequent ones first."""
-    counts: Counter[str] = Counter()
-    for record, looked_into in zip(differing, shown, strict=True):
-        counts.update(record.features or looked_into.features or ())
-    return dict(counts.most_common())
+def _known_features(record: _Differing, shown: DifferingRecord) -> Sequence[str] | None:
+    """The features that differ in a record; None if it was not compared by feature."""
+    if record.features is not None:
+        return record.features
+    return None if shown.features is None else list(shown.features)
 
 
 # values in words ---------------------------------------------------------------------------------------------------
