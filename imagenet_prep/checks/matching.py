@@ -1,4 +1,4 @@
-"""Matching: pairs the records of two sets that lie at different places, by columns of numbers."""
+"""Matching: pairs the records of two sets at different places, by columns of numbers."""
 
 from __future__ import annotations
 

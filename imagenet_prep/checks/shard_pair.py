@@ -104,7 +104,7 @@ class ShardPair(Struct, Portable[str], frozen=True):
 
 
 class _Counterparts:
-    """The records of two shards that lie at the same place.
+    """The records of two shards at the same place.
 
     ``unequal`` are the numbers of all records, of either shard, without an equal record at the same place. ``numbers``
     are those whose data is compared: their names agree, or one of them has none.

@@ -266,7 +266,7 @@ class _Comparison(Struct, frozen=True):
         return np.equal(first[pairs.first], second[pairs.second])
 
     def _digests(self, side: int, matching: Matching, rows: NDArray[np.intp], *, is_exact: bool) -> NDArray[np.uint64]:
-        """What the records in some rows of a set say, as a number per row of the set; 0 in other rows."""
+        """A number per row of a set for what its record says; 0 in rows that are not asked for."""
         import numpy as np
 
         digests = np.zeros(len(matching.sides[side].numbers), np.uint64)
@@ -349,7 +349,7 @@ def _known_features(record: _Differing, shown: DifferingRecord) -> Sequence[str]
     return None if shown.features is None else list(shown.features)
 
 
-# values in words ---------------------------------------------------------------------------------------------------
+# values as text --------------------------------------------------------------------------------------------------
 
 
 def differing_values(first: Mapping[str, Value | str], second: Mapping[str, Value | str]) -> dict[str, tuple[str, str]]:
