@@ -128,9 +128,9 @@ OTHER: dict[str, tuple[bytes, bytes]] = {
 }
 
 
-def digest(data: bytes) -> bytes:
+def digest(data: bytes) -> int:
     """The digest of what a record says."""
-    return content_digest(content_of(data), lambda value: value[-8:])
+    return content_digest(data, lambda value: value[-8:])
 
 
 @pytest.mark.parametrize("name", SAME)

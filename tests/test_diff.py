@@ -21,6 +21,7 @@ from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.model import Engine
 from imagenet_prep.reading.shard import Shard
 from imagenet_prep.stages.diff import Difference
+from imagenet_prep.tfrecord import framing as tfrecord
 from imagenet_prep.tfrecord.example import (
     BytesList,
     FloatList,
@@ -378,6 +379,27 @@ def test_records_that_no_name_tells_apart(
     assert facts(diff(*places)) == expected
 
 
+def with_one_checksum(**others: BytesList) -> tuple[bytes, bytes]:
+    """Two Examples of one length and one CRC-32C: their values differ by its polynomial."""
+    first = encode_example({"a": Int64List((1,)), "b": Int64List(()), "x": BytesList((bytes(300),)), **others})
+    second, polynomial = bytearray(first), 0x82F63B78 << 1 | 1  # reflected: the highest power is the first bit
+    for place, byte in enumerate(polynomial.to_bytes(5, "little"), first.index(bytes(300)) + 100):
+        second[place] ^= byte
+    return first, bytes(second)
+
+
+@pytest.mark.parametrize("others", [{}, {"image/filename": BytesList((b"%s",))}], ids=["no name", "one name for all"])
+def test_records_with_one_checksum_are_told_apart(tmp_path: Path, others: dict[str, BytesList]) -> None:
+    """Among many records of one length some share a checksum: where bytes leave records over, contents decide."""
+    first, second = with_one_checksum(**others)
+    assert tfrecord.frame(first) == tfrecord.frame(second)
+    assert first != second
+    one = [first, shuffled_map(second, 1)]
+    encodings = (shuffled_map(first, seed) for seed in range(2, 50))
+    other = [next(each for each in encodings if tfrecord.frame(each) != tfrecord.frame(one[1])), second]
+    assert facts(diff(*two_sets(tmp_path, one, other))) == (True, 0, 2, 0, 0)
+
+
 @pytest.mark.parametrize(
     ("first", "second", "features"),
     [
@@ -400,7 +422,7 @@ def test_records_that_no_name_tells_apart(
         ),
     ],
 )
-def test_values_in_words(tmp_path: Path, first: bytes, second: bytes, features: dict[str, tuple[str, str]]) -> None:
+def test_values_as_text(tmp_path: Path, first: bytes, second: bytes, features: dict[str, tuple[str, str]]) -> None:
     """Two values that differ are never shown by the same text; the kind is shown where it alone differs."""
     (record,) = diff(*two_sets(tmp_path, [first], [second])).splits[0].differing
     assert (record.name, record.features) == (f"{ONE} record 0", features)

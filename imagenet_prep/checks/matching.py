@@ -37,6 +37,8 @@ class Unmatched:
     Args:
         shards: the names of all shards of both sets.
         columns: the records of each shard.
+
+    ``is_free``: which records have no counterpart. ``has_own_name``: which have a name that no other one of them has.
     """
 
     def __init__(self, shards: Sequence[str], columns: Mapping[str, Columns]) -> None:
@@ -51,6 +53,8 @@ class Unmatched:
             np.concatenate([part[column] for part in parts] or [np.zeros(0, np.uint64)]) for column in range(1, 5)
         )
         self.is_free = np.ones(len(self.numbers), bool)
+        _, inverse, occurrences = np.unique(self.names, return_inverse=True, return_counts=True)
+        self.has_own_name = np.asarray((occurrences[inverse] == 1) & (self.names != 0), bool)
 
     @property
     def free(self) -> Rows:
@@ -67,15 +71,11 @@ class Unmatched:
         return np.asarray(self.shards << np.uint64(32) | self.numbers, np.uint64)
 
     @property
-    def has_own_name(self) -> Mask:
-        """Whether each record has no counterpart, and a name that no other such record has."""
+    def weak(self) -> Mask:
+        """Whether each record has no counterpart, and no name of its own."""
         import numpy as np
 
-        rows = self.free
-        _, inverse, counts = np.unique(self.names[rows], return_inverse=True, return_counts=True)
-        mask = np.zeros(len(self.names), bool)
-        mask[rows] = (counts[inverse] == 1) & (self.names[rows] != 0)
-        return mask
+        return np.asarray(self.is_free & ~self.has_own_name, bool)
 
     def by_shard(self, rows: Rows) -> Iterator[tuple[str, Rows, tuple[Place, ...]]]:
         """The rows of each shard among some rows, and their places in ascending order."""
@@ -116,29 +116,41 @@ class Matching:
             side.is_free[paired] = False
         return pairs
 
-    def take_equal(self) -> Pairs:
-        """Pair records with the same bytes, first those of one name."""
-        import numpy as np
-
-        named = self.take(lambda side: side.names ^ side.identities)
-        others = self.take(lambda side: side.identities)
-        return Pairs(*(np.concatenate(rows) for rows in zip(named, others, strict=True)))
-
     def take_named(self) -> Pairs:
         """Pair records by names that occur once in both sets."""
         return self.take(lambda side: side.names, *(side.has_own_name for side in self.sides))
 
+    def take_equal(self) -> Pairs:
+        """Pair records without a name of their own by their bytes: length and CRC.
+
+        Among very many records of one length, two that differ may have one CRC: ``release`` undoes the pairs.
+        """
+        return self._join(
+            self.take(lambda side: side.names ^ side.identities, *self._without_own_name),
+            self.take(lambda side: side.identities, self.sides[FIRST].names == 0, None),
+            self.take(lambda side: side.identities, None, self.sides[SECOND].names == 0),
+        )
+
     def take_last(self) -> Pairs:
         """Pair records by names that occur several times; records without a name by their places."""
-        import numpy as np
-
         first, second = self.sides
-        pairs = [
+        return self._join(
             self.take(lambda side: side.names, first.names != 0, second.names != 0),
             self.take(lambda side: side.spots, first.names == 0, None),
             self.take(lambda side: side.spots, None, second.names == 0),
-        ]
-        return Pairs(*(np.concatenate(rows) for rows in zip(*pairs, strict=True)))
+        )
+
+    def release(self, pairs: Pairs) -> None:
+        """Make the records of some pairs free again."""
+        for side, rows in zip(self.sides, pairs, strict=True):
+            side.is_free[rows] = True
+
+    def are_equal(self, pairs: Pairs) -> Mask:
+        """Whether the records of each pair have the same bytes: length and CRC."""
+        import numpy as np
+
+        first, second = self.sides
+        return np.asarray(first.identities[pairs.first] == second.identities[pairs.second], bool)
 
     def have_moved(self, pairs: Pairs) -> int:
         """The number of pairs whose records have different places."""
@@ -146,10 +158,24 @@ class Matching:
         return int((first.spots[pairs.first] != second.spots[pairs.second]).sum())
 
     @property
+    def has_free(self) -> bool:
+        """Whether both sets have a record without a counterpart."""
+        return all(side.is_free.any() for side in self.sides)
+
+    @property
     def needs_content(self) -> bool:
         """Whether a record that is left can only be paired by its content: one without a name of its own."""
-        is_weak = any((side.is_free & ~side.has_own_name).any() for side in self.sides)
-        return is_weak and all(side.is_free.any() for side in self.sides)
+        return self.has_free and any(mask.any() for mask in self._without_own_name)
+
+    @property
+    def _without_own_name(self) -> tuple[Mask, Mask]:
+        first, second = self.sides
+        return first.weak, second.weak
+
+    def _join(self, *pairs: Pairs) -> Pairs:
+        import numpy as np
+
+        return Pairs(*(np.concatenate(rows) for rows in zip(*pairs, strict=True)))
 
     def _with(self, first: Mask | None, second: Mask | None) -> Iterator[tuple[Unmatched, Mask | None]]:
         return zip(self.sides, (first, second), strict=True)

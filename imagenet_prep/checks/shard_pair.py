@@ -13,7 +13,7 @@ from msgspec import Struct
 from imagenet_prep.model import Portable
 from imagenet_prep.reading.compared_set import ComparedSet, Place
 from imagenet_prep.tfrecord import crc32c
-from imagenet_prep.tfrecord.content import FEATURE_LISTS, FEATURES, Key, content_digest, content_of, differing_keys
+from imagenet_prep.tfrecord.content import FEATURE_LISTS, FEATURES, Key, content_digest, differing_keys
 from imagenet_prep.tfrecord.example import ExampleError
 from imagenet_prep.tfrecord.framing import Index
 
@@ -182,8 +182,7 @@ def name_key(name: str) -> int:
     """A number of 64 bits for a name; 0 for "" alone."""
     if not name:
         return 0
-    digest = hashlib.blake2b(name.encode(errors="surrogateescape"), digest_size=8).digest()
-    return int.from_bytes(digest, "little") or 1
+    return _number_of(name.encode(errors="surrogateescape")) or 1
 
 
 # records in other places -----------------------------------------------------------------------------------------
@@ -198,7 +197,7 @@ class RecordsTask(NamedTuple):
 
 
 class ContentDigests(Struct, Portable[RecordsTask], frozen=True):
-    """Computes a digest of what each of some records says, 8 bytes each.
+    """Computes a digest of what each of some records says.
 
     With ``is_exact`` long values count by their SHA-256, otherwise by their CRC, as in an index: many times as fast,
     and enough for two records with one name.
@@ -211,21 +210,24 @@ class ContentDigests(Struct, Portable[RecordsTask], frozen=True):
         """None: both sets are read where they are."""
         return None
 
-    def __call__(self, task: RecordsTask) -> bytes:
-        """The digests, joined; no two damaged records have the same."""
-        return b"".join(self._digests(task))
+    def __call__(self, task: RecordsTask) -> list[int]:
+        """A number of 64 bits per record; no two damaged records have the same."""
+        return list(self._digests(task))
 
-    def _digests(self, task: RecordsTask) -> Iterator[bytes]:
+    def _digests(self, task: RecordsTask) -> Iterator[int]:
         digest_of_long = _sha256 if self.is_exact else _crc
         for place, data in zip(task.places, self.both[task.side].data(task.shard, task.places), strict=True):
-            if data is None:
-                damaged = repr((task.side, task.shard, place.number)).encode()
-                yield hashlib.blake2b(damaged, digest_size=8).digest()
-                continue
             try:
-                yield content_digest(content_of(data), digest_of_long)
+                if data is not None:
+                    yield content_digest(data, digest_of_long)
+                else:
+                    yield _number_of(repr((task.side, task.shard, place.number)).encode())
             except ExampleError:
-                yield hashlib.blake2b(data, digest_size=8).digest()
+                yield _number_of(data)
+
+
+def _number_of(data: bytes | memoryview | None) -> int:
+    return int.from_bytes(hashlib.blake2b(data or b"", digest_size=8).digest(), "little")
 
 
 def _sha256(data: bytes | memoryview) -> bytes:

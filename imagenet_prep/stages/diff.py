@@ -243,20 +243,32 @@ class _Comparison(Struct, frozen=True):
         )
 
     def _match(self, matching: Matching) -> tuple[int, int, list[Pairs]]:
-        """Pair the records at different places: those that moved, those of other encoding, and those that differ."""
-        moved = len(matching.take_equal().first)
+        """Pair the records at different places: how many moved, and have another encoding; and those that differ."""
         named = matching.take_named()
+        equal = matching.take_equal()
+        same_bytes = matching.are_equal(named)
+        others = named.only(~same_bytes)
         if self.by_bytes:
-            return moved, 0, [named, matching.take_last()]
-        equal = self._say_the_same(matching, named)
-        recoded = [named.only(equal)]
+            return len(equal.first) + int(same_bytes.sum()), 0, [others, matching.take_last()]
+        say_the_same = self._say_the_same(matching, others)
+        same = [named.only(same_bytes), others.only(say_the_same), equal]
         if matching.needs_content:
-            digests = [
-                self._digests(side, matching, matching.sides[side].free, is_exact=True) for side in (FIRST, SECOND)
-            ]
-            recoded.append(matching.take(lambda side: digests[matching.sides.index(side)]))
-        moved += sum(matching.have_moved(pairs) for pairs in recoded)
-        return moved, sum(len(pairs.first) for pairs in recoded), [named.only(~equal), matching.take_last()]
+            same.append(self._take_by_content(matching))
+            if matching.has_free and len(equal.first):
+                matching.release(same.pop())
+                matching.release(same.pop())
+                same.append(self._take_by_content(matching))
+        moved = sum(matching.have_moved(pairs) for pairs in same)
+        recoded = sum(int((~matching.are_equal(pairs)).sum()) for pairs in same)
+        return moved, recoded, [others.only(~say_the_same), matching.take_last()]
+
+    def _take_by_content(self, matching: Matching) -> Pairs:
+        """Pair the records that are left by what they say."""
+        digests = {
+            side: self._digests(number, matching, side.free, is_exact=True)
+            for number, side in enumerate(matching.sides)
+        }
+        return matching.take(digests.__getitem__)
 
     def _say_the_same(self, matching: Matching, pairs: Pairs) -> NDArray[np.bool_]:
         """Whether the records of each pair, which have one name, have the same features."""
@@ -271,7 +283,7 @@ class _Comparison(Struct, frozen=True):
 
         digests = np.zeros(len(matching.sides[side].numbers), np.uint64)
         for of_shard, found in self._read(ContentDigests(self.both, is_exact), side, matching, rows):
-            digests[of_shard] = np.frombuffer(found, np.uint64)
+            digests[of_shard] = np.array(found, np.uint64)
         return digests
 
     def _names(self, side: int, matching: Matching, rows: NDArray[np.intp]) -> list[str]:
