@@ -2,20 +2,37 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import random
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
-from made_sets import PART, converted, copied, data_of, edit_manifest, flip, write
+import tf_fixture
+from made_sets import ENGINE, PART, converted, copied, data_of, edit_manifest, flip, write
 from running import command, prep
 
-from imagenet_prep import Layout, diff
+from imagenet_prep import Layout, diff, make_engine
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.errors import InputError, UsageError
+from imagenet_prep.model import Engine
 from imagenet_prep.reading.shard import Shard
+from imagenet_prep.stages.diff import Difference
+from imagenet_prep.tfrecord import framing as tfrecord
+from imagenet_prep.tfrecord.example import (
+    BytesList,
+    FloatList,
+    Int64List,
+    delimited,
+    encode_example,
+    encode_sequence_example,
+    iter_entries,
+)
+
+tf = tf_fixture.tf
 
 TRAIN, VALIDATION = 0, 1
 FIRST = "train-00000-of-00008"
@@ -110,8 +127,6 @@ def test_a_manifest_alone_names_the_shards(plain: Layout, sound: Layout) -> None
 
 def test_records_of_any_kind(tmp_path: Path) -> None:
     """Records without a name are known by what they are; damaged data is said to be damaged."""
-    from imagenet_prep.tfrecord.example import Int64List, encode_example
-
     one, other = (tmp_path / each for each in ("one", "other"))
     records = [encode_example({"x": Int64List([number])}) for number in range(4)]
     for folder, chosen in ((one, records), (other, [*records[:2], records[3], records[2]])):
@@ -211,3 +226,274 @@ def test_the_command(plain: Layout, sound: Layout, tmp_path: Path) -> None:
     broken.write_text(plain.manifest_path.read_text().replace('"records": ', '"records": 1', 1))
     refused = command("diff", plain.data_dir, broken, status=4)
     assert "error: " in refused.stderr
+
+
+# whatever the encoding -------------------------------------------------------------------------------------------
+
+ONE = "train-00000-of-00001"
+
+
+def shuffled_map(data: bytes, seed: int) -> bytes:
+    """The same Example with the entries of its map in another order."""
+    entries = [delimited(1, bytes(entry)) for entry in iter_entries(data)]
+    before = list(entries)
+    while entries == before:
+        random.Random(seed).shuffle(entries)
+        seed += 1000
+    return delimited(1, b"".join(entries))
+
+
+def bare(layout: Layout, folder: Path, change: Callable[[bytes, int], bytes] = lambda data, _: data) -> Path:
+    """The shards of a set alone, as another program leaves them, each record changed."""
+    folder.mkdir()
+    for name in layout.find_shards():
+        data = data_of(layout.shard_path(name))
+        write(folder / name, [change(record, number) for number, record in enumerate(data)])
+    return folder
+
+
+def two_sets(folder: Path, first: Sequence[bytes], second: Sequence[bytes]) -> tuple[Path, Path]:
+    """Two folders with one shard each."""
+    places = folder / "one", folder / "other"
+    for place, records in zip(places, (first, second), strict=True):
+        place.mkdir()
+        write(place / ONE, records)
+    return places
+
+
+def numbered(count: int, **constant: BytesList) -> list[bytes]:
+    """Records without a name of their own: a number, and values that all share."""
+    return [encode_example({"x": Int64List((number,)), "y": FloatList((0.5,)), **constant}) for number in range(count)]
+
+
+def facts(found: Difference) -> tuple[bool, int, int, int, int]:
+    """Whether both are the same; records that moved, are encoded differently, and differ, and are in one set alone."""
+    (split,) = found.splits
+    alone = len(split.only[0]) + len(split.only[1])
+    return found.is_same, split.moved, split.encoded_differently, len(split.differing), alone
+
+
+@pytest.mark.parametrize("engine", [None, ENGINE, make_engine("processes", 2)], ids=["here", "threads", "processes"])
+def test_a_set_is_the_same_as_itself_with_every_map_shuffled(
+    plain: Layout, tmp_path: Path, engine: Engine | None
+) -> None:
+    """No record differs, and the number of records with another encoding is told; with --bytes each of them differs."""
+    other = bare(plain, tmp_path / "other", shuffled_map)
+    found = diff(plain.data_dir, other, engine=engine)
+    assert found.is_same
+    assert [(split.encoded_differently, split.differing, split.moved) for split in found.splits] == [
+        (300, (), 0),
+        (80, (), 0),
+    ]
+    by_bytes = diff(plain.data_dir, other, engine=engine, by_bytes=True, look_into=1)
+    assert [(len(split.differing), split.encoded_differently) for split in by_bytes.splits] == [(300, 0), (80, 0)]
+    assert not by_bytes.is_same
+    assert by_bytes.splits[TRAIN].differing[0].features == {}
+
+
+def test_the_command_tells_encodings(plain: Layout, tmp_path: Path) -> None:
+    """Status 0 and the number of records; with --bytes status 3, and a line that says that no feature differs."""
+    other = bare(plain, tmp_path / "other", shuffled_map)
+    same = command("diff", plain.data_dir, other, "--workers", 2)
+    assert same.stdout.count("  the same records, encoded differently: 300\n") == 1
+    assert same.stdout.splitlines()[-1] == "Both sets hold the same records in the same places."
+    by_bytes = command("diff", plain.data_dir, other, "--bytes", "--limit", 1, status=3).stdout
+    assert "  300 records with other bytes:\n" in by_bytes
+    assert by_bytes.count("    the same features, encoded differently\n") == 2
+    value = json.loads(command("diff", plain.data_dir, other, "--json", "-").stdout)
+    assert (value["is_same"], value["by_bytes"], value["splits"][0]["encoded_differently"]) == (True, False, 300)
+    assert command("diff", plain.data_dir, other, "--bytes", "--quiet", status=3).stdout == ""
+
+
+@pytest.mark.parametrize("change", [lambda data, _: data, shuffled_map], ids=["the same bytes", "other maps"])
+def test_compressed_shards_of_another_program(
+    plain: Layout, tmp_path: Path, change: Callable[[bytes, int], bytes]
+) -> None:
+    """Shards compressed by gzip are compared record by record with plain ones; in either order of both sets."""
+    other = bare(plain, tmp_path / "other", change)
+    for path in other.iterdir():
+        path.write_bytes(gzip.compress(path.read_bytes()))
+    for places in ((plain.data_dir, other), (other, plain.data_dir)):
+        found = diff(*places)
+        assert found.is_same
+        assert found.splits[TRAIN].encoded_differently == (300 if change is shuffled_map else 0)
+
+
+def test_records_moved_and_encoded_differently(plain: Layout, tmp_path: Path) -> None:
+    """Records of one name in other shards are the same in any encoding; one that differs is told by feature."""
+    other = tmp_path / "other"
+    other.mkdir()
+    data = [record for name in plain.find_shards(["train"]) for record in data_of(plain.shard_path(name))]
+    moved = [shuffled_map(record, number) for number, record in enumerate(data)]
+    random.Random(5).shuffle(moved)
+    moved[7] = moved[7].replace(b"RGB", b"RGX", 1)
+    names = [f"train-{number:05d}-of-00003" for number in range(3)]
+    for number, name in enumerate(names):
+        write(other / name, moved[number::3])
+    found = diff(plain.data_dir, other).splits[TRAIN]
+    assert (found.moved, found.encoded_differently, found.only) == (299, 299, ((), ()))
+    (record,) = found.differing
+    assert record.places[1] == f"{names[1]} record 2"
+    assert record.features == {"image/colorspace": ("RGB", "RGX")}
+    assert found.differing_features == {"image/colorspace": 1}
+    for path in other.iterdir():
+        path.write_bytes(gzip.compress(path.read_bytes()))
+    assert diff(plain.data_dir, other).splits[TRAIN] == found
+    by_bytes = diff(plain.data_dir, other, by_bytes=True).splits[TRAIN]
+    assert (by_bytes.moved, by_bytes.encoded_differently, len(by_bytes.differing)) == (0, 0, 300)
+
+
+RECORDS = numbered(50)
+SHUFFLED = [shuffled_map(record, number) for number, record in enumerate(RECORDS)]
+NAMED = numbered(50, **{"image/filename": BytesList((b"%s",))})
+STRANGE = encode_example({"x": Int64List((99,))})
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "expected"),
+    [
+        (RECORDS, RECORDS, (True, 0, 0, 0, 0)),
+        (RECORDS, SHUFFLED, (True, 0, 50, 0, 0)),
+        (RECORDS, RECORDS[::-1], (False, 50, 0, 0, 0)),
+        (RECORDS, SHUFFLED[::-1], (False, 50, 50, 0, 0)),
+        (RECORDS, RECORDS[1:], (False, 49, 0, 0, 1)),
+        (RECORDS, SHUFFLED[1:], (False, 49, 49, 0, 1)),
+        (RECORDS, [*SHUFFLED[:10], STRANGE, *SHUFFLED[11:]], (False, 0, 49, 1, 0)),
+        (NAMED, [shuffled_map(record, 7) for record in NAMED[::-1]], (False, 50, 50, 0, 0)),
+        (NAMED, NAMED[::-1], (False, 50, 0, 0, 0)),
+        ([RECORDS[0]] * 3, [SHUFFLED[0]] * 4, (False, 0, 3, 0, 1)),
+    ],
+)
+@pytest.mark.parametrize("compressed", [False, True])
+def test_records_that_no_name_tells_apart(
+    tmp_path: Path,
+    first: Sequence[bytes],
+    second: Sequence[bytes],
+    expected: tuple[bool, int, int, int, int],
+    compressed: bool,
+) -> None:
+    """Records without a name, or with one for all, are matched by their bytes, then by what they say."""
+    places = two_sets(tmp_path, first, second)
+    if compressed:
+        (places[1] / ONE).write_bytes(gzip.compress((places[1] / ONE).read_bytes()))
+    assert facts(diff(*places)) == expected
+
+
+def with_one_checksum(**others: BytesList) -> tuple[bytes, bytes]:
+    """Two Examples of one length and one CRC-32C: their values differ by its polynomial."""
+    first = encode_example({"a": Int64List((1,)), "b": Int64List(()), "x": BytesList((bytes(300),)), **others})
+    second, polynomial = bytearray(first), 0x82F63B78 << 1 | 1  # reflected: the highest power is the first bit
+    for place, byte in enumerate(polynomial.to_bytes(5, "little"), first.index(bytes(300)) + 100):
+        second[place] ^= byte
+    return first, bytes(second)
+
+
+@pytest.mark.parametrize("others", [{}, {"image/filename": BytesList((b"%s",))}], ids=["no name", "one name for all"])
+def test_records_with_one_checksum_are_told_apart(tmp_path: Path, others: dict[str, BytesList]) -> None:
+    """Among many records of one length some share a checksum: where bytes leave records over, contents decide."""
+    first, second = with_one_checksum(**others)
+    assert tfrecord.frame(first) == tfrecord.frame(second)
+    assert first != second
+    one = [first, shuffled_map(second, 1)]
+    encodings = (shuffled_map(first, seed) for seed in range(2, 50))
+    other = [next(each for each in encodings if tfrecord.frame(each) != tfrecord.frame(one[1])), second]
+    assert facts(diff(*two_sets(tmp_path, one, other))) == (True, 0, 2, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "features"),
+    [
+        (
+            encode_example({"x": Int64List((1,))}),
+            encode_example({"x": FloatList((1.0,))}),
+            {"x": ("1 (int64)", "1 (float)")},
+        ),
+        (
+            encode_example({"x": Int64List(())}),
+            encode_example({"x": FloatList(())}),
+            {"x": ("[] (int64)", "[] (float)")},
+        ),
+        (encode_example({"x": Int64List(())}), encode_example({}), {"x": ("[]", "none")}),
+        (encode_example({"x": FloatList((0.0,))}), encode_example({"x": FloatList((-0.0,))}), {"x": ("0", "-0")}),
+        (
+            encode_sequence_example({}, {"s": [Int64List((1,)), Int64List((2, 3))]}),
+            encode_sequence_example({}, {"s": [Int64List((1,)), Int64List((2, 4))]}),
+            {"feature list s": ("[1, [2, 3]]", "[1, [2, 4]]")},
+        ),
+    ],
+)
+def test_values_as_text(tmp_path: Path, first: bytes, second: bytes, features: dict[str, tuple[str, str]]) -> None:
+    """Two values that differ are never shown by the same text; the kind is shown where it alone differs."""
+    (record,) = diff(*two_sets(tmp_path, [first], [second])).splits[0].differing
+    assert (record.name, record.features) == (f"{ONE} record 0", features)
+
+
+def test_bits_that_no_text_shows(tmp_path: Path) -> None:
+    """Two floats that are printed alike are shown with different digests."""
+    numbers = FloatList((0.1,)), FloatList((0.1 + 2**-27,))
+    places = two_sets(tmp_path, *([encode_example({"x": number})] for number in numbers))
+    (record,) = diff(*places).splits[0].differing
+    assert record.features is not None
+    first, second = record.features["x"]
+    assert first != second
+    assert first.startswith("0.1 (SHA-256 ")
+
+
+def test_records_of_no_example(tmp_path: Path) -> None:
+    """Data that is no Example is the same if its bytes are; otherwise the record differs as a whole."""
+    places = two_sets(tmp_path, [b"\xff text"], [b"\xfe text"])
+    assert diff(places[0], places[0]).is_same
+    (record,) = diff(*places).splits[0].differing
+    assert record.features is not None
+    assert "no Example" in record.features["the record"][0]
+
+
+def test_a_manifest_alone_tells_bytes(plain: Layout, sound: Layout) -> None:
+    """The shards with other bytes are named, and that a manifest doesn't tell whether features differ."""
+    told = command("diff", plain.data_dir, sound.manifest_path, status=3).stdout
+    assert "  8 shards with other bytes: train-00000-of-00008, " in told
+    assert "a manifest doesn't tell whether their features differ" in told
+
+
+def test_features_that_differ_are_counted(plain: Layout, sound: Layout, made_tiny: MadeSet) -> None:
+    """The number of records in which each feature differs covers records beyond those that are shown."""
+    found = diff(plain.data_dir, sound.data_dir, look_into=1).splits[TRAIN]
+    with_boxes = len({line.partition(b",")[0] for line in made_tiny.boxes_csv.splitlines()})
+    edges = ("label", "xmin", "xmax", "ymin", "ymax")
+    assert found.differing_features == {f"image/object/bbox/{edge}": with_boxes for edge in edges}
+    told = command("diff", plain.data_dir, sound.data_dir, status=3).stdout
+    assert f"    image/object/bbox/xmin differs in {with_boxes} records\n" in told
+
+
+def test_tensorflow_writes_the_same_records(tf: Any, plain: Layout, tmp_path: Path) -> None:
+    """The records that TensorFlow serialises and writes, plain or compressed, are the same as ours."""
+    for compression in ("", "GZIP", "ZLIB"):
+        folder = tmp_path / f"written{compression}"
+        folder.mkdir()
+        for name in plain.find_shards():
+            with tf.io.TFRecordWriter(str(folder / name), tf.io.TFRecordOptions(compression)) as writer:
+                for record in data_of(plain.shard_path(name)):
+                    example = tf.train.Example()
+                    for entry in random.Random(1).sample([*iter_entries(record)], 15):
+                        example.MergeFromString(delimited(1, delimited(1, bytes(entry))))
+                    writer.write(example.SerializeToString(deterministic=False))
+        assert diff(plain.data_dir, folder).is_same
+
+
+def test_no_other_record_is_read(plain: Layout, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a shard in which one record has other bytes, the data of this record alone is read."""
+    from imagenet_prep.checks import shard_pair
+
+    compared: list[tuple[str, ...]] = []
+    original = shard_pair.differing_features
+
+    def counted(*data: Any) -> tuple[str, ...]:
+        compared.append(original(*data))
+        return compared[-1]
+
+    other = bare(plain, tmp_path / "other")
+    data = data_of(other / FIRST)
+    write(other / FIRST, [*data[:5], shuffled_map(data[5], 1), *data[6:]])
+    monkeypatch.setattr(shard_pair, "differing_features", counted)
+    assert diff(plain.data_dir, other).splits[TRAIN].encoded_differently == 1
+    assert compared == [()]

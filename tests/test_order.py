@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import random
+import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from itertools import pairwise
+from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,6 +19,7 @@ from imagenet_prep.datasets import order
 from imagenet_prep.datasets.order import bounds, most_shards, shuffled
 from imagenet_prep.ilsvrc2012 import facts
 
+PROJECT = Path(__file__).resolve().parent.parent
 SEED = 12345
 
 
@@ -82,10 +86,78 @@ def test_shard_sizes_are_those_of_2016(count: int, shards: int, sizes: dict[int,
     assert _digest(found) == digest
 
 
+def edges_of_lanes(cut: Callable[[int, int, int], list[int]], count: int, shards: int) -> list[int]:
+    """The edges of all shards, lane by lane, by a rule that cuts one range into equal parts."""
+    lanes = 8 if shards % 8 == 0 else 1
+    edges = [0]
+    for start, stop in pairwise(cut(0, count, lanes)):
+        edges += cut(start, stop, shards // lanes)[1:]
+    return edges
+
+
+def cut_by_numpy(start: int, stop: int, parts: int) -> list[int]:
+    """The edges as the script of 2016 computes them: NumPy divides first, multiplies, adds, and then truncates."""
+    return [int(edge) for edge in np.linspace(start, stop, parts + 1)]
+
+
+def cut_in_doubles(start: int, stop: int, parts: int) -> list[int]:
+    """The same rule written out in Python's floats, which are doubles."""
+    step = (stop - start) / parts
+    return [*(int(k * step + start) for k in range(parts)), stop]
+
+
+def cut_exactly(start: int, stop: int, parts: int) -> list[int]:
+    """The edges in whole numbers, without rounding."""
+    return [start + k * (stop - start) // parts for k in range(parts + 1)]
+
+
+@pytest.mark.parametrize("count", [456, 50_000, 1_281_167])
+@pytest.mark.parametrize("cut", [cut_by_numpy, cut_in_doubles])
+def test_every_number_of_shards_is_cut_as_in_2016(cut: Callable[[int, int, int], list[int]], count: int) -> None:
+    """From 1 to 2,048 shards each boundary is the one that the script of 2016 computes in doubles."""
+    for shards in range(1, 2049):
+        assert bounds(count, shards) == edges_of_lanes(cut, count, shards), f"{count} images in {shards} shards"
+
+
+@pytest.mark.parametrize(
+    ("count", "shards", "boundaries"),
+    [
+        (456, 100, {25: 113, 50: 227, 75: 341}),
+        (50_000, 22, {11: 24_999}),
+        (50_000, 42, {21: 24_999}),
+        (50_000, 44, {11: 12_499, 22: 24_999}),
+        (1_281_167, 440, {11: 32_028, 22: 64_057, 44: 128_115}),
+        (1_281_167, 880, {22: 32_028, 44: 64_057, 88: 128_115}),
+        (1_281_167, 920, {23: 32_028, 46: 64_057, 92: 128_115}),
+        (1_281_167, 1760, {44: 32_028, 88: 64_057, 176: 128_115}),
+        (1_281_167, 1840, {46: 32_028, 92: 64_057, 184: 128_115}),
+    ],
+)
+def test_rounding_moves_these_boundaries(count: int, shards: int, boundaries: dict[int, int]) -> None:
+    """Golden values: at these numbers of shards doubles put a boundary one image before its exact place."""
+    edges, exact = bounds(count, shards), edges_of_lanes(cut_exactly, count, shards)
+    moved = {number: edge for number, edge in enumerate(edges) if edge != exact[number]}
+    assert moved == boundaries
+    assert all(exact[number] - edge == 1 for number, edge in moved.items())
+
+
+def test_the_documentation_lists_the_numbers_of_shards_that_rounding_concerns() -> None:
+    """For both splits, up to 2,048 shards, the page lists each number at which rounding moves a boundary."""
+    page = (PROJECT / "docs" / "record-format.md").read_text()
+    listed = {
+        int(count.replace(",", "")): [int(number) for number in numbers.split(", ")]
+        for count, numbers in re.findall(r"^\| ([\d,]+) \| ((?:\d+, )+\d+) \|$", page, re.M)
+    }
+    assert [*listed] == [1_281_167, 50_000]
+    for count, numbers in listed.items():
+        exact = (edges_of_lanes(cut_exactly, count, shards) for shards in range(1, 2049))
+        assert numbers == [shards for shards, edges in enumerate(exact, 1) if bounds(count, shards) != edges]
+
+
 def test_shards_not_divisible_by_8_use_one_lane() -> None:
     """With 10 shards the cuts are those of one lane; with 16 the lanes are cut first, which gives other cuts."""
-    assert bounds(1003, 10) == [*(int(k * 1003 / 10) for k in range(10)), 1003]
-    assert bounds(1003, 16) != [*(int(k * 1003 / 16) for k in range(16)), 1003]
+    assert bounds(1003, 10) == cut_in_doubles(0, 1003, 10)
+    assert bounds(1003, 16) != cut_in_doubles(0, 1003, 16)
 
 
 def test_as_many_shards_as_images_or_those_of_2016() -> None:

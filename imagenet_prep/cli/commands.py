@@ -350,12 +350,17 @@ def repair(data_dir: Path, raw: Path | None, output: Path | None, quiet: bool, *
     show_default=True,
     help="Print the features of at most this many differing records.",
 )
+@click.option("--bytes", "by_bytes", is_flag=True, help="Compare bytes: another encoding of the same features differs.")
+@o.workers
 @o.json_file
 @o.quiet
-def diff(first: Path, second: Path, limit: int, json_file: Path | None, quiet: bool) -> int:
+def diff(
+    first: Path, second: Path, limit: int, by_bytes: bool, json_file: Path | None, quiet: bool, **given: Any
+) -> int:
     """List the records that differ between two sets, and the features (exit status 3 if any differ).
 
-    A or B can be a manifest.json. diff trusts manifests and indexes; verify proves them.
+    Records are compared by their features, whatever their encoding. A or B can be a manifest.json. diff trusts
+    manifests and indexes; verify proves them.
 
     \b
     imagenet-prep diff /data/imagenet /mnt/colleague/imagenet
@@ -363,7 +368,8 @@ def diff(first: Path, second: Path, limit: int, json_file: Path | None, quiet: b
     """
     from imagenet_prep.stages.diff import diff
 
-    found = diff(first, second, look_into=limit, progress=make_progress(quiet))
+    engine, progress = _engine(given), make_progress(quiet)
+    found = diff(first, second, engine=engine, by_bytes=by_bytes, look_into=limit, progress=progress)
     if not printing.wrote_json(json_file, found.as_dict()) and not quiet:
         printing.print_diff(found, limit)
     return 0 if found.is_same else PROBLEMS_FOUND

@@ -273,26 +273,38 @@ def print_diff(found: Difference, limit: int) -> None:
     for problem in found.problems:
         say(problem)
     for split in found.splits:
-        _print_split_diff(split, found.places, limit)
+        _print_split_diff(split, found, limit)
     if found.is_same:
         tell("Both sets hold the same records in the same places.", colour="green")
 
 
-def _print_split_diff(split: SplitDifference, places: tuple[Path, Path], limit: int) -> None:
+def _print_split_diff(split: SplitDifference, found: Difference, limit: int) -> None:
     first, second = (f"{each:,}" for each in split.records)
     say(f"{split.split}: {first} records in {number_of(split.shards[0], 'shard')}, {second} in {split.shards[1]:,}")
     if split.other_shards:
         shown = listed(split.other_shards, SHOWN_PROBLEMS)
-        say(f"  {number_of(len(split.other_shards), 'shard')} differ: {shown}")
+        say(f"  {number_of(len(split.other_shards), 'shard')} with other bytes: {shown}")
+        say("  a manifest doesn't tell whether their features differ: compare the shards themselves")
     if split.moved:
         say(f"  {number_of(split.moved, 'record')} in another place")
-    for place, names in zip(places, split.only, strict=True):
+    if split.encoded_differently:
+        say(f"  the same records, encoded differently: {split.encoded_differently:,}")
+    for place, names in zip(found.places, split.only, strict=True):
         if names:
             say(f"  {number_of(len(names), 'record')} only in {place}: {listed(names, limit or 1)}")
     if split.differing:
-        say(f"  {number_of(len(split.differing), 'record')} with other content:")
+        _print_differing(split, "bytes" if found.by_bytes else "content", limit)
+
+
+def _print_differing(split: SplitDifference, what: str, limit: int) -> None:
+    say(f"  {number_of(len(split.differing), 'record')} with other {what}:")
+    compared = "" if split.compared == len(split.differing) else f" of the {split.compared:,} that were compared"
+    for feature, count in split.differing_features.items():
+        say(f"    {feature} differs in {number_of(count, 'record')}{compared}")
     for record in split.differing[:limit]:
         say(f"  {record.name}    ({' / '.join(dict.fromkeys(record.places))})")
+        if record.features == {}:
+            say("    the same features, encoded differently")
         for feature, (one, other) in (record.features or {}).items():
             say(f"    {feature}: {one} / {other}")
     if len(split.differing) > limit:

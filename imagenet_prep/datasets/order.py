@@ -74,8 +74,8 @@ def _swap(order: Column, last: int, others: Column) -> None:
 def bounds(count: int, shards: int) -> list[int]:
     """The start of each shard, and the end: ``shards`` + 1 numbers from 0 to ``count``.
 
-    [0, count) is cut into 8 lanes and each lane into shards/8 shards, both at ``int(start + k * (stop - start) /
-    parts)``; a number of shards that is not divisible by 8 uses one lane.
+    [0, count) is cut into 8 lanes and each lane into shards/8 shards, both as NumPy's ``linspace`` does; a number of
+    shards that is not divisible by 8 uses one lane.
     """
     lanes = LANES if shards % LANES == 0 else 1
     lane_edges = _cut(0, count, lanes)
@@ -86,5 +86,6 @@ def bounds(count: int, shards: int) -> list[int]:
 
 
 def _cut(start: int, stop: int, parts: int) -> list[int]:
-    # The original took numpy.linspace and truncated it: start + k * step in double precision.
-    return [int(start + k * (stop - start) / parts) for k in range(parts)] + [stop]
+    # The original took numpy.linspace and truncated it. linspace divides first: rounding moves a few edges by one.
+    step = (stop - start) / parts
+    return [int(k * step + start) for k in range(parts)] + [stop]

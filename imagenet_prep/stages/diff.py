@@ -4,48 +4,47 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+import struct
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec import Struct, to_builtins
-from msgspec.structs import replace
 
-from imagenet_prep.errors import InputError, PrepError, UsageError
-from imagenet_prep.model import Progress, ShardInfo, Silent
-from imagenet_prep.reading.shard import Record, Shard
-from imagenet_prep.reading.values import Decoder
-from imagenet_prep.state.indexes import not_done, read_written
-from imagenet_prep.state.manifest import load_manifest
-from imagenet_prep.state.set_state import SetState
-from imagenet_prep.storage.layout import Layout, parse_shard_name
-from imagenet_prep.storage.location import AnyPath
-from imagenet_prep.tfrecord.framing import OVERHEAD, Framed, Index
+from imagenet_prep.checks.matching import FIRST, SECOND, Matching, Pairs, Unmatched
+from imagenet_prep.checks.shard_pair import (
+    THE_RECORD,
+    Both,
+    ContentDigests,
+    PairReport,
+    RecordNames,
+    RecordsTask,
+    ShardPair,
+    key_in_words,
+    place_in,
+)
+from imagenet_prep.errors import PrepError
+from imagenet_prep.model import Engine, Failed, Progress, R, Silent, T
+from imagenet_prep.reading.compared_set import ComparedSet
+from imagenet_prep.tfrecord.content import Value, content_of
+from imagenet_prep.tfrecord.example import ExampleError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 LOOKED_INTO = 20
-"""The default number of differing records to compare by feature, and of names to list."""
+"""The default number of differing records to show by feature, and of names to list."""
 
 _SHOWN = 60  # characters of a value
 
 
-class _Spot(NamedTuple):
-    shard: str
-    number: int
-    offset: int
-    length: int
-    crc: int
-
-    @property
-    def words(self) -> str:
-        return f"{self.shard} record {self.number}"
-
-
 class DifferingRecord(Struct, frozen=True):
-    """A record that both sets hold under one name, with different bytes.
+    """A record that both sets hold with different features; if bytes are compared, with different bytes.
 
-    ``places`` are its shard and number in both sets. ``features`` holds both values as text, by feature; None if the
-    record was not compared by feature.
+    ``name`` is that of its image; a record without a name has its place. ``places`` are its shard and number in both
+    sets. ``features`` holds both values as text, by feature; None for a record beyond the requested number.
     """
 
     name: str
@@ -61,18 +60,26 @@ class SplitDifference(Struct, frozen=True):
         shards: the number of shards in each set.
         records: the number of records in each set.
         moved: the number of equal records with another shard or number in the other set.
+        encoded_differently: the number of equal records with other bytes: their features say the same.
         only: names of records in only one set, for the first and the second set; a record without a name is listed by
             its place.
-        differing: records that both sets hold with different bytes.
-        other_shards: shards whose records differ, if one side is only a manifest, which can't show which records.
+        differing: records that both sets hold with different features.
+        compared: the number of differing records that were compared feature by feature: all at the same place in both
+            sets, and the shown ones.
+        differing_features: the number of compared records by feature that differs.
+        other_shards: shards whose bytes differ, if one side is only a manifest, which can't show which records, and
+            whether they say the same.
     """
 
     split: str
     shards: tuple[int, int]
     records: tuple[int, int]
     moved: int = 0
+    encoded_differently: int = 0
     only: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
     differing: tuple[DifferingRecord, ...] = ()
+    compared: int = 0
+    differing_features: Mapping[str, int] = {}
     other_shards: tuple[str, ...] = ()
 
     @property
@@ -85,11 +92,13 @@ class Difference(Struct, frozen=True):
     """The differences between two sets, by split.
 
     ``problems`` says of each set that is not finished what it lacks: the shards that it has are compared all the same.
+    ``by_bytes``: records with other bytes count as differing, whatever they say.
     """
 
     places: tuple[Path, Path]
     splits: tuple[SplitDifference, ...]
     problems: tuple[str, ...] = ()
+    by_bytes: bool = False
 
     @property
     def is_same(self) -> bool:
@@ -100,15 +109,33 @@ class Difference(Struct, frozen=True):
         """The differences as JSON-ready values."""
         splits = [{**to_builtins(split), "is_same": split.is_same} for split in self.splits]
         places = [*map(str, self.places)]
-        return {"places": places, "is_same": self.is_same, "problems": [*self.problems], "splits": splits}
+        return {
+            "places": places,
+            "is_same": self.is_same,
+            "by_bytes": self.by_bytes,
+            "problems": [*self.problems],
+            "splits": splits,
+        }
 
 
-def diff(first: Path, second: Path, *, look_into: int = LOOKED_INTO, progress: Progress | None = None) -> Difference:
+def diff(
+    first: Path,
+    second: Path,
+    *,
+    engine: Engine | None = None,
+    by_bytes: bool = False,
+    look_into: int = LOOKED_INTO,
+    progress: Progress | None = None,
+) -> Difference:
     """Compare two sets of shards, or a set and the manifest of another, record by record.
 
     Of a shard with the same recorded digest in both sets, size, index and last record are looked at. Otherwise names,
-    lengths and CRCs are compared, from the index or from the records' headers. Only the first ``look_into`` differing
-    records are read whole. verify proves that a record's bytes match its CRC.
+    lengths and CRCs are compared, from the index or from the records' headers. Records with other bytes are read and
+    compared by feature: the encoding, such as the order of the features, makes no difference unless ``by_bytes``.
+    verify proves that a record's bytes match its CRC.
+
+    ``look_into`` is the number of differing records whose features are shown. Without an ``engine`` this process
+    compares all shards itself.
 
     Raises:
         UsageError: a set does not exist.
@@ -116,201 +143,276 @@ def diff(first: Path, second: Path, *, look_into: int = LOOKED_INTO, progress: P
     """
     progress = progress or Silent()
     both = ComparedSet.of(first), ComparedSet.of(second)
-    splits = sorted({*both[0].splits, *both[1].splits})
-    progress.begin("diff", len(both[0].shards) + len(both[1].shards), "shards")
-    found = tuple(_compare(split, both, look_into, progress) for split in splits)
+    comparison = _Comparison(both, by_bytes, look_into, engine, progress)
+    progress.begin("diff", len(both[FIRST].shards) + len(both[SECOND].shards), "shards")
+    splits = tuple(map(comparison.of_split, sorted({*both[FIRST].splits, *both[SECOND].splits})))
     progress.end()
-    return Difference((first, second), found, (*both[0].problems, *both[1].problems))
+    return Difference((first, second), splits, (*both[FIRST].problems, *both[SECOND].problems), by_bytes)
 
 
-def _compare(split: str, both: tuple[ComparedSet, ComparedSet], look_into: int, progress: Progress) -> SplitDifference:
-    names = both[0].of_split(split), both[1].of_split(split)
-    shared = set(names[0]) & set(names[1])
-    same = {name for name in shared if both[0].digest(name) == both[1].digest(name)}
-    counts = [sum(side.count(name) for name in own) for side, own in zip(both, names, strict=True)]
-    progress.advance(2 * len(same))
-    found = SplitDifference(split, (len(names[0]), len(names[1])), (counts[0], counts[1]))
-    left = [[name for name in own if name not in same] for own in names]
-    if not all(side.has_files for side in both):
-        progress.advance(sum(map(len, left)))
-        return replace(found, other_shards=tuple(sorted({*left[0], *left[1]})))
-    rows = [dict(_rows(side, own, progress)) for side, own in zip(both, left, strict=True)]
-    ours, theirs = rows
-    in_both = [key for key in ours if key in theirs]
-    alone = [[_name(row) for row in mine.items() if row[0] not in other] for mine, other in (rows, rows[::-1])]
-    differing = (key for key in in_both if ours[key][3:] != theirs[key][3:])
-    return replace(
-        found,
-        moved=sum(ours[key][:2] != theirs[key][:2] and ours[key][3:] == theirs[key][3:] for key in in_both),
-        only=(tuple(alone[0]), tuple(alone[1])),
-        differing=tuple(
-            _differing(key[0], (ours[key], theirs[key]), both if number < look_into else None)
-            for number, key in enumerate(differing)
-        ),
-    )
+class _Differing(NamedTuple):
+    """A record that differs: its shard and number in both sets, its name, and the features if they are known."""
+
+    spots: tuple[tuple[str, int], tuple[str, int]]
+    name: str
+    features: tuple[str, ...] | None = None
 
 
-_Key = tuple[str, int]
-"""The key of a record in the other set: its name and how often it came before; without a name, its CRC."""
+class _Comparison(Struct, frozen=True):
+    """Compares two sets split by split."""
 
+    both: Both
+    by_bytes: bool
+    look_into: int
+    engine: Engine | None
+    progress: Progress
 
-def _rows(side: ComparedSet, names: Iterable[str], progress: Progress) -> Iterator[tuple[_Key, _Spot]]:
-    seen: Counter[str] = Counter()
-    for shard in names:
-        index = side.records(shard)
-        for number, (name, place) in enumerate(zip(index.names, index.places, strict=True)):
-            known = name or f"\0{place[2]:08x} {place[1]}"
-            yield (known, seen[known]), _Spot(shard, number, *place)
-            seen[known] += 1
-        progress.advance()
+    def of_split(self, split: str) -> SplitDifference:
+        """The differences in one split."""
+        names = self.both[FIRST].of_split(split), self.both[SECOND].of_split(split)
+        if not all(side.has_files for side in self.both):
+            return self._of_manifest(split, names)
+        same = self._recorded_as_same(names)
+        self.progress.advance(2 * len(same))
+        reports: dict[str, PairReport] = {}
+        others = [name for name in sorted({*names[FIRST], *names[SECOND]}) if name not in same]
+        for name, report in self._run(ShardPair(self.both, self.by_bytes), others):
+            reports[name] = report
+            self.progress.advance(sum(name in side.shards for side in self.both))
+        counts = [
+            sum(side.recorded[name].records for name in same) + sum(each.records[number] for each in reports.values())
+            for number, side in enumerate(self.both)
+        ]
+        return self._judged(split, (len(names[FIRST]), len(names[SECOND])), (counts[FIRST], counts[SECOND]), reports)
 
+    def _recorded_as_same(self, names: Sequence[Sequence[str]]) -> list[str]:
+        """The shards that both sets record with one digest."""
+        first, second = (side.recorded for side in self.both)
+        shared = set(names[FIRST]) & set(names[SECOND])
+        return [
+            name
+            for name in sorted(shared)
+            if name in first and name in second and first[name].digest == second[name].digest
+        ]
 
-def _name(row: tuple[_Key, _Spot]) -> str:
-    """The name of a record; without a name, its place."""
-    (name, _), place = row
-    return place.words if name[0] == "\0" else name
+    def _of_manifest(self, split: str, names: Sequence[Sequence[str]]) -> SplitDifference:
+        """The differences to a manifest, which has a digest of each shard and nothing about its records."""
+        digests: list[dict[str, str]] = []
+        counts = []
+        for side, own in zip(self.both, names, strict=True):
+            entries = {name: side.entry(name) for name in own}
+            digests.append({name: digest for name, (digest, _) in entries.items()})
+            counts.append(sum(records for _, records in entries.values()))
+            self.progress.advance(len(own))
+        first, second = digests
+        other_shards = sorted(name for name in first.keys() | second.keys() if first.get(name) != second.get(name))
+        shards = len(first), len(second)
+        return SplitDifference(split, shards, (counts[FIRST], counts[SECOND]), other_shards=tuple(other_shards))
 
+    def _judged(
+        self, split: str, shards: tuple[int, int], records: tuple[int, int], reports: Mapping[str, PairReport]
+    ) -> SplitDifference:
+        """The differences of a split, from the comparison of its shards."""
+        order = sorted(reports)
+        differing = [
+            _Differing(((shard, each.number), (shard, each.number)), each.name, each.features)
+            for shard in order
+            for each in reports[shard].differing
+        ]
+        sides = (
+            Unmatched(order, {shard: report.left[side] for shard, report in reports.items()})
+            for side in (FIRST, SECOND)
+        )
+        matching = Matching(*sides)
+        moved, recoded, pairs = self._match(matching)
+        alone = [self._names(side, matching, matching.sides[side].free) for side in (FIRST, SECOND)]
+        differing += self._differing(matching, pairs)
+        differing.sort(key=lambda each: each.spots)
+        shown = tuple(self._shown(each, number < self.look_into) for number, each in enumerate(differing))
+        compared = [features for features in map(_known_features, differing, shown) if features is not None]
+        return SplitDifference(
+            split,
+            shards,
+            records,
+            moved,
+            recoded + sum(report.recoded for report in reports.values()),
+            (tuple(alone[FIRST]), tuple(alone[SECOND])),
+            shown,
+            len(compared),
+            dict(Counter(itertools.chain.from_iterable(compared)).most_common()),
+        )
 
-def _differing(name: str, places: tuple[_Spot, _Spot], both: tuple[ComparedSet, ComparedSet] | None) -> DifferingRecord:
-    words = places[0].words, places[1].words
-    if both is None:
-        return DifferingRecord(name, words)
-    values = []
-    for side, place in zip(both, places, strict=True):
+    def _match(self, matching: Matching) -> tuple[int, int, list[Pairs]]:
+        """Pair the records at different places: how many moved, and have another encoding; and those that differ."""
+        named = matching.take_named()
+        equal = matching.take_equal()
+        same_bytes = matching.are_equal(named)
+        others = named.only(~same_bytes)
+        if self.by_bytes:
+            return len(equal.first) + int(same_bytes.sum()), 0, [others, matching.take_last()]
+        say_the_same = self._say_the_same(matching, others)
+        same = [named.only(same_bytes), others.only(say_the_same), equal]
+        if matching.needs_content:
+            same.append(self._take_by_content(matching))
+            if matching.has_free and len(equal.first):
+                matching.release(same.pop())
+                matching.release(same.pop())
+                same.append(self._take_by_content(matching))
+        moved = sum(matching.have_moved(pairs) for pairs in same)
+        recoded = sum(int((~matching.are_equal(pairs)).sum()) for pairs in same)
+        return moved, recoded, [others.only(~say_the_same), matching.take_last()]
+
+    def _take_by_content(self, matching: Matching) -> Pairs:
+        """Pair the records that are left by what they say."""
+        digests = {
+            side: self._digests(number, matching, side.free, is_exact=True)
+            for number, side in enumerate(matching.sides)
+        }
+        return matching.take(digests.__getitem__)
+
+    def _say_the_same(self, matching: Matching, pairs: Pairs) -> NDArray[np.bool_]:
+        """Whether the records of each pair, which have one name, have the same features."""
+        import numpy as np
+
+        first, second = (self._digests(side, matching, pairs[side], is_exact=False) for side in (FIRST, SECOND))
+        return np.equal(first[pairs.first], second[pairs.second])
+
+    def _digests(self, side: int, matching: Matching, rows: NDArray[np.intp], *, is_exact: bool) -> NDArray[np.uint64]:
+        """A number per row of a set for what its record says; 0 in rows that are not asked for."""
+        import numpy as np
+
+        digests = np.zeros(len(matching.sides[side].numbers), np.uint64)
+        for of_shard, found in self._read(ContentDigests(self.both, is_exact), side, matching, rows):
+            digests[of_shard] = np.array(found, np.uint64)
+        return digests
+
+    def _names(self, side: int, matching: Matching, rows: NDArray[np.intp]) -> list[str]:
+        """The names of records in the order of their places; a record without a name has its place."""
+        names: dict[int, str] = {}
+        for of_shard, found in self._read(RecordNames(self.both), side, matching, rows):
+            names.update(zip(of_shard.tolist(), found, strict=True))
+        unmatched = matching.sides[side]
+        return [names[row] or _place_in_words(unmatched.spot(row)) for row in sorted(names, key=unmatched.spot)]
+
+    def _differing(self, matching: Matching, pairs: Iterable[Pairs]) -> Iterator[_Differing]:
+        """The differing records at different places."""
+        first, second = matching.sides
+        for rows in pairs:
+            counterparts = dict(zip(rows.first.tolist(), rows.second.tolist(), strict=True))
+            in_order = sorted(counterparts, key=first.spot)
+            for row, name in zip(in_order, self._names(FIRST, matching, rows.first), strict=True):
+                yield _Differing((first.spot(row), second.spot(counterparts[row])), name)
+
+    def _read(
+        self, function: Callable[[RecordsTask], R], side: int, matching: Matching, rows: NDArray[np.intp]
+    ) -> Iterator[tuple[NDArray[np.intp], R]]:
+        """The outcome of a function for the rows of each shard."""
+        of_shards: dict[str, NDArray[np.intp]] = {}
+
+        def tasks() -> Iterator[RecordsTask]:
+            for shard, of_shard, places in matching.sides[side].by_shard(rows):
+                of_shards[shard] = of_shard
+                yield RecordsTask(side, shard, places)
+
+        for task, found in self._run(function, tasks()):
+            yield of_shards.pop(task.shard), found
+
+    def _run(self, function: Callable[[T], R], tasks: Iterable[T]) -> Iterator[tuple[T, R]]:
+        """The outcome of each task; raises the error of a task that fails."""
+        if self.engine is None:
+            for task in tasks:
+                yield task, function(task)
+            return
+        for outcome in self.engine.map(function, tasks):
+            if isinstance(outcome, Failed):
+                raise outcome.error
+            yield outcome.task, outcome.value
+
+    def _shown(self, record: _Differing, is_looked_into: bool) -> DifferingRecord:
+        first, second = record.spots
+        places = _place_in_words(first), _place_in_words(second)
+        features = None
+        if is_looked_into:
+            features = differing_values(*map(self._values, self.both, record.spots))
+        return DifferingRecord(record.name, places, features)
+
+    def _values(self, side: ComparedSet, spot: tuple[str, int]) -> Mapping[str, Value | str]:
+        """The values of a record by feature; the reason if it can't be read."""
+        shard, number = spot
         try:
-            values.append(side.record(place.shard, place.number, place.offset, place.length).parse(Decoder().example))
+            data = side.sound_data(shard, place_in(side.index(shard), number))
+            return {key_in_words(key): value for key, value in content_of(data).items()}
         except PrepError as error:
-            values.append({"the record": f"{error.what}: {error.detail}"})
-    nothing = object()
-    features = {
-        feature: (_in_words(values[0].get(feature, nothing)), _in_words(values[1].get(feature, nothing)))
-        for feature in sorted({*values[0], *values[1]})
-        if values[0].get(feature, nothing) != values[1].get(feature, nothing)
-    }
-    return DifferingRecord(name, words, features)
+            return {THE_RECORD: f"{error.what}: {error.detail}"}
+        except ExampleError as error:
+            digest = hashlib.sha256(data).hexdigest()[:12]
+            return {THE_RECORD: f"no Example ({error}): {len(data):,} bytes, SHA-256 {digest}"}
 
 
-def _in_words(value: object) -> str:
-    if type(value) is object:
+def _place_in_words(spot: tuple[str, int]) -> str:
+    shard, number = spot
+    return f"{shard} record {number}"
+
+
+def _known_features(record: _Differing, shown: DifferingRecord) -> Sequence[str] | None:
+    """The features that differ in a record; None if it was not compared by feature."""
+    if record.features is not None:
+        return record.features
+    return None if shown.features is None else list(shown.features)
+
+
+# values as text --------------------------------------------------------------------------------------------------
+
+
+def differing_values(first: Mapping[str, Value | str], second: Mapping[str, Value | str]) -> dict[str, tuple[str, str]]:
+    """Both values as text of each feature that differs."""
+    differing = sorted(name for name in first.keys() | second.keys() if first.get(name) != second.get(name))
+    return {name: _both_in_words(first.get(name), second.get(name)) for name in differing}
+
+
+def _both_in_words(first: Value | str | None, second: Value | str | None) -> tuple[str, str]:
+    """Two values that differ, as texts that differ."""
+    for in_words in (_in_words, _with_kind, _with_digest):
+        texts = in_words(first), in_words(second)
+        if texts[FIRST] != texts[SECOND]:
+            break
+    return texts
+
+
+def _in_words(value: Value | str | None) -> str:
+    """A value as text: one item is itself, none or several are a list."""
+    if value is None:
         return "none"
-    if isinstance(value, bytes) and len(value) > _SHOWN:
-        return f"{len(value):,} bytes, SHA-256 {hashlib.sha256(value).hexdigest()[:12]}"
-    if isinstance(value, bytes):
-        return value.decode(errors="backslashreplace")
-    if isinstance(value, list):
-        shown = ", ".join(map(_in_words, itertools.islice(value, 8)))
-        return f"[{shown}{', ...' if len(value) > 8 else ''}]"
-    return f"{value:.7g}" if isinstance(value, float) else str(value)
+    if isinstance(value, str):
+        return value
+    items = _items(value)
+    if len(items) == 1 and value.kind != "steps":
+        return _item_in_words(items[0])
+    shown = ", ".join(map(_item_in_words, itertools.islice(items, 8)))
+    return f"[{shown}{', ...' if len(items) > 8 else ''}]"
 
 
-# the sets ---------------------------------------------------------------------------------------------------------
+def _with_kind(value: Value | str | None) -> str:
+    """A value as text and the kind of its feature."""
+    return f"{_in_words(value)} ({value.kind or 'not set'})" if isinstance(value, Value) else _in_words(value)
 
 
-class ComparedSet(Struct, frozen=True):
-    """A set of shards to compare.
-
-    Args:
-        place: the folder, or the manifest.
-        shards: the size of each in bytes by name; the recorded size if there is only a manifest.
-        recorded: the recorded entries of shards whose files have the recorded size, index and last record.
-        homes: the set of each recorded shard.
-        has_files: whether there are shards, not only a manifest.
-        problems: why a set of the folder is not a whole one.
-    """
-
-    place: AnyPath
-    shards: Mapping[str, int]
-    recorded: Mapping[str, ShardInfo]
-    homes: Mapping[str, Layout]
-    has_files: bool
-    problems: tuple[str, ...] = ()
-
-    @classmethod
-    def of(cls, place: AnyPath) -> ComparedSet:
-        """Open a folder of shards, made by any tool, or a manifest anywhere.
-
-        Raises:
-            UsageError: the place does not exist.
-            InputError: it has no shards, or the manifest that is named is damaged.
-        """
-        if place.is_file():
-            manifest = load_manifest(place)
-            assert manifest is not None, "the file exists"
-            return cls(place, {name: info.size for name, info in manifest.shards.items()}, manifest.shards, {}, False)
-        if not place.is_dir():
-            raise UsageError(f"{place} does not exist", "expected a folder of shards, or a manifest.json")
-        layout = Layout(place)
-        sizes = layout.find_shards()
-        if not sizes:
-            raise InputError(f"{place} holds no shards", "expected files such as train-00000-of-01024")
-        states = [SetState.read(each) for each in layout.sets()]
-        known: dict[str, ShardInfo] = {}
-        homes: dict[str, Layout] = {}
-        for state in states:
-            infos = state.manifest.shards if state.manifest else {}
-            exchanged = set(not_done(state.layout, state.manifest, infos)) if state.manifest else set[str]()
-            present = {name: info for name, info in infos.items() if name not in exchanged}
-            known.update(present)
-            homes.update(dict.fromkeys(present, state.layout))
-        problems = tuple(state.sentence for state in states if not state.is_usable and state.kind != "nothing")
-        return cls(place, sizes, known, homes, True, problems)
-
-    def of_split(self, split: str) -> list[str]:
-        """The shards of one split, in order."""
-        parsed = ((parse_shard_name(name), name) for name in self.shards)
-        return [name for place, name in sorted((each, name) for each, name in parsed if each and each[0] == split)]
-
-    @property
-    def splits(self) -> list[str]:
-        """The names of all splits."""
-        return sorted({parsed[0] for parsed in map(parse_shard_name, self.shards) if parsed})
-
-    def digest(self, name: str) -> str:
-        """The digest of a shard: recorded, or computed from its framing without reading an image."""
-        info = self.recorded.get(name)
-        return info.digest if info else self.records(name).digest
-
-    def count(self, name: str) -> int:
-        """The number of records in a shard."""
-        info = self.recorded.get(name)
-        return info.records if info else len(self.records(name).lengths)
-
-    def records(self, name: str) -> Index:
-        """The records of a shard in order: from its index if that matches, otherwise from the headers.
-
-        A record without a name has "".
-
-        Raises:
-            InputError: from some byte on, no record can be found.
-        """
-        layout, info = self.homes.get(name, Layout(self.place)), self.recorded.get(name)
-        index = read_written(layout, info) if info else None
-        return index or _by_headers(Shard.open(layout.shard_path(name)))
-
-    def record(self, name: str, number: int, offset: int, length: int) -> Record:
-        """A record by its number, its byte offset and its length in bytes with framing.
-
-        Raises:
-            InputError: its data is damaged.
-        """
-        shard = Shard.open(Layout(self.place).shard_path(name))
-        if shard.compression != "none":
-            return next(shard.sound(each) for each in shard.followed() if each.number == number)
-        data = shard.intact_at(offset, offset + length)
-        damaged = Framed(number, offset, shard.view[:0], 0, False)
-        return shard.sound(damaged) if data is None else Record(shard, number, offset, data)
+def _with_digest(value: Value | str | None) -> str:
+    """A value as text and a digest of all its bits."""
+    return f"{_in_words(value)} (SHA-256 {hashlib.sha256(repr(value).encode()).hexdigest()[:12]})"
 
 
-def _by_headers(shard: Shard) -> Index:
-    index = Index()
-    for number, (offset, data, crc) in enumerate(shard.stored()):
-        index.add(len(data) + OVERHEAD, crc, _name_of(Record(shard, number, offset, data)))
-    return index
+def _items(value: Value) -> Sequence[object]:
+    if isinstance(value.items, bytes):
+        return struct.unpack(f"<{len(value.items) // 4}f", value.items)
+    return value.items
 
 
-def _name_of(record: Record) -> str:
-    """The file name of a record's image; "" if the record has no image."""
-    try:
-        return record.filename
-    except InputError:
-        return ""
+def _item_in_words(item: object) -> str:
+    if isinstance(item, Value):
+        return _in_words(item)
+    if isinstance(item, bytes) and len(item) > _SHOWN:
+        return f"{len(item):,} bytes, SHA-256 {hashlib.sha256(item).hexdigest()[:12]}"
+    if isinstance(item, bytes):
+        return item.decode(errors="backslashreplace")
+    return f"{item:.7g}" if isinstance(item, float) else str(item)

@@ -253,10 +253,17 @@ def _parse_ints(view: Buffer, start: int, stop: int) -> tuple[int, ...]:
     values: list[int] = []
     for field, wire, a, b in parse_fields(view, start, stop):
         if field == 1 and wire in (0, 2):
-            while a < b:
-                value, a = _varint_at(view, a, b)
-                values.append(value - (1 << 64) if value >> 63 else value)
+            values += read_varints(view, a, b)
     return tuple(values)
+
+
+def read_varints(view: Buffer, start: int, stop: int) -> list[int]:
+    """The signed 64-bit numbers between two bytes, one varint after the other."""
+    values: list[int] = []
+    while start < stop:
+        value, start = _varint_at(view, start, stop)
+        values.append(value - (1 << 64) if value >> 63 else value)
+    return values
 
 
 def varint_in(data: bytes, position: int) -> tuple[int, int]:

@@ -1,0 +1,253 @@
+"""ShardPair: compares the shard of one name in two sets, the task of one worker, and returns a PairReport."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from msgspec import Struct
+
+from imagenet_prep.model import Portable
+from imagenet_prep.reading.compared_set import ComparedSet, Place
+from imagenet_prep.tfrecord import crc32c
+from imagenet_prep.tfrecord.content import FEATURE_LISTS, FEATURES, Key, content_digest, differing_keys
+from imagenet_prep.tfrecord.example import ExampleError
+from imagenet_prep.tfrecord.framing import Index
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+Both = tuple[ComparedSet, ComparedSet]
+
+THE_RECORD = "the record"
+"""Stands for the features of a record that can't be read."""
+
+
+class Columns(NamedTuple):
+    """Records of one shard: number, key of the name (0: no name), length and CRC in one number, offset and length."""
+
+    numbers: NDArray[np.uint32]
+    names: NDArray[np.uint64]
+    identities: NDArray[np.uint64]
+    offsets: NDArray[np.uint64]
+    lengths: NDArray[np.uint64]
+
+
+class Departure(NamedTuple):
+    """A record that differs from the one at the same place: its number, its name and the features that differ.
+
+    The features are None if only bytes were compared.
+    """
+
+    number: int
+    name: str
+    features: tuple[str, ...] | None
+
+
+class PairReport(Struct, frozen=True):
+    """The records of two shards of one name.
+
+    ``records`` are their numbers of records. ``recoded`` is the number of records that say the same at the same
+    place, with other bytes. ``left`` are the records that have no counterpart at the same place.
+    """
+
+    records: tuple[int, int]
+    recoded: int
+    differing: tuple[Departure, ...]
+    left: tuple[Columns, Columns]
+
+
+class ShardPair(Struct, Portable[str], frozen=True):
+    """Compares shards by name; picklable. A shard that only one set has is listed.
+
+    Args:
+        both: the sets.
+        by_bytes: records with other bytes differ, whatever they say.
+    """
+
+    both: Both
+    by_bytes: bool = False
+
+    def meeting_point(self, task: str, token: str) -> Path | None:
+        """None: both sets are read where they are."""
+        return None
+
+    def __call__(self, name: str) -> PairReport:
+        """Compare the shards of one name; raises InputError if the records of one can't be found."""
+        first, second = (side.index(name) if name in side.shards else Index() for side in self.both)
+        counterparts = _Counterparts(first, second)
+        numbers = counterparts.numbers
+        is_read = numbers and not self.by_bytes
+        features = self._features(name, numbers, first, second) if is_read else {}
+        recoded = {number for number, differing in features.items() if not differing}
+        differing = {number for number in numbers if number not in recoded and counterparts.is_sure(number)}
+        settled = recoded | differing
+        left = [number for number in counterparts.unequal if number not in settled]
+        return PairReport(
+            (len(first.names), len(second.names)),
+            len(recoded),
+            tuple(Departure(number, first.names[number], features.get(number)) for number in sorted(differing)),
+            (_columns(first, left), _columns(second, left)),
+        )
+
+    def _features(self, name: str, numbers: Sequence[int], *indexes: Index) -> dict[int, tuple[str, ...]]:
+        """The features that differ in the records of these numbers, which both shards have."""
+        streams = [
+            side.data(name, [place_in(index, number) for number in numbers])
+            for side, index in zip(self.both, indexes, strict=True)
+        ]
+        return dict(zip(numbers, map(differing_features, *streams), strict=True))
+
+
+class _Counterparts:
+    """The records of two shards at the same place.
+
+    ``unequal`` are the numbers of all records, of either shard, without an equal record at the same place. ``numbers``
+    are those whose data is compared: their names agree, or one of them has none.
+    """
+
+    def __init__(self, first: Index, second: Index) -> None:
+        self._names = first.names, second.names
+        self._counts = Counter(first.names), Counter(second.names)
+        identities = first.identities, second.identities
+        shared = range(min(map(len, identities)))
+        longest = max(map(len, identities))
+        self.unequal = [number for number in shared if identities[0][number] != identities[1][number]]
+        known = [set(column) if self.unequal else set[tuple[int, int]]() for column in identities]
+        self.numbers = [
+            number
+            for number in self.unequal
+            if self.is_sure(number)
+            or (
+                self._may_be_one(number)
+                and identities[0][number] not in known[1]
+                and identities[1][number] not in known[0]
+            )
+        ]
+        self.unequal += range(len(shared), longest)
+
+    def is_sure(self, number: int) -> bool:
+        """Whether both records have one name, which no other record of their shards has."""
+        first, second = (names[number] for names in self._names)
+        return first == second != "" and all(counts[first] == 1 for counts in self._counts)
+
+    def _may_be_one(self, number: int) -> bool:
+        first, second = (names[number] for names in self._names)
+        return first == second or not first or not second
+
+
+def place_in(index: Index, number: int) -> Place:
+    """The place of a record of an index."""
+    return Place(number, index.offsets[number], index.lengths[number])
+
+
+def differing_features(first: memoryview | None, second: memoryview | None) -> tuple[str, ...]:
+    """The names of the features that differ in the data of two records of other bytes; None is damaged data."""
+    if first is None or second is None:
+        return (THE_RECORD,)
+    try:
+        return tuple(map(key_in_words, differing_keys(first, second)))
+    except ExampleError:
+        return (THE_RECORD,)
+
+
+def key_in_words(key: Key) -> str:
+    """The name of a feature, as it is shown."""
+    part, name = key
+    if part == FEATURES:
+        return name
+    return f"feature list {name}" if part == FEATURE_LISTS else "fields that no Example has"
+
+
+def _columns(index: Index, numbers: Sequence[int]) -> Columns:
+    import numpy as np
+
+    kept = [number for number in numbers if number < len(index.names)]
+    lengths = np.array([index.lengths[number] for number in kept], np.uint64)
+    crcs = np.array([index.crcs[number] for number in kept], np.uint64)
+    return Columns(
+        np.array(kept, np.uint32),
+        np.array([name_key(index.names[number]) for number in kept], np.uint64),
+        lengths << np.uint64(32) | crcs,
+        np.array([index.offsets[number] for number in kept], np.uint64),
+        lengths,
+    )
+
+
+def name_key(name: str) -> int:
+    """A number of 64 bits for a name; 0 for "" alone."""
+    if not name:
+        return 0
+    return _number_of(name.encode(errors="surrogateescape")) or 1
+
+
+# records in other places -----------------------------------------------------------------------------------------
+
+
+class RecordsTask(NamedTuple):
+    """Some records of a shard of one of both sets."""
+
+    side: int
+    shard: str
+    places: tuple[Place, ...]
+
+
+class ContentDigests(Struct, Portable[RecordsTask], frozen=True):
+    """Computes a digest of what each of some records says.
+
+    With ``is_exact`` long values count by their SHA-256, otherwise by their CRC, as in an index: many times as fast,
+    and enough for two records with one name.
+    """
+
+    both: Both
+    is_exact: bool
+
+    def meeting_point(self, task: RecordsTask, token: str) -> Path | None:
+        """None: both sets are read where they are."""
+        return None
+
+    def __call__(self, task: RecordsTask) -> list[int]:
+        """A number of 64 bits per record; no two damaged records have the same."""
+        return list(self._digests(task))
+
+    def _digests(self, task: RecordsTask) -> Iterator[int]:
+        digest_of_long = _sha256 if self.is_exact else _crc
+        for place, data in zip(task.places, self.both[task.side].data(task.shard, task.places), strict=True):
+            try:
+                if data is not None:
+                    yield content_digest(data, digest_of_long)
+                else:
+                    yield _number_of(repr((task.side, task.shard, place.number)).encode())
+            except ExampleError:
+                yield _number_of(data)
+
+
+def _number_of(data: bytes | memoryview | None) -> int:
+    return int.from_bytes(hashlib.blake2b(data or b"", digest_size=8).digest(), "little")
+
+
+def _sha256(data: bytes | memoryview) -> bytes:
+    return hashlib.sha256(data).digest()
+
+
+def _crc(data: bytes) -> bytes:
+    return crc32c(data).to_bytes(4, "little")
+
+
+class RecordNames(Struct, Portable[RecordsTask], frozen=True):
+    """Lists the names of some records."""
+
+    both: Both
+
+    def meeting_point(self, task: RecordsTask, token: str) -> Path | None:
+        """None: both sets are read where they are."""
+        return None
+
+    def __call__(self, task: RecordsTask) -> list[str]:
+        """A name for each record, "" for a record without one."""
+        names = self.both[task.side].index(task.shard).names
+        return [names[place.number] for place in task.places]

@@ -1,0 +1,140 @@
+"""ComparedSet: the shards of a folder, or the entries of a manifest, as diff compares them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from msgspec import Struct
+
+from imagenet_prep.errors import InputError, UsageError
+from imagenet_prep.model import ShardInfo
+from imagenet_prep.reading.shard import Shard
+from imagenet_prep.state.indexes import not_done, read_written
+from imagenet_prep.state.manifest import load_manifest
+from imagenet_prep.state.set_state import SetState
+from imagenet_prep.storage.layout import Layout, parse_shard_name
+from imagenet_prep.storage.location import AnyPath
+from imagenet_prep.tfrecord.content import name_in
+from imagenet_prep.tfrecord.framing import OVERHEAD, Framed, Index
+
+
+class Place(NamedTuple):
+    """A record of a shard: its number, its byte offset and its length in bytes with framing."""
+
+    number: int
+    offset: int
+    length: int
+
+
+class ComparedSet(Struct, frozen=True):
+    """A set of shards to compare.
+
+    Args:
+        place: the folder, or the manifest.
+        shards: the size of each in bytes by name; the recorded size if there is only a manifest.
+        recorded: the recorded entries of shards whose files have the recorded size, index and last record.
+        homes: the set of each recorded shard.
+        has_files: whether there are shards, not only a manifest.
+        problems: why a set of the folder is not a whole one.
+    """
+
+    place: AnyPath
+    shards: Mapping[str, int]
+    recorded: Mapping[str, ShardInfo]
+    homes: Mapping[str, Layout]
+    has_files: bool
+    problems: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, place: AnyPath) -> ComparedSet:
+        """Open a folder of shards, made by any tool, or a manifest anywhere.
+
+        Raises:
+            UsageError: the place does not exist.
+            InputError: it has no shards, or the manifest that is named is damaged.
+        """
+        if place.is_file():
+            manifest = load_manifest(place)
+            assert manifest is not None, "the file exists"
+            return cls(place, {name: info.size for name, info in manifest.shards.items()}, manifest.shards, {}, False)
+        if not place.is_dir():
+            raise UsageError(f"{place} does not exist", "expected a folder of shards, or a manifest.json")
+        layout = Layout(place)
+        sizes = layout.find_shards()
+        if not sizes:
+            raise InputError(f"{place} holds no shards", "expected files such as train-00000-of-01024")
+        states = [SetState.read(each) for each in layout.sets()]
+        known: dict[str, ShardInfo] = {}
+        homes: dict[str, Layout] = {}
+        for state in states:
+            infos = state.manifest.shards if state.manifest else {}
+            exchanged = set(not_done(state.layout, state.manifest, infos)) if state.manifest else set[str]()
+            present = {name: info for name, info in infos.items() if name not in exchanged}
+            known.update(present)
+            homes.update(dict.fromkeys(present, state.layout))
+        problems = tuple(state.sentence for state in states if not state.is_usable and state.kind != "nothing")
+        return cls(place, sizes, known, homes, True, problems)
+
+    def of_split(self, split: str) -> list[str]:
+        """The shards of one split, in order."""
+        parsed = ((parse_shard_name(name), name) for name in self.shards)
+        return [name for place, name in sorted((each, name) for each, name in parsed if each and each[0] == split)]
+
+    @property
+    def splits(self) -> list[str]:
+        """The names of all splits."""
+        return sorted({parsed[0] for parsed in map(parse_shard_name, self.shards) if parsed})
+
+    def entry(self, name: str) -> tuple[str, int]:
+        """The digest and the number of records of a shard: recorded, or from its framing without reading an image."""
+        info = self.recorded.get(name)
+        if info:
+            return info.digest, info.records
+        index = self.index(name)
+        return index.digest, len(index.names)
+
+    def index(self, name: str) -> Index:
+        """The records of a shard in order: from its index if that matches, otherwise from the headers.
+
+        A record without a name has "".
+
+        Raises:
+            InputError: from some byte on, no record can be found.
+        """
+        layout, info = self.homes.get(name, Layout(self.place)), self.recorded.get(name)
+        index = read_written(layout, info) if info else None
+        return index or _by_headers(self.open(name))
+
+    def open(self, name: str, *, in_order: bool = False) -> Shard:
+        """A shard; raises InputError if it can't be opened."""
+        return Shard.open(Layout(self.place).shard_path(name), in_order=in_order)
+
+    def data(self, name: str, places: Sequence[Place]) -> Iterator[memoryview | None]:
+        """The data of some records of a shard, in ascending order; None for a record that is damaged.
+
+        Raises:
+            InputError: the records of a compressed shard can't be followed.
+        """
+        shard = self.open(name, in_order=True)
+        if shard.compression == "none":
+            for place in places:
+                yield shard.intact_at(place.offset, place.offset + place.length)
+            return
+        framed = shard.followed()
+        for place in places:
+            record = next(record for record in framed if record.number == place.number)
+            yield record.data if record.intact else None
+
+    def sound_data(self, name: str, place: Place) -> memoryview:
+        """The data of one record; raises InputError if it is damaged, and says where."""
+        (data,) = self.data(name, [place])
+        shard = self.open(name)
+        return shard.sound(Framed(place.number, place.offset, data or shard.view[:0], 0, data is not None)).data
+
+
+def _by_headers(shard: Shard) -> Index:
+    index = Index()
+    for _, data, crc in shard.stored():
+        index.add(len(data) + OVERHEAD, crc, name_in(data))
+    return index
