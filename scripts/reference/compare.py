@@ -1,6 +1,6 @@
 """Compare our records with those that TensorFlow 0.12.1 makes from an independent reading of the algorithm of 2016.
 
-python scripts/reference/compare.py                      # installs the old TensorFlow the first time, then a minute
+python scripts/reference/compare.py                      # installs the old TensorFlow the first time; four minutes
 python scripts/reference/compare.py --write-table tests/odd_images.csv
 
 docs/reference.md has the results, and how to compare with the scripts of 2016 themselves.
@@ -45,6 +45,8 @@ def main() -> None:
     parser.add_argument("--into", type=Path, default=PROJECT / ".reference", help="where all files go")
     parser.add_argument("--write-table", type=Path, metavar="CSV", help="write the digests of the odd images")
     options = parser.parse_args()
+    if options.python and not shutil.which(options.python):
+        parser.error(f"{options.python} is not a program")
     old = OldPython.install(options.python or find_python(), options.into.resolve() / "python2.7")
     folder = options.into / "sets"
     shutil.rmtree(folder, ignore_errors=True)
@@ -52,10 +54,11 @@ def main() -> None:
     digests: dict[str, str] = {}
     for name, odd_images in make_sets(folder):
         result = compare_set(folder / name, old)
-        print(f"{name}: {result['equal']:,} of {result['records']:,} records equal", flush=True)
-        print(*(f"  {difference}" for difference in result["differences"][:20]), sep="\n", end="")
-        records += result["records"]
-        equal += result["equal"]
+        print(f"{name}: {result.equal:,} of {result.records:,} records equal", flush=True)
+        for difference in result.differences[:20]:
+            print(f"  {difference}")
+        records += result.records
+        equal += result.equal
         found = dict(read_digests(folder / name / "reference"))
         digests |= {odd: found[filename] for filename, odd in odd_images.items()}
     print(f"{equal:,} of {records:,} records equal, {len(digests)} odd images among them")
@@ -96,14 +99,13 @@ class OldPython(Struct, frozen=True):
 
 
 def find_python() -> str:
-    """A Python 2.7: on the PATH, or by pyenv, which builds it from source."""
-    if shutil.which("pyenv"):
-        subprocess.run(["pyenv", "install", "--skip-existing", "2.7.18"], check=True)
+    """A Python 2.7: by pyenv, which builds it from source, or on the PATH."""
+    if shutil.which("pyenv") and not subprocess.run(["pyenv", "install", "--skip-existing", "2.7.18"]).returncode:
         root = subprocess.run(["pyenv", "prefix", "2.7.18"], check=True, capture_output=True, text=True)
         return f"{root.stdout.strip()}/bin/python2.7"
-    if found := shutil.which("python2.7"):
-        return found
-    sys.exit("Python 2.7 is required: install pyenv, or give an interpreter with --python")
+    if python := shutil.which("python2.7"):
+        return python
+    sys.exit("Python 2.7 is required: install pyenv, which builds it, or give an interpreter with --python")
 
 
 # sets ------------------------------------------------------------------------------------------------------------
@@ -111,9 +113,11 @@ def find_python() -> str:
 
 def make_sets(folder: Path) -> Iterator[tuple[str, dict[str, str]]]:
     """Write the archives of each set; yield its name, and which odd image each of its file names is."""
-    print("making 360 photographs", flush=True)
+    print("making photographs and small images", flush=True)
     archives.make(folder / "photographs" / "raw-data", classes=10, per_class=30, validation=60)
     yield "photographs", {}
+    archives.make(folder / "small" / "raw-data", classes=100, per_class=100, validation=1000, tiny=True)
+    yield "small", {}
     with tarfile.open(ODD_IMAGES) as tar:
         images = {member.name: tar.extractfile(member).read() for member in tar}  # type: ignore[union-attr]
     for number, group in enumerate(group_images(images), 1):
@@ -178,8 +182,16 @@ def unpack(raw_dir: Path, folder: Path) -> None:
 # comparison ------------------------------------------------------------------------------------------------------
 
 
-def compare_set(data_dir: Path, old: OldPython) -> dict[str, object]:
-    """Convert a set both ways; the result of the comparison, which TensorFlow 0.12.1 makes too."""
+class Result(Struct, frozen=True):
+    """How many records of a set are equal, and the differences of the others."""
+
+    records: int
+    equal: int
+    differences: tuple[str, ...]
+
+
+def compare_set(data_dir: Path, old: OldPython) -> Result:
+    """Convert a set both ways, and compare them with TensorFlow 0.12.1."""
     if (data_dir / "raw-data" / facts.ARCHIVES["boxes"].filename).exists():
         prep("annotate", data_dir)
     shards = ("--train-shards", TRAIN_SHARDS, "--validation-shards", VALIDATION_SHARDS)
@@ -188,8 +200,7 @@ def compare_set(data_dir: Path, old: OldPython) -> dict[str, object]:
     reference = data_dir / "reference"
     reference.mkdir()
     run_reading(old, "write", data_dir / "folders", reference, TRAIN_SHARDS, VALIDATION_SHARDS)
-    result: dict[str, object] = json.loads(run_reading(old, "compare", reference, data_dir))
-    return result
+    return Result(**json.loads(run_reading(old, "compare", reference, data_dir)))
 
 
 def prep(*words: object) -> None:
