@@ -167,7 +167,7 @@ def compare_sets(out, other):
         ours, theirs = (list(tf.python_io.tf_record_iterator(os.path.join(place, shard))) for place in (other, out))
         if len(ours) != len(theirs):
             differences.append("%s has %d records, expected %d" % (shard, len(ours), len(theirs)))
-        records += len(theirs)
+        records += max(len(ours), len(theirs))
         for number, (one, expected) in enumerate(zip(ours, theirs)):
             names = list_differences(tf.train.Example.FromString(one), tf.train.Example.FromString(expected))
             equal += not names
