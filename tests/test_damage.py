@@ -11,7 +11,7 @@ import pytest
 from existing import existing
 from made_sets import ENGINE, PART, annotated, copied, data_of, write
 
-from imagenet_prep import Layout, make_engine, verify
+from imagenet_prep import Layout, annotate, convert, make_engine, verify
 from imagenet_prep.checks.verdict import Verdict
 from imagenet_prep.datasets import order
 from imagenet_prep.demo import photographs
@@ -250,6 +250,65 @@ def test_what_one_shard_has_otherwise_is_one_problem(bare: Layout, name: str) ->
     problem = one(look(bare).problems)
     assert (problem.kind, problem.subject, problem.record) == (kind, SHARD, len(records) if record < 0 else record)
     assert said in problem.detail
+
+
+# the order of all shards ---------------------------------------------------------------------------------------
+
+ANOTHER_ORDER = "the records of 2016 in another order"
+
+
+def reorder(layout: Layout) -> None:
+    """Reverse the records of each split: all move, most to another shard, and each shard keeps its number of them."""
+    for split in ("train", "validation"):
+        paths = existing(layout.data_dir, f"{split}-*-of-*")
+        records = [data_of(path) for path in paths]
+        backwards = iter([data for shard in records for data in shard][::-1])
+        for path, shard in zip(paths, records, strict=True):
+            write(path, [next(backwards) for _ in shard])
+
+
+@pytest.mark.parametrize(
+    ("change", "word"),
+    [
+        (without(), ANOTHER_ORDER),
+        (without(*BOXES), "not canonical"),
+        (put("image/format", BytesList((b"jpg",))), "not canonical"),
+        (shift, "not canonical"),
+    ],
+    ids=["records of 2016", "without boxes", "another constant", "other labels"],
+)
+def test_the_records_of_2016_in_another_order(
+    bare: Layout, change: Callable[[dict[str, Feature]], None], word: str
+) -> None:
+    """The scripts of 2016 gave another order where a folder's listing was not sorted: only the order is another."""
+    rewrite(bare, change)
+    reorder(bare)
+    assert look(bare).order == word
+
+
+@pytest.mark.parametrize(
+    ("options", "word"),
+    [
+        ({"shuffle": False}, ANOTHER_ORDER),
+        ({"seed": 7, "compression": "gzip"}, ANOTHER_ORDER),
+        ({"seed": 7, "quality": 90}, "not canonical"),
+        ({"seed": 7, "validation_boxes": True}, "not canonical"),
+        ({"seed": 7, "classes": "imagenette", "relabel": 0}, "not canonical"),
+    ],
+)
+def test_the_settings_tell_whether_the_records_are_those_of_2016(
+    made_tiny: MadeSet, tmp_path: Path, options: dict[str, object], word: str
+) -> None:
+    """A set of another seed has the records of 2016, unless images, boxes or labels are others."""
+    layout = Layout(tmp_path / "data", raw=made_tiny.archives["train"].parent)
+    annotate(layout, ENGINE, validation="validation_boxes" in options)
+    convert(layout, ENGINE, PART.replace(**options))  # type: ignore[arg-type]
+    verdict = verify(layout, ENGINE)
+    assert verdict.order == word
+    assert verdict.level in ("incomplete", "as listed")
+    shard = existing(layout.data_dir, "train-*-of-*")[0]
+    shard.unlink()
+    assert verify(layout, ENGINE).order != ANOTHER_ORDER
 
 
 # all of validation ---------------------------------------------------------------------------------------------

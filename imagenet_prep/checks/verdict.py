@@ -92,7 +92,7 @@ class Verdict(Struct, frozen=True):
         notes: remarks that are not problems.
         flavour: the tool that makes records like these; "" after a quick check.
         differences: how the records differ from that flavour, within its guarantees.
-        order: "canonical", "not canonical", or "unknown".
+        order: "canonical", "the records of 2016 in another order", "not canonical", or "unknown".
         fingerprint: SHA-256 (hex) over the names, record counts and digests of all shards; "" after a quick check.
         dataset: its name.
         faulty: every shard that is missing or has a problem of its own, with the kinds of its problems.

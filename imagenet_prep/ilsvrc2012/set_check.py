@@ -1,27 +1,26 @@
 """check_set: finds the faults that only all shards of ILSVRC2012 show: lost or repeated images, order, classes.
 
-The canonical order of images is computed from their names alone. If nearly all shards follow it, a deviating shard
-shows its fault: it was exchanged, or a record was lost, repeated or swapped. This works on shards from anywhere,
-without a manifest.
+This works on shards from anywhere, without a manifest.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence, Set
+from collections.abc import Collection, Iterator, Sequence, Set
 from itertools import pairwise
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from imagenet_prep.checks.dataset import SetFindings
-from imagenet_prep.checks.examiner import Examiner, Finding, Findings, problem
+from imagenet_prep.checks.examiner import Examiner, Finding, Findings
 from imagenet_prep.checks.inventory import Checked, Inventory, check_totals
-from imagenet_prep.checks.shard_check import REMEDY_FOREIGN, ShardReport, departure
+from imagenet_prep.checks.shard_check import REMEDY_FOREIGN, ShardReport
 from imagenet_prep.datasets import order
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.completeness import find_encoded_again, repairs_of
-from imagenet_prep.ilsvrc2012.record_check import ImageNetExaminer
+from imagenet_prep.ilsvrc2012.order_check import Ordering, check_order, examine_order
+from imagenet_prep.ilsvrc2012.record_check import INCEPTION, ImageNetExaminer
 from imagenet_prep.ilsvrc2012.settings import WHOLE, Part
 from imagenet_prep.model import Problem, ProblemKind
 from imagenet_prep.text import listed, number_of
@@ -37,6 +36,9 @@ LABEL_PATTERNS = {
     ),
 }
 """The message and the remedy for labels that are wrong in a well-known way."""
+
+ANOTHER_ORDER = "the records of 2016 in another order"
+"""The order of sets that the scripts of 2016 made from an unsorted listing, and of convert's with another seed."""
 
 _REMEDY_COPY = "get the published images, and make the set again"
 _REMEDY_PART = "for a part of the set, run verify with --allow-incomplete"
@@ -106,7 +108,7 @@ def check_set(inventory: Inventory, checked: Checked, examiner: Examiner, *, is_
         tuple(notes),
         examiner.flavour.name if has_records else "none",
         examiner.flavour.differences,
-        _order(splits),
+        _order(splits, examiner, problems),
     )
 
 
@@ -122,7 +124,7 @@ def _take(inventory: Inventory, checked: Checked, part: Part, split: str) -> _Sp
     return _Split(split, inventory, reports, checked.labels[split], part, ordering, is_proven)
 
 
-def _order(splits: Sequence[_Split]) -> str:
+def _order(splits: Sequence[_Split], examiner: ImageNetExaminer, problems: Sequence[Problem]) -> str:
     """The order of the images, as far as known: by names, or as convert made it."""
     known: list[bool | None] = []
     for split in splits:
@@ -133,8 +135,27 @@ def _order(splits: Sequence[_Split]) -> str:
         elif split.shards:
             known.append(split.ordering.is_canonical if split.ordering else None)
     if False in known:
-        return "not canonical"
+        has_records_of_2016 = None not in known and not problems and _has_records_of_2016(splits, examiner)
+        return ANOTHER_ORDER if has_records_of_2016 else "not canonical"
     return "canonical" if known and all(known) else "unknown"
+
+
+def _has_records_of_2016(splits: Sequence[_Split], examiner: ImageNetExaminer) -> bool:
+    """Whether records without a problem are those of 2016 in each feature; only a manifest tells of resized images."""
+    has_form = examiner.flavour.name == INCEPTION.name and not examiner.flavour.differences
+    has_labels = examiner.part.first is None
+    return has_form and has_labels and all(_has_boxes_and_images_of_2016(split) for split in splits)
+
+
+def _has_boxes_and_images_of_2016(split: _Split) -> bool:
+    """Whether only train has boxes, of the whole set all, and the manifest tells of no image encoded again."""
+    manifest, boxes = split.inventory.manifest, sum(report.boxes for report in split.reports)
+    if manifest is not None and manifest.settings.get("reencode"):
+        return False
+    if split.name == facts.VALIDATION or not split.reports:
+        return boxes == 0
+    records = sum(report.records for report in split.reports)
+    return boxes == facts.BOXES if records == facts.IMAGES[split.name] else boxes > 0
 
 
 def _check_split(split: _Split, *, is_part: bool) -> list[Problem]:
@@ -284,93 +305,6 @@ def _name_label_patterns(split: _Split, problems: Sequence[Problem]) -> list[Pro
         Problem(kind, split.name, what.format(f"{count:,}", f"{records:,}"), remedy, count=count)
         for kind, what, remedy in said
     ] + kept
-
-
-# the canonical order -------------------------------------------------------------------------------------------
-
-
-class Ordering(Struct, frozen=True):
-    """The order of a split's shards.
-
-    ``planned`` holds the names of each shard in canonical order, joined by NUL. ``is_canonical`` tells whether all
-    shards have theirs, ``is_mostly`` whether half of them do.
-    """
-
-    planned: Mapping[str, bytes]
-    is_canonical: bool
-    is_mostly: bool
-
-
-def examine_order(split: str, shards: Sequence[str], reports: Sequence[ShardReport], part: Part) -> Ordering | None:
-    """Compare the fully read shards of a split with the canonical order; None if that is unknown.
-
-    The order covers the official validation images of a part, or the train images present: if one of them is missing,
-    all others move.
-    """
-    names = _listing(split, reports, part, is_complete=len(reports) == len(shards))  # a repeated record counts once
-    if not names or not shards:
-        return None
-    picked = order.shuffled(len(names), order.SEED)
-    edges = pairwise(order.bounds(len(names), len(shards)))
-    planned = {
-        shard: b"\0".join(names[i] for i in picked[start:stop])
-        for shard, (start, stop) in zip(shards, edges, strict=True)
-    }
-    equal = sum(planned[report.name] == report.names for report in reports)
-    return Ordering(planned, equal == len(shards), 2 * equal >= len(shards) > 1)
-
-
-def _listing(split: str, reports: Sequence[ShardReport], part: Part, *, is_complete: bool) -> list[bytes]:
-    """Every name of the split in the order of the original's listing; empty if not all are known."""
-    found = list({name for report in reports for name in report.filenames})
-    if split == facts.TRAIN:
-        return sorted(found) if is_complete and all(found) else []
-    if not all(facts.validation_number(name.decode()) for name in found):
-        return []
-    if not is_complete or 2 * len(found) > part.images(split, 0):
-        found = [name.encode() for name in part.validation_filenames()]
-    return sorted(found, key=lambda name: (facts.validation_wnids()[int(name[15:23]) - 1], name))
-
-
-def check_order(ordering: Ordering, reports: Sequence[ShardReport]) -> Iterator[tuple[Problem, tuple[str, ...]]]:
-    """Find the fault of each of the few deviating shards, and the images it lost."""
-    if not ordering.is_mostly:
-        return
-    owners = {names: shard for shard, names in ordering.planned.items() if names}
-    for report in reports:
-        planned = ordering.planned[report.name]
-        if planned == report.names:
-            continue
-        owner = owners.get(report.names)
-        if owner is not None:
-            found = Finding(ProblemKind.EXCHANGED_SHARD, f"this is {owner} under a wrong name", report.name, owner)
-            yield problem(found, report.name, f"rename it to {owner}"), ()
-        elif report.is_whole:
-            yield from _check_records(planned.split(b"\0"), report, ordering)
-
-
-def _check_records(
-    planned: list[bytes], report: ShardReport, ordering: Ordering
-) -> Iterator[tuple[Problem, tuple[str, ...]]]:
-    found = departure(planned, report.filenames)
-    if found is None or found.kind is ProblemKind.OTHER_CONVERSION:
-        return
-    lost = tuple(planned[number].decode() for number in found.lost)
-    name = lost[0] if found.kind is ProblemKind.MISSING_RECORD else ""
-    finding = Finding(found.kind, f"{found.way}, by the order of all other shards", name)
-    if found.kind is ProblemKind.EXTRA_RECORD and report.records == len(planned) + 1:
-        finding = _stray(report.filenames[found.record], report.name, ordering) or finding
-    yield problem(finding, report.name, REMEDY_FOREIGN, report.place(found.record, name)), lost
-
-
-def _stray(name: bytes, shard: str, ordering: Ordering) -> Finding | None:
-    """The finding about a record that belongs to another shard."""
-    for home, names in ordering.planned.items():
-        if home != shard and name in names.split(b"\0"):
-            where = f"record {names.split(bytes(1)).index(name)} of {home}"
-            detail = f"this image is also {where}, where it belongs by the order of all other shards"
-            return Finding(ProblemKind.DUPLICATE, detail, got=where)
-    return None
 
 
 # shards that hold the same records -----------------------------------------------------------------------------

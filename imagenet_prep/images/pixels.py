@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from msgspec import Struct
 
 from imagenet_prep.images import ENDINGS, format_of, jpeg, png
+from imagenet_prep.images.inks import inks_as_rgb
 from imagenet_prep.images.jpeg import MAX_PIXELS, ImageError, check_claim
 
 if TYPE_CHECKING:
@@ -143,8 +144,8 @@ def turn_upright(image: Image.Image, orientation: int) -> Image.Image:
     return image.transpose(turns[orientation]) if orientation in turns else image
 
 
-def encode(image: Image.Image, quality: int) -> bytes:
-    """A baseline JPEG, 4:2:0, with nothing but the picture.
+def encode(image: Image.Image, quality: int, density: int = 0) -> bytes:
+    """A baseline JPEG, 4:2:0, with nothing but the picture; ``density`` is in dots per inch, 0 for none.
 
     Raises:
         ImageError: it is wider or taller than a JPEG can be.
@@ -152,7 +153,7 @@ def encode(image: Image.Image, quality: int) -> bytes:
     if max(image.size) > MAX_SIDE:
         raise ImageError(f"{image.width} x {image.height} pixels: a JPEG has at most {MAX_SIDE:,} per row or column")
     buffer = io.BytesIO()
-    image.save(buffer, "JPEG", quality=quality, subsampling="4:2:0", comment=b"")
+    image.save(buffer, "JPEG", quality=quality, subsampling="4:2:0", comment=b"", dpi=(density, density))
     return buffer.getvalue()
 
 
@@ -178,7 +179,7 @@ def decode_rgb(data: Buffer) -> Image.Image:
         header = jpeg.read_header(data)
         check_claim(header.width, header.height, len(data))
     with opened(data, "JPEG", "PNG") as image:
-        return _as_rgb(image)
+        return inks_as_rgb(image, data) if image.mode == "CMYK" else _as_rgb(image)
 
 
 def decode_array(data: Buffer, min_side: int | None = None) -> NDArray[np.uint8]:
@@ -343,14 +344,13 @@ def opened(data: Buffer, *formats: str) -> Iterator[ImageFile]:
 
 
 def _as_rgb(image: Image.Image) -> Image.Image:
-    from PIL import Image, ImageChops
+    from PIL import Image
 
-    if image.mode == "CMYK" and image.format == "JPEG" and "adobe" not in image.info:
-        # Pillow treats every CMYK JPEG as inverted; without Adobe's marker it is not.
-        return ImageChops.invert(image).convert("RGB")
     if image.mode in ("I;16", "I;16B"):  # Pillow would clip it; TensorFlow uses the high byte
         high = slice(1, None, 2) if image.mode == "I;16" else slice(0, None, 2)
         return Image.frombytes("L", image.size, image.tobytes()[high]).convert("RGB")
+    if image.mode == "P" and isinstance(image.info.get("transparency"), bytes):
+        image = image.convert("RGBA")  # Pillow prints a warning where it goes to RGB at once
     if image.mode == "RGBA":
         return Image.merge("RGB", image.split()[:3])
     return image.convert("RGB")

@@ -24,6 +24,8 @@ Buffer = bytes | memoryview
 Check = Literal["header", "decode"]
 
 REPAIR_QUALITY = 100
+REPAIR_DENSITY = 300
+"""TensorFlow's encoder writes this many dots per inch, whatever the image."""
 
 UPRIGHT = 1
 
@@ -83,10 +85,10 @@ def prepare(data: Buffer, check: Check, how: Reencode | None = None, *, upright:
     """The bytes of an image for its record, from the bytes of its file.
 
     They are the same, except for repairs: a PNG under a .JPEG name, another format, and a 4-component JPEG. These are
-    decoded to RGB and encoded as baseline JPEG, quality 100, 4:2:0, as the scripts of 2016 did. They are found by their
-    bytes, not by a list of names. With ``how``, every image is decoded, resized and encoded again, and ``check`` has no
-    effect. With ``upright``, an image that is encoded again is turned as its EXIF orientation asks; otherwise the
-    orientation is lost, as in 2016.
+    decoded to RGB and encoded as baseline JPEG, quality 100, 4:2:0: the bytes of TensorFlow 0.12.1. They are found by
+    their bytes, not by a list of names. With ``how``, every image is decoded, resized and encoded again, and ``check``
+    has no effect. With ``upright``, an image that is encoded again is turned as its EXIF orientation asks; otherwise
+    the orientation is lost, as in 2016.
 
     Raises:
         ImageError: the image is damaged, or is not an image.
@@ -129,11 +131,12 @@ def _again(
     lost: tuple[str, ...] = (),
     target: tuple[int, int] | None = None,
 ) -> Prepared:
-    """A decoded image, made smaller, turned, and encoded again."""
+    """A decoded image, made smaller, turned, and encoded again; without ``how`` it is repaired, as in 2016."""
     if how is not None:
         image = pixels.shrink(image, target or how.target(*image.size))
     image = pixels.turn_upright(image, orientation)
-    encoded = pixels.encode(image, how.quality if how else REPAIR_QUALITY)
+    quality, density = (REPAIR_QUALITY, REPAIR_DENSITY) if how is None else (how.quality, 0)
+    encoded = pixels.encode(image, quality, density)
     return Prepared(encoded, image.width, image.height, repair, lost, orientation)
 
 
