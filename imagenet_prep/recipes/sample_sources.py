@@ -24,6 +24,7 @@ from imagenet_prep.sources.array_files import ArrayFile, StoredArray
 from imagenet_prep.sources.catalog import Catalog, CatalogBuilder, refuse_twice
 from imagenet_prep.sources.names import Names, shown_name
 from imagenet_prep.sources.parquets import ParquetImages, iter_samples, read_schema
+from imagenet_prep.sources.skipped import Skipped
 from imagenet_prep.sources.slices import Reader
 from imagenet_prep.sources.tars import Archive, list_tars
 from imagenet_prep.storage.files import view_of
@@ -152,7 +153,8 @@ def _webdataset(paths: Sequence[Path], engine: Engine) -> dict[str, Samples]:
 
     Source: https://github.com/webdataset/webdataset, "The WebDataset Format".
     """
-    listing, reader = list_tars(paths, engine, folder_each=True), Reader()
+    skipped, reader = Skipped(), Reader()
+    listing = list_tars(paths, engine, folder_each=True, skipped=skipped)
     rows: list[int] = []
     names: list[str] = []
     samples: list[dict[str, Any]] = []
@@ -177,7 +179,8 @@ def _webdataset(paths: Sequence[Path], engine: Engine) -> dict[str, Samples]:
                 raise InputError(f"{listing.container(row).path}: {what}", "expected one", "correct it in its tar")
             samples[-1] |= values
     columns = _columns(samples)
-    passed = [f"{count:,} .{end} in tars: not read" for end, count in others.items()]
+    passed = [f"skipped in tars: {skipped.text}"] if skipped.entries else []
+    passed += [f"{count:,} .{end} in tars: not read" for end, count in others.items()]
     passed += [f"{name}: not read, it holds more than texts and numbers" for name in _drop_nested(columns)]
     return {"": Samples(listing.picked(sorted(rows)), names, columns, label=_usual(columns), passed=passed)}
 
