@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.ilsvrc2012 import facts
-from imagenet_prep.ilsvrc2012.repacked import foreign_member
+from imagenet_prep.ilsvrc2012.repacked import foreign_member, without_folders
 from imagenet_prep.ilsvrc2012.settings import WHOLE, Part
 from imagenet_prep.model import Engine, Progress
 from imagenet_prep.sources.catalog import Catalog, CatalogBuilder
@@ -32,7 +32,7 @@ from imagenet_prep.sources.skipped import (
     status_of,
 )
 from imagenet_prep.sources.slices import slices_of
-from imagenet_prep.sources.tar_members import REMEDY, duplicate, stream_faults
+from imagenet_prep.sources.tar_members import REMEDY, duplicate, stranger, stream_faults
 from imagenet_prep.sources.tars import Archive, NamedSlices, in_order, walk
 from imagenet_prep.storage.files import names_in, scan
 from imagenet_prep.storage.layout import Layout
@@ -303,10 +303,10 @@ def class_tars(
     found: dict[str, tuple[int, int]] = {}
     left = set(wanted)
     for member, offset, length in walk(view, hint=REMEDY):
-        name = _without_folders(member, facts.TRAIN)
+        name = without_folders(member)
         wnid = name[:-4].decode("ascii", "replace")
         if wnid not in facts.labels() or name[-4:] != b".tar":
-            _skip_member(view.path, member, offset, "tars named <wnid>.tar", skipped)
+            _skip_member(member, skipped, foreign_member(view.path, member, offset, "tars named <wnid>.tar"))
             continue
         if wnid in found:
             raise duplicate(view.path, f"{wnid}.tar", found[wnid][0], offset)
@@ -337,11 +337,10 @@ class ArchiveIndex(Struct, frozen=True):
             for name, offset, length in walk(view, start, stop, inside=inside, hint=REMEDY):
                 label = label_of(name, self.split, wnid)
                 if label is None:
-                    name, member = _without_folders(name, self.split, wnid), name
+                    name, member = without_folders(name, wnid), name
                     label = label_of(name, self.split, wnid)
                 if label is None:
-                    expected = f"images of {wnid}" if wnid else "validation images"
-                    _skip_member(archive, member, offset, expected, skipped)
+                    _skip_member(member, skipped, self._foreign(archive, wnid, member, offset))
                 else:
                     rows.append((label, name, offset, length))
         found = CatalogBuilder(Archive(archive))
@@ -349,25 +348,17 @@ class ArchiveIndex(Struct, frozen=True):
             found.append(name.decode(), offset, length, stamp, label)
         return found.listed(), skipped
 
-
-_FOLDERS_IN_TARS = {
-    facts.TRAIN: {b"train", b"ILSVRC2012_img_train"},
-    facts.VALIDATION: {b"val", b"validation", b"ILSVRC2012_img_val"},
-}
-"""Folders around the members of an archive that was unpacked and packed again."""
-
-
-def _without_folders(member: bytes, split: str, wnid: str = "") -> bytes:
-    """The name of a member without the folders of its split and its class, if it is in no other one."""
-    folder, _, name = member.rpartition(b"/")
-    known = _FOLDERS_IN_TARS[split] | ({wnid.encode()} if wnid else set())
-    return name if known.issuperset(folder.split(b"/")) else member
+    def _foreign(self, archive: AnyPath, wnid: str, member: bytes, offset: int) -> InputError:
+        """The error for a member that is no image of the class; a tar within an archive is never unpacked."""
+        if wnid:
+            return stranger(archive, member, offset, f"images of {wnid}")
+        return foreign_member(archive, member, offset, "validation images")
 
 
-def _skip_member(archive: object, member: bytes, offset: int, expected: str, skipped: Skipped | None) -> None:
-    """Count a member that a system added; raise InputError for any other one."""
+def _skip_member(member: bytes, skipped: Skipped | None, stranger: InputError) -> None:
+    """Count a member that a system added; any other one is the error ``stranger``."""
     if not is_system_file(member):
-        raise foreign_member(archive, member, offset, expected)
+        raise stranger
     if skipped is not None:
         skipped.add(SYSTEM_FILES, member.decode("utf-8", "backslashreplace"))
 

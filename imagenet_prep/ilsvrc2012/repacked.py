@@ -29,12 +29,23 @@ AGAIN = "(then run the same command again)"
 _AROUND = {".", "train", "val", "validation", "ILSVRC2012_img_train", "ILSVRC2012_img_val"}
 """Folders that may be around the members of the official archives."""
 
+_ENDINGS = (".jpeg", ".jpg", ".png", ".webp", ".bmp")
 _SPLIT_FOLDERS = ("train", "val", "validation")
 _FOLDERS = {facts.TRAIN: "train", facts.VALIDATION: "val"}
 
 
+def without_folders(member: bytes, wnid: str = "") -> bytes:
+    """The name of a member of an official archive without the folders of its split and its class.
+
+    A name in any other folder is left as it is.
+    """
+    folder, _, name = member.rpartition(b"/")
+    known = {*_AROUND, wnid} if wnid else _AROUND
+    return name if known.issuperset(folder.decode("ascii", "replace").split("/")) else member
+
+
 class Content(Struct, frozen=True):
-    """What an archive holds, by the name of one of its files.
+    """The content of an archive, by the name of one of its files.
 
     Args:
         kind: an official archive, Kaggle's tree, or images in folders.
@@ -50,8 +61,10 @@ class Content(Struct, frozen=True):
 
 
 def content_of(name: str) -> Content | None:
-    """What an archive holds that has a file of this name; None if the name doesn't tell."""
+    """The content of an archive that has a file of this name; None if the name doesn't tell."""
     *folders, last = name.split("/")
+    if not {"", ".."}.isdisjoint(folders):
+        return None  # absolute, or out of the archive
     if "CLS-LOC" in folders[1:]:
         top = folders.index("CLS-LOC") - 1
         return Content("Kaggle", outer=folders[: top - (top > 0 and folders[top - 1] == "ILSVRC")])
@@ -70,7 +83,9 @@ def content_of(name: str) -> Content | None:
 
 
 def split_of_image(name: str) -> str:
-    """The split of an image with this official name, whatever its ending is in place of .JPEG; or ""."""
+    """The split of an image with this official name, whatever its image ending is in place of .JPEG; or ""."""
+    if not name.lower().endswith(_ENDINGS):
+        return ""
     official = f"{name.rpartition('.')[0]}.JPEG"
     for split in facts.SPLITS:
         if facts.class_of(official, split) in facts.labels():
@@ -85,7 +100,7 @@ _LARGEST_PASSED = 1 << 24  # bytes of a file that is read to get to the next one
 
 
 def content_of_tar(path: AnyPath) -> Content | None:
-    """What a tar holds, compressed or not, by its first files; None if they don't tell, or it is no tar."""
+    """The content of a tar, compressed or not, by its first files; None if they don't tell, or it is no tar."""
     return next((content for name in _first_names(path) if (content := content_of(name))), None)
 
 
@@ -100,7 +115,7 @@ def _first_names(path: AnyPath) -> Iterator[str]:
 
 
 def content_of_zip(path: AnyPath) -> Content | None:
-    """What a zip holds, by the first names in its directory that tell; None if none of them does."""
+    """The content of a zip, by the first names in its directory that tell; None if none of them does."""
     with suppress(OSError, ArchiveFault):
         names = (with_slashes(name).decode("utf-8", "replace") for name, _, _ in iter_entries(view_of(path)))
         contents = map(content_of, itertools.islice(names, 1000))
@@ -124,10 +139,12 @@ def unzip_command(archive: AnyPath, content: Content, raw_dir: AnyPath) -> str:
 
 def foreign_member(archive: object, member: bytes, offset: int, expected: str) -> InputError:
     """The error for a member of an official archive that is none of the ``expected``, with the command that helps."""
-    content = content_of(member.decode("utf-8", "replace"))
-    if not isinstance(archive, Path) or content is None or content.kind == "official":
-        if isinstance(archive, Path) and re.fullmatch(rb"n[0-9]{8}\.tar\.(gz|bz2|xz|zst)", member):
-            return _compressed_class_tars(archive, member)
+    if not isinstance(archive, Path):
+        return stranger(archive, member, offset, expected)
+    if re.fullmatch(rb"n[0-9]{8}\.tar\.(gz|bz2|xz|zst)", member):
+        return _compressed_class_tars(archive, member)
+    content = content_of(member.decode("utf-8", "replace")) if b"/" in member else None
+    if content is None or content.kind == "official":
         return stranger(archive, member, offset, expected)
     what = "Kaggle's tree" if content.kind == "Kaggle" else "images in folders"
     unpack = unpack_command(archive, content, archive.parent)
@@ -158,7 +175,6 @@ def _compressed_class_tars(archive: Path, member: bytes) -> InputError:
 
 # folders -------------------------------------------------------------------------------------------------------
 
-_ENDINGS = (".jpeg", ".jpg", ".png", ".webp", ".bmp")
 _DEEPEST = 6
 _MOST_ENTRIES = 50  # of a folder below the first one
 _MOST_SCANNED = 300  # folders
@@ -173,7 +189,7 @@ def find_image(folder: Path, split: str) -> Path | None:
         scanned += 1
         files, folders = _entries(current, None if depth == 0 else _MOST_ENTRIES)
         for name in files:
-            if name.lower().endswith(_ENDINGS) and split_of_image(name) == split:
+            if split_of_image(name) == split:
                 return current / name
         if depth < _DEEPEST:
             pending += [(current / name, depth + 1) for name in reversed(folders)]

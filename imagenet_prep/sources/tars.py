@@ -216,7 +216,7 @@ def compression_of(start: bytes) -> str:
 
 
 def decompress_command(source: str, target: str, compression: str) -> str:
-    """The command that writes ``target``, a plain tar; the compressed file is kept, under another name if need be."""
+    """The command that writes ``target``, a plain tar; the compressed file is kept, perhaps under another name."""
     packed = source if source != target else f"{source}.{_SUFFIXES[compression]}"
     unpack = f"{command_line([_DECOMPRESSORS[compression], '-dc', '--', packed])} > {quoted(target)}"
     return unpack if packed == source else f"{command_line(['mv', '--', source, packed])} && {unpack}"
