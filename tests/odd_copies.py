@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gzip
-import io
+import lzma
 import tarfile
 import zipfile
 from collections.abc import Callable, Iterable
@@ -83,7 +83,7 @@ def _kaggle(change: Callable[[str], str], extra: bool = False) -> Write:
     def write(folder: Path, made: MadeSet) -> None:
         files = [(change(name), content) for name, content in tree(made).items()]
         if extra:
-            files += [(f"__MACOSX/{'/._'.join(name.rsplit('/', 1))}", APPLE_DOUBLE) for name, _ in files[:]]
+            files += [(f"__MACOSX/{'/._'.join(name.rsplit('/', 1))}", APPLE_DOUBLE) for name, _ in files]
             files += [("ILSVRC/Data/CLS-LOC/val/.DS_Store", b"\0\0\0\1Bud1")]
         write_zip_of(folder / ZIP.filename, files)
 
@@ -108,6 +108,13 @@ def _with_apple_files(folder: Path, made: MadeSet) -> None:
         save(path / ".DS_Store", b"\0\0\0\1Bud1")
 
 
+def _in_folders(name: str) -> str:
+    """A member in the folder that it was packed from again."""
+    if name.endswith(".tar"):
+        return f"./ILSVRC2012_img_train/{name}"
+    return f"./val/{name}" if name.startswith("ILSVRC2012_val") else f"{name[:9]}/{name}"
+
+
 TAKEN: dict[str, Write] = {
     "./ in front": _again(lambda name: f"./{name}"),
     "./ in front, PAX": _again(lambda name: f"./{name}", form=tarfile.PAX_FORMAT),
@@ -118,71 +125,130 @@ TAKEN: dict[str, Write] = {
     "Kaggle's zip of macOS": _kaggle(str, extra=True),
     "imagenet_to_gcs": _imagenet_to_gcs,
     "folders with macOS files": _with_apple_files,
-    "validation below val/": _folders("train", "val"),
+    "train/train": _folders("train/train", "val/val"),
+    "train/train, val/val flat": _folders("train/train", "val/val", flat=True),
+    "folders named as archives": _folders("ILSVRC2012_img_train", "ILSVRC2012_img_val", flat=True),
+    "in their own folders": _again(_in_folders),
 }
 """Copies that hold the official bytes under the official names: their records are those of the archives."""
 
 
-def _jpg(suffix: str) -> Callable[[str], str]:
+# copies that are told ------------------------------------------------------------------------------------------
+
+
+def _ending(suffix: str) -> Callable[[str], str]:
     return lambda name: name.replace(".JPEG", suffix)
 
 
-def _gzipped(name: str) -> Write:
+def _train_file(name: str, change: Callable[[bytes], bytes]) -> Write:
+    """The train archive in another form, and the validation archive."""
+
     def write(folder: Path, made: MadeSet) -> None:
-        save(folder / name, gzip.compress(made.archives["train"].read_bytes(), 1))
+        save(folder / name, change(made.archives["train"].read_bytes()))
         save(folder / VALIDATION_TAR, made.archives["validation"].read_bytes())
 
     return write
 
 
-def _gzipped_inside(folder: Path, made: MadeSet) -> None:
-    save(folder / TRAIN_TAR, pack({f"{name}.gz": gzip.compress(tar, 1) for name, tar in train_tars(made).items()}))
+def _compressed_class_tars(content: bytes) -> bytes:
+    return pack({f"{name}.gz": gzip.compress(tar, 1) for name, tar in unpack(content).items()})
+
+
+def _class_tars_at(place: str) -> Write:
+    def write(folder: Path, made: MadeSet) -> None:
+        for name, tar in train_tars(made).items():
+            save(folder / place / name, tar)
+        save(folder / VALIDATION_TAR, made.archives["validation"].read_bytes())
+
+    return write
+
+
+def _kaggle_tar(outer: str, name: str) -> Write:
+    """Kaggle's tree as a compressed tar, as its tar of 2019."""
+
+    def write(folder: Path, made: MadeSet) -> None:
+        save(folder / name, gzip.compress(pack({f"{outer}{name}": data for name, data in tree(made).items()}), 1))
+
+    return write
+
+
+def _images(made: MadeSet, train: str, validation: str) -> Iterable[tuple[str, bytes]]:
+    for split, place in (("train", train), ("validation", validation)):
+        for name, content in contents(made, split).items():
+            yield f"{place}{made.images[name].wnid}/{name}", content
+
+
+def _tar_of_folders(name: str, train: str, validation: str) -> Write:
+    return lambda folder, made: save(folder / name, pack(_images(made, train, validation)))
+
+
+def _zip_of_folders(folder: Path, made: MadeSet) -> None:
+    write_zip_of(folder / "imagenet.zip", _images(made, "train/", "val/"))
+
+
+def _folder_tar_as_train(folder: Path, made: MadeSet) -> None:
+    """The official name on a tar of class folders."""
+    train = (each for each in _images(made, "train/", "") if each[0].startswith("train/"))
+    save(folder / TRAIN_TAR, pack(train))
     save(folder / VALIDATION_TAR, made.archives["validation"].read_bytes())
 
 
-def _kaggle_2019(folder: Path, made: MadeSet) -> None:
-    out = io.BytesIO()
-    with tarfile.open(fileobj=out, mode="w:gz", compresslevel=1) as tar:
-        for name, content in tree(made).items():
-            info = member(name)
-            info.size = len(content)
-            tar.addfile(info, io.BytesIO(content))
-    save(folder / "imagenet_object_localization_patched2019.tar.gz", out.getvalue())
+def _train_with_jpg(folder: Path, made: MadeSet) -> None:
+    write_images(folder, made, "train", "val", _ending(".jpg"))
+    for path in [*folder.glob("val/*/*")]:
+        path.rename(path.with_suffix(".JPEG"))
 
 
-TOLD: dict[str, Write] = {
-    "names with .jpg": _folders("train", "val", _jpg(".jpg")),
-    "names with .jpeg": _folders("train", "val", _jpg(".jpeg")),
-    "names with .JPG": _folders("train", "val", _jpg(".JPG")),
-    "train alone with .jpg": lambda folder, made: (
-        write_images(folder, made, "train", "val", _jpg(".jpg")),
-        [path.rename(path.with_suffix(".JPEG")) for path in [*folder.glob("val/*/*")]],
-    )[0],
-    "train/train": _folders("train/train", "val/val"),
-    "train/train, val flat": _folders("train/train", "val/val", flat=True),
-    "wnid/images": lambda folder, made: (
-        [
+def _deeper(folder: Path, made: MadeSet) -> None:
+    for split in ("train", "validation"):
+        for name, content in contents(made, split).items():
             save(folder / split / made.images[name].wnid / "images" / name, content)
-            for split in ("train", "validation")
-            for name, content in contents(made, split).items()
-        ]
-        and None
-    ),
-    "ILSVRC2012_img_train": _folders("ILSVRC2012_img_train", "ILSVRC2012_img_val", flat=True),
-    "imagenet/": _folders("imagenet/train", "imagenet/val"),
-    "imagenet/ILSVRC/...": _folders(
-        "imagenet/ILSVRC/Data/CLS-LOC/train", "imagenet/ILSVRC/Data/CLS-LOC/val", flat=True
-    ),
-    "upper case": lambda folder, made: (
-        [
+
+
+def _upper_case(folder: Path, made: MadeSet) -> None:
+    for split in ("train", "validation"):
+        for name, content in contents(made, split).items():
             save(folder / split / made.images[name].wnid.upper() / name, content)
-            for split in ("train", "val")
-            for name, content in contents(made, "train" if split == "train" else "validation").items()
-        ]
-        and None
+
+
+TOLD: dict[str, tuple[Write, str]] = {
+    "names with .jpg": (_folders("train", "val", _ending(".jpg")), "train has images that are named .jpg: n0"),
+    "names with .jpeg": (_folders("train", "val", _ending(".jpeg")), "train has images that are named .jpeg: n0"),
+    "names with .JPG": (_folders("train", "val", _ending(".JPG")), "train has images that are named .JPG: n0"),
+    "flat val with .jpg": (_folders("train", "val", _ending(".jpg"), flat=True), "named .jpg"),
+    "train alone with .jpg": (_train_with_jpg, "train has images that are named .jpg: n0"),
+    "deeper in class folders": (_deeper, "train has its images in folders within class folders: n0"),
+    "upper case": (_upper_case, "train has class folders in upper case: N0"),
+    "below imagenet/": (_folders("imagenet/train", "imagenet/val"), "imagenet/train holds train images, and is not"),
+    "Kaggle's tree below imagenet/": (
+        _folders("imagenet/ILSVRC/Data/CLS-LOC/train", "imagenet/ILSVRC/Data/CLS-LOC/val", flat=True),
+        "imagenet/ILSVRC/Data/CLS-LOC/train holds train images, and is not",
     ),
-    "train.tar.gz": _gzipped(f"{TRAIN_TAR}.gz"),
-    "train.tar, gzipped": _gzipped(TRAIN_TAR),
-    "train of tar.gz": _gzipped_inside,
-    "Kaggle's tar of 2019": _kaggle_2019,
+    "valid/": (_folders("train", "valid"), "valid holds validation images, and is not"),
+    "train/images/": (_folders("train/images", "val"), "train/images holds train images, and is not"),
+    "class folders without train/": (_folders("", "val"), "raw holds train images, and is not"),
+    "class tars without a folder": (_class_tars_at(""), "is a class tar outside a folder of class tars"),
+    "train.tar.gz": (
+        _train_file(f"{TRAIN_TAR}.gz", gzip.compress),
+        f"{TRAIN_TAR}.gz looks like {TRAIN_TAR}, compressed with gzip",
+    ),
+    "train.tgz": (_train_file("train.tgz", gzip.compress), f"train.tgz looks like {TRAIN_TAR}, compressed with gzip"),
+    "train.tar.xz": (_train_file(f"{TRAIN_TAR}.xz", lzma.compress), "compressed with xz"),
+    "train.tar, gzipped": (_train_file(TRAIN_TAR, gzip.compress), f"{TRAIN_TAR} is compressed with gzip"),
+    "train of tar.gz": (
+        _train_file(TRAIN_TAR, _compressed_class_tars),
+        f"{TRAIN_TAR} holds compressed class tars: n01440764.tar.gz",
+    ),
+    "Kaggle's tar of 2019": (
+        _kaggle_tar("", "imagenet_object_localization_patched2019.tar.gz"),
+        "patched2019.tar.gz holds Kaggle's tree in a tar and is compressed with gzip",
+    ),
+    "Kaggle's tar in a folder": (_kaggle_tar("./imagenet/", "kaggle.tar.gz"), "holds Kaggle's tree in a tar"),
+    "tar of folders": (
+        _tar_of_folders("imagenet.tar", "./data/train/", "./data/val/"),
+        "holds train images of ILSVRC2012 in folders",
+    ),
+    "train.tar of folders": (_folder_tar_as_train, f"{TRAIN_TAR} holds images in folders, in place of tars"),
+    "zip of folders": (_zip_of_folders, "imagenet.zip holds train images of ILSVRC2012 in folders"),
 }
+"""Copies that one command makes readable, and what the refusal says; their records are then those of the archives."""
