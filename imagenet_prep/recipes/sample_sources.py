@@ -27,7 +27,7 @@ from imagenet_prep.sources.parquets import ParquetImages, iter_samples, read_sch
 from imagenet_prep.sources.skipped import Skipped
 from imagenet_prep.sources.slices import Reader
 from imagenet_prep.sources.tars import Archive, list_tars
-from imagenet_prep.storage.files import view_of
+from imagenet_prep.storage.files import read_plain, view_of
 from imagenet_prep.storage.location import AnyPath
 from imagenet_prep.text import listed
 from imagenet_prep.tfrecord.example import BytesList, ExampleError, Feature, parse_example
@@ -46,6 +46,7 @@ class Samples(Struct):
         names: of the images, in the order of the values; the listing has its own.
         columns: the values of each column.
         words: by column of numbers, what the numbers stand for.
+        class_names: the names of the classes by their numbers, where the words alone are not unique.
         label: the column that usually has the labels; None if none or several may.
         passed: what is not read, as text.
         doubt: the refusal of labels that are in other columns in other files, if no column is named.
@@ -58,6 +59,7 @@ class Samples(Struct):
     label: str | None = None
     passed: list[str] = []
     doubt: InputError | None = None
+    class_names: dict[int, str] = {}
 
     def table(self, label: str | bool | None, where: AnyPath) -> LabelTable:
         """The samples as a labels file has them; ``label`` as in a recipe's `labels`.
@@ -73,7 +75,13 @@ class Samples(Struct):
         columns = dict(self.columns)
         labels = columns.pop(str(name), None) if name else None
         lines, words = range(1, len(self.names) + 1), self.words.get(str(name), {})
-        return LabelTable(self.names, lines, labels, columns, is_text=False, words=words, of_samples=True)
+        return LabelTable(
+            *(self.names, lines, labels, columns),
+            is_text=False,
+            words=words,
+            of_samples=True,
+            class_names=self.class_names if words else {},
+        )
 
     def rename(self, change: Callable[[str], str]) -> None:
         """Change all names."""
@@ -131,7 +139,8 @@ def _joined(parts: Sequence[Samples]) -> Samples:
         what = " and ".join(f"{path} has {f'labels in {each}' if each else 'no labels'}" for each, path in said.items())
         ways = " or ".join(f"source: {{..., label: {each}}}" for each in [*filter(None, said), "false"])
         doubt = InputError(what, "expected one column", f"a recipe can say: {ways}")
-    return Samples(listing, names, columns, words, label, passed, doubt)
+    class_names = next((part.class_names for part in parts if part.class_names), {})
+    return Samples(listing, names, columns, words, label, passed, doubt, class_names)
 
 
 def split_of(name: str) -> str:
@@ -349,15 +358,24 @@ class _FoundArray(Struct, frozen=True):
 def _arrays(paths: Sequence[Path], engine: Engine) -> dict[str, Samples]:
     """The images and labels that have one split in their names, or are in one file, belong together."""
     words = next((found for path in paths if "meta" in path.name and (found := array_files.names_of_classes(path))), {})
+    synsets = [path for path in paths if path.name == SYNSETS]
+    paths = [path for path in paths if path.name != SYNSETS]
+    class_names: dict[int, str] = {}
+    if synsets:
+        class_names, words["labels"] = _read_synsets(synsets[0])
+    _refuse_mixed_batches(paths)
+    unread: list[str] = []
     groups: dict[tuple[str, str], list[_FoundArray]] = {}
     for path in paths:
         arrays = [_FoundArray(path, name, stored) for name, stored in array_files.open_arrays(path).items()]
+        if array_files.is_downsampled(path.name):
+            unread += [f"the array mean of {path.name}: not read" for each in arrays if each.name == "mean"]
+            arrays = [each for each in arrays if each.name != "mean"]
         alone = len({each.is_images for each in arrays}) < 2
         for each in arrays:
             split = split_of(each.known_as) or split_of(path.stem) or ("train" if "data_batch" in path.name else "")
             groups.setdefault((split, "" if alone else path.name), []).append(each)
     parts: dict[str, list[Samples]] = {}
-    unread: list[str] = []
     for (split, _), members in groups.items():
         if len(members) > 1 or members[0].is_images:
             parts.setdefault(split, []).append(_of_arrays(members, words))
@@ -365,7 +383,41 @@ def _arrays(paths: Sequence[Path], engine: Engine) -> dict[str, Samples]:
             unread.append(f"the array {members[0].name} of {members[0].path.name}: not read, no images go with it")
     for several in parts.values():
         several[0].passed += unread
+        several[0].class_names = class_names
     return {split: _joined(several) for split, several in parts.items()}
+
+
+SYNSETS = "map_clsloc.txt"
+"""The file that names the classes of downsampled ImageNet: a WordNet id, a label and words in each line."""
+
+_SYNSET = re.compile(r"(n\d{8}) ([1-9]\d{0,3}) (\S.*)", re.ASCII)
+
+
+def _read_synsets(path: Path) -> tuple[dict[int, str], dict[int, str]]:
+    """The WordNet id and the words of each label.
+
+    Raises:
+        InputError: a line has another form, or a label or an id repeats.
+    """
+    wnids: dict[int, str] = {}
+    words: dict[int, str] = {}
+    for number, line in enumerate(read_plain(path).decode("utf-8", "replace").splitlines(), 1):
+        match = _SYNSET.fullmatch(line.strip())
+        if not match or int(match[2]) in wnids or match[1] in wnids.values():
+            what = f"{path}, line {number}: {line[:100]!r}"
+            raise InputError(what, "expected each class once, such as n02119789 1 kit_fox", "get an intact copy of it")
+        wnids[int(match[2])], words[int(match[2])] = match[1], match[3]
+    return wnids, words
+
+
+def _refuse_mixed_batches(paths: Sequence[Path]) -> None:
+    """Raise InputError for a batch of downsampled ImageNet in two forms: each image would be there twice."""
+    batches: dict[Path, Path] = {}
+    for path in filter(lambda path: array_files.is_downsampled(path.name), paths):
+        first = batches.setdefault(path.with_name(array_files.stem(path)), path)
+        if first != path:
+            what = f"{first} and {path} are one batch in two forms"
+            raise InputError(what, "expected each batch once", "move one of the two away")
 
 
 def _of_arrays(members: Sequence[_FoundArray], words: dict[str, dict[int, str]]) -> Samples:

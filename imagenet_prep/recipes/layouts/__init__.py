@@ -42,6 +42,7 @@ class Proposal(Struct, frozen=True):
         table: a labels file, or the labels that are in the source itself.
         annotations: the value of the recipe's key "boxes" or "mask".
         options: what a recipe must say of the source, except where it is.
+        remarks: what a reader of the recipe must know of the source, a line each.
     """
 
     kind: str
@@ -54,6 +55,7 @@ class Proposal(Struct, frozen=True):
     table: LabelsFile | None = None
     annotations: Mapping[str, Mapping[str, Any]] = {}
     options: Mapping[str, str | bool] = {}
+    remarks: Sequence[str] = ()
 
 
 class Reading(Struct, frozen=True):

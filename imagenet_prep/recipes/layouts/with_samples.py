@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
+from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -13,8 +14,9 @@ from imagenet_prep.recipes.columns import is_of
 from imagenet_prep.recipes.inspection import Inspection
 from imagenet_prep.recipes.labels_search import LabelsFile, class_values
 from imagenet_prep.recipes.layouts import CERTAIN, ONLY_IF_ASKED, Layout, Proposal, Reading
-from imagenet_prep.recipes.sample_sources import Samples, list_samples, split_of
+from imagenet_prep.recipes.sample_sources import SYNSETS, Samples, list_samples, split_of
 from imagenet_prep.recipes.splits import grouped, stem_of
+from imagenet_prep.sources.array_files import is_downsampled
 from imagenet_prep.text import listed, number_of
 
 
@@ -38,6 +40,7 @@ def _recognise(kind: str, find: Callable[[Inspection], Sequence[str]], inspectio
     evidence = (
         f"{number_of(len(names), f'{kind} file')} with {len(samples.names):,} samples: {listed(names)}",
         *_gaps(names),
+        *(remarks := _remarks_on_batches(names, samples)),
     )
     passed = list(samples.passed)
     if samples.label is None:
@@ -52,6 +55,7 @@ def _recognise(kind: str, find: Callable[[Inspection], Sequence[str]], inspectio
         splits={split: split for split in splits},
         table=table,
         options={} if table.has_labels or samples.label is None else {"label": False},
+        remarks=remarks,
     )
     return Reading(certainty, evidence, meaning, proposal, alone=names, passed=passed)
 
@@ -71,6 +75,27 @@ def _gaps(names: Sequence[str]) -> list[str]:
             width = len(known[first])
             missing += [f"{start}{each:0{width}}{end}" for each in range(first, last) if each not in known]
     return [f"missing, by the numbers of the others: {listed(missing)}"] if missing else []
+
+
+_BATCHES_IMAGES = {"train": 1_281_167, "validation": 50_000}
+_ORDER = (
+    "labels are 1 to 1000 in the order of map_clsloc.txt, not in that of other ImageNet records",
+    "label 1 is n02119789 (kit fox) here, and n01440764 (tench) there",
+)
+_NAMELESS = f"the files have no names of classes: put {SYNSETS} of their site into the folder, and run init again"
+
+
+def _remarks_on_batches(names: Sequence[str], samples: Samples) -> tuple[str, ...]:
+    """The order of the labels of downsampled ImageNet, the names of its classes, and the splits that lack images."""
+    if not any(is_downsampled(name.rpartition("/")[2]) for name in names):
+        return ()
+    counts = Counter(name.partition("/")[0] for name in samples.names)
+    lacking = [
+        f"{split}: {counts[split]:,} of {count:,} images of downsampled ImageNet"
+        for split, count in _BATCHES_IMAGES.items()
+        if counts[split] != count
+    ]
+    return (*_ORDER, *(() if samples.class_names else (_NAMELESS,)), *lacking)
 
 
 def _check_label(inspection: Inspection, samples: Samples, kind: str) -> None:
@@ -110,7 +135,7 @@ _NAME = re.compile(
     re.IGNORECASE,
 )
 _FEW = 12
-_NUMBERED = re.compile(r"(.*?)(\d+)(\.\w+)", re.ASCII)
+_NUMBERED = re.compile(r"(.*?)(\d+)(\.\w+|)", re.ASCII)
 
 
 def _find_arrays(inspection: Inspection) -> Sequence[str]:
@@ -122,7 +147,12 @@ def _find_arrays(inspection: Inspection) -> Sequence[str]:
     few = len(inspection.items) <= _FEW
     named = few and (not inside if several else all(_NAME.fullmatch(stem_of(name)) for name in inspection.items))
     held = inspection.holders.get("arrays", ())
-    return [*inspection.items, *held] if len(inside) > 1 or named or held else ()
+    if not (len(inside) > 1 or named or held):
+        return ()
+    found = [*inspection.items, *held]
+    is_batches = any(is_downsampled(name.rpartition("/")[2]) for name in found)
+    synsets = [name for name in inspection.listing.names if name.rpartition("/")[2] == SYNSETS]
+    return [*found, *synsets[:1]] if is_batches else found
 
 
 def _names_in(path: Path) -> list[str]:
