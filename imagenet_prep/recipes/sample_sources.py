@@ -17,6 +17,7 @@ from imagenet_prep.errors import InputError
 from imagenet_prep.images import arrays as npy
 from imagenet_prep.images import ending_of
 from imagenet_prep.model import Engine
+from imagenet_prep.recipes import downsampled
 from imagenet_prep.recipes.labels_file import LABELS, LabelTable, flat_labels
 from imagenet_prep.recipes.splits import split_name
 from imagenet_prep.sources import array_files
@@ -27,7 +28,7 @@ from imagenet_prep.sources.parquets import ParquetImages, iter_samples, read_sch
 from imagenet_prep.sources.skipped import Skipped
 from imagenet_prep.sources.slices import Reader
 from imagenet_prep.sources.tars import Archive, list_tars
-from imagenet_prep.storage.files import read_plain, view_of
+from imagenet_prep.storage.files import view_of
 from imagenet_prep.storage.location import AnyPath
 from imagenet_prep.text import listed
 from imagenet_prep.tfrecord.example import BytesList, ExampleError, Feature, parse_example
@@ -358,23 +359,10 @@ class _FoundArray(Struct, frozen=True):
 def _arrays(paths: Sequence[Path], engine: Engine) -> dict[str, Samples]:
     """The images and labels that have one split in their names, or are in one file, belong together."""
     words = next((found for path in paths if "meta" in path.name and (found := array_files.names_of_classes(path))), {})
-    synsets = [path for path in paths if path.name == SYNSETS]
-    paths = [path for path in paths if path.name != SYNSETS]
     class_names: dict[int, str] = {}
-    if synsets:
-        class_names, words["labels"] = _read_synsets(synsets[0])
-    _refuse_mixed_batches(paths)
-    unread: list[str] = []
-    groups: dict[tuple[str, str], list[_FoundArray]] = {}
-    for path in paths:
-        arrays = [_FoundArray(path, name, stored) for name, stored in array_files.open_arrays(path).items()]
-        if array_files.is_downsampled(path.name):
-            unread += [f"the array mean of {path.name}: not read" for each in arrays if each.name == "mean"]
-            arrays = [each for each in arrays if each.name != "mean"]
-        alone = len({each.is_images for each in arrays}) < 2
-        for each in arrays:
-            split = split_of(each.known_as) or split_of(path.stem) or ("train" if "data_batch" in path.name else "")
-            groups.setdefault((split, "" if alone else path.name), []).append(each)
+    for path in [path for path in paths if path.name == downsampled.SYNSETS]:
+        class_names, words["labels"] = downsampled.read_synsets(path)
+    groups, unread = _grouped([path for path in paths if path.name != downsampled.SYNSETS])
     parts: dict[str, list[Samples]] = {}
     for (split, _), members in groups.items():
         if len(members) > 1 or members[0].is_images:
@@ -387,37 +375,24 @@ def _arrays(paths: Sequence[Path], engine: Engine) -> dict[str, Samples]:
     return {split: _joined(several) for split, several in parts.items()}
 
 
-SYNSETS = "map_clsloc.txt"
-"""The file that names the classes of downsampled ImageNet: a WordNet id, a label and words in each line."""
+def _grouped(paths: Sequence[Path]) -> tuple[dict[tuple[str, str], list[_FoundArray]], list[str]]:
+    """The arrays that belong together, by their split and, if it holds images and labels, their file; and a note.
 
-_SYNSET = re.compile(r"(n\d{8}) ([1-9]\d{0,3}) (\S.*)", re.ASCII)
-
-
-def _read_synsets(path: Path) -> tuple[dict[int, str], dict[int, str]]:
-    """The WordNet id and the words of each label.
-
-    Raises:
-        InputError: a line has another form, or a label or an id repeats.
+    The mean image of a batch is no example; the note names it.
     """
-    wnids: dict[int, str] = {}
-    words: dict[int, str] = {}
-    for number, line in enumerate(read_plain(path).decode("utf-8", "replace").splitlines(), 1):
-        match = _SYNSET.fullmatch(line.strip())
-        if not match or int(match[2]) in wnids or match[1] in wnids.values():
-            what = f"{path}, line {number}: {line[:100]!r}"
-            raise InputError(what, "expected each class once, such as n02119789 1 kit_fox", "get an intact copy of it")
-        wnids[int(match[2])], words[int(match[2])] = match[1], match[3]
-    return wnids, words
-
-
-def _refuse_mixed_batches(paths: Sequence[Path]) -> None:
-    """Raise InputError for a batch of downsampled ImageNet in two forms: each image would be there twice."""
-    batches: dict[Path, Path] = {}
-    for path in filter(lambda path: array_files.is_downsampled(path.name), paths):
-        first = batches.setdefault(path.with_name(array_files.stem(path)), path)
-        if first != path:
-            what = f"{first} and {path} are one batch in two forms"
-            raise InputError(what, "expected each batch once", "move one of the two away")
+    downsampled.refuse_two_forms(paths)
+    means: list[str] = []
+    groups: dict[tuple[str, str], list[_FoundArray]] = {}
+    for path in paths:
+        arrays = [_FoundArray(path, name, stored) for name, stored in array_files.open_arrays(path).items()]
+        if array_files.is_downsampled(path.name):
+            means += [path.name for each in arrays if each.name == "mean"]
+            arrays = [each for each in arrays if each.name != "mean"]
+        alone = len({each.is_images for each in arrays}) < 2
+        for each in arrays:
+            split = split_of(each.known_as) or split_of(path.stem) or ("train" if "data_batch" in path.name else "")
+            groups.setdefault((split, "" if alone else path.name), []).append(each)
+    return groups, [f"the mean image of {listed(means)}: not read"] if means else []
 
 
 def _of_arrays(members: Sequence[_FoundArray], words: dict[str, dict[int, str]]) -> Samples:
@@ -443,6 +418,8 @@ def _of_arrays(members: Sequence[_FoundArray], words: dict[str, dict[int, str]])
     if label is not None and label != usual:
         columns["label"] = columns.pop(label)  # y_train and y_test are one column
         label = "label"
+    if label is not None:
+        downsampled.refuse_labels(path, columns[label])
     return Samples(builder.sorted(), names, columns, words, label)
 
 

@@ -26,7 +26,7 @@ from msgspec.structs import replace
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.images.arrays import DEFLATES_TO, MAX_BYTES, ArrayError, read_npy_header
-from imagenet_prep.sources.pickles import PickledArray, Segment, as_text, load_pickle
+from imagenet_prep.sources.pickles import PickledArray, LongValue, as_text, load_pickle
 from imagenet_prep.sources.slices import Buffer, Container, Reading, Row
 from imagenet_prep.storage.local import open_plain
 from imagenet_prep.storage.location import local_path
@@ -128,6 +128,8 @@ def may_hold_arrays(name: str, head: bytes) -> bool:
     """Whether a file is an IDX, perhaps compressed, or a pickle, by its first bytes."""
     if _IDX.match(head) or (head.startswith(b"\x1f\x8b") and re.search(r"idx\d-ubyte\.gz$", name)):
         return True
+    if is_downsampled(name):
+        return True  # a batch that can't be read is an error, not another file
     return bool(_PICKLE.match(head)) and not name.lower().endswith((".pt", ".pth"))
 
 
@@ -142,7 +144,7 @@ def open_arrays(path: Path) -> Mapping[str, StoredArray]:
             head = file.read(4)
         if head.startswith(b"PK"):
             return {name: _as_pictures(stored, is_pickle=False) for name, stored in _of_npz(path).items()}
-        if _PICKLE.match(head):
+        if _PICKLE.match(head) or (is_downsampled(path.name) and head[:1] in (b"}", b"(")):  # protocols 0 and 1
             return {name: _as_pictures(stored, is_pickle=True) for name, stored in _of_pickle(path).items()}
         if head.startswith((b"\x1f\x8b", b"\0\0")):
             return {stem(path): _of_idx(path, gzip.open if head.startswith(b"\x1f\x8b") else open)}
@@ -264,7 +266,7 @@ def _of_pickle(path: Path) -> dict[str, StoredArray]:
 
 def _as_stored(path: Path, array: PickledArray) -> StoredArray:
     held = array.held
-    if not isinstance(held, Segment) or (array.is_fortran and len(array.shape) > 1):
+    if not isinstance(held, LongValue) or (array.is_fortran and len(array.shape) > 1):
         return _in_memory(path, array.values(path))
     opened = functools.partial(held.open, path)
     stored = StoredArray(path, array.shape, array.dtype, opened, 0 if held.is_text else held.start, not held.is_text)

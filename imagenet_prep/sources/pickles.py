@@ -1,4 +1,4 @@
-"""load_pickle: a pickled dictionary -> its numbers, texts and arrays; long ones stay in the file, as Segments.
+"""load_pickle: a pickled dictionary -> its numbers, texts and arrays; long ones stay in the file, as LongValues.
 
 A pickle may make NumPy arrays and nothing else. Pickles of a whole set have gigabytes in one value, so the opcodes are
 read from a map of the file, and each long value is put in place by its position.
@@ -38,7 +38,7 @@ _OPCODES = {opcode.code.encode("latin1"): opcode for opcode in pickletools.opcod
 _BLOCK = 1 << 18
 
 
-class Segment(Struct, frozen=True):
+class LongValue(Struct, frozen=True):
     """A long value in a pickle: its first byte in the file, and its bytes there.
 
     ``is_text``: each character of this UTF-8 text stands for a byte.
@@ -59,7 +59,7 @@ class Segment(Struct, frozen=True):
 class _BytesOfText(io.BufferedIOBase):
     """The bytes that a text stands for, fast in order; a step back starts again."""
 
-    def __init__(self, path: Path, segment: Segment) -> None:
+    def __init__(self, path: Path, segment: LongValue) -> None:
         self._file = path.open("rb")
         self._segment = segment
         self._rewind()
@@ -128,14 +128,14 @@ def as_text(value: Any) -> str:
     return value.decode("latin1") if isinstance(value, bytes) else str(value)
 
 
-def _without_long_values(content: mmap.mmap) -> tuple[bytes, list[Segment]]:
+def _without_long_values(content: mmap.mmap) -> tuple[bytes, list[LongValue]]:
     """The pickle with a number, as a persistent id, in place of each long value; and these values.
 
     Raises:
         ArrayError: it claims more than its bytes: the unpickler would allocate all of it; or has persistent ids.
     """
     parts: list[bytes] = []
-    segments: list[Segment] = []
+    segments: list[LongValue] = []
     copied = 0  # bytes that are in parts, or left out
     name = ""
     while name != "STOP":
@@ -160,7 +160,7 @@ def _without_long_values(content: mmap.mmap) -> tuple[bytes, list[Segment]]:
     return b"".join(parts), segments
 
 
-def _long_value(content: mmap.mmap, opcode: str) -> Segment | None:
+def _long_value(content: mmap.mmap, opcode: str) -> LongValue | None:
     """The value of the opcode before this position, if it is long; the position is then after it, else unchanged."""
     width = _LENGTH_BYTES.get(opcode)
     if width is None:
@@ -172,7 +172,7 @@ def _long_value(content: mmap.mmap, opcode: str) -> Segment | None:
     if length <= _LONG:
         return None
     content.seek(start + length)
-    return Segment(start, length, opcode in _TEXT_OPCODES)
+    return LongValue(start, length, opcode in _TEXT_OPCODES)
 
 
 # the names that a pickle may use -------------------------------------------------------------------------------
@@ -203,7 +203,7 @@ class PickledArray:
         self.shape, self.dtype, self.is_fortran = tuple(shape), kind.dtype, bool(is_fortran)
         self.held = held.encode("latin1") if isinstance(held, str) else held  # Python 2 has texts of bytes
         expected = prod(self.shape) * self.dtype.itemsize
-        most = 2 * expected if isinstance(self.held, Segment) and self.held.is_text else expected
+        most = 2 * expected if isinstance(self.held, LongValue) and self.held.is_text else expected
         if not expected <= len(self.held) <= most:
             raise ArrayError(
                 f"its pickle holds {len(self.held):,} bytes for an array of shape {self.shape} of {self.dtype}"
@@ -212,7 +212,7 @@ class PickledArray:
     def values(self, path: Path) -> np.ndarray[Any, Any]:
         """All of it, in memory."""
         data = self.held
-        if isinstance(data, Segment):
+        if isinstance(data, LongValue):
             with data.open(path) as file:
                 file.seek(0 if data.is_text else data.start)
                 data = file.read(prod(self.shape) * self.dtype.itemsize)
@@ -233,7 +233,7 @@ def _scalar(kind: _Dtype, data: bytes | str) -> Any:
 
 
 def _encode(text: Any, encoding: str = "utf-8") -> Any:
-    return text if isinstance(text, Segment) else text.encode(encoding)
+    return text if isinstance(text, LongValue) else text.encode(encoding)
 
 
 _ROOMS = ("core", "_core")  # of NumPy 1 and 2
@@ -251,13 +251,13 @@ _GLOBALS = {
 class _Arrays(pickle.Unpickler):
     """Makes arrays, numbers, texts, lists and dictionaries; refuses every other name."""
 
-    def __init__(self, content: bytes, segments: list[Segment]) -> None:
+    def __init__(self, content: bytes, segments: list[LongValue]) -> None:
         super().__init__(io.BytesIO(content), encoding="latin1")
         self._segments = segments
 
-    def persistent_load(self, pid: Any) -> Segment:
+    def persistent_load(self, pid: Any) -> LongValue:
         """The long value of a number."""
-        segment: Segment = self._segments[pid]
+        segment: LongValue = self._segments[pid]
         return segment
 
     def find_class(self, module: str, name: str) -> Any:

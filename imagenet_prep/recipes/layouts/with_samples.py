@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import functools
 import re
-from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.images.arrays import names_in_npz
+from imagenet_prep.recipes import downsampled
 from imagenet_prep.recipes.columns import is_of
 from imagenet_prep.recipes.inspection import Inspection
 from imagenet_prep.recipes.labels_search import LabelsFile, class_values
 from imagenet_prep.recipes.layouts import CERTAIN, ONLY_IF_ASKED, Layout, Proposal, Reading
-from imagenet_prep.recipes.sample_sources import SYNSETS, Samples, list_samples, split_of
+from imagenet_prep.recipes.sample_sources import Samples, list_samples, split_of
 from imagenet_prep.recipes.splits import grouped, stem_of
-from imagenet_prep.sources.array_files import is_downsampled
 from imagenet_prep.text import listed, number_of
 
 
@@ -37,10 +36,11 @@ def _recognise(kind: str, find: Callable[[Inspection], Sequence[str]], inspectio
         table = _table(samples, groups[next(iter(groups))][0])
     except InputError as error:
         return Reading(certainty, (), meaning, faults=(error,), alone=names)
+    remarks = downsampled.remarks_on(names, samples.names, has_classes=bool(samples.class_names))
     evidence = (
         f"{number_of(len(names), f'{kind} file')} with {len(samples.names):,} samples: {listed(names)}",
         *_gaps(names),
-        *(remarks := _remarks_on_batches(names, samples)),
+        *remarks,
     )
     passed = list(samples.passed)
     if samples.label is None:
@@ -75,27 +75,6 @@ def _gaps(names: Sequence[str]) -> list[str]:
             width = len(known[first])
             missing += [f"{start}{each:0{width}}{end}" for each in range(first, last) if each not in known]
     return [f"missing, by the numbers of the others: {listed(missing)}"] if missing else []
-
-
-_BATCHES_IMAGES = {"train": 1_281_167, "validation": 50_000}
-_ORDER = (
-    "labels are 1 to 1000 in the order of map_clsloc.txt, not in that of other ImageNet records",
-    "label 1 is n02119789 (kit fox) here, and n01440764 (tench) there",
-)
-_NAMELESS = f"the files have no names of classes: put {SYNSETS} of their site into the folder, and run init again"
-
-
-def _remarks_on_batches(names: Sequence[str], samples: Samples) -> tuple[str, ...]:
-    """The order of the labels of downsampled ImageNet, the names of its classes, and the splits that lack images."""
-    if not any(is_downsampled(name.rpartition("/")[2]) for name in names):
-        return ()
-    counts = Counter(name.partition("/")[0] for name in samples.names)
-    lacking = [
-        f"{split}: {counts[split]:,} of {count:,} images of downsampled ImageNet"
-        for split, count in _BATCHES_IMAGES.items()
-        if counts[split] != count
-    ]
-    return (*_ORDER, *(() if samples.class_names else (_NAMELESS,)), *lacking)
 
 
 def _check_label(inspection: Inspection, samples: Samples, kind: str) -> None:
@@ -150,9 +129,8 @@ def _find_arrays(inspection: Inspection) -> Sequence[str]:
     if not (len(inside) > 1 or named or held):
         return ()
     found = [*inspection.items, *held]
-    is_batches = any(is_downsampled(name.rpartition("/")[2]) for name in found)
-    synsets = [name for name in inspection.listing.names if name.rpartition("/")[2] == SYNSETS]
-    return [*found, *synsets[:1]] if is_batches else found
+    synsets = downsampled.find_synsets(inspection.listing.names) if downsampled.are_batches(found) else None
+    return [*found, synsets] if synsets else found
 
 
 def _names_in(path: Path) -> list[str]:
