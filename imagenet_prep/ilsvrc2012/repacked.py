@@ -1,4 +1,4 @@
-"""What repacked or renamed copies of ImageNet hold, by the names in them, and the commands that make them readable."""
+"""Repacked and renamed copies of ImageNet: their content, by the names in them, and the commands that make them readable."""
 
 from __future__ import annotations
 

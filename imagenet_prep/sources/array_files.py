@@ -26,7 +26,7 @@ from msgspec.structs import replace
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.images.arrays import DEFLATES_TO, MAX_BYTES, ArrayError, read_npy_header
-from imagenet_prep.sources.pickles import PickledArray, LongValue, as_text, load_pickle
+from imagenet_prep.sources.pickles import LongValue, PickledArray, as_text, load_pickle
 from imagenet_prep.sources.slices import Buffer, Container, Reading, Row
 from imagenet_prep.storage.local import open_plain
 from imagenet_prep.storage.location import local_path
