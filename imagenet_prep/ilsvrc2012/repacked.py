@@ -1,4 +1,4 @@
-"""Repacked and renamed copies of ImageNet: their content, by the names in them, and the commands that make them readable."""
+"""Repacked and renamed copies of ImageNet: their content, by the names in them, and the commands that mend them."""
 
 from __future__ import annotations
 
