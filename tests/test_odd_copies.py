@@ -9,10 +9,12 @@ from pathlib import Path
 
 import pytest
 from made_sets import ENGINE
-from odd_copies import TAKEN, TOLD
+from made_tars import pack, save
+from odd_copies import APPLE_DOUBLE, TAKEN, TOLD
 from running import command
 
 from imagenet_prep import ConvertOptions, Layout, annotate, convert, status, untar
+from imagenet_prep.demo import photographs
 from imagenet_prep.demo.archives import MadeSet, make
 from imagenet_prep.errors import InputError
 from imagenet_prep.ilsvrc2012.facts import SPLITS
@@ -122,3 +124,17 @@ def mend(error: InputError) -> None:
         command(*shlex.split(words)[1:], "--allow-incomplete", *shards)
     else:
         subprocess.run(["sh", "-c", words], check=True)
+
+
+def test_files_of_macos_in_a_recipes_tar_are_counted(tmp_path: Path) -> None:
+    """A tar of class folders with ./ in front and AppleDouble files: images alone become records, the rest is named."""
+    members = {}
+    for name in ("cat/1.jpg", "dog/2.jpg"):
+        folder, _, last = name.partition("/")
+        members |= {f"./{folder}/._{last}": APPLE_DOUBLE, f"./{name}": photographs.tiny(1)}
+        members |= {f"__MACOSX/{folder}/._{last}": APPLE_DOUBLE, f"./{folder}/.hidden.jpg": b"hidden"}
+    save(tmp_path / "set.tar", pack(members))
+    (tmp_path / "set.yaml").write_text("source: {tar: set.tar}\n")
+    ran = command("convert", tmp_path / "out", "--config", tmp_path / "set.yaml")
+    assert "skipped in tars: files of macOS, Windows or tar: 4 (cat/._1.jpg, ...); hidden files: 2 (" in ran.stderr
+    assert "2 images in 1 shard" in ran.stdout
