@@ -21,6 +21,7 @@ from imagenet_prep.ilsvrc2012.raw_data import (
     needs_behind,
     own_images,
     refuse_astray,
+    refuse_misplaced_images,
 )
 from imagenet_prep.ilsvrc2012.settings import WHOLE, ConvertOptions, Part, check_options
 from imagenet_prep.model import Engine, Progress, Silent
@@ -73,6 +74,8 @@ def missing_archives(layout: Layout, *, validation_boxes: bool = False, part: Pa
     ]
     for key in missing:
         refuse_astray(layout, key)
+        if key in facts.SPLITS:
+            refuse_misplaced_images(layout, key)
     return tuple(missing)
 
 

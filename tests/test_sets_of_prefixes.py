@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 from pathlib import Path
 
 import pytest
 from made_folders import picture, write
-from running import command
+from running import command, prep
 
 import imagenet_prep
 from imagenet_prep.engines import make_engine
@@ -188,3 +189,48 @@ def test_merge_of_a_folder_with_a_lost_state_is_no_success(folder: Path) -> None
     """Its exit status is that of the verdict which it prints."""
     shutil.rmtree(folder / "imagenet-prep" / "sets" / "eval")
     command("merge", folder, status=3)
+
+
+@pytest.fixture
+def in_folders(sound: Path, tmp_path: Path) -> Path:
+    """A DATA_DIR without shards of its own: the prefixes of its two sets have folders."""
+    for name in ("eval", "train"):
+        path = sound / f"deep-{name}.yaml"
+        path.write_text(f"source: {{folders: {name}}}\noutput_file_prefix: more/{name}/{name}\nshards: 2\n")
+        command("convert", tmp_path / "data", "--config", path)
+    return tmp_path / "data"
+
+
+def test_sets_below_a_folder_are_named(in_folders: Path) -> None:
+    """status and verify of the DATA_DIR that convert got name the folder of a set, and no command for ImageNet."""
+    said = command("status", in_folders).stdout.splitlines()[-1]
+    assert said == f"next: imagenet-prep status {in_folders}/more/eval"
+    error = command("verify", in_folders, status=4).stderr
+    assert f"found the sets of recipes in {in_folders}/more/eval, {in_folders}/more/train" in error
+    assert error.splitlines()[-1].strip() == f"imagenet-prep verify {in_folders}/more/eval"
+
+
+@pytest.mark.parametrize("place", ["", "more/eval"])
+@pytest.mark.parametrize("state_of_set", ["finished", "shard lost", "unfinished", "ranks"])
+def test_each_next_command_works(place: str, state_of_set: str, sound: Path, tmp_path: Path) -> None:
+    """The commands that status prints for a set with a prefix, run one after the other, end with a report."""
+    data_dir, path = tmp_path / "data", sound / f"next-{place.replace('/', '-')}.yaml"
+    prefix = f"{place}/eval".lstrip("/")
+    path.write_text(f"source: {{folders: eval}}\noutput_file_prefix: {prefix}\nshards: 2\n")
+    for rank in ("0/2", "1/2") if state_of_set == "ranks" else (None,):
+        command("convert", data_dir, "--config", path, *(("--rank", rank) if rank else ()))
+    out = data_dir / place
+    if state_of_set in ("shard lost", "unfinished"):
+        (out / "eval-00001-of-00002").unlink()
+    if state_of_set == "unfinished":
+        (out / "imagenet-prep/sets/eval/manifest.json").unlink()
+    words = ["", "status", str(data_dir)]
+    commands = []
+    while words[1] != "report" and len(commands) < 6:
+        said = prep(*words[1:]).stdout
+        commands.append(words[1])
+        if words[1] != "status":
+            said = command("status", out).stdout
+        words = shlex.split(said.splitlines()[-1].removeprefix("next: "))
+    assert words == ["imagenet-prep", "report", str(out)], commands
+    command(*words[1:])

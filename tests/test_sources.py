@@ -132,7 +132,7 @@ def test_an_image_twice_in_an_archive_is_refused(tiny_data_dir: Path, split: str
         ("validation", "../ILSVRC2012_val_00000001.JPEG"),
         ("validation", "n01440764_1.JPEG"),
         ("train", "n00004475.tar"),
-        ("train", "n01440764.tar.gz"),
+        ("train", "n01440764.zip"),
     ],
 )
 def test_a_member_of_another_data_set_is_refused(tmp_path: Path, split: str, name: str) -> None:

@@ -116,7 +116,7 @@ def test_what_is_missing_or_cut_is_written_again(tiny_data_dir: Path, made_tiny:
 HOSTILE = {
     "parent": [(f"../{FIRST}", b"x")],
     "absolute": [("/tmp/n01440764_1.JPEG", b"x")],
-    "folder": [(f"{WNID}/{FIRST}", b"x")],
+    "folder": [(f"more/{FIRST}", b"x")],
     "odd-bytes": [(f"{WNID}_\udcff.JPEG", b"x")],
     "newline": [(f"{WNID}_1\n.JPEG", b"x")],
     "long": [(f"{WNID}_{'1' * 300}.JPEG", b"x")],

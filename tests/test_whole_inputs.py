@@ -202,7 +202,8 @@ def test_files_of_other_names_and_in_subfolders_are_counted(folders: Path, made:
     save(folders / "raw-data/validation" / made.wnids[0] / "notes.txt", b"notes")
     notes = planned(folders)
     train = next(note for note in notes if "train: skipped" in note)
-    assert "files of other names: 3 (" in train
+    assert "files of other names: 1 (" in train
+    assert "files of macOS, Windows or tar: 2 (" in train
     assert "files in other folders: 3 (" in train
     assert any("validation: skipped files of other names: 1 (" in note for note in notes)
 

@@ -77,8 +77,9 @@ def _unknown(tree: ast.Module) -> list[str]:
 
 def test_messages_name_commands_and_options_that_exist() -> None:
     """A command or an option that a string of the package names is one of the command line; a slip is seen."""
+    of_tar = {"ilsvrc2012/repacked.py": ["--strip-components"]}
     unknown = {module: _unknown(ast.parse((ROOT / module).read_text())) for module in MODULES}
-    assert {module: words for module, words in unknown.items() if words} == {}
+    assert {module: words for module, words in unknown.items() if words} == of_tar
     assert _unknown(ast.parse('a = f"{b} --rew, --raw"')) == ["--rew"]
 
 

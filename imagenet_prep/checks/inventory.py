@@ -18,6 +18,7 @@ from imagenet_prep.checks.shard_check import REMEDY_FOREIGN, ShardReport, remedy
 from imagenet_prep.datasets import order
 from imagenet_prep.datasets.plan import differences
 from imagenet_prep.errors import InputError
+from imagenet_prep.escaping import command
 from imagenet_prep.model import Problem, ProblemKind, ShardInfo
 from imagenet_prep.state.manifest import Manifest
 from imagenet_prep.state.plan_file import load_plan, splits_of_others
@@ -95,6 +96,12 @@ def take_inventory(state: SetState, dataset: Dataset) -> Inventory:
         shards = {split: _names_of(split, count) for split, count in counts.items()}
         return Inventory(dataset.name, images, sizes, shards, manifest, manifest.shards, state)
     if not any(map(parse_shard_name, sizes)):
+        if below := layout.sets_below():
+            raise InputError(
+                f"no shards in {layout.output_dir} itself",
+                f"found the sets of recipes in {listed(map(str, below))}",
+                command("verify", below[0]),
+            )
         again = dataset.following(layout, {"convert": "partly", "annotate": "done"})
         raise InputError(
             f"no shards in {layout.output_dir}" + (f" of {dataset.name}" if layout.set_name else ""),

@@ -197,7 +197,7 @@ class RemoteClasses(Struct, frozen=True):
     def _check(self, layout: Layout, wnid: str) -> None:
         """Check a received class tar by its headers."""
         try:
-            found = len(ArchiveIndex("train")((layout.part_path(f"{wnid}.tar"), wnid, 0, None)))
+            found = len(ArchiveIndex("train")((layout.part_path(f"{wnid}.tar"), wnid, 0, None))[0])
             fault = "" if found else "it holds no image"
         except InputError as error:
             fault = f"{error.what}: {error.detail}"

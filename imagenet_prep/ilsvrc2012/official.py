@@ -16,11 +16,21 @@ from msgspec import Struct
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.ilsvrc2012 import facts
+from imagenet_prep.ilsvrc2012.repacked import foreign_member, without_folders
 from imagenet_prep.ilsvrc2012.settings import WHOLE, Part
 from imagenet_prep.model import Engine, Progress
 from imagenet_prep.sources.catalog import Catalog, CatalogBuilder
 from imagenet_prep.sources.folders import Folder
-from imagenet_prep.sources.skipped import BELOW, NOT_FILES, OTHER_NAMES, Skipped, files_below, status_of
+from imagenet_prep.sources.skipped import (
+    BELOW,
+    NOT_FILES,
+    OTHER_NAMES,
+    SYSTEM_FILES,
+    Skipped,
+    files_below,
+    is_system_file,
+    status_of,
+)
 from imagenet_prep.sources.slices import slices_of
 from imagenet_prep.sources.tar_members import REMEDY, duplicate, stranger, stream_faults
 from imagenet_prep.sources.tars import Archive, NamedSlices, in_order, walk
@@ -198,17 +208,21 @@ class OfficialTar(ImageSource, frozen=True):
 
     def catalog(self, engine: Engine, progress: Progress) -> Catalog:
         """All images: one task per class tar within the train archive, one for all of validation."""
-        catalog = finished(in_order(engine, ArchiveIndex(self.split), self._tasks()), self.split)
+        skipped = Skipped()
+        parts = in_order(engine, ArchiveIndex(self.split), self._tasks(skipped))
+        catalog = finished(_counted(parts, skipped), self.split)
+        skipped.note(self.path, progress)
         row = catalog.names.first_twice()
         if row is not None:
             raise duplicate(self.path, catalog.names[row], *sorted(catalog.offsets[row : row + 2].tolist()))
         return catalog
 
-    def _tasks(self) -> list[TarTask]:
+    def _tasks(self, skipped: Skipped) -> list[TarTask]:
         if self.split == facts.VALIDATION:
             return [(self.path, "", 0, None)]
         with slices_of(self.path) as view:
-            return [(self.path, wnid, offset, offset + length) for wnid, (offset, length) in class_tars(view).items()]
+            places = class_tars(view, skipped=skipped)
+        return [(self.path, wnid, offset, offset + length) for wnid, (offset, length) in places.items()]
 
 
 class ClassTars(ImageSource, frozen=True):
@@ -255,10 +269,13 @@ class ClassTars(ImageSource, frozen=True):
         skipped, tars = Skipped(), {f"{wnid}.tar" for wnid in self.wnids()}
         for name in sorted(names_in(self.path)):
             if name not in tars:
-                skipped.add("entries that are no class tars", name)
-        skipped.note(self.path, progress)
+                is_system = is_system_file(os.fsencode(name))
+                skipped.add(SYSTEM_FILES if is_system else "entries that are no class tars", name)
         tasks = ((self.tar(wnid), wnid, 0, None) for wnid in self.wnids())
-        return finished(in_order(engine, ArchiveIndex(self.split), tasks), self.split, self.path)
+        parts = in_order(engine, ArchiveIndex(self.split), tasks)
+        catalog = finished(_counted(parts, skipped), self.split, self.path)
+        skipped.note(self.path, progress)
+        return catalog
 
 
 def class_tars_in(layout: Layout) -> ClassTars:
@@ -266,18 +283,31 @@ def class_tars_in(layout: Layout) -> ClassTars:
     return ClassTars(layout.class_tars_dir(facts.ARCHIVES[facts.TRAIN]))
 
 
-def class_tars(view: NamedSlices, wanted: Collection[str] = ()) -> dict[str, tuple[int, int]]:
+def _counted(parts: Iterable[tuple[Catalog, Skipped]], skipped: Skipped) -> Iterator[Catalog]:
+    """The rows of each part; ``skipped`` counts the other entries of all parts."""
+    for catalog, others in parts:
+        skipped.update(others)
+        yield catalog
+
+
+def class_tars(
+    view: NamedSlices, wanted: Collection[str] = (), *, skipped: Skipped | None = None
+) -> dict[str, tuple[int, int]]:
     """Offset and length of each class's tar, by wnid, in the train archive; it stops once all ``wanted`` are found.
+
+    ``skipped`` counts the files that a system added.
 
     Raises:
         InputError: a member is no tar of one of the 1000 classes, a class repeats, or the archive is damaged.
     """
     found: dict[str, tuple[int, int]] = {}
     left = set(wanted)
-    for name, offset, length in walk(view, hint=REMEDY):
+    for member, offset, length in walk(view, hint=REMEDY):
+        name = without_folders(member)
         wnid = name[:-4].decode("ascii", "replace")
         if wnid not in facts.labels() or name[-4:] != b".tar":
-            raise stranger(view.path, name, offset, "tars named <wnid>.tar")
+            _skip_member(member, skipped, foreign_member(view.path, member, offset, "tars named <wnid>.tar"))
+            continue
         if wnid in found:
             raise duplicate(view.path, f"{wnid}.tar", found[wnid][0], offset)
         found[wnid] = offset, length
@@ -292,31 +322,58 @@ class ArchiveIndex(Struct, frozen=True):
 
     split: str
 
-    def __call__(self, task: TarTask) -> Catalog:
-        """The images of a tar, sorted; raises InputError if it is damaged, or holds other files."""
+    def __call__(self, task: TarTask) -> tuple[Catalog, Skipped]:
+        """The images of a tar, sorted, and the files that a system added.
+
+        Raises:
+            InputError: it is damaged, or holds other files.
+        """
         archive, wnid, start, stop = task
         rows: list[tuple[int, bytes, int, int]] = []
+        skipped = Skipped()
         inside = f"{wnid}.tar" if stop is not None else ""
         with slices_of(archive) as view:
             stamp = view.modified
             for name, offset, length in walk(view, start, stop, inside=inside, hint=REMEDY):
                 label = label_of(name, self.split, wnid)
                 if label is None:
-                    raise stranger(archive, name, offset, f"images of {wnid}" if wnid else "validation images")
-                rows.append((label, name, offset, length))
+                    name, member = without_folders(name, wnid), name
+                    label = label_of(name, self.split, wnid)
+                if label is None:
+                    _skip_member(member, skipped, self._foreign(archive, wnid, member, offset))
+                else:
+                    rows.append((label, name, offset, length))
         found = CatalogBuilder(Archive(archive))
         for label, name, offset, length in sorted(rows):  # a few hundred: faster than to sort their columns
             found.append(name.decode(), offset, length, stamp, label)
-        return found.listed()
+        return found.listed(), skipped
+
+    def _foreign(self, archive: AnyPath, wnid: str, member: bytes, offset: int) -> InputError:
+        """The error for a member that is no image of the class; a tar within an archive is never unpacked."""
+        if wnid:
+            return stranger(archive, member, offset, f"images of {wnid}")
+        return foreign_member(archive, member, offset, "validation images")
+
+
+def _skip_member(member: bytes, skipped: Skipped | None, stranger: InputError) -> None:
+    """Count a member that a system added; any other one is the error ``stranger``."""
+    if not is_system_file(member):
+        raise stranger
+    if skipped is not None:
+        skipped.add(SYSTEM_FILES, member.decode("utf-8", "backslashreplace"))
 
 
 # folders -------------------------------------------------------------------------------------------------------
 
 FOLDERS = {
-    facts.TRAIN: ("train", "ILSVRC/Data/CLS-LOC/train", "Data/CLS-LOC/train"),
-    facts.VALIDATION: ("validation", "val", "ILSVRC/Data/CLS-LOC/val", "Data/CLS-LOC/val"),
+    facts.TRAIN: ("train", "ILSVRC/Data/CLS-LOC/train", "Data/CLS-LOC/train", "ILSVRC2012_img_train", "train/train"),
+    facts.VALIDATION: (
+        *("validation", "val", "ILSVRC/Data/CLS-LOC/val", "Data/CLS-LOC/val", "ILSVRC2012_img_val"),
+        *("validation/validation", "val/val"),
+    ),
 }
-"""Folders searched for images: those of untar, torchvision's ImageFolder and the scripts of 2016; Kaggle's tree."""
+"""Folders searched for images: those of untar, torchvision's ImageFolder and the scripts of 2016; Kaggle's tree; those
+that an archive is unpacked to, under its own name or into a folder of that name."""
 
 
 class ImageFolders(ImageSource, frozen=True):
@@ -335,7 +392,7 @@ class ImageFolders(ImageSource, frozen=True):
     def find_begun(cls, layout: Layout, split: str) -> ImageFolders | None:
         """A folder that untar has not finished counts too: its archive may be gone."""
         folders = (layout.raw_dir / name for name in FOLDERS[split])
-        return next((cls(folder, split) for folder in folders if folder.is_dir()), None)
+        return next((cls(folder, split) for folder in folders if folder.is_dir() and not _is_wrapper(folder)), None)
 
     @property
     def words(self) -> str:
@@ -350,13 +407,17 @@ class ImageFolders(ImageSource, frozen=True):
     def catalog(self, engine: Engine, progress: Progress) -> Catalog:
         """All images: one task per class folder, and one for images in the folder itself."""
         tasks = ("", *_class_folders(self.path))
-        parts, skipped = [], Skipped()
-        for part, others in in_order(engine, _FolderScan(self.path, self.split), tasks):
-            parts.append(part)
-            for what, (count, name) in others.entries.items():
-                skipped.add(what, name, count)
+        skipped = Skipped()
+        parts = [*_counted(in_order(engine, _FolderScan(self.path, self.split), tasks), skipped)]
         skipped.note(self.path, progress)
         return finished(parts, self.split, self.path)
+
+
+def _is_wrapper(folder: AnyPath) -> bool:
+    """Whether a folder holds only one of the same name, such as train/train, as some archives unpack."""
+    return (folder / folder.name).is_dir() and not any(
+        name not in (folder.name, ".DS_Store") for name in names_in(folder)
+    )
 
 
 def _class_folders(folder: AnyPath) -> Iterator[str]:
@@ -406,6 +467,8 @@ class _FolderScan(Struct, frozen=True):
             skipped.add(NOT_FILES, name)
         elif entry.name[:-4] in facts.labels() and entry.name.endswith(".tar"):
             skipped.add("class tars next to class folders", name)
+        elif is_system_file(os.fsencode(entry.name)):
+            skipped.add(SYSTEM_FILES, name)
         else:
             skipped.add(OTHER_NAMES, name)
 

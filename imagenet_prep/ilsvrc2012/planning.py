@@ -35,6 +35,7 @@ from imagenet_prep.ilsvrc2012.raw_data import (
     refuse_astray,
     refuse_empty,
     refuse_known_copies,
+    refuse_misplaced_images,
 )
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions, Part, check_options
 from imagenet_prep.images import format_of
@@ -73,7 +74,7 @@ def plan(
     planned: list[PlannedSplit] = []
     for split, catalog in catalogs.items():
         if not catalog:
-            refuse_empty(found[split], options.part)
+            refuse_empty(layout, found[split], options.part)
         notes += _check_count(split, len(catalog), options.shards(split))
         boxes, boxes_notes = _attach_boxes(catalog, layout, options)
         notes += boxes_notes
@@ -104,6 +105,7 @@ def _require_sources(layout: Layout, splits: Collection[str]) -> dict[str, Image
         if split in found:
             continue
         refuse_astray(layout, split)
+        refuse_misplaced_images(layout, split)
         refuse_known_copies(layout, split)
         if splits:
             elsewhere = replace(layout, raw=Path("FOLDER")).elsewhere()

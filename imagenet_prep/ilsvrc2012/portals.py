@@ -19,11 +19,11 @@ from imagenet_prep.ilsvrc2012.official import ImageSource, finished, label_of, r
 from imagenet_prep.model import Engine, Progress
 from imagenet_prep.sources.catalog import Catalog, CatalogBuilder
 from imagenet_prep.sources.parquets import ParquetImages, check_pyarrow, iter_rows
-from imagenet_prep.sources.skipped import OTHER_NAMES, Skipped
+from imagenet_prep.sources.skipped import OTHER_NAMES, SYSTEM_FILES, Skipped, is_system_file
 from imagenet_prep.sources.slices import FileSlices, Row
 from imagenet_prep.sources.tar_members import REMEDY
 from imagenet_prep.sources.tars import in_order
-from imagenet_prep.sources.zips import CutZip, Zip, ZipFault, check_end, walk_zip
+from imagenet_prep.sources.zips import CutZip, Zip, ZipFault, check_end, walk_zip, with_slashes
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import AnyPath, local_path
 from imagenet_prep.text import number_of, size_text
@@ -45,7 +45,8 @@ ZIP = KaggleFile("imagenet-object-localization-challenge.zip")
 
 _HINT = "finish its download, or move it away and fetch it again: imagenet-prep download DATA_DIR --source kaggle"
 _SPLITS = {b"train": facts.TRAIN, b"val": facts.VALIDATION}
-_in_tree = re.compile(rb"(?:\./)?(?:ILSVRC/)?(Data|Annotations)/CLS-LOC/(?:(train)/(n[0-9]{8})|(val))").fullmatch
+_in_tree = re.compile(rb"(?:.*/)?(Data|Annotations)/CLS-LOC/(?:(train)/(n[0-9]{8})|(val))").fullmatch
+"""A folder of the tree, which may be in others."""
 
 
 class _Place(NamedTuple):
@@ -107,7 +108,7 @@ def _images_of(path: Path, stamp: tuple[int, int, int]) -> dict[str, tuple[Catal
     skipped = {split: Skipped() for split in facts.SPLITS}
     with FileSlices(path) as view:
         for name, address, length in walk_zip(view, _HINT):
-            folder, _, own = name.rpartition(b"/")
+            folder, _, own = with_slashes(name).rpartition(b"/")
             place = _place(folder)
             if place is None or place.is_annotation:
                 continue
@@ -115,7 +116,8 @@ def _images_of(path: Path, stamp: tuple[int, int, int]) -> dict[str, tuple[Catal
             if label is None:
                 other = own.decode("utf-8", "backslashreplace")
                 refuse_misplaced(f"{path}/{place.folder}", other, place.split)
-                skipped[place.split].add(OTHER_NAMES, f"{place.folder}/{other}")
+                kind = SYSTEM_FILES if is_system_file(name) else OTHER_NAMES
+                skipped[place.split].add(kind, f"{place.folder}/{other}")
             else:
                 found[place.split].append(own.decode(), address, length, stamp[2], label)
     return {split: (rows.listed(), skipped[split]) for split, rows in found.items()}
@@ -132,10 +134,11 @@ class BoxesInZip(BoxFiles, frozen=True):
         progress.begin(f"read {path.name}", None, "files")
         with FileSlices(path) as view:
             for name, address, length in walk_zip(view, _HINT):
-                folder, _, own = name.rpartition(b"/")
-                place = _place(folder) if own.endswith(b".xml") else None
+                folder, _, own = with_slashes(name).rpartition(b"/")
+                is_xml = own.endswith(b".xml") and not is_system_file(name)
+                place = _place(folder) if is_xml else None
                 if place and place.is_annotation and place.split == self.split:
-                    row = Row(os.fsdecode(name), address, length, 0)
+                    row = Row(os.fsdecode(with_slashes(name)), address, length, 0)
                     content = bytes(read(row)) if length <= LARGEST else bytes(LARGEST + 1)
                     yield place.folder, os.fsdecode(own[:-4]), content
                     progress.advance()

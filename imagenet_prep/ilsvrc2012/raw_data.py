@@ -13,16 +13,26 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from imagenet_prep.errors import InputError
-from imagenet_prep.escaping import Settings, command, command_line
+from imagenet_prep.escaping import Settings, command, command_line, quoted
 from imagenet_prep.fetch import BASE_URL
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.boxes import find_annotations, find_boxes_csv
-from imagenet_prep.ilsvrc2012.official import ClassTars, ImageFolders, ImageSource, OfficialTar, finished
+from imagenet_prep.ilsvrc2012.official import FOLDERS, ClassTars, ImageFolders, ImageSource, OfficialTar, finished
+from imagenet_prep.ilsvrc2012.repacked import (
+    AGAIN,
+    Content,
+    content_of_tar,
+    content_of_zip,
+    find_misplaced,
+    unpack_command,
+    unzip_command,
+)
 from imagenet_prep.ilsvrc2012.settings import WHOLE, ConvertOptions, Part
 from imagenet_prep.model import Engine, Progress, StageStatus, State
 from imagenet_prep.shards.consumption import Consumption, consumed_needs
 from imagenet_prep.shards.room import PendingShards, is_pass_better, shard_needs
 from imagenet_prep.sources.catalog import Catalog
+from imagenet_prep.sources.tars import compression_of, decompress_command
 from imagenet_prep.state.manifest import seen_digests
 from imagenet_prep.state.plan_file import load_plan, recorded_raw
 from imagenet_prep.storage.files import load_json, names_in, open_file, scan
@@ -141,39 +151,94 @@ _LOOKED_AT = 50  # names of a folder to look at
 
 _UNFINISHED = (".part", ".partial", ".crdownload", ".download", ".aria2", ".tmp")
 
-_BEGINNINGS = {
-    facts.TRAIN: re.compile(rb"n[0-9]{8}\.tar\0"),
-    facts.VALIDATION: re.compile(rb"ILSVRC2012_val_[0-9]{8}\.JPEG\0"),
-}
-_ZIP_BEGINNING = re.compile(rb"PK\x03\x04.{26}ILSVRC/", re.DOTALL)
-"""The first bytes of the official archives and Kaggle's zip, whatever their names."""
-
-
 _TASK_3 = "_t3."
 """In the names of the archives of another task of 2012, with dogs only: ILSVRC2012_img_train_t3.tar has tars too."""
 
 
-def find_astray(layout: Layout, key: str) -> tuple[AnyPath, AnyPath] | None:
-    """Find an archive in DATA_DIR itself, or under another name, and its correct path; None if there is none.
+class Astray(Struct, frozen=True):
+    """An archive that is not read where or as it is: what was found, what was expected, the command that helps."""
+
+    what: str
+    expected: str
+    mend: str
+
+
+def find_astray(layout: Layout, key: str) -> Astray | None:
+    """Find an archive in DATA_DIR itself, under another name, compressed, or of folders; None if there is none.
 
     Call it for a split or boxes that no copy has.
     """
     archive = facts.ARCHIVES[key]
     for folder in dict.fromkeys((layout.raw_dir, layout.own_raw_dir, layout.data_dir)):
-        target = layout.own_raw_dir if folder == layout.data_dir else folder
-        names = [name for name in _names(folder) if (".tar" in name or ".zip" in name) and _TASK_3 not in name]
+        raw_dir = layout.own_raw_dir if folder == layout.data_dir else folder
+        names = [name for name in _names(folder) if any(part in name for part in _PACKED) and _TASK_3 not in name]
         for name in [name for name in names if not name.endswith(_UNFINISHED)][:_LOOKED_AT]:
-            if key in _BEGINNINGS:
-                head = _head(folder / name)
-                if _BEGINNINGS[key].match(head):
-                    return folder / name, target / archive.filename
-                if _ZIP_BEGINNING.match(head):
-                    from imagenet_prep.ilsvrc2012.portals import ZIP
-
-                    return folder / name, target / ZIP.filename
+            found = None
+            if key in facts.SPLITS:
+                found = _astray_images(folder / name, key, raw_dir)
             elif name == archive.filename:
-                return folder / name, target / name
+                found = _renamed(folder / name, raw_dir / name)
+            if found:
+                return found
     return None
+
+
+_PACKED = (".tar", ".tgz", ".zip")
+"""Parts of the names of archives."""
+
+
+def _astray_images(path: AnyPath, split: str, raw_dir: AnyPath) -> Astray | None:
+    """An archive with images of a split, by the names in it."""
+    head = _head(path)
+    if head.startswith(b"PK"):
+        return _astray_zip(path, head, split, raw_dir)
+    if path.name[:-4] in facts.labels() and path.name.endswith(".tar"):
+        return _astray_class_tars(path, raw_dir) if split == facts.TRAIN else None
+    content = content_of_tar(path)
+    if content is None or content.split not in ("", split):
+        return None
+    target, compression = raw_dir / facts.ARCHIVES[split].filename, compression_of(head)
+    if content.kind == "official" and compression:
+        return Astray(
+            f"{path} looks like {target.name}, compressed with {compression}",
+            f"expected {target}, a plain tar, whose images are read in place",
+            decompress_command(str(path), str(target), compression),
+        )
+    if content.kind == "official":
+        return _renamed(path, target)
+    what = "Kaggle's tree in a tar" if content.kind == "Kaggle" else f"{split} images of {facts.NAME} in folders"
+    packed = f" and is compressed with {compression}" if compression else ""
+    return Astray(f"{path} holds {what}{packed}", _UNPACK_ONCE, unpack_command(path, content, raw_dir))
+
+
+_UNPACK_ONCE = "expected the archives of image-net.org, Kaggle's zip, or folders: unpack it once"
+
+
+def _astray_zip(path: AnyPath, head: bytes, split: str, raw_dir: AnyPath) -> Astray | None:
+    """Kaggle's zip under another name, or a zip of folders."""
+    from imagenet_prep.ilsvrc2012.portals import ZIP
+
+    content = Content("Kaggle") if _ZIP_BEGINNING.match(head) else content_of_zip(path)
+    if content is None or content.split not in ("", split) or path == raw_dir / ZIP.filename:
+        return None
+    if content.kind == "Kaggle":
+        return _renamed(path, raw_dir / ZIP.filename)
+    what = f"{path} holds {split} images of {facts.NAME} in folders"
+    return Astray(what, _UNPACK_ONCE, unzip_command(path, content, raw_dir))
+
+
+def _astray_class_tars(path: AnyPath, raw_dir: AnyPath) -> Astray:
+    """Class tars that are in no folder of their own."""
+    folder = raw_dir / facts.ARCHIVES[facts.TRAIN].filename.removesuffix(".tar")
+    make = command_line(["mkdir", "-p", "--", str(folder)])
+    move = f"mv -- {quoted(str(path.parent))}/n????????.tar {quoted(str(folder))}"
+    return Astray(
+        f"{path} is a class tar outside a folder of class tars", f"expected it in {folder}", f"{make} && {move}"
+    )
+
+
+_ZIP_BEGINNING = re.compile(rb"PK\x03\x04.{26}[^\0]{0,200}?ILSVRC[/\\]", re.DOTALL)
+"""The first bytes of Kaggle's zip, whatever its name."""
 
 
 def _head(path: AnyPath) -> bytes:
@@ -182,22 +247,26 @@ def _head(path: AnyPath) -> bytes:
     return b""
 
 
-def move_command(source: AnyPath, target: AnyPath) -> str:
-    """The command that moves an archive to its correct path."""
+def _renamed(source: AnyPath, target: AnyPath) -> Astray:
+    """An archive in another place, or under another name."""
     move = command_line(["mv", "--", str(source), str(target)])
-    return move if target.parent.is_dir() else f"{command_line(['mkdir', '-p', str(target.parent)])} && {move}"
+    if not target.parent.is_dir():
+        move = f"{command_line(['mkdir', '-p', str(target.parent)])} && {move}"
+    return Astray(f"{source} looks like {target.name}; rename it", f"expected it as {target}", move)
 
 
 def refuse_astray(layout: Layout, key: str) -> None:
-    """Raise InputError if a missing archive is in DATA_DIR itself or has another name."""
+    """Raise InputError if a missing archive is in DATA_DIR itself, has another name, or is packed in another way."""
     found = find_astray(layout, key)
     if found is not None:
-        source, target = found
-        raise InputError(
-            f"{source} looks like {target.name}; rename it",
-            f"expected it as {target}",
-            f"{move_command(source, target)}    (then run the same command again)",
-        )
+        raise InputError(found.what, found.expected, f"{found.mend}    {AGAIN}")
+
+
+def refuse_misplaced_images(layout: Layout, split: str) -> None:
+    """Raise InputError if the images of a split that no copy has are in other folders, or have other names."""
+    found = find_misplaced(layout, split, FOLDERS[split])
+    if found is not None:
+        raise found.error
 
 
 def refuse_known_copies(layout: Layout, split: str) -> None:
@@ -222,9 +291,13 @@ def refuse_known_copies(layout: Layout, split: str) -> None:
         )
 
 
-def refuse_empty(source: ImageSource, part: Part) -> None:
+def refuse_empty(layout: Layout, source: ImageSource, part: Part) -> None:
     """Raise InputError for a copy without any image: its shards would be empty."""
-    names = _names(source.path) if source.path.is_dir() else []
+    is_folder = source.path.is_dir()
+    misplaced = find_misplaced(layout, source.split, FOLDERS[source.split], source.path) if is_folder else None
+    if misplaced is not None:
+        raise misplaced.error
+    names = _names(source.path) if is_folder else []
     raise InputError(
         f"{source.path} holds no {source.split} image of {part.name}",
         f"expected folders such as n01440764, or an archive of image-net.org; found {listed(names) or 'nothing'}",

@@ -23,6 +23,7 @@ from imagenet_prep.sources.catalog import Catalog, Remarks, missing_shards
 from imagenet_prep.sources.folders import list_folder, list_matching, look_up, read_file_list
 from imagenet_prep.sources.names import below
 from imagenet_prep.sources.patterns import compile_pattern, is_pattern, split_pattern
+from imagenet_prep.sources.skipped import Skipped
 from imagenet_prep.sources.tars import list_tars
 from imagenet_prep.storage.files import kind_of
 from imagenet_prep.storage.layout import Layout
@@ -279,8 +280,11 @@ def _tars(file: RecipeFile, key: Key, root: Path, engine: Engine) -> Inputs:
     """The files in the tars that the recipe names, or that match its patterns."""
     archives, base = _archives(file, key, _texts(file, key), root, engine)
     assert file.recipe.source is not None
-    listing = list_tars(archives, engine, folder_each=file.recipe.source.tar_folders)
-    return Inputs(listing, Remarks(), root, archives[0] if len(archives) == 1 else base, has_folders=True)
+    skipped = Skipped()
+    listing = list_tars(archives, engine, folder_each=file.recipe.source.tar_folders, skipped=skipped)
+    notes = [f"skipped in tars: {skipped.text}"] if skipped.entries else []
+    origin = archives[0] if len(archives) == 1 else base
+    return Inputs(listing, Remarks(), root, origin, has_folders=True, notes=notes)
 
 
 def _samples(file: RecipeFile, key: Key, root: Path, engine: Engine) -> Inputs:

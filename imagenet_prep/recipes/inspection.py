@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -113,11 +113,13 @@ def inspect_folder(folder: Path, engine: Engine) -> Inspection:
     rest = [name for name in names if name not in taken and not is_odd("image", name)]
     sizes = dict(zip(names, listing.lengths.tolist(), strict=True))
     rest += (hidden := _take_hidden(folder, remarks, last_names(items)) if items else {})
-    judged = _judge(folder, rest, items, sizes | hidden) if items else {}
+    held = kinds.keys() - known.keys()  # they may be large, and are no texts
+    judged = _judge(folder, [name for name in rest if name not in held], items, sizes | hidden) if items else {}
     rest = [name for name in rest if judged.get(name) is None]
     annotations = _annotations(folder, rest, items)
     noted = {*(strange := strange_among(rest, content)), *(name for found in annotations.values() for name in found)}
-    others = _others(folder, [name for name in rest if name not in noted], last_names(items), sizes | hidden)
+    left = {name: (sizes | hidden)[name] for name in rest if name not in noted}
+    others = _others(folder, left, last_names(items), held)
     faults = [*remarks.obstacles, *missing_shards([*tars, *(name for name in kinds if name not in known)])]
     faults += wrong_formats(folder, names, content)
     faults += _unreadable(folder, [f"{name} ({kind})" for name, kind in known.items() if name not in fit])
@@ -311,18 +313,19 @@ def _is_box(words: Sequence[bytes]) -> bool:
 
 
 def _others(
-    folder: Path, names: Sequence[str], known: frozenset[str], sizes: Mapping[str, int]
+    folder: Path, sizes: Mapping[str, int], known: frozenset[str], held: Collection[str]
 ) -> dict[str, list[str]]:
-    """The files that nothing is made of, by what they seem to be."""
+    """The files that nothing is made of, by what they seem to be; files that hold images are not read."""
     found: dict[str, list[str]] = {}
     read: Counter[str] = Counter()
-    for name in names:
+    for name, size in sizes.items():
         suffix = suffix_of(name)
         if name.lower().endswith(PACKED):
             found.setdefault("packed", []).append(name)
             continue
         is_data = suffix in DATA or not suffix.startswith(".")
-        is_read = read[suffix] < MOST_READ and sizes[name] <= _LARGEST and (is_data or _is_text(below(folder, name)))
+        is_read = name not in held and read[suffix] < MOST_READ and size <= _LARGEST
+        is_read = is_read and (is_data or _is_text(below(folder, name)))
         read[suffix] += is_read
         if is_read and mentions_half(below(folder, name), known):
             found.setdefault("names images" if is_data else "text names images", []).append(name)

@@ -168,7 +168,7 @@ def _numbered(
         raise LabelsFault(wrong[1], f"a label that is not a class: to keep it as a column, write {way}")
     known = set(flat_labels(values) if table.is_several else values) - {None}
     if kind == "int64" and given is None:
-        classes = _by_number(file, known, table.words, path)
+        classes = _by_number(file, known, table, path)
         places: dict[Any, int] = {number: label for label, number in enumerate(classes.numbers, 1)}
     else:
         found = sorted(known, key=str.encode) if given is None else []
@@ -193,15 +193,16 @@ def _each(value: Any) -> Sequence[Any]:
     return value if isinstance(value, list) else (value,)
 
 
-def _by_number(file: RecipeFile, known: Collection[int], words: Mapping[int, str], path: AnyPath) -> Classes:
+def _by_number(file: RecipeFile, known: Collection[int], table: LabelTable, path: AnyPath) -> Classes:
     """Numbers are labels as they stand."""
     if file.recipe.first_label is not None:
         raise file.fault(("first_label",), "the labels are numbers already", "expected it with names of classes only")
     numbers = sorted(known)
     if file.recipe.record == "inception" and numbers and numbers[0] < 0:
         raise InputError(f"{path} has the label {numbers[0]}", "expected 0 or more")
-    texts = tuple(words.get(number, str(number)) for number in numbers)
-    names = texts if len(set(texts)) == len(texts) else tuple(map(str, numbers))
+    texts = tuple(table.words.get(number, str(number)) for number in numbers)
+    names = tuple(table.class_names.get(number, text) for number, text in zip(numbers, texts, strict=True))
+    names = names if len(set(names)) == len(names) else tuple(map(str, numbers))
     return Classes(names, texts, tuple(numbers))
 
 

@@ -55,7 +55,8 @@ class LabelTable(Struct, frozen=True):
     """The content of a labels file: a path, a line number and a value of every column a row; None for no value.
 
     ``labels`` is None if the file has no column of labels. Values of CSV and TSV are texts until ``typed``. ``words``
-    are those of labels that are numbers, where the file has them. ``of_samples``: the images are in the same files.
+    are those of labels that are numbers, where the file has them, ``class_names`` the names of these classes, if they
+    are others. ``of_samples``: the images are in the same files.
     """
 
     paths: list[str]
@@ -65,6 +66,7 @@ class LabelTable(Struct, frozen=True):
     is_text: bool
     words: Mapping[int, str] = {}
     of_samples: bool = False
+    class_names: Mapping[int, str] = {}
 
     @property
     def is_several(self) -> bool:

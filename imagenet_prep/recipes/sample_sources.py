@@ -17,6 +17,7 @@ from imagenet_prep.errors import InputError
 from imagenet_prep.images import arrays as npy
 from imagenet_prep.images import ending_of
 from imagenet_prep.model import Engine
+from imagenet_prep.recipes import downsampled
 from imagenet_prep.recipes.labels_file import LABELS, LabelTable, flat_labels
 from imagenet_prep.recipes.splits import split_name
 from imagenet_prep.sources import array_files
@@ -24,6 +25,7 @@ from imagenet_prep.sources.array_files import ArrayFile, StoredArray
 from imagenet_prep.sources.catalog import Catalog, CatalogBuilder, refuse_twice
 from imagenet_prep.sources.names import Names, shown_name
 from imagenet_prep.sources.parquets import ParquetImages, iter_samples, read_schema
+from imagenet_prep.sources.skipped import Skipped
 from imagenet_prep.sources.slices import Reader
 from imagenet_prep.sources.tars import Archive, list_tars
 from imagenet_prep.storage.files import view_of
@@ -45,6 +47,7 @@ class Samples(Struct):
         names: of the images, in the order of the values; the listing has its own.
         columns: the values of each column.
         words: by column of numbers, what the numbers stand for.
+        class_names: the names of the classes by their numbers, where the words alone are not unique.
         label: the column that usually has the labels; None if none or several may.
         passed: what is not read, as text.
         doubt: the refusal of labels that are in other columns in other files, if no column is named.
@@ -57,6 +60,7 @@ class Samples(Struct):
     label: str | None = None
     passed: list[str] = []
     doubt: InputError | None = None
+    class_names: dict[int, str] = {}
 
     def table(self, label: str | bool | None, where: AnyPath) -> LabelTable:
         """The samples as a labels file has them; ``label`` as in a recipe's `labels`.
@@ -72,7 +76,13 @@ class Samples(Struct):
         columns = dict(self.columns)
         labels = columns.pop(str(name), None) if name else None
         lines, words = range(1, len(self.names) + 1), self.words.get(str(name), {})
-        return LabelTable(self.names, lines, labels, columns, is_text=False, words=words, of_samples=True)
+        return LabelTable(
+            *(self.names, lines, labels, columns),
+            is_text=False,
+            words=words,
+            of_samples=True,
+            class_names=self.class_names if words else {},
+        )
 
     def rename(self, change: Callable[[str], str]) -> None:
         """Change all names."""
@@ -130,7 +140,8 @@ def _joined(parts: Sequence[Samples]) -> Samples:
         what = " and ".join(f"{path} has {f'labels in {each}' if each else 'no labels'}" for each, path in said.items())
         ways = " or ".join(f"source: {{..., label: {each}}}" for each in [*filter(None, said), "false"])
         doubt = InputError(what, "expected one column", f"a recipe can say: {ways}")
-    return Samples(listing, names, columns, words, label, passed, doubt)
+    class_names = next((part.class_names for part in parts if part.class_names), {})
+    return Samples(listing, names, columns, words, label, passed, doubt, class_names)
 
 
 def split_of(name: str) -> str:
@@ -152,7 +163,8 @@ def _webdataset(paths: Sequence[Path], engine: Engine) -> dict[str, Samples]:
 
     Source: https://github.com/webdataset/webdataset, "The WebDataset Format".
     """
-    listing, reader = list_tars(paths, engine, folder_each=True), Reader()
+    skipped, reader = Skipped(), Reader()
+    listing = list_tars(paths, engine, folder_each=True, skipped=skipped)
     rows: list[int] = []
     names: list[str] = []
     samples: list[dict[str, Any]] = []
@@ -177,7 +189,8 @@ def _webdataset(paths: Sequence[Path], engine: Engine) -> dict[str, Samples]:
                 raise InputError(f"{listing.container(row).path}: {what}", "expected one", "correct it in its tar")
             samples[-1] |= values
     columns = _columns(samples)
-    passed = [f"{count:,} .{end} in tars: not read" for end, count in others.items()]
+    passed = [f"skipped in tars: {skipped.text}"] if skipped.entries else []
+    passed += [f"{count:,} .{end} in tars: not read" for end, count in others.items()]
     passed += [f"{name}: not read, it holds more than texts and numbers" for name in _drop_nested(columns)]
     return {"": Samples(listing.picked(sorted(rows)), names, columns, label=_usual(columns), passed=passed)}
 
@@ -346,15 +359,11 @@ class _FoundArray(Struct, frozen=True):
 def _arrays(paths: Sequence[Path], engine: Engine) -> dict[str, Samples]:
     """The images and labels that have one split in their names, or are in one file, belong together."""
     words = next((found for path in paths if "meta" in path.name and (found := array_files.names_of_classes(path))), {})
-    groups: dict[tuple[str, str], list[_FoundArray]] = {}
-    for path in paths:
-        arrays = [_FoundArray(path, name, stored) for name, stored in array_files.open_arrays(path).items()]
-        alone = len({each.is_images for each in arrays}) < 2
-        for each in arrays:
-            split = split_of(each.known_as) or split_of(path.stem) or ("train" if "data_batch" in path.name else "")
-            groups.setdefault((split, "" if alone else path.name), []).append(each)
+    class_names: dict[int, str] = {}
+    for path in [path for path in paths if path.name == downsampled.SYNSETS]:
+        class_names, words["labels"] = downsampled.read_synsets(path)
+    groups, unread = _grouped([path for path in paths if path.name != downsampled.SYNSETS])
     parts: dict[str, list[Samples]] = {}
-    unread: list[str] = []
     for (split, _), members in groups.items():
         if len(members) > 1 or members[0].is_images:
             parts.setdefault(split, []).append(_of_arrays(members, words))
@@ -362,7 +371,28 @@ def _arrays(paths: Sequence[Path], engine: Engine) -> dict[str, Samples]:
             unread.append(f"the array {members[0].name} of {members[0].path.name}: not read, no images go with it")
     for several in parts.values():
         several[0].passed += unread
+        several[0].class_names = class_names
     return {split: _joined(several) for split, several in parts.items()}
+
+
+def _grouped(paths: Sequence[Path]) -> tuple[dict[tuple[str, str], list[_FoundArray]], list[str]]:
+    """The arrays that belong together, by their split and, if it holds images and labels, their file; and a note.
+
+    The mean image of a batch is no example; the note names it.
+    """
+    downsampled.refuse_two_forms(paths)
+    means: list[str] = []
+    groups: dict[tuple[str, str], list[_FoundArray]] = {}
+    for path in paths:
+        arrays = [_FoundArray(path, name, stored) for name, stored in array_files.open_arrays(path).items()]
+        if array_files.is_downsampled(path.name):
+            means += [path.name for each in arrays if each.name == "mean"]
+            arrays = [each for each in arrays if each.name != "mean"]
+        alone = len({each.is_images for each in arrays}) < 2
+        for each in arrays:
+            split = split_of(each.known_as) or split_of(path.stem) or ("train" if "data_batch" in path.name else "")
+            groups.setdefault((split, "" if alone else path.name), []).append(each)
+    return groups, [f"the mean image of {listed(means)}: not read"] if means else []
 
 
 def _of_arrays(members: Sequence[_FoundArray], words: dict[str, dict[int, str]]) -> Samples:
@@ -388,6 +418,8 @@ def _of_arrays(members: Sequence[_FoundArray], words: dict[str, dict[int, str]])
     if label is not None and label != usual:
         columns["label"] = columns.pop(label)  # y_train and y_test are one column
         label = "label"
+    if label is not None:
+        downsampled.refuse_labels(path, columns[label])
     return Samples(builder.sorted(), names, columns, words, label)
 
 

@@ -1,7 +1,8 @@
 """ArrayFile, a container: the examples of arrays in one file, a .npy, .npz, IDX or pickle; each is read as an .npy.
 
 IDX is MNIST's format (http://yann.lecun.com/exdb/mnist, "file format"), pickles are CIFAR's
-(https://www.cs.toronto.edu/~kriz/cifar.html, "python version"). A pickle may make NumPy arrays and nothing else.
+(https://www.cs.toronto.edu/~kriz/cifar.html, "python version") and those of downsampled ImageNet
+(https://image-net.org/download-images.php, "Download downsampled image data").
 """
 
 from __future__ import annotations
@@ -11,8 +12,6 @@ import functools
 import gzip
 import io
 import os
-import pickle
-import pickletools
 import re
 import struct
 import zipfile
@@ -23,9 +22,11 @@ from typing import IO, Any, ClassVar
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.images.arrays import DEFLATES_TO, MAX_BYTES, ArrayError, read_npy_header
+from imagenet_prep.sources.pickles import LongValue, PickledArray, as_text, load_pickle
 from imagenet_prep.sources.slices import Buffer, Container, Reading, Row
 from imagenet_prep.storage.local import open_plain
 from imagenet_prep.storage.location import local_path
@@ -39,13 +40,17 @@ _IDX = re.compile(rb"\0\0\x08[\x01-\x04]")
 
 
 class StoredArray(Struct, frozen=True):
-    """An array in a file: its shape and type, and how its bytes (C order) are opened; ``start`` is where they start."""
+    """An array in a file: its shape and type, and how its bytes (C order) are opened.
+
+    ``start`` is where they start; ``is_inside``: other bytes follow them.
+    """
 
     path: Path
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
     open: Callable[[], IO[bytes]]
     start: int = 0
+    is_inside: bool = False
 
     @property
     def item_bytes(self) -> int:
@@ -85,7 +90,7 @@ class StoredArray(Struct, frozen=True):
         with _damage_named(self.path), self.open() as file:
             parts = iter(functools.partial(file.read, 1 << 20), b"")
             size = file.seek(0, os.SEEK_END) if isinstance(file, io.BufferedReader) else sum(map(len, parts))
-            if size != expected:
+            if size != expected and not (self.is_inside and size > expected):
                 raise ArrayError(f"expected {expected:,} bytes, got {size:,}")
 
 
@@ -123,6 +128,8 @@ def may_hold_arrays(name: str, head: bytes) -> bool:
     """Whether a file is an IDX, perhaps compressed, or a pickle, by its first bytes."""
     if _IDX.match(head) or (head.startswith(b"\x1f\x8b") and re.search(r"idx\d-ubyte\.gz$", name)):
         return True
+    if is_downsampled(name):
+        return True  # a batch that can't be read is an error, not another file
     return bool(_PICKLE.match(head)) and not name.lower().endswith((".pt", ".pth"))
 
 
@@ -136,12 +143,31 @@ def open_arrays(path: Path) -> Mapping[str, StoredArray]:
         with open_plain(path) as file:
             head = file.read(4)
         if head.startswith(b"PK"):
-            return _of_npz(path)
-        if _PICKLE.match(head):
-            return _of_pickle(path)
+            return {name: _as_pictures(stored, is_pickle=False) for name, stored in _of_npz(path).items()}
+        if _PICKLE.match(head) or (is_downsampled(path.name) and head[:1] in (b"}", b"(")):  # protocols 0 and 1
+            return {name: _as_pictures(stored, is_pickle=True) for name, stored in _of_pickle(path).items()}
         if head.startswith((b"\x1f\x8b", b"\0\0")):
             return {stem(path): _of_idx(path, gzip.open if head.startswith(b"\x1f\x8b") else open)}
         return {stem(path): _of_npy(path, lambda: path.open("rb"), path.stat().st_size)}
+
+
+_DOWNSAMPLED = re.compile(r"(train_data_batch_\d+|val_data)(\.npz|\.pkl|\.pickle)?")
+_SIDES = (8, 16, 32, 64)
+_CIFAR_SIDE = 32
+
+
+def is_downsampled(name: str) -> bool:
+    """Whether a file has the name of a batch of downsampled ImageNet (Chrabaszcz, Loshchilov, Hutter, 2017)."""
+    return _DOWNSAMPLED.fullmatch(name) is not None
+
+
+def _as_pictures(stored: StoredArray, *, is_pickle: bool) -> StoredArray:
+    """Rows of bytes as pictures, red first, then green and blue, as CIFAR and downsampled ImageNet have them."""
+    sides = _SIDES if is_downsampled(stored.path.name) else (_CIFAR_SIDE,) * is_pickle
+    side = next((side for side in sides if stored.shape[1:] == (3 * side * side,)), None)
+    if side is None or stored.dtype != np.uint8:
+        return stored
+    return replace(stored, shape=(stored.shape[0], 3, side, side))
 
 
 def stem(path: Path) -> str:
@@ -158,9 +184,9 @@ def names_of_classes(path: Path) -> dict[str, dict[int, str]]:
     with _damage_named(path):
         with open_plain(path) as file:
             is_pickle = bool(_PICKLE.match(file.read(4)))
-        found = _load_pickle(path) if is_pickle else {}
+        found = load_pickle(path) if is_pickle else {}
     return {
-        f"{key.removesuffix('_names')}s": dict(enumerate(map(_as_text, names)))
+        f"{key.removesuffix('_names')}s": dict(enumerate(map(as_text, names)))
         for key, names in found.items()
         if key.endswith("label_names") and isinstance(names, list)
     }
@@ -228,89 +254,24 @@ def _of_idx(path: Path, opener: Callable[..., Any]) -> StoredArray:
 
 
 def _of_pickle(path: Path) -> dict[str, StoredArray]:
-    """The arrays and the lists of numbers in a pickled dictionary; rows of 3,072 bytes are CIFAR's images."""
+    """The arrays and the lists of numbers in a pickled dictionary; long arrays stay in the file."""
     found = {}
-    for name, value in _load_pickle(path).items():
+    for name, value in load_pickle(path).items():
         if isinstance(value, list) and value and all(type(each) is int for each in value):
-            value = np.array(value)
-        if isinstance(value, _Array):
-            value = value.values
-        if isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
-            whole = value.reshape(-1, 3, 32, 32) if value.dtype == np.uint8 and value.shape[1:] == (3072,) else value
-            opened = functools.partial(io.BytesIO, whole.tobytes())
-            found[name] = StoredArray(path, whole.shape, whole.dtype, opened)
+            found[name] = _in_memory(path, np.array(value))
+        elif isinstance(value, PickledArray):
+            found[name] = _as_stored(path, value)
     return found
 
 
-class _Dtype:
-    """Stands for numpy.dtype in a pickle: a type of booleans or numbers, without addresses."""
-
-    def __init__(self, code: str, *_: object) -> None:
-        if not re.fullmatch("[biuf][1248]", code):
-            raise ArrayError(f"its pickle holds values of type {code}: expected bool, integers or floats")
-        self.dtype = np.dtype(code)
-
-    def __setstate__(self, state: tuple[Any, ...]) -> None:
-        if state[0] != 3 or state[2:] != (None, None, None, -1, -1, 0):
-            raise ArrayError(f"its pickle has a type of an unknown kind: {state}")
-        self.dtype = self.dtype.newbyteorder(state[1])
+def _as_stored(path: Path, array: PickledArray) -> StoredArray:
+    held = array.held
+    if not isinstance(held, LongValue) or (array.is_fortran and len(array.shape) > 1):
+        return _in_memory(path, array.values(path))
+    opened = functools.partial(held.open, path)
+    stored = StoredArray(path, array.shape, array.dtype, opened, 0 if held.is_text else held.start, not held.is_text)
+    return _checked(stored, 0, len(held))
 
 
-class _Array:
-    """Stands for an array in a pickle: its values are the bytes that the pickle holds, and no others."""
-
-    values: np.ndarray[Any, Any] | None = None
-
-    def __init__(self, *_: object) -> None:
-        """The shape follows in the state."""
-
-    def __setstate__(self, state: tuple[Any, ...]) -> None:
-        _, shape, kind, is_fortran, held = state
-        data = held.encode("latin1") if isinstance(held, str) else held  # Python 2 has texts of bytes
-        if prod(shape) * kind.dtype.itemsize != len(data):
-            raise ArrayError(f"its pickle holds {len(data):,} bytes for an array of shape {shape} of {kind.dtype}")
-        self.values = np.frombuffer(data, kind.dtype).reshape(shape, order="F" if is_fortran else "C")
-
-
-_GLOBALS = {
-    ("numpy", "ndarray"): "ndarray",
-    ("numpy", "dtype"): _Dtype,
-    **{(f"numpy.{room}.multiarray", "_reconstruct"): _Array for room in ("core", "_core")},
-    ("_codecs", "encode"): str.encode,
-}
-"""The only names that a pickle may use, those that an array needs; none is NumPy's own."""
-
-
-class _Arrays(pickle.Unpickler):
-    """Makes arrays, numbers, texts, lists and dictionaries; refuses every other name."""
-
-    def find_class(self, module: str, name: str) -> Any:
-        """The stand-in for one of the names that arrays need."""
-        if (module, name) not in _GLOBALS:
-            raise ArrayError(f"its pickle names {module}.{name}: only NumPy arrays are read from pickles")
-        return _GLOBALS[module, name]
-
-
-def _load_pickle(path: Path) -> dict[str, Any]:
-    try:
-        with open_plain(path) as file:
-            content = file.read()
-        _refuse_claims(content)
-        found = _Arrays(io.BytesIO(content), encoding="latin1").load()
-    except (ArrayError, OSError, MemoryError):
-        raise
-    except Exception as error:  # noqa: BLE001 - any failure of the unpickler is the file's fault
-        raise ArrayError(f"its pickle is damaged: {error}") from None
-    return {_as_text(name): value for name, value in found.items()} if isinstance(found, dict) else {}
-
-
-def _refuse_claims(content: bytes) -> None:
-    """Raise an error for a pickle that claims more than its bytes: the unpickler would allocate all of it."""
-    for opcode, argument, _ in pickletools.genops(content):  # ValueError: a length beyond the end
-        if "PUT" in opcode.name and isinstance(argument, int) and argument > len(content):  # the size of a table
-            raise ArrayError(f"its pickle claims {argument:,} values in {len(content):,} bytes")
-
-
-def _as_text(value: Any) -> str:
-    """A name, which pickles of Python 2 that were read as bytes and saved again have as bytes."""
-    return value.decode("latin1") if isinstance(value, bytes) else str(value)
+def _in_memory(path: Path, values: np.ndarray[Any, Any]) -> StoredArray:
+    return StoredArray(path, values.shape, values.dtype, functools.partial(io.BytesIO, values.tobytes()))

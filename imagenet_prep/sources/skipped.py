@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 
 from msgspec import Struct
@@ -13,7 +14,21 @@ from imagenet_prep.storage.location import AnyPath
 from imagenet_prep.storage.store import FolderEntry
 
 OTHER_NAMES, BELOW, NOT_FILES = "files of other names", "files in other folders", "entries that are no files"
+HIDDEN_FILES = "hidden files"
+SYSTEM_FILES = "files of macOS, Windows or tar"
 """Kinds of skipped entries."""
+
+_SYSTEM_FILE = re.compile(
+    rb"(.*/)?(\._[^/]*|\.DS_Store|Thumbs\.db|desktop\.ini|GlobalHead\.[^/]*|pax_global_header)|"
+    rb"(.*/)?(__MACOSX|PaxHeaders?(\.\d+)?)/.*",
+    re.DOTALL,
+)
+"""Names of files that a system adds to an archive: macOS's attributes (AppleDouble), pax headers unpacked as files."""
+
+
+def is_system_file(name: bytes) -> bool:
+    """Whether a member of an archive is a file that a system added to it."""
+    return _SYSTEM_FILE.fullmatch(name) is not None
 
 
 class Skipped(Struct):
@@ -26,14 +41,24 @@ class Skipped(Struct):
         before, first = self.entries.get(what, (0, name))
         self.entries[what] = before + count, first
 
+    def update(self, others: Skipped) -> None:
+        """Count the entries of ``others`` too."""
+        for what, (count, name) in others.entries.items():
+            self.add(what, name, count)
+
     def note(self, path: AnyPath, progress: Progress) -> None:
         """Name them, if there are any."""
+        if text := self.text:
+            progress.note(f"{path}: skipped {text}")
+
+    @property
+    def text(self) -> str:
+        """Their kinds, each with its number and the first name; "" if there are none."""
         texts = []
         for what, (count, name) in self.entries.items():
             more = ", ..." if count > 1 else ""
             texts.append(f"{what}: {count:,} ({name}{more})")
-        if texts:
-            progress.note(f"{path}: skipped {'; '.join(texts)}")
+        return "; ".join(texts)
 
 
 def status_of(entry: FolderEntry) -> os.stat_result | None:

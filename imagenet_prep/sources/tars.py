@@ -8,9 +8,11 @@ from typing import ClassVar, Generic, Protocol
 from msgspec import Struct
 
 from imagenet_prep.errors import InputError
+from imagenet_prep.escaping import command_line, quoted
 from imagenet_prep.model import Engine, Failed, R, T
 from imagenet_prep.sources.catalog import Catalog, CatalogBuilder, fault_of_name, refuse_twice
 from imagenet_prep.sources.names import file_name
+from imagenet_prep.sources.skipped import HIDDEN_FILES, SYSTEM_FILES, Skipped, is_system_file
 from imagenet_prep.sources.slices import Buffer, Container, Row, slices_of
 from imagenet_prep.sources.tar_members import BLOCK, WHOLE_COPY, Member, Sliceable, TarFault, iter_members
 from imagenet_prep.storage.files import view_of
@@ -20,6 +22,9 @@ from imagenet_prep.storage.store import changed
 from imagenet_prep.text import is_web_page
 
 _COMPRESSED = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ": "xz", b"(\xb5/\xfd": "Zstandard"}
+_DECOMPRESSORS = {"gzip": "gzip", "bzip2": "bzip2", "xz": "xz", "Zstandard": "zstd"}
+_SUFFIXES = {"gzip": "gz", "bzip2": "bz2", "xz": "xz", "Zstandard": "zst"}
+_MAGIC = 5  # bytes that tell a compression
 
 
 class Archive(Container, frozen=True):
@@ -68,12 +73,17 @@ def walk(
 ) -> Iterator[Member]:
     """List name, offset in the archive and length of each file in its tar from ``start`` to ``stop``.
 
+    Names are without a leading "./".
+
     Raises:
-        InputError: it is damaged: the error has the archive, the tar ``inside`` it and the byte; ``hint``: the remedy.
+        InputError: it is compressed, or damaged: the error has the archive, the tar ``inside`` it and the byte;
+            ``hint``: the remedy.
     """
     try:
-        yield from iter_members(view, start, len(view) if stop is None else stop)
+        for name, offset, length in iter_members(view, start, len(view) if stop is None else stop):
+            yield (_without_dot(name) if name.startswith(b"./") else name), offset, length
     except TarFault as fault:
+        refuse_compressed(view.path, bytes(view[start : start + _MAGIC]), inside)
         if not start and is_web_page(bytes(view[0:BLOCK])):
             what = f"{view.path} is a web page, not an archive"
             raise InputError(what, "expected a tar, got HTML or XML", hint) from fault
@@ -81,8 +91,16 @@ def walk(
         raise InputError(f"{where} is damaged at byte {fault.offset:,}", fault.reason, hint) from fault
 
 
-def list_tars(archives: Sequence[AnyPath], engine: Engine, *, folder_each: bool) -> Catalog:
-    """List the files in all ``archives``, including those in tars within them.
+def _without_dot(name: bytes) -> bytes:
+    while name.startswith(b"./"):
+        name = name[2:]
+    return name
+
+
+def list_tars(
+    archives: Sequence[AnyPath], engine: Engine, *, folder_each: bool, skipped: Skipped | None = None
+) -> Catalog:
+    """List the files in all ``archives``, including those in tars within them; ``skipped`` counts hidden ones.
 
     A tar within an archive becomes a folder of its name, as in ImageNet-21k's ``fall11_whole.tar``, a tar of tars. It
     is read in place; a tar within that one is a file. With ``folder_each``, every archive becomes a folder too.
@@ -91,7 +109,8 @@ def list_tars(archives: Sequence[AnyPath], engine: Engine, *, folder_each: bool)
         InputError: an archive is damaged or compressed, a name leads out of it, or repeats.
     """
     tasks = [_Tar(archive, folder_of_tar(file_name(archive)) if folder_each else "") for archive in archives]
-    return refuse_twice(Catalog.join(_list_levels(sorted(tasks, key=_in_path_order), engine)))
+    skipped = Skipped() if skipped is None else skipped
+    return refuse_twice(Catalog.join(_list_levels(sorted(tasks, key=_in_path_order), engine, skipped)))
 
 
 def folder_of_tar(name: str) -> str:
@@ -113,32 +132,45 @@ def _in_path_order(tar: _Tar) -> tuple[bytes, str]:
     return tar.folder.encode("utf-8", "surrogateescape"), str(tar.archive)
 
 
-def _list_levels(tars: Sequence[_Tar], engine: Engine) -> Iterator[Catalog]:
+class _Listed(Struct, frozen=True):
+    """The files in a tar, sorted, the tars in it, and its hidden files."""
+
+    files: Catalog
+    inner: Sequence[_Tar]
+    skipped: Skipped
+
+
+def _list_levels(tars: Sequence[_Tar], engine: Engine, skipped: Skipped) -> Iterator[Catalog]:
     """The files in each archive, then those in each tar within them."""
     inner: list[_Tar] = []
-    for files, found in in_order(engine, _list_tar, tars):
-        inner += found
-        yield files
+    for listed in in_order(engine, _list_tar, tars):
+        inner += listed.inner
+        skipped.update(listed.skipped)
+        yield listed.files
     inner.sort(key=_in_path_order)
     step = max(1, len(inner) // (16 * engine.workers))  # a small tar takes less time than a task
     groups = (inner[start : start + step] for start in range(0, len(inner), step))
     for group in in_order(engine, _list_inner, groups):
-        yield from group
+        for listed in group:
+            skipped.update(listed.skipped)
+            yield listed.files
 
 
-def _list_inner(tars: Sequence[_Tar]) -> list[Catalog]:
-    return [_list_tar(tar)[0] for tar in tars]
+def _list_inner(tars: Sequence[_Tar]) -> list[_Listed]:
+    return list(map(_list_tar, tars))
 
 
-def _list_tar(tar: _Tar) -> tuple[Catalog, list[_Tar]]:
-    """The files in a tar, sorted, and the tars in it."""
-    files, inner = CatalogBuilder(Archive(tar.archive)), []
+def _list_tar(tar: _Tar) -> _Listed:
+    files, inner, skipped = CatalogBuilder(Archive(tar.archive)), list[_Tar](), Skipped()
     with slices_of(tar.archive) as view:
-        _refuse_compressed(_words(tar), bytes(view[tar.start : tar.start + 5]))
         stamp = view.modified
         for raw, offset, length in walk(view, tar.start, tar.stop, inside=tar.inside, hint=WHOLE_COPY):
             name = _checked(_words(tar), raw, offset)
+            if is_system_file(raw):
+                skipped.add(SYSTEM_FILES, tar.folder + name)
+                continue
             if any(part.startswith(".") for part in name.split("/")):
+                skipped.add(HIDDEN_FILES, tar.folder + name)
                 continue
             if fault := fault_of_name(tar.folder + name, tar.archive):
                 raise fault
@@ -146,28 +178,53 @@ def _list_tar(tar: _Tar) -> tuple[Catalog, list[_Tar]]:
                 inner.append(_Tar(tar.archive, tar.folder + folder_of_tar(name), name, offset, offset + length))
             else:
                 files.append(tar.folder + name, offset, length, stamp)
-    return files.sorted(), inner
+    return _Listed(files.sorted(), inner, skipped)
 
 
 def _words(tar: _Tar) -> str:
     return f"{tar.archive} ({tar.inside})" if tar.inside else str(tar.archive)
 
 
-def _refuse_compressed(archive: str, start: bytes) -> None:
-    for magic, name in _COMPRESSED.items():
-        if start.startswith(magic):
-            raise InputError(
-                f"{archive} is compressed with {name}",
-                "expected a plain tar, whose files are read in place",
-                "decompress it first",
-            )
+def refuse_compressed(archive: object, start: bytes, inside: str = "") -> None:
+    """Raise InputError with the command that helps if a tar, by its first bytes, is compressed.
+
+    ``inside`` is its name if it is a member of ``archive``.
+    """
+    compression = compression_of(start)
+    if not compression:
+        return
+    path = str(archive)
+    target = path
+    for suffix in (".gz", ".bz2", ".xz", ".zst"):
+        target = target.removesuffix(suffix)
+    if target.endswith(".tgz"):
+        target = f"{target.removesuffix('.tgz')}.tar"
+    hint = f"unpack {path}, and decompress the tars in it with {_DECOMPRESSORS[compression]} -d"
+    if not inside:
+        then = "then run the same command again" if target == path else f"then name {target}"
+        hint = f"{decompress_command(path, target, compression)}    ({then})"
+    raise InputError(
+        f"{path} ({inside}) is compressed with {compression}" if inside else f"{path} is compressed with {compression}",
+        "expected a plain tar, whose files are read in place",
+        hint,
+    )
+
+
+def compression_of(start: bytes) -> str:
+    """The name of the compression of a file with these first bytes; "" if it has none that is known."""
+    return next((name for magic, name in _COMPRESSED.items() if start.startswith(magic)), "")
+
+
+def decompress_command(source: str, target: str, compression: str) -> str:
+    """The command that writes ``target``, a plain tar; the compressed file is kept, perhaps under another name."""
+    packed = source if source != target else f"{source}.{_SUFFIXES[compression]}"
+    unpack = f"{command_line([_DECOMPRESSORS[compression], '-dc', '--', packed])} > {quoted(target)}"
+    return unpack if packed == source else f"{command_line(['mv', '--', source, packed])} && {unpack}"
 
 
 def _checked(archive: str, raw: bytes, offset: int) -> str:
-    """The name of a member without a leading "./"."""
+    """The name of a member as text; raises InputError if it leads out of its archive."""
     name = raw.decode("utf-8", "surrogateescape")
-    while name.startswith("./"):
-        name = name[2:]
     if name.startswith("/") or not {"", ".", ".."}.isdisjoint(name.split("/")):
         raise InputError(
             f"{archive} holds a member whose name leads out of it, at byte {offset - BLOCK:,}",

@@ -302,13 +302,19 @@ class Zip(Container, frozen=True):
         def read(row: Row) -> Buffer:
             try:
                 entry = entry_at(content, row.offset)
-                if entry.size != row.length or not f"/{entry.name.decode()}".endswith(f"/{row.name}"):
+                name = with_slashes(entry.name).decode()
+                if entry.size != row.length or not f"/{name}".endswith(f"/{row.name}"):
                     raise ZipFault(row.offset, f"{row.name} of {row.length:,} bytes is no longer described here")
                 return read_entry(content, entry)
             except (ZipFault, UnicodeDecodeError) as fault:
                 raise _damaged(self.path, fault) from fault
 
         return read
+
+
+def with_slashes(name: bytes) -> bytes:
+    """The name of an entry with slashes between folders: some programs of Windows write backslashes (4.4.17.1)."""
+    return name.replace(b"\\", b"/")
 
 
 def walk_zip(view: FileSlices, hint: str = WHOLE_COPY) -> Iterator[Member]:

@@ -59,6 +59,7 @@ def render_recipe(proposal: Proposal, folder: Path, recipe: Path) -> str:
     table = proposal.table if proposal.kind in ("files", "folders") else None
     notes = {"folders": named, "files": "patterns of the images"}
     blocks = [_block("source", _source(proposal, where), notes.get(proposal.kind, "read in place"))]
+    blocks[-1] += "".join(f"\n# {escaped(remark)}" for remark in proposal.remarks)
     if table:
         columns = f", with the columns {', '.join(table.table.columns)}" if table.table.columns else ""
         said: Any = _below(where, table.where)

@@ -55,6 +55,8 @@ def status(layout: Layout) -> Status:
         following = command("repair", layout.data_dir, layout.elsewhere(recorded_raw(layout)))
     elif state.kind == "part" and not state.missing:
         following = merge_command(layout)
+    elif state.kind == "nothing" and stages[0].state == "not started" and (below := layout.sets_below()):
+        following = command("status", below[0])  # a folder in the prefix of a recipe's set is the set's own
     elif convert.state in ("done", "unknown"):
         following = command("verify", layout.output_dir)
     else:

@@ -155,7 +155,9 @@ def _list(
         if not isinstance(source, OfficialTar):
             catalogs[split] = source.catalog(engine, progress)
         elif split == facts.VALIDATION:
-            catalogs[split] = finished([ArchiveIndex(split)((path, "", 0, None))], split)
+            catalog, skipped = ArchiveIndex(split)((path, "", 0, None))
+            skipped.note(path, progress)
+            catalogs[split] = finished([catalog], split)
         classes[split] = _classes_of(catalogs[split]) if split in catalogs else _class_tars(path)
     return stamps, catalogs, classes
 
@@ -306,7 +308,7 @@ class _Unpacker(Struct, frozen=True):
 
 def _list_class(task: ClassTask) -> Catalog:
     assert task.tar is not None
-    return ArchiveIndex(task.split)(task.tar)
+    return ArchiveIndex(task.split)(task.tar)[0]
 
 
 def _write_in_order(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 from collections.abc import Collection, Iterable
 from pathlib import Path
@@ -24,6 +25,9 @@ _GROWN = re.compile("(.+)-grown([1-9][0-9]*)")
 RAW_NAME = "raw-data"
 STATE_NAME = "imagenet-prep"
 SETS_NAME = "sets"
+
+_DEEPEST_SETS = 3
+_MOST_FOLDERS = 300
 
 
 def shard_name(split: str, index: int, count: int) -> str:
@@ -158,6 +162,27 @@ class Layout(Struct, frozen=True):
             what, expected = f"{self.output_dir} holds several sets: {names}", "expected the name of one of them"
             raise UsageError(what, expected, f"give it: Layout(..., set_name={first.set_name!r})")
         return first
+
+    def sets_below(self) -> list[AnyPath]:
+        """The folders below the shards' folder that have sets: a folder in ``output_file_prefix`` is the set's own.
+
+        Few folders are looked at, and none in an object store.
+        """
+        found: list[AnyPath] = []
+        pending = [(self.output_dir, 0)] if isinstance(self.output_dir, Path) else []
+        for folder, depth in pending:
+            if depth:
+                found += [folder] if (folder / STATE_NAME / SETS_NAME).is_dir() else []
+            if depth < _DEEPEST_SETS and len(pending) < _MOST_FOLDERS:
+                pending += [(path, depth + 1) for path in self._folders_in(folder)]
+        return found
+
+    def _folders_in(self, folder: Path) -> list[Path]:
+        """The folders in a folder, except hidden ones, raw data and state."""
+        names: list[str] = []
+        with contextlib.suppress(OSError), os.scandir(folder) as entries:
+            names = sorted(entry.name for entry in entries if entry.is_dir() and not entry.name.startswith("."))
+        return [folder / name for name in names if name != STATE_NAME and folder / name != self.own_raw_dir]
 
     def may_have(self, split: str) -> bool:
         """Whether a split has a name that fits this set."""

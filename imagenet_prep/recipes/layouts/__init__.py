@@ -43,6 +43,7 @@ class Proposal(Struct, frozen=True):
         annotations: the value of the recipe's key "boxes" or "mask".
         clips_boxes: whether the recipe says ``boxes_outside: clip``.
         options: what a recipe must say of the source, except where it is.
+        remarks: what a reader of the recipe must know of the source, a line each.
     """
 
     kind: str
@@ -56,6 +57,7 @@ class Proposal(Struct, frozen=True):
     annotations: Mapping[str, Mapping[str, Any]] = {}
     clips_boxes: bool = False
     options: Mapping[str, str | bool] = {}
+    remarks: Sequence[str] = ()
 
 
 class Reading(Struct, frozen=True):

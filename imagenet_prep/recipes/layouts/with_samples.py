@@ -9,6 +9,7 @@ from pathlib import Path
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.images.arrays import names_in_npz
+from imagenet_prep.recipes import downsampled
 from imagenet_prep.recipes.columns import is_of
 from imagenet_prep.recipes.inspection import Inspection
 from imagenet_prep.recipes.labels_search import LabelsFile, class_values
@@ -35,9 +36,11 @@ def _recognise(kind: str, find: Callable[[Inspection], Sequence[str]], inspectio
         table = _table(samples, groups[next(iter(groups))][0])
     except InputError as error:
         return Reading(certainty, (), meaning, faults=(error,), alone=names)
+    remarks = downsampled.remarks_on(names, samples.names, has_classes=bool(samples.class_names))
     evidence = (
         f"{number_of(len(names), f'{kind} file')} with {len(samples.names):,} samples: {listed(names)}",
         *_gaps(names),
+        *remarks,
     )
     passed = list(samples.passed)
     if samples.label is None:
@@ -52,6 +55,7 @@ def _recognise(kind: str, find: Callable[[Inspection], Sequence[str]], inspectio
         splits={split: split for split in splits},
         table=table,
         options={} if table.has_labels or samples.label is None else {"label": False},
+        remarks=remarks,
     )
     return Reading(certainty, evidence, meaning, proposal, alone=names, passed=passed)
 
@@ -110,7 +114,7 @@ _NAME = re.compile(
     re.IGNORECASE,
 )
 _FEW = 12
-_NUMBERED = re.compile(r"(.*?)(\d+)(\.\w+)", re.ASCII)
+_NUMBERED = re.compile(r"(.*?)(\d+)(\.\w+|)", re.ASCII)
 
 
 def _find_arrays(inspection: Inspection) -> Sequence[str]:
@@ -122,7 +126,11 @@ def _find_arrays(inspection: Inspection) -> Sequence[str]:
     few = len(inspection.items) <= _FEW
     named = few and (not inside if several else all(_NAME.fullmatch(stem_of(name)) for name in inspection.items))
     held = inspection.holders.get("arrays", ())
-    return [*inspection.items, *held] if len(inside) > 1 or named or held else ()
+    if not (len(inside) > 1 or named or held):
+        return ()
+    found = [*inspection.items, *held]
+    synsets = downsampled.find_synsets(inspection.listing.names) if downsampled.are_batches(found) else None
+    return [*found, synsets] if synsets else found
 
 
 def _names_in(path: Path) -> list[str]:

@@ -1,0 +1,304 @@
+"""Repacked and renamed copies of ImageNet: their content, by the names in them, and the commands that mend them."""
+
+from __future__ import annotations
+
+import itertools
+import lzma
+import re
+import tarfile
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from imagenet_prep.errors import InputError
+from imagenet_prep.escaping import Settings, command, command_line, quoted
+from imagenet_prep.ilsvrc2012 import facts
+from imagenet_prep.sources.tar_members import ArchiveFault, stranger
+from imagenet_prep.sources.zips import iter_entries, with_slashes
+from imagenet_prep.storage.files import names_in, open_file, scan, view_of
+from imagenet_prep.storage.layout import STATE_NAME, Layout
+from imagenet_prep.storage.location import AnyPath, local_or_none, local_path
+
+AGAIN = "(then run the same command again)"
+
+_AROUND = {".", "train", "val", "validation", "ILSVRC2012_img_train", "ILSVRC2012_img_val"}
+"""Folders that may be around the members of the official archives."""
+
+_ENDINGS = (".jpeg", ".jpg", ".png", ".webp", ".bmp")
+_SPLIT_FOLDERS = ("train", "val", "validation")
+_FOLDERS = {facts.TRAIN: "train", facts.VALIDATION: "val"}
+
+
+def without_folders(member: bytes, wnid: str = "") -> bytes:
+    """The name of a member of an official archive without the folders of its split and its class.
+
+    A name in any other folder is left as it is.
+    """
+    folder, _, name = member.rpartition(b"/")
+    known = {*_AROUND, wnid} if wnid else _AROUND
+    return name if known.issuperset(folder.decode("ascii", "replace").split("/")) else member
+
+
+class Content(Struct, frozen=True):
+    """The content of an archive, by the name of one of its files.
+
+    Args:
+        kind: an official archive, Kaggle's tree, or images in folders.
+        split: the split of that file; "" if the name doesn't tell.
+        outer: the folders around the copy; an archive's members are read or unpacked without them.
+        folder: the folder, below the raw folder, for what remains.
+    """
+
+    kind: Literal["official", "Kaggle", "folders"]
+    split: str = ""
+    outer: Sequence[str] = ()
+    folder: str = ""
+
+
+def content_of(name: str) -> Content | None:
+    """The content of an archive that has a file of this name; None if the name doesn't tell."""
+    *folders, last = name.split("/")
+    if not {"", ".."}.isdisjoint(folders):
+        return None  # absolute, or out of the archive
+    if "CLS-LOC" in folders[1:]:
+        top = folders.index("CLS-LOC") - 1
+        return Content("Kaggle", outer=folders[: top - (top > 0 and folders[top - 1] == "ILSVRC")])
+    if last.endswith(".tar") and last[:-4] in facts.labels():
+        return Content("official", facts.TRAIN) if _AROUND.issuperset(folders) else None
+    split = split_of_image(last)
+    if not split:
+        return None
+    if split == facts.VALIDATION and _AROUND.issuperset(folders):
+        return Content("official", split)
+    place = next((place for place, folder in enumerate(folders) if folder in _SPLIT_FOLDERS), None)
+    if place is not None:
+        return Content("folders", split, folders[:place])
+    is_in_class = bool(folders) and facts.is_wnid(folders[-1])
+    return Content("folders", split, folders[: len(folders) - is_in_class], _FOLDERS[split])
+
+
+def split_of_image(name: str) -> str:
+    """The split of an image with this official name, whatever its image ending is in place of .JPEG; or ""."""
+    if not name.lower().endswith(_ENDINGS):
+        return ""
+    official = f"{name.rpartition('.')[0]}.JPEG"
+    for split in facts.SPLITS:
+        if facts.class_of(official, split) in facts.labels():
+            return split
+    return ""
+
+
+# archives ------------------------------------------------------------------------------------------------------
+
+_MOST_FILES = 5  # files of an archive whose names are looked at
+_LARGEST_PASSED = 1 << 24  # bytes of a file that is read to get to the next one
+
+
+def content_of_tar(path: AnyPath) -> Content | None:
+    """The content of a tar, compressed or not, by its first files; None if they don't tell, or it is no tar."""
+    return next((content for name in _first_names(path) if (content := content_of(name))), None)
+
+
+def _first_names(path: AnyPath) -> Iterator[str]:
+    faults = (OSError, EOFError, tarfile.TarError, zlib.error, lzma.LZMAError)
+    with suppress(*faults), open_file(path) as file, tarfile.open(fileobj=file, mode="r|*") as tar:
+        files = (member for member in tar if member.isfile())
+        for member in itertools.islice(files, _MOST_FILES):
+            yield member.name
+            if member.size > _LARGEST_PASSED:
+                return
+
+
+def content_of_zip(path: AnyPath) -> Content | None:
+    """The content of a zip, by the first names in its directory that tell; None if none of them does."""
+    with suppress(OSError, ArchiveFault):
+        names = (with_slashes(name).decode("utf-8", "replace") for name, _, _ in iter_entries(view_of(path)))
+        contents = map(content_of, itertools.islice(names, 1000))
+        return next(filter(None, contents), None)
+    return None
+
+
+def unpack_command(archive: AnyPath, content: Content, raw_dir: AnyPath) -> str:
+    """The command that unpacks an archive of folders where its images are found."""
+    target = str(raw_dir / content.folder if content.folder else raw_dir)
+    strip = [f"--strip-components={len(content.outer)}"] if content.outer else []
+    unpack = command_line(["tar", "-xf", str(archive), "-C", target, *strip])
+    return f"{command_line(['mkdir', '-p', '--', target])} && {unpack}"
+
+
+def unzip_command(archive: AnyPath, content: Content, raw_dir: AnyPath) -> str:
+    """The command that unpacks a zip of folders where its images are found."""
+    target = str(raw_dir / content.folder if content.folder else raw_dir)
+    return command_line(["unzip", "-q", str(archive), "-d", target])
+
+
+def foreign_member(archive: object, member: bytes, offset: int, expected: str) -> InputError:
+    """The error for a member of an official archive that is none of the ``expected``, with the command that helps."""
+    if not isinstance(archive, Path):
+        return stranger(archive, member, offset, expected)
+    if re.fullmatch(rb"n[0-9]{8}\.tar\.(gz|bz2|xz|zst)", member):
+        return _compressed_class_tars(archive, member)
+    content = content_of(member.decode("utf-8", "replace")) if b"/" in member else None
+    if content is None or content.kind == "official":
+        return stranger(archive, member, offset, expected)
+    what = "Kaggle's tree" if content.kind == "Kaggle" else "images in folders"
+    unpack = unpack_command(archive, content, archive.parent)
+    away = command_line(["mv", "--", str(archive), f"{archive}.unpacked"])
+    return InputError(
+        f"{archive} holds {what}, in place of {expected}",
+        f"got {member[:100].decode('utf-8', 'backslashreplace')!r}; unpack it once",
+        f"{unpack} && {away}    {AGAIN}",
+    )
+
+
+_DECOMPRESSORS = {"gz": "gzip", "bz2": "bzip2", "xz": "xz", "zst": "zstd"}
+
+
+def _compressed_class_tars(archive: Path, member: bytes) -> InputError:
+    name = member.decode()
+    folder, ending = archive.with_suffix(""), name.rpartition(".")[2]
+    make = command_line(["mkdir", "-p", "--", str(folder)])
+    unpack = command_line(["tar", "-xf", str(archive), "-C", str(folder)])
+    decompress = f"{command_line([_DECOMPRESSORS[ending], '-d', '--'])} {quoted(str(folder))}/n*.tar.{ending}"
+    away = command_line(["mv", "--", str(archive), f"{archive}.unpacked"])
+    return InputError(
+        f"{archive} holds compressed class tars: {name}",
+        f"expected plain tars, whose images are read in place, such as {name.removesuffix(f'.{ending}')}",
+        f"{make} && {unpack} && {decompress} && {away}    {AGAIN}",
+    )
+
+
+# folders -------------------------------------------------------------------------------------------------------
+
+_DEEPEST = 6
+_MOST_ENTRIES = 50  # of a folder below the first one
+_MOST_SCANNED = 300  # folders
+
+
+def find_image(folder: Path, split: str) -> Path | None:
+    """One image of a split at or below a folder, by its official name with any ending; few names are looked at."""
+    scanned = 0
+    pending = [(folder, 0)]
+    while pending and scanned < _MOST_SCANNED:
+        current, depth = pending.pop()
+        scanned += 1
+        files, folders = _entries(current, None if depth == 0 else _MOST_ENTRIES)
+        for name in files:
+            if split_of_image(name) == split:
+                return current / name
+        if depth < _DEEPEST:
+            pending += [(current / name, depth + 1) for name in reversed(folders)]
+    return None
+
+
+def _entries(folder: Path, most: int | None) -> tuple[list[str], list[str]]:
+    """The names of files and of folders in a folder, of its first entries; hidden ones and our own are left out."""
+    files: list[str] = []
+    folders: list[str] = []
+    with suppress(OSError), scan(folder) as entries:
+        for entry in itertools.islice(entries, most):
+            if not entry.name.startswith(".") and entry.name != STATE_NAME:
+                (folders if entry.is_dir() else files).append(entry.name)
+    return sorted(files), sorted(folders)
+
+
+class Misplaced(Struct, frozen=True):
+    """Images that are not where, or not as, they are read: what was found, what was expected, what helps.
+
+    Args:
+        what: the finding.
+        expected: how the images are read.
+        mend: the command that makes them readable.
+        folder: where they are, for a recipe of their own.
+    """
+
+    what: str
+    expected: str
+    mend: str
+    folder: AnyPath
+
+    @property
+    def error(self) -> InputError:
+        """The error that says so."""
+        own = command("init", self.folder)
+        return InputError(self.what, self.expected, f"{self.mend}    {AGAIN}; other images than ILSVRC2012's: {own}")
+
+
+def find_misplaced(
+    layout: Layout, split: str, places: Sequence[str], folder: AnyPath | None = None
+) -> Misplaced | None:
+    """Images of a split that have other names, or are in other folders, than are read; None if there are none.
+
+    They are below the raw folder, where the ``places`` of class folders are; or below ``folder``, one of these.
+    """
+    local = local_or_none(folder or layout.raw_dir)
+    image = find_image(local, split) if local else None
+    if local is None or image is None:
+        return None
+    class_folder = next((each for each in image.parents if each.name.lower() in facts.labels()), None)
+    if class_folder is not None and not class_folder.is_relative_to(local):
+        class_folder = None
+    root = class_folder.parent if class_folder else image.parent
+    return _wrong_names(image, class_folder, root) or _wrong_place(layout, root, split, places)
+
+
+def _wrong_names(image: Path, class_folder: Path | None, root: Path) -> Misplaced | None:
+    """Images too deep in their class folders, class folders in upper case, and other endings."""
+    shown = image.relative_to(root)
+    if class_folder and image.parent != class_folder:
+        loop = _in_each("-mindepth 2 -maxdepth 2 -type d", root, 'mv -n -- "$each"/* "${each%/*}"')
+        what = f"{root} has its images in folders within class folders: {shown}"
+        return Misplaced(what, f"expected {class_folder.name}/{image.name}", loop, root)
+    if class_folder and class_folder.name not in facts.labels():
+        loop = _in_each("-mindepth 1 -maxdepth 1 -name 'N*'", root, 'mv -n -- "$each" "${each%/*}/n${each##*/N}"')
+        what = f"{root} has class folders in upper case: {class_folder.name}"
+        return Misplaced(what, f"expected {class_folder.name.lower()}", loop, root)
+    if image.suffix != ".JPEG":
+        name = quoted(f"*{image.suffix}")
+        loop = _in_each(f"-type f -name {name}", root, 'mv -n -- "$each" "${each%.*}.JPEG"')
+        what = f"{root} has images that are named {image.suffix}: {shown}"
+        return Misplaced(what, f"expected {image.stem}.JPEG: the records hold the published names", loop, root)
+    return None
+
+
+def _in_each(test: str, folder: Path, body: str) -> str:
+    """A command for a POSIX shell that runs ``body`` for ``each`` entry below a folder that passes a test of find."""
+    return f"find {quoted(str(folder))} {test} -exec sh -c 'for each; do {body}; done' sh {{}} +"
+
+
+def _wrong_place(layout: Layout, root: Path, split: str, places: Sequence[str]) -> Misplaced | None:
+    """Class folders, or a flat folder, that are in no folder that is read."""
+    folder = local_path(layout.raw_dir)
+    if any(root == folder / place for place in places):
+        return None
+    what = f"{root} holds {split} images, and is not where they are looked for"
+    expected = f"expected {' or '.join(places[:2])} in {folder}"
+    bases = [base for place in places if (base := _base_of(root, place))]
+    above = min(bases, key=lambda base: len(base.parts), default=None)
+    if above is not None:
+        return Misplaced(what, expected, command("convert", layout.data_dir, _elsewhere(layout, above)), root)
+    target = folder / _FOLDERS[split]
+    if root == folder:
+        make = command_line(["mkdir", "-p", "--", str(target)])
+        names = "n????????" if any(facts.is_wnid(name) for name in names_in(folder)) else "ILSVRC2012_val_*"
+        return Misplaced(what, expected, f"{make} && mv -- {quoted(str(folder))}/{names} {quoted(str(target))}", root)
+    if not target.exists():
+        return Misplaced(what, expected, command_line(["mv", "--", str(root), str(target)]), root)
+    aside = f"{target}.old"
+    moves = ((root, f"{target}.new"), (target, aside), (f"{target}.new", target))
+    return Misplaced(what, expected, " && ".join(command_line(["mv", "--", *map(str, move)]) for move in moves), root)
+
+
+def _elsewhere(layout: Layout, raw_dir: Path) -> Settings:
+    return replace(layout, raw=raw_dir).elsewhere()
+
+
+def _base_of(root: Path, place: str) -> Path | None:
+    """The folder that has ``root`` at ``place``."""
+    parts = Path(place).parts
+    return Path(*root.parts[: -len(parts)]) if root.parts[-len(parts) :] == parts else None

@@ -1,0 +1,267 @@
+"""load_pickle: a pickled dictionary -> its numbers, texts and arrays; long ones stay in the file, as LongValues.
+
+A pickle may make NumPy arrays and nothing else. Pickles of a whole set have gigabytes in one value, so the opcodes are
+read from a map of the file, and each long value is put in place by its position.
+
+Source of the opcodes: Python's pickletools. NumPy writes an array as ``_reconstruct`` with a state, since protocol 5 as
+``_frombuffer``; Python 3 writes bytes of protocol 2 as a text of Latin-1 characters.
+"""
+
+from __future__ import annotations
+
+import codecs
+import io
+import mmap
+import pickle
+import pickletools
+import re
+from math import prod
+from pathlib import Path
+from typing import IO, Any, cast
+
+import numpy as np
+from msgspec import Struct
+
+from imagenet_prep.images.arrays import ArrayError
+from imagenet_prep.storage.local import open_plain
+
+_LONG = 1 << 16
+"""Values of more bytes stay in the file."""
+
+_BYTES_OPCODES = {"BINBYTES": 4, "BINBYTES8": 8, "BINSTRING": 4, "BYTEARRAY8": 8}
+_TEXT_OPCODES = {"BINUNICODE": 4, "BINUNICODE8": 8}
+_LENGTH_BYTES = _BYTES_OPCODES | _TEXT_OPCODES
+"""The bytes of the length of a value, by the opcodes whose values may be long."""
+
+_OPCODES = {opcode.code.encode("latin1"): opcode for opcode in pickletools.opcodes}
+
+_BLOCK = 1 << 18
+
+
+class LongValue(Struct, frozen=True):
+    """A long value in a pickle: its first byte in the file, and its bytes there.
+
+    ``is_text``: each character of this UTF-8 text stands for a byte.
+    """
+
+    start: int
+    length: int
+    is_text: bool
+
+    def __len__(self) -> int:
+        return self.length
+
+    def open(self, path: Path) -> IO[bytes]:
+        """Open the file of a text as the bytes that it stands for; any other one as it is."""
+        return cast("IO[bytes]", _BytesOfText(path, self)) if self.is_text else path.open("rb")
+
+
+class _BytesOfText(io.BufferedIOBase):
+    """The bytes that a text stands for, fast in order; a step back starts again."""
+
+    def __init__(self, path: Path, segment: LongValue) -> None:
+        self._file = path.open("rb")
+        self._segment = segment
+        self._rewind()
+
+    def _rewind(self) -> None:
+        self._file.seek(self._segment.start)
+        self._left = self._segment.length
+        self._decoder = codecs.getincrementaldecoder("utf-8")()
+        self._buffer, self._position = memoryview(b""), 0
+
+    def seek(self, position: int, whence: int = 0) -> int:
+        """Go to a byte."""
+        if position < self._position:
+            self._rewind()
+        while self._position < position and self.read(min(_BLOCK, position - self._position)):
+            pass
+        return self._position
+
+    def read(self, size: int | None = -1) -> bytes:
+        """Up to ``size`` bytes; none at the end."""
+        wanted = self._segment.length if size is None or size < 0 else size
+        pieces = []
+        while wanted and (self._buffer or self._fill()):
+            piece = self._buffer[:wanted]
+            self._buffer = self._buffer[len(piece) :]
+            wanted -= len(piece)
+            self._position += len(piece)
+            pieces.append(piece)
+        return b"".join(pieces)
+
+    def _fill(self) -> bool:
+        """Decode the next block; False at the end."""
+        block = self._file.read(min(_BLOCK, self._left))
+        self._left -= len(block)
+        if not block:
+            return False
+        self._buffer = memoryview(self._decoder.decode(block, final=not self._left).encode("latin1"))
+        return bool(self._buffer) or self._fill()
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+        super().close()
+
+
+def load_pickle(path: Path) -> dict[str, Any]:
+    """The dictionary in a pickle; none if it holds another value.
+
+    Raises:
+        ArrayError: it is damaged, claims more than its bytes, or would make other things than arrays.
+        OSError: it can't be read.
+    """
+    try:
+        with open_plain(path) as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+            short, segments = _without_long_values(content)
+        found = _Arrays(short, segments).load()
+    except (ArrayError, OSError, MemoryError):
+        raise
+    except Exception as error:  # noqa: BLE001 - any failure of the unpickler is the file's fault
+        raise ArrayError(f"its pickle is damaged: {error}") from None
+    return {as_text(name): value for name, value in found.items()} if isinstance(found, dict) else {}
+
+
+def as_text(value: Any) -> str:
+    """A name, which pickles of Python 2 that were read as bytes and saved again have as bytes."""
+    return value.decode("latin1") if isinstance(value, bytes) else str(value)
+
+
+def _without_long_values(content: mmap.mmap) -> tuple[bytes, list[LongValue]]:
+    """The pickle with a number, as a persistent id, in place of each long value; and these values.
+
+    Raises:
+        ArrayError: it claims more than its bytes: the unpickler would allocate all of it; or has persistent ids.
+    """
+    parts: list[bytes] = []
+    segments: list[LongValue] = []
+    copied = 0  # bytes that are in parts, or left out
+    name = ""
+    while name != "STOP":
+        position = content.tell()
+        opcode = _OPCODES[content.read(1)]
+        name = opcode.name
+        segment = _long_value(content, name)
+        if segment:
+            parts += [content[copied:position], b"J", len(segments).to_bytes(4, "little"), b"Q"]  # BININT, BINPERSID
+            segments.append(segment)
+            copied = content.tell()
+            continue
+        argument = opcode.arg.reader(cast("IO[bytes]", content)) if opcode.arg else None
+        if "PUT" in name and isinstance(argument, int) and argument > len(content):  # the size of a table
+            raise ArrayError(f"its pickle claims {argument:,} values in {len(content):,} bytes")
+        if "PERSID" in name:
+            raise ArrayError("its pickle refers to values outside of it: only NumPy arrays are read from pickles")
+        if name == "FRAME":  # the unpickler would look for its end
+            parts.append(content[copied:position])
+            copied = content.tell()
+    parts.append(content[copied : content.tell()])
+    return b"".join(parts), segments
+
+
+def _long_value(content: mmap.mmap, opcode: str) -> LongValue | None:
+    """The value of the opcode before this position, if it is long; the position is then after it, else unchanged."""
+    width = _LENGTH_BYTES.get(opcode)
+    if width is None:
+        return None
+    start = content.tell() + width
+    length = int.from_bytes(content[start - width : start], "little")
+    if start + length > len(content):
+        raise ArrayError(f"its pickle claims a value of {length:,} bytes in {len(content):,} bytes")
+    if length <= _LONG:
+        return None
+    content.seek(start + length)
+    return LongValue(start, length, opcode in _TEXT_OPCODES)
+
+
+# the names that a pickle may use -------------------------------------------------------------------------------
+
+
+class _Dtype:
+    """Stands for numpy.dtype in a pickle: a type of booleans or numbers, without addresses."""
+
+    def __init__(self, code: str, *_: object) -> None:
+        if not re.fullmatch("[biuf][1248]", code):
+            raise ArrayError(f"its pickle holds values of type {code}: expected bool, integers or floats")
+        self.dtype = np.dtype(code)
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        if state[0] != 3 or state[2:] != (None, None, None, -1, -1, 0):
+            raise ArrayError(f"its pickle has a type of an unknown kind: {state}")
+        self.dtype = self.dtype.newbyteorder(state[1])
+
+
+class PickledArray:
+    """An array in a pickle: its shape and type, and the bytes that the pickle holds, or where they are."""
+
+    def __init__(self, *_: object) -> None:
+        """The shape follows in the state."""
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        _, shape, kind, is_fortran, held = state
+        self.shape, self.dtype, self.is_fortran = tuple(shape), kind.dtype, bool(is_fortran)
+        self.held = held.encode("latin1") if isinstance(held, str) else held  # Python 2 has texts of bytes
+        expected = prod(self.shape) * self.dtype.itemsize
+        most = 2 * expected if isinstance(self.held, LongValue) and self.held.is_text else expected
+        if not expected <= len(self.held) <= most:
+            raise ArrayError(
+                f"its pickle holds {len(self.held):,} bytes for an array of shape {self.shape} of {self.dtype}"
+            )
+
+    def values(self, path: Path) -> np.ndarray[Any, Any]:
+        """All of it, in memory."""
+        data = self.held
+        if isinstance(data, LongValue):
+            with data.open(path) as file:
+                file.seek(0 if data.is_text else data.start)
+                data = file.read(prod(self.shape) * self.dtype.itemsize)
+        return np.frombuffer(data, self.dtype).reshape(self.shape, order="F" if self.is_fortran else "C")
+
+
+def _frombuffer(held: Any, kind: _Dtype, shape: tuple[int, ...], order: str) -> PickledArray:
+    """The array as pickles of protocol 5 have it."""
+    found = PickledArray()
+    found.__setstate__((1, shape, kind, order == "F", bytes(held) if isinstance(held, bytearray) else held))
+    return found
+
+
+def _scalar(kind: _Dtype, data: bytes | str) -> Any:
+    """A single number of NumPy's as one of Python's."""
+    (number,) = np.frombuffer(data.encode("latin1") if isinstance(data, str) else data, kind.dtype).tolist()
+    return number
+
+
+def _encode(text: Any, encoding: str = "utf-8") -> Any:
+    return text if isinstance(text, LongValue) else text.encode(encoding)
+
+
+_ROOMS = ("core", "_core")  # of NumPy 1 and 2
+_GLOBALS = {
+    ("numpy", "ndarray"): "ndarray",
+    ("numpy", "dtype"): _Dtype,
+    **{(f"numpy.{room}.multiarray", "_reconstruct"): PickledArray for room in _ROOMS},
+    **{(f"numpy.{room}.multiarray", "scalar"): _scalar for room in _ROOMS},
+    **{(f"numpy.{room}.numeric", "_frombuffer"): _frombuffer for room in _ROOMS},
+    ("_codecs", "encode"): _encode,
+}
+"""The only names that a pickle may use, those that an array needs; none is NumPy's own."""
+
+
+class _Arrays(pickle.Unpickler):
+    """Makes arrays, numbers, texts, lists and dictionaries; refuses every other name."""
+
+    def __init__(self, content: bytes, segments: list[LongValue]) -> None:
+        super().__init__(io.BytesIO(content), encoding="latin1")
+        self._segments = segments
+
+    def persistent_load(self, pid: Any) -> LongValue:
+        """The long value of a number."""
+        segment: LongValue = self._segments[pid]
+        return segment
+
+    def find_class(self, module: str, name: str) -> Any:
+        """The stand-in for one of the names that arrays need."""
+        if (module, name) not in _GLOBALS:
+            raise ArrayError(f"its pickle names {module}.{name}: only NumPy arrays are read from pickles")
+        return _GLOBALS[module, name]
