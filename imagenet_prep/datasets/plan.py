@@ -18,7 +18,8 @@ from imagenet_prep.errors import InputError
 from imagenet_prep.escaping import Settings
 from imagenet_prep.images.jpeg import ImageError
 from imagenet_prep.images.pixels import Reencode
-from imagenet_prep.images.prepare import UPRIGHT, Check, prepare, turn_box
+from imagenet_prep.images.grades import Check
+from imagenet_prep.images.prepare import UPRIGHT, prepare, turn_box
 from imagenet_prep.model import Item, Progress, ShardInfo, ShardPlan
 from imagenet_prep.state.manifest import DatasetEntry, Manifest, SplitTotals, not_understood
 from imagenet_prep.state.plan_file import Plan

@@ -9,12 +9,14 @@ from __future__ import annotations
 import contextlib
 import io
 import math
+import re
+import warnings
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec import Struct
 
-from imagenet_prep.images import ENDINGS, format_of, jpeg, png
+from imagenet_prep.images import ENDINGS, format_of, grades, jpeg, png
 from imagenet_prep.images.jpeg import MAX_PIXELS, ImageError, check_claim
 
 if TYPE_CHECKING:
@@ -83,10 +85,10 @@ def check_decode(data: Buffer, header: jpeg.JpegHeader) -> None:
 
 
 def decode_for(data: Buffer, header: jpeg.JpegHeader, target: tuple[int, int]) -> Image.Image:
-    """Decode a JPEG with this header to RGB or grey, at reduced scale where ``target`` (pixels) allows it.
+    """Decode a JPEG with this header to RGB or grey, strictly, at reduced scale where ``target`` (pixels) allows it.
 
     Raises:
-        ImageError: the image is damaged.
+        ImageError: with libjpeg's own message.
     """
     from PIL import Image
 
@@ -99,6 +101,18 @@ def decode_for(data: Buffer, header: jpeg.JpegHeader, target: tuple[int, int]) -
         min_factor=2,  # at 7/8 and the like the inverse transform is slower than at full scale
     )
     return Image.fromarray(pixels[:, :, 0] if header.components == 1 else pixels)
+
+
+def decode_whole(data: Buffer, header: jpeg.JpegHeader) -> Image.Image:
+    """Decode a JPEG with this header to RGB or grey, strictly, in full size.
+
+    Raises:
+        ImageError: with the decoder's own message.
+    """
+    if header.components == 4:
+        check_decode(data, header)
+        return decode_rgb(data)
+    return decode_for(data, header, (header.width, header.height))
 
 
 def _decoded(data: Buffer, header: jpeg.JpegHeader, colorspace: str, **how: Any) -> NDArray[np.uint8]:
@@ -117,6 +131,8 @@ def _decoded(data: Buffer, header: jpeg.JpegHeader, colorspace: str, **how: Any)
         except ValueError as error:
             if "subsampling" not in str(error):
                 raise ImageError(f"the JPEG does not decode: {error}") from None
+    else:
+        check_decode(data, header)
     return np.array(decode_rgb(data))
 
 
@@ -193,8 +209,19 @@ def decode_array(data: Buffer, min_side: int | None = None) -> NDArray[np.uint8]
     import numpy as np
 
     smaller = {} if min_side is None else {"min_width": min_side, "min_height": min_side, "min_factor": 2}
-    is_jpeg = format_of(data) == "JPEG"
-    return _decoded(data, jpeg.read_header(data), "RGB", **smaller) if is_jpeg else np.array(decode_rgb(data))
+    return _whole(data, **smaller) if format_of(data) == "JPEG" else np.array(decode_rgb(data))
+
+
+def _whole(data: Buffer, **how: Any) -> NDArray[np.uint8]:
+    """The RGB pixels of a JPEG that is clean or warned; bytes after its end are nothing to a reader of pixels."""
+
+    def decode(data: Buffer, header: jpeg.JpegHeader) -> NDArray[np.uint8]:
+        return _decoded(data, header, "RGB", **how)
+
+    try:
+        return decode(data, jpeg.read_plain_header(data))
+    except ImageError as complaint:
+        return grades.look_closer(data, complaint, decode).decoded
 
 
 def decode_part(data: Buffer, choose: Callable[[int, int], Part], side: int) -> NDArray[np.uint8]:
@@ -254,7 +281,7 @@ def _decode_above(
                     raise
             return pixels
     smaller["min_height"] = math.ceil(header.height * scale)
-    return _decoded(data, header, "RGB", **smaller)
+    return _whole(data, **smaller)
 
 
 def decode_other(data: Buffer, kind: str) -> tuple[Image.Image, tuple[str, ...], int]:
@@ -317,6 +344,14 @@ def read_facts(data: Buffer) -> ImageFacts:
         return ImageFacts(kind, image.width, image.height, channels)
 
 
+_PILLOW = re.compile(r"PIL\.")
+_NO_WARNINGS = ("ignore", None, Warning, _PILLOW, 0)
+"""The filter that silences Pillow's own modules, which warn of odd tags alone; missing data fails in the decoder.
+
+It stays: taking filters away again, as ``warnings.catch_warnings`` does, is not safe with several threads.
+"""
+
+
 @contextlib.contextmanager
 def opened(data: Buffer, *formats: str) -> Iterator[ImageFile]:
     """An image file of one of these formats, opened by Pillow; errors of Pillow in the block are covered too.
@@ -326,6 +361,8 @@ def opened(data: Buffer, *formats: str) -> Iterator[ImageFile]:
     """
     from PIL import Image, UnidentifiedImageError
 
+    if _NO_WARNINGS not in warnings.filters:
+        warnings.filterwarnings("ignore", category=Warning, module=_PILLOW.pattern)
     try:
         if format_of(data) == "PNG":
             with Image.open(io.BytesIO(data), formats=("PNG",)) as image:
