@@ -21,6 +21,7 @@ from numpy.lib import format as npy
 from imagenet_prep.images import format_of, grades, is_npy, pixels, png
 from imagenet_prep.images.grades import Check
 from imagenet_prep.images.jpeg import ImageError, check_claim
+from imagenet_prep.images.opening import opened
 from imagenet_prep.text import listed
 
 if TYPE_CHECKING:
@@ -221,7 +222,7 @@ def _decode_lossless(data: Buffer) -> Array:
 
 
 def _decode(data: Buffer, kind: str, *, wide: bool | None) -> Array:
-    with pixels.opened(data, kind) as image:
+    with opened(data, kind) as image:
         if wide is None:
             wide = _is_wide_tiff(image, len(data))
         low = _low_bytes(data, kind) if wide else None

@@ -9,21 +9,19 @@ from __future__ import annotations
 import contextlib
 import io
 import math
-import re
-import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec import Struct
 
 from imagenet_prep.images import ENDINGS, format_of, grades, jpeg, png
-from imagenet_prep.images.jpeg import MAX_PIXELS, ImageError, check_claim
+from imagenet_prep.images.jpeg import ImageError, check_claim
+from imagenet_prep.images.opening import opened
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
     from PIL import Image
-    from PIL.ImageFile import ImageFile
 
 Buffer = bytes | memoryview
 
@@ -342,41 +340,6 @@ def read_facts(data: Buffer) -> ImageFacts:
     with opened(data, kind) as image:
         channels = 3 + image.has_transparency_data if image.mode == "P" else len(image.getbands())
         return ImageFacts(kind, image.width, image.height, channels)
-
-
-_PILLOW = re.compile(r"PIL\.")
-_NO_WARNINGS = ("ignore", None, Warning, _PILLOW, 0)
-"""The filter that silences Pillow's own modules, which warn of odd tags alone; missing data fails in the decoder.
-
-It stays: taking filters away again, as ``warnings.catch_warnings`` does, is not safe with several threads.
-"""
-
-
-@contextlib.contextmanager
-def opened(data: Buffer, *formats: str) -> Iterator[ImageFile]:
-    """An image file of one of these formats, opened by Pillow; errors of Pillow in the block are covered too.
-
-    Raises:
-        ImageError: it can't be decoded; any failure of Pillow's parsers is the image's fault.
-    """
-    from PIL import Image, UnidentifiedImageError
-
-    if _NO_WARNINGS not in warnings.filters:
-        warnings.filterwarnings("ignore", category=Warning, module=_PILLOW.pattern)
-    try:
-        if format_of(data) == "PNG":
-            with Image.open(io.BytesIO(data), formats=("PNG",)) as image:
-                image.verify()  # checks each chunk's CRC and the end chunk: decoding does neither
-        with Image.open(io.BytesIO(data), formats=formats) as image:
-            if image.width * image.height > MAX_PIXELS:
-                raise ImageError(f"{image.width} x {image.height} pixels, over the limit of {MAX_PIXELS:,}")
-            yield image
-    except (ImageError, MemoryError):
-        raise
-    except UnidentifiedImageError:  # its text names an object in memory
-        raise ImageError(f"its header is no {' or '.join(formats)} header, or is cut off") from None
-    except Exception as error:  # noqa: BLE001 - a parser of untrusted files
-        raise ImageError(f"the {formats[0] if len(formats) == 1 else 'image'} does not decode: {error}") from None
 
 
 def _as_rgb(image: Image.Image) -> Image.Image:

@@ -13,7 +13,8 @@ from msgspec.structs import replace
 from imagenet_prep.datasets.plan import Recorded, Recorder
 from imagenet_prep.images import arrays, format_of, is_npy, jpeg, pixels, png
 from imagenet_prep.images.jpeg import ImageError
-from imagenet_prep.images.pixels import opened, read_facts, turn_upright
+from imagenet_prep.images.opening import opened
+from imagenet_prep.images.pixels import read_facts, turn_upright
 from imagenet_prep.images.prepare import UPRIGHT, prepare, read_orientation, turn_box
 from imagenet_prep.model import Box, Item
 from imagenet_prep.recipes.annotating import SIZE
