@@ -32,7 +32,10 @@ from imagenet_prep.text import number_of
 
 
 class SplitSummary(Struct, frozen=True):
-    """One split's part of a ConvertSummary: this run ``made`` some of its ``shards``, the others existed before."""
+    """One split's part of a ConvertSummary: this run ``made`` some of its ``shards``, the others existed before.
+
+    ``repairs`` and ``warned`` are those of ShardInfo.
+    """
 
     split: str
     images: int
@@ -40,6 +43,7 @@ class SplitSummary(Struct, frozen=True):
     made: int
     set_aside: int
     repairs: tuple[str, ...]
+    warned: tuple[str, ...] = ()
 
     @property
     def turned(self) -> int:
@@ -71,6 +75,7 @@ def summary_of(split: PlannedSplit, todo: Sequence[ShardPlan], journal: Journal)
         made=sum(plan.split == name for plan in todo),
         set_aside=sum(len(info.set_aside) for info in infos),
         repairs=tuple(sorted(repair for info in infos for repair in info.repairs)),
+        warned=tuple(sorted(warning for info in infos for warning in info.warned)),
     )
 
 

@@ -298,11 +298,12 @@ def _totals(inventory: Inventory, checked: Checked | None) -> tuple[SplitReport,
 
 
 def _counts(inventory: Inventory) -> dict[str, int]:
-    """The numbers of images that were set aside and repaired, and of files that were skipped; those above 0."""
+    """The numbers of images that were set aside, repaired and warned of, and of skipped files; those above 0."""
     infos, sources = inventory.infos.values(), inventory.manifest.sources.values() if inventory.manifest else ()
     counts = {
         "set aside": sum(len(info.set_aside) for info in infos),
         "repaired": sum(len(repaired_images(info.repairs)) for info in infos),
+        "warned": sum(len(info.warned) for info in infos),
         "skipped": sum(source.get("skipped", 0) for source in sources if isinstance(source, dict)),
     }
     return {name: count for name, count in counts.items() if count}
