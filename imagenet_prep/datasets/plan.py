@@ -16,9 +16,9 @@ from imagenet_prep import __version__
 from imagenet_prep.datasets import order
 from imagenet_prep.errors import InputError
 from imagenet_prep.escaping import Settings
+from imagenet_prep.images.grades import Check
 from imagenet_prep.images.jpeg import ImageError
 from imagenet_prep.images.pixels import Reencode
-from imagenet_prep.images.grades import Check
 from imagenet_prep.images.prepare import UPRIGHT, prepare, turn_box
 from imagenet_prep.model import Item, Progress, ShardInfo, ShardPlan
 from imagenet_prep.state.manifest import DatasetEntry, Manifest, SplitTotals, not_understood

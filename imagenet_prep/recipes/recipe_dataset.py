@@ -14,8 +14,8 @@ from msgspec.structs import replace
 from imagenet_prep.datasets import order
 from imagenet_prep.datasets.plan import InceptionRecorder, PlannedSet, Recorder, cut
 from imagenet_prep.errors import InputError
-from imagenet_prep.images.pixels import codec
 from imagenet_prep.images.grades import Check
+from imagenet_prep.images.pixels import codec
 from imagenet_prep.model import ShardInfo
 from imagenet_prep.recipes.columns import Content, Features
 from imagenet_prep.recipes.inputs import ManifestFile
