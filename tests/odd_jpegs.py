@@ -75,6 +75,7 @@ WITH_THUMBNAIL = headed(BASELINE, 0xE1, b"Exif\0\0MM\0*\0\0\0\x08\0\0\0\0\0\0" +
 _NO_JFIF = BASELINE[:2] + BASELINE[20:]
 _ICC_CUT = b"ICC_PROFILE\0\1"
 _ICC_NUMBERS = b"ICC_PROFILE\0\3\1" + bytes(100)
+EXIF_CUT = b"Exif\0\0MM\0*\0\0\0\x08\0\x0c\x01\x0f\0\2"
 _LOOPING_EXIF = b"Exif\0\0MM\0*" + struct.pack(">IHI", 8, 0, 8)
 _SAMSUNG = with_scan(BASELINE, 0, 0, 0)
 _NOISE = random.Random(3).randbytes(3000).replace(b"\xff", b"\xfe")
@@ -112,7 +113,7 @@ WARNED = {
 CLEAN = {
     "MPO": mpo(PHOTOGRAPH, PHOTOGRAPH.rotate(3)),
     "two files, one after another": BASELINE + PROGRESSIVE,
-    "EXIF cut": headed(BASELINE, 0xE1, b"Exif\0\0MM\0*\0\0\0\x08\0\x0c\x01\x0f\0\2"),
+    "EXIF cut": headed(BASELINE, 0xE1, EXIF_CUT),
     "EXIF that loops": headed(BASELINE, 0xE1, _LOOPING_EXIF),
     "Adobe's code unknown, with JFIF": headed(BASELINE, 0xEE, b"Adobe\0\x64\0\0\0\0\7"),
     "fill bytes": inserted(BASELINE, 2, b"\xff" * 9),

@@ -12,15 +12,19 @@ import numpy as np
 import odd_jpegs
 import pytest
 import tf_fixture
+from made_tars import save
 from PIL import Image
+from running import command
 
 from imagenet_prep.checks.examiner import check_jpeg
 from imagenet_prep.demo import photographs
+from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.images import arrays, grades, jpeg, pixels
 from imagenet_prep.images.grades import Check
 from imagenet_prep.images.jpeg import ImageError
 from imagenet_prep.images.pixels import Reencode
 from imagenet_prep.images.prepare import prepare, read_orientation
+from imagenet_prep.reading.shard import Shard
 
 tf = tf_fixture.tf
 
@@ -174,3 +178,115 @@ def test_as_many_flipped_bits_are_found_as_by_the_strict_rule() -> None:
                 except ImageError:
                     found[check] += 1
     assert found["decode"] >= found["strict"] > 60
+
+
+# sets ------------------------------------------------------------------------------------------------------------
+
+ODD = {
+    "a.jpg": odd_jpegs.BASELINE,
+    "b.jpg": odd_jpegs.WARNED["Se 0"],
+    "c.jpg": odd_jpegs.WARNED["stray bytes before DQT"],
+    "d.jpg": odd_jpegs.WARNED["10 kB after the end"],
+    "e.jpg": odd_jpegs.CLEAN["EXIF cut"],
+}
+RECIPES = {
+    "mapped": "source: {files: 'cats/*.jpg'}\nnum_shards: 1\n",
+    "inception": "source: {files: 'cats/*.jpg'}\nrecord: inception\nlabels: folder\nnum_shards: 1\n",
+    "raw": "source: {files: 'cats/*.jpg'}\nrecord: {pixels: raw, image/filename: filename}\nnum_shards: 1\n",
+    "kept": "source: {files: 'cats/*.jpg'}\nkeep: true\nnum_shards: 1\n",
+    "resized": "source: {files: 'cats/*.jpg'}\nresize: 60\nnum_shards: 1\n",
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A class of five images, three of them warned."""
+    for name, data in ODD.items():
+        save(tmp_path / "cats" / name, data)
+    return tmp_path
+
+
+def _convert(folder: Path, recipe: str, *words: str, status: int = 0) -> str:
+    (folder / "recipe.yaml").write_text(recipe)
+    return command("convert", "out", "--config", "recipe.yaml", *words, cwd=folder, status=status).stderr
+
+
+@pytest.mark.parametrize("recipe", RECIPES.values(), ids=RECIPES)
+def test_warned_images_are_counted_and_named_everywhere(folder: Path, recipe: str) -> None:
+    """convert, the manifest, verify, --json, the report and show count or name them; nothing advises a repair."""
+    assert "warned, kept as they are: 3 images: b.jpg (odd scan parameters)" in _convert(folder, recipe)
+    manifest = json.loads((folder / "out" / "manifest.json").read_text())
+    (totals,) = manifest["totals"].values()
+    (shard,) = manifest["shards"].values()
+    assert (totals["warned"], len(shard["warned"])) == (3, 3)
+    for depth in ("quick", "full", "decode"):
+        said = command("verify", "out", "--depth", depth, cwd=folder)
+        assert "warned: 3" in said.stdout + said.stderr
+        assert "repair" not in said.stdout + said.stderr
+    verdict = json.loads(command("verify", "out", "--depth", "decode", "--json", "-", cwd=folder).stdout)
+    assert (verdict["counts"], verdict["problems"]) == ({"warned": 3}, [])
+    command("report", "out", "--output", "page.html", cwd=folder)
+    assert "b.jpg (odd scan parameters)" in (folder / "page.html").read_text()
+    assert "warned: 3" in command("status", "out", cwd=folder).stdout
+
+
+def test_warned_images_are_in_their_records_byte_for_byte(folder: Path) -> None:
+    """Nothing is encoded again, and show says of each record what its image warns of."""
+    _convert(folder, RECIPES["inception"])
+    shard = next(path for path in (folder / "out").rglob("*-of-*") if path.is_file())
+    records = {record.filename: bytes(record.encoded) for record in Shard.open(shard).records()}
+    assert records == ODD
+    shown = command("show", shard, cwd=folder).stdout
+    assert shown.count("warned: ") == 3
+    assert "warned: 10,000 bytes after the end" in shown
+    lines = [json.loads(line) for line in command("show", shard, "--json", cwd=folder).stdout.splitlines()]
+    warned = {line["features"]["image/encoded"][0].get("warned", "") for line in lines}
+    assert warned == {"", "10,000 bytes after the end", "4 stray bytes before markers", "odd scan parameters"}
+
+
+@pytest.mark.parametrize("recipe", RECIPES.values(), ids=RECIPES)
+def test_strict_refuses_a_set_with_warned_images(folder: Path, recipe: str) -> None:
+    """check: strict of a recipe refuses each of them, resized or not, and says which check takes it."""
+    said = _convert(folder, recipe + "check: strict\n", status=3)
+    assert said.count("bad image: ") == 3
+    assert said.count("check: decode in the recipe accepts it unchanged") == 3
+    assert not (folder / "out" / "manifest.json").exists()
+
+
+@pytest.mark.parametrize("check", ["auto", "header", "decode", "strict"])
+@pytest.mark.parametrize("words", [(), ("--resize", "60")], ids=["as is", "resized"])
+def test_imagenet_has_the_same_checks(tmp_path: Path, made_tiny: MadeSet, check: str, words: tuple[str, ...]) -> None:
+    """--check of convert decides on a warned image of ImageNet too, with and without --resize."""
+    wnid = made_tiny.wnids[0]
+    save(tmp_path / f"raw-data/train/{wnid}/{wnid}_1.JPEG", odd_jpegs.WARNED["ICC numbers"])
+    part = "--allow-incomplete --train-shards 1 --validation-shards 1"
+    status = 3 if check == "strict" else 0
+    said = command("convert", ".", *part.split(), "--check", check, *words, cwd=tmp_path, status=status).stderr
+    if check == "strict":
+        assert "--check decode accepts it unchanged" in said
+    elif check != "header" or words:
+        assert f"warned, kept as they are: 1 image: {wnid}_1.JPEG (bad ICC marker)" in said
+        assert command("verify", ".", "--depth", "decode", cwd=tmp_path).returncode == 0
+
+
+def test_a_clean_set_has_no_count_of_warned_images(folder: Path) -> None:
+    """Manifests of clean sets keep their bytes: nothing names a count of 0."""
+    for name in "bcd":
+        (folder / "cats" / f"{name}.jpg").unlink()
+    assert "warned" not in _convert(folder, RECIPES["inception"])
+    assert "warned" not in (folder / "out" / "manifest.json").read_text()
+
+
+@pytest.mark.parametrize("words", [("--quiet",), ()], ids=["quiet", "told"])
+def test_wrong_exif_prints_nothing(folder: Path, words: tuple[str, ...]) -> None:
+    """Pillow's warnings of wrong EXIF reach nobody while images are resized, turned or shown."""
+    save(folder / "cats" / "f.jpg", odd_jpegs.headed(odd_jpegs.CMYK, 0xE1, odd_jpegs.EXIF_CUT))
+    webp = io.BytesIO()
+    odd_jpegs.PHOTOGRAPH.save(webp, "WEBP", exif=odd_jpegs.EXIF_CUT)
+    save(folder / "cats" / "g.webp", webp.getvalue())
+    recipe = "source: {files: 'cats/*'}\nresize: 60\nupright: true\nnum_shards: 1\n"
+    said = _convert(folder, recipe, *words)
+    assert "Warning" not in said
+    assert said == "" or not words
+    shard = next((folder / "out").rglob("train-*"))
+    assert "Warning" not in command("show", shard, "--image", "image.png", cwd=folder).stderr

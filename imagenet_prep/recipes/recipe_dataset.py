@@ -136,7 +136,7 @@ def make_recorder(
     recipe = file.recipe
     check: Check = "decode" if recipe.check == "auto" else recipe.check
     upright = content == "image" and recipe.upright
-    common: Any = {"check": check, "how": recipe.reencode, "upright": upright, "loosely": "check: header in the recipe"}
+    common: Any = {"check": check, "how": recipe.reencode, "upright": upright, "loosely": "check: {} in the recipe"}
     numbers: Sequence[int] = labelled.classes.numbers
     counted = range(numbers[0], numbers[0] + len(numbers)) if numbers else range(0)
     numbers = counted if numbers == tuple(counted) else numbers  # in short: every task of a shard carries them
