@@ -154,7 +154,7 @@ def print_merge(summary: ConvertSummary, verdict: Verdict, quiet: bool) -> None:
 def _print_warned(warned: Sequence[str]) -> None:
     """Print the images that are unusual though their pixels are whole; ``warned`` are those of ShardInfo."""
     if warned:
-        tell(f"  warned, kept as they are: {number_of(len(warned), 'image')}: {listed(warned, 5)}")
+        tell(f"  warned, pixels whole: {number_of(len(warned), 'image')}: {listed(warned, 5)}")
 
 
 def _print_set_aside(count: int) -> None:
