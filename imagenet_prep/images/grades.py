@@ -9,7 +9,9 @@ strictly. ITU-T T.81, Annex B.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Generic, Literal, NamedTuple, TypeVar
+from typing import Generic, Literal, TypeVar
+
+from msgspec import Struct
 
 from imagenet_prep.images import jpeg
 from imagenet_prep.images.jpeg import ImageError, JpegHeader, Segment
@@ -34,7 +36,7 @@ _TRANSFORMS = {3: (0, 1), 4: (0, 2)}  # the codes of Adobe's marker by component
 _WHOLE_COEFFICIENTS = b"\x00\x3f\x00"  # Ss, Se, Ah and Al of a sequential scan: T.81, B.2.3
 
 
-class Judged(NamedTuple, Generic[T]):
+class Judged(Struct, Generic[T], frozen=True):
     """A JPEG that is not damaged.
 
     Args:

@@ -107,21 +107,29 @@ def prepare(data: Buffer, check: Check, how: Reencode | None = None, *, upright:
 
 
 def _prepare_jpeg(data: Buffer, check: Check, how: Reencode | None, *, upright: bool) -> Prepared:
-    def decode(data: Buffer, header: jpeg.JpegHeader) -> Image | None:
-        if how is None or header.components == 4:
-            pixels.check_decode(data, header)
-            return None
-        return pixels.decode_for(data, header, how.target(header.width, header.height))
-
-    judged = grades.judge(data, check, grades.leave_coded if how is None and check == "header" else decode)
+    if how is not None:
+        return _reencode(data, check, how, upright=upright)
+    judged = grades.judge(data, check, grades.leave_coded if check == "header" else pixels.check_decode)
     width, height, components = judged.header
     if components == 4:
-        prepared = _again(pixels.decode_rgb(judged.plain), how, _turn_of(data, upright), "cmyk")
-    elif how is not None and judged.decoded is not None:
-        prepared = _again(judged.decoded, how, _turn_of(data, upright), target=how.target(width, height))
-    else:
-        return Prepared(data, width, height, warning=judged.warning)
-    return replace(prepared, warning=judged.warning) if judged.warning else prepared
+        repaired = _again(pixels.decode_rgb(judged.plain), None, _turn_of(data, upright), "cmyk")
+        return replace(repaired, warning=judged.warning)
+    return Prepared(data, width, height, warning=judged.warning)
+
+
+def _reencode(data: Buffer, check: Check, how: Reencode, *, upright: bool) -> Prepared:
+    """A JPEG, decoded and encoded again."""
+
+    def decode(data: Buffer, header: jpeg.JpegHeader) -> Image:
+        if header.components == 4:
+            return pixels.decode_whole(data, header)
+        return pixels.decode_for(data, header, how.target(header.width, header.height))
+
+    judged = grades.judge(data, check, decode)
+    width, height, components = judged.header
+    repair = "cmyk" if components == 4 else ""
+    prepared = _again(judged.decoded, how, _turn_of(data, upright), repair, target=how.target(width, height))
+    return replace(prepared, warning=judged.warning)
 
 
 def _turn_of(data: Buffer, upright: bool) -> int:
