@@ -13,7 +13,7 @@ import odd_jpegs
 import pytest
 import tf_fixture
 from made_tars import save
-from PIL import Image
+from PIL import Image, ImageCms
 from running import command
 
 from imagenet_prep.checks.examiner import check_jpeg
@@ -298,3 +298,21 @@ def test_wrong_exif_prints_nothing(folder: Path, words: tuple[str, ...]) -> None
     assert said == "" or not words
     shard = next((folder / "out").rglob("train-*"))
     assert "Warning" not in command("show", shard, "--image", "image.png", cwd=folder).stderr
+
+
+@pytest.mark.parametrize("mode", ["CMYK", "LAB", "YCbCr"])
+def test_a_tiff_of_other_colours_becomes_a_jpeg(mode: str) -> None:
+    """Whole pixels in CMYK, Lab or YCbCr are taken as RGB; as bare numbers they stay refused."""
+    picture = odd_jpegs.PHOTOGRAPH
+    if mode == "LAB":
+        picture = ImageCms.profileToProfile(
+            picture, ImageCms.createProfile("sRGB"), ImageCms.createProfile("LAB"), outputMode="LAB"
+        )
+    buffer = io.BytesIO()
+    picture.convert(mode).save(buffer, "TIFF")
+    prepared = prepare(buffer.getvalue(), "decode")
+    assert prepared.repair == "tiff"
+    difference = pixels.decode_array(prepared.encoded).astype(int) - np.asarray(odd_jpegs.PHOTOGRAPH)
+    assert abs(difference).mean() < 8
+    with pytest.raises(ImageError, match=mode):
+        arrays.decode_raster(buffer.getvalue())

@@ -20,8 +20,8 @@ from test_hostile_inputs import png
 from imagenet_prep.demo import photographs
 from imagenet_prep.demo.photographs import Kind
 from imagenet_prep.images import jpeg
-from imagenet_prep.images.jpeg import ImageError, JpegHeader
 from imagenet_prep.images.grades import Check
+from imagenet_prep.images.jpeg import ImageError, JpegHeader
 from imagenet_prep.images.prepare import Prepared, prepare
 
 tf = tf_fixture.tf

@@ -40,6 +40,7 @@ _ZIP = b"PK\x03\x04"
 _KINDS = "biuf"  # bool, integers, floats: the kinds that records can hold
 
 _OTHER_ORDER = {";16B": ";16L", ";16L": ";16B", ";16N": ";16B"}
+_IN_RGB = {"CMYK": "RGB", "LAB": "RGB", "YCbCr": "RGB", "PA": "RGBA"}
 _TIFF_STARTS = (b"II*\0", b"MM\0*")
 
 
@@ -209,6 +210,11 @@ def judge_raster(data: Buffer, check: Check) -> tuple[Array, str]:
     return _with_channels(np.asarray(judged.decoded)), judged.warning
 
 
+def decode_tiff(data: Buffer) -> Array:
+    """The samples of a TIFF as ``decode_raster``, and 8-bit CMYK, Lab, YCbCr and palettes with alpha in RGB."""
+    return _decode(data, "TIFF", wide=None, converts=True)
+
+
 def _decode_lossless(data: Buffer) -> Array:
     """The samples of a PNG or TIFF."""
     if format_of(data) == "PNG":
@@ -221,13 +227,14 @@ def _decode_lossless(data: Buffer) -> Array:
     return _decode(data, "TIFF", wide=None)
 
 
-def _decode(data: Buffer, kind: str, *, wide: bool | None) -> Array:
+def _decode(data: Buffer, kind: str, *, wide: bool | None, converts: bool = False) -> Array:
     with opened(data, kind) as image:
         if wide is None:
             wide = _is_wide_tiff(image, len(data))
+        converts = converts and not wide
         low = _low_bytes(data, kind) if wide else None
         image.load()
-        samples = _samples(image)
+        samples = _samples(image.convert(_IN_RGB[image.mode]) if converts and image.mode in _IN_RGB else image)
     return samples if low is None else samples.astype(np.uint16) << 8 | low
 
 

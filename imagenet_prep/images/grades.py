@@ -111,7 +111,7 @@ class _Plain:
 
     @property
     def warning(self) -> str:
-        """Everything that the copy doesn't have, in words."""
+        """Everything that the copy doesn't have, as text."""
         facts = {
             f"{number_of(self._strays, 'stray byte')} before markers": self._strays,
             "odd scan parameters": self._has_odd_scans,

@@ -38,7 +38,7 @@ class ImageError(ValueError):
 
 
 class StrayBytesError(ImageError):
-    """Bytes that are of no segment lie before a marker of the header; decoders skip them."""
+    """There are bytes of no segment before a marker of the header; decoders skip them."""
 
 
 class JpegHeader(NamedTuple):
@@ -145,7 +145,7 @@ class Segment(NamedTuple):
 def iter_segments(data: Buffer) -> Iterator[Segment]:
     """The segments of a JPEG to the end-of-image marker of its own scans, or as far as they can be followed.
 
-    Stray bytes are skipped to the next marker, as libjpeg does. Coded data lies between segments.
+    Stray bytes are skipped to the next marker, as libjpeg does. Between segments is coded data.
     """
     position = 2
     while found := _NEXT_MARKER.search(data, position):
