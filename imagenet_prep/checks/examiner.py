@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Protocol
 
 from msgspec import Struct, field
 
-from imagenet_prep.images import format_of, jpeg, pixels, png
+from imagenet_prep.images import format_of, grades, jpeg, pixels, png
 from imagenet_prep.model import Problem, ProblemKind
 from imagenet_prep.tfrecord.example import (
     KINDS,
@@ -244,12 +244,9 @@ def check_jpeg(image: memoryview, stated: Mapping[str, object], *, decode: bool,
     ``stated`` are width and height by the names that the record uses; None if it states nothing.
     """
     try:
-        header = jpeg.read_header(image)
+        header = grades.judge(image, "decode", pixels.check_decode if decode else grades.leave_coded).header
         if header.components > most:
             raise jpeg.ImageError(f"a JPEG of {header.components} components (CMYK); every record says RGB")
-        jpeg.check_ends(image)
-        if decode:
-            pixels.check_decode(image, header)
     except jpeg.ImageError as error:
         yield Finding(ProblemKind.BAD_IMAGE, str(error))
         return

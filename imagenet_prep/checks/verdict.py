@@ -87,8 +87,8 @@ class Verdict(Struct, frozen=True):
         level: how complete and sound the set is, in a word.
         reason: why, as a sentence without its first capital; "" if the problems say it.
         has_manifest: if not, the shards were compared with all of ILSVRC2012.
-        counts: the number of images "set aside" and "repaired", of files "skipped", and of "boxes clipped" and "boxes
-            dropped" by a recipe; without those that are 0.
+        counts: the number of images "set aside", "repaired" and "warned", of files "skipped", and of "boxes clipped"
+            and "boxes dropped" by a recipe; without those that are 0.
         notes: remarks that are not problems.
         flavour: the tool that makes records like these; "" after a quick check.
         differences: how the records differ from that flavour, within its guarantees.

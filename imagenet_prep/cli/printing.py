@@ -140,6 +140,7 @@ def print_convert(summary: ConvertSummary, quiet: bool, expected: Sequence[str])
         _print_changes(split.repairs)
         if split.changed_boxes:
             tell(f"  {changed_boxes_text(split.changed_boxes)}")
+        _print_warned(split.warned)
         _print_set_aside(split.set_aside)
     _print_findings(summary.problems)  # set aside: they require no action
 
@@ -148,9 +149,16 @@ def print_merge(summary: ConvertSummary, verdict: Verdict, quiet: bool) -> None:
     """Print shards and images of each split, how many images were set aside, and the quick verdict."""
     for split in () if quiet else summary.splits:
         tell(f"merge: {split.split}: {number_of(split.images, 'image')} in {number_of(split.shards, 'shard')}")
+        _print_warned(split.warned)
         _print_set_aside(split.set_aside)
     if not quiet:
         print_conclusion(verdict)
+
+
+def _print_warned(warned: Sequence[str]) -> None:
+    """Print the images that are unusual though their pixels are whole; ``warned`` are those of ShardInfo."""
+    if warned:
+        tell(f"  warned, pixels whole: {number_of(len(warned), 'image')}: {listed(warned, 5)}")
 
 
 def _print_set_aside(count: int) -> None:

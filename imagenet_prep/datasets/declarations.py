@@ -58,9 +58,10 @@ class CommonSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     seed: Annotated[int, about("Seed of the shuffle.", decides="set")] = SEED
     shuffle: Annotated[bool, about("Shuffle the images instead of keeping their order.", decides="set")] = True
     check: Annotated[
-        Literal["auto", "header", "decode"],
+        Literal["auto", "header", "decode", "strict"],
         about(
-            "Check headers, or decode every image; auto: decode, unless the archive's published MD5 was verified.",
+            "Check headers, or decode every image; auto: decode, unless the archive's published MD5 was verified; "
+            "strict: decode, and refuse images with odd headers too.",
             options=("convert",),
             only_images=True,
             is_rare=True,

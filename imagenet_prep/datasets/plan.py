@@ -16,9 +16,10 @@ from imagenet_prep import __version__
 from imagenet_prep.datasets import order
 from imagenet_prep.errors import InputError
 from imagenet_prep.escaping import Settings
+from imagenet_prep.images.grades import Check
 from imagenet_prep.images.jpeg import ImageError
 from imagenet_prep.images.pixels import Reencode
-from imagenet_prep.images.prepare import UPRIGHT, Check, prepare, turn_box
+from imagenet_prep.images.prepare import UPRIGHT, prepare, turn_box
 from imagenet_prep.model import Item, Progress, ShardInfo, ShardPlan
 from imagenet_prep.state.manifest import DatasetEntry, Manifest, SplitTotals, not_understood
 from imagenet_prep.state.plan_file import Plan
@@ -51,13 +52,13 @@ class Recorder(Struct, frozen=True, kw_only=True):
         check: how closely each image is checked.
         how: how to encode every image again, or None to keep them.
         upright: turn images that are encoded again as EXIF asks, and their boxes with them; 2016 did not.
-        loosely: the setting that checks headers alone, as the user writes it.
+        loosely: the setting of ``check``, as the user writes it, with {} for its value.
     """
 
     check: Check = "decode"
     how: Reencode | None = None
     upright: bool = False
-    loosely: str = "--check header"
+    loosely: str = "--check {}"
 
     @property
     def keeps_size(self) -> bool:
@@ -84,6 +85,15 @@ def takes(recorder: Recorder, item: Item, data: Buffer) -> bool:
     except ImageError:
         return False
     return True
+
+
+def looser_check(recorder: Recorder, item: Item, data: Buffer) -> str:
+    """The setting with which a recorder would take an item that it refuses, as the user writes it; "" for none."""
+    looser: tuple[Check, ...] = ("decode", "header") if recorder.check == "strict" else ("header",)
+    for check in looser:
+        if takes(replace(recorder, check=check), item, data):
+            return recorder.loosely.format(check)
+    return ""
 
 
 class InceptionRecorder(Recorder, frozen=True):

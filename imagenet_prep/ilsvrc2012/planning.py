@@ -39,7 +39,7 @@ from imagenet_prep.ilsvrc2012.raw_data import (
 )
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions, Part, check_options
 from imagenet_prep.images import format_of
-from imagenet_prep.images.prepare import Check
+from imagenet_prep.images.grades import Check
 from imagenet_prep.model import Engine, Progress
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.reading import read_in_turn

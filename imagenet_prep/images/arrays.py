@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import io
-import warnings
 import zipfile
 import zlib
 from math import prod
@@ -19,8 +18,10 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 from numpy.lib import format as npy
 
-from imagenet_prep.images import format_of, is_npy, jpeg, pixels, png
+from imagenet_prep.images import format_of, grades, is_npy, pixels, png
+from imagenet_prep.images.grades import Check
 from imagenet_prep.images.jpeg import ImageError, check_claim
+from imagenet_prep.images.opening import opened
 from imagenet_prep.text import listed
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ _ZIP = b"PK\x03\x04"
 _KINDS = "biuf"  # bool, integers, floats: the kinds that records can hold
 
 _OTHER_ORDER = {";16B": ";16L", ";16L": ";16B", ";16N": ";16B"}
+_IN_RGB = {"CMYK": "RGB", "LAB": "RGB", "YCbCr": "RGB", "PA": "RGBA"}
 _TIFF_STARTS = (b"II*\0", b"MM\0*")
 
 
@@ -197,6 +199,24 @@ def decode_raster(data: Buffer) -> Array:
     Raises:
         ImageError: it is damaged, of another format, of several pages, or of more than 16 bits.
     """
+    return judge_raster(data, "decode")[0]
+
+
+def judge_raster(data: Buffer, check: Check) -> tuple[Array, str]:
+    """The samples of an image file, and its warning; raises as ``decode_raster``, and if ``check`` refuses it."""
+    if format_of(data) == "PNG" or bytes(data[:4]) in _TIFF_STARTS:
+        return _decode_lossless(data), ""
+    judged = grades.judge(data, check, pixels.decode_whole)
+    return _with_channels(np.asarray(judged.decoded)), judged.warning
+
+
+def decode_tiff(data: Buffer) -> Array:
+    """The samples of a TIFF as ``decode_raster``, and 8-bit CMYK, Lab, YCbCr and palettes with alpha in RGB."""
+    return _decode(data, "TIFF", wide=None, converts=True)
+
+
+def _decode_lossless(data: Buffer) -> Array:
+    """The samples of a PNG or TIFF."""
     if format_of(data) == "PNG":
         header = png.read_header(data)
         png.check_ends(data)
@@ -204,30 +224,17 @@ def decode_raster(data: Buffer) -> Array:
         if (header.depth, header.colour_type) == (16, 4):
             return _grey_alpha_16(data)
         return _decode(data, "PNG", wide=header.depth == 16 and header.colour_type in (2, 6))
-    if bytes(data[:4]) in _TIFF_STARTS:
-        return _decode(data, "TIFF", wide=None)
-    return _decode_jpeg(data)
+    return _decode(data, "TIFF", wide=None)
 
 
-def _decode_jpeg(data: Buffer) -> Array:
-    header = jpeg.read_header(data)
-    jpeg.check_ends(data)
-    if header.components == 4:
-        return np.asarray(pixels.decode_rgb(data))
-    image = pixels.decode_for(data, header, (header.width, header.height))
-    return _with_channels(np.asarray(image))
-
-
-def _decode(data: Buffer, kind: str, *, wide: bool | None) -> Array:
-    """Decode without warnings: Pillow warns of odd tags only; missing data fails in the decoder."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        with pixels.opened(data, kind) as image:
-            if wide is None:
-                wide = _is_wide_tiff(image, len(data))
-            low = _low_bytes(data, kind) if wide else None
-            image.load()
-            samples = _samples(image)
+def _decode(data: Buffer, kind: str, *, wide: bool | None, converts: bool = False) -> Array:
+    with opened(data, kind) as image:
+        if wide is None:
+            wide = _is_wide_tiff(image, len(data))
+        converts = converts and not wide
+        low = _low_bytes(data, kind) if wide else None
+        image.load()
+        samples = _samples(image.convert(_IN_RGB[image.mode]) if converts and image.mode in _IN_RGB else image)
     return samples if low is None else samples.astype(np.uint16) << 8 | low
 
 

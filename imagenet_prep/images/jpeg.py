@@ -1,11 +1,13 @@
-"""JPEG markers: size, components, and whether it starts and ends as it should. Nothing is decoded.
+"""JPEG markers: size, components, segments, and whether it starts and ends as it should. Nothing is decoded.
 
 Source: ITU-T T.81, Annex B.
 """
 
 from __future__ import annotations
 
+import re
 import struct
+from collections.abc import Iterator
 from typing import NamedTuple
 
 Buffer = bytes | memoryview
@@ -19,16 +21,24 @@ FREE_PIXELS = 1 << 25
 MOST_PER_BYTE = 128
 """A larger image may have this many pixels per byte of its file: a photograph has two, a blank page fewer than 128."""
 
-_SOI, _EOI, _SOS = 0xD8, 0xD9, 0xDA
+SOI, EOI, SOS = 0xD8, 0xD9, 0xDA
+SEQUENTIAL = frozenset({0xC0, 0xC1, 0xC9})
+"""The frames whose scans hold whole coefficients: baseline and extended, Huffman and arithmetic coding."""
+
 _SOF = frozenset({0xC0, 0xC1, 0xC2, 0xC3, 0xC5, 0xC6, 0xC7, 0xC9, 0xCA, 0xCB, 0xCD, 0xCE, 0xCF})
-_SEQUENTIAL = (0xC0, 0xC1)
-_WITHOUT_LENGTH = frozenset({0x01, *range(0xD0, 0xD8), _SOS, _EOI, _SOI, 0xFF})  # TEM, RST0 to RST7; a fill byte
+_ALONE = frozenset({0x01, *range(0xD0, 0xD8), EOI, SOI})  # TEM and RST0 to RST7: no length follows
+_WITHOUT_LENGTH = _ALONE | {SOS, 0xFF}  # the walk of headers ends at SOS; a fill byte
 _FRAME = struct.Struct(">BHHB")
-_TAIL = 4096  # some cameras add padding after the end of image
+_NEXT_MARKER = re.compile(rb"\xff+[^\x00\xff]", re.DOTALL)
+_AFTER_SCAN = re.compile(rb"\xff+[^\x00\xff\xd0-\xd7]", re.DOTALL)  # coded data has FF 00 and restart markers
 
 
 class ImageError(ValueError):
     """An image that can't be used; the message is the reason."""
+
+
+class StrayBytesError(ImageError):
+    """There are bytes of no segment before a marker of the header; decoders skip them."""
 
 
 class JpegHeader(NamedTuple):
@@ -58,12 +68,30 @@ def check_size(kind: str, width: int, height: int) -> None:
 
 
 def read_header(data: Buffer) -> JpegHeader:
-    """Size and components from the frame header of a JPEG, without decoding.
+    """Size and components from the frame header of a JPEG, without decoding; stray bytes before markers are skipped.
 
     Raises:
         ImageError: not a JPEG, or no valid frame header before the image data.
     """
-    if len(data) < 4 or data[0] != 0xFF or data[1] != _SOI:
+    try:
+        return read_plain_header(data)
+    except StrayBytesError:
+        for segment in iter_segments(data):
+            if segment.marker in _SOF:
+                return _frame_header(data, segment.start)
+            if segment.marker == SOS:
+                break
+        raise
+
+
+def read_plain_header(data: Buffer) -> JpegHeader:
+    """The same for a header without stray bytes before its frame header.
+
+    Raises:
+        StrayBytesError: there are some.
+        ImageError: not a JPEG, or no valid frame header before the image data.
+    """
+    if len(data) < 4 or data[0] != 0xFF or data[1] != SOI:
         raise ImageError("it is empty" if len(data) == 0 else f"not a JPEG: it starts with {bytes(data[:4]).hex(' ')}")
     position = _find(data, _SOF)
     if position < 0:
@@ -76,13 +104,13 @@ def _find(data: Buffer, wanted: frozenset[int]) -> int:
     position, end = 2, len(data)
     while position + 4 <= end:
         if data[position] != 0xFF:
-            raise ImageError(f"no JPEG marker at byte {position}")
+            raise StrayBytesError(f"no JPEG marker at byte {position}")
         marker = data[position + 1]
         if marker in wanted:
             return position
         if marker not in _WITHOUT_LENGTH:
             position += 2 + (data[position + 2] << 8 | data[position + 3])
-        elif marker in (_SOS, _EOI, _SOI):
+        elif marker in (SOS, EOI, SOI):
             break
         else:
             position += 1 if marker == 0xFF else 2  # a fill byte
@@ -100,10 +128,54 @@ def _frame_header(data: Buffer, position: int) -> JpegHeader:
     return JpegHeader(width, height, components)
 
 
+def is_frame(marker: int) -> bool:
+    """Whether a marker starts a frame header."""
+    return marker in _SOF
+
+
+class Segment(NamedTuple):
+    """A marker segment: its marker, its position from the marker's own 0xFF, and the stray bytes before it."""
+
+    marker: int
+    start: int
+    stop: int
+    strays: int
+
+
+def iter_segments(data: Buffer) -> Iterator[Segment]:
+    """The segments of a JPEG to the end-of-image marker of its own scans, or as far as they can be followed.
+
+    Stray bytes are skipped to the next marker, as libjpeg does. Between segments is coded data.
+    """
+    position = 2
+    while found := _NEXT_MARKER.search(data, position):
+        start, stop = found.end() - 2, found.end()
+        marker = data[start + 1]
+        if marker not in _ALONE:
+            stop += int.from_bytes(data[stop : stop + 2], "big")
+            if not found.end() + 2 <= stop <= len(data):
+                return
+        yield Segment(marker, start, stop, found.start() - position)
+        if marker == EOI:
+            return
+        position = stop
+        if marker == SOS:
+            after = _AFTER_SCAN.search(data, stop)
+            if after is None:
+                return
+            position = after.start()
+
+
 def with_rows(data: Buffer, rows: int) -> bytearray | None:
-    """The JPEG with a header of fewer rows: a decoder stops there. None if it has several scans, each of all rows."""
-    frame, scan = _find(data, _SOF), _find(data, frozenset({_SOS}))
-    if data[frame + 1] not in _SEQUENTIAL or scan < 0 or data[scan + 4] != data[frame + 9]:
+    """The JPEG with a header of fewer rows: a decoder stops there.
+
+    None if it has several scans, each of all rows, or stray bytes in its header.
+    """
+    try:
+        frame, scan = _find(data, _SOF), _find(data, frozenset({SOS}))
+    except StrayBytesError:
+        return None
+    if data[frame + 1] not in (0xC0, 0xC1) or scan < 0 or data[scan + 4] != data[frame + 9]:
         return None
     shorter = bytearray(data)
     shorter[frame + 5 : frame + 7] = rows.to_bytes(2, "big")
@@ -111,12 +183,6 @@ def with_rows(data: Buffer, rows: int) -> bytearray | None:
 
 
 def check_ends(data: Buffer) -> None:
-    """Raise ImageError if the JPEG doesn't close with an end-of-image marker: it was cut short.
-
-    A thumbnail's marker, which precedes the image data, doesn't count.
-    """
-    if data[-2:] == b"\xff\xd9":
-        return
-    start = max(_find(data, frozenset({_SOS})), len(data) - _TAIL, 0)
-    if bytes(data[start:]).rfind(b"\xff\xd9") < 0:
+    """Raise ImageError unless the JPEG's last two bytes are an end-of-image marker."""
+    if data[-2:] != b"\xff\xd9":
         raise ImageError("the JPEG has no end-of-image marker: it is cut short")

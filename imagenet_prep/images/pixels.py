@@ -9,20 +9,20 @@ from __future__ import annotations
 import contextlib
 import io
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec import Struct
 
-from imagenet_prep.images import ENDINGS, format_of, jpeg, png
+from imagenet_prep.images import ENDINGS, format_of, grades, jpeg, png
 from imagenet_prep.images.inks import inks_as_rgb
-from imagenet_prep.images.jpeg import MAX_PIXELS, ImageError, check_claim
+from imagenet_prep.images.jpeg import ImageError, check_claim
+from imagenet_prep.images.opening import opened
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
     from PIL import Image
-    from PIL.ImageFile import ImageFile
 
 Buffer = bytes | memoryview
 
@@ -84,10 +84,10 @@ def check_decode(data: Buffer, header: jpeg.JpegHeader) -> None:
 
 
 def decode_for(data: Buffer, header: jpeg.JpegHeader, target: tuple[int, int]) -> Image.Image:
-    """Decode a JPEG with this header to RGB or grey, at reduced scale where ``target`` (pixels) allows it.
+    """Decode a JPEG with this header to RGB or grey, strictly, at reduced scale where ``target`` (pixels) allows it.
 
     Raises:
-        ImageError: the image is damaged.
+        ImageError: with libjpeg's own message.
     """
     from PIL import Image
 
@@ -100,6 +100,18 @@ def decode_for(data: Buffer, header: jpeg.JpegHeader, target: tuple[int, int]) -
         min_factor=2,  # at 7/8 and the like the inverse transform is slower than at full scale
     )
     return Image.fromarray(pixels[:, :, 0] if header.components == 1 else pixels)
+
+
+def decode_whole(data: Buffer, header: jpeg.JpegHeader) -> Image.Image:
+    """Decode a JPEG with this header to RGB or grey, strictly, in full size.
+
+    Raises:
+        ImageError: with the decoder's own message.
+    """
+    if header.components == 4:
+        check_decode(data, header)
+        return decode_rgb(data)
+    return decode_for(data, header, (header.width, header.height))
 
 
 def _decoded(data: Buffer, header: jpeg.JpegHeader, colorspace: str, **how: Any) -> NDArray[np.uint8]:
@@ -118,6 +130,8 @@ def _decoded(data: Buffer, header: jpeg.JpegHeader, colorspace: str, **how: Any)
         except ValueError as error:
             if "subsampling" not in str(error):
                 raise ImageError(f"the JPEG does not decode: {error}") from None
+    else:
+        check_decode(data, header)
     return np.array(decode_rgb(data))
 
 
@@ -194,8 +208,19 @@ def decode_array(data: Buffer, min_side: int | None = None) -> NDArray[np.uint8]
     import numpy as np
 
     smaller = {} if min_side is None else {"min_width": min_side, "min_height": min_side, "min_factor": 2}
-    is_jpeg = format_of(data) == "JPEG"
-    return _decoded(data, jpeg.read_header(data), "RGB", **smaller) if is_jpeg else np.array(decode_rgb(data))
+    return _whole(data, **smaller) if format_of(data) == "JPEG" else np.array(decode_rgb(data))
+
+
+def _whole(data: Buffer, **how: Any) -> NDArray[np.uint8]:
+    """The RGB pixels of a JPEG that is clean or warned; bytes after its end are nothing to a reader of pixels."""
+
+    def decode(data: Buffer, header: jpeg.JpegHeader) -> NDArray[np.uint8]:
+        return _decoded(data, header, "RGB", **how)
+
+    try:
+        return decode(data, jpeg.read_plain_header(data))
+    except ImageError as complaint:
+        return grades.look_closer(data, complaint, decode).decoded
 
 
 def decode_part(data: Buffer, choose: Callable[[int, int], Part], side: int) -> NDArray[np.uint8]:
@@ -255,7 +280,7 @@ def _decode_above(
                     raise
             return pixels
     smaller["min_height"] = math.ceil(header.height * scale)
-    return _decoded(data, header, "RGB", **smaller)
+    return _whole(data, **smaller)
 
 
 def decode_other(data: Buffer, kind: str) -> tuple[Image.Image, tuple[str, ...], int]:
@@ -271,9 +296,9 @@ def decode_other(data: Buffer, kind: str) -> tuple[Image.Image, tuple[str, ...],
     if kind not in ENDINGS:
         raise ImageError(f"{kind} can't be read: convert it to JPEG or PNG")
     if kind == "TIFF":
-        from imagenet_prep.images.arrays import decode_raster
+        from imagenet_prep.images.arrays import decode_tiff
 
-        samples = decode_raster(data)
+        samples = decode_tiff(data)
         is_wide, channels = samples.dtype.itemsize > 1, samples.shape[2]
         grey_or_rgb = samples[:, :, : channels - (channels in (2, 4))]
         found = Image.fromarray(
@@ -316,31 +341,6 @@ def read_facts(data: Buffer) -> ImageFacts:
     with opened(data, kind) as image:
         channels = 3 + image.has_transparency_data if image.mode == "P" else len(image.getbands())
         return ImageFacts(kind, image.width, image.height, channels)
-
-
-@contextlib.contextmanager
-def opened(data: Buffer, *formats: str) -> Iterator[ImageFile]:
-    """An image file of one of these formats, opened by Pillow; errors of Pillow in the block are covered too.
-
-    Raises:
-        ImageError: it can't be decoded; any failure of Pillow's parsers is the image's fault.
-    """
-    from PIL import Image, UnidentifiedImageError
-
-    try:
-        if format_of(data) == "PNG":
-            with Image.open(io.BytesIO(data), formats=("PNG",)) as image:
-                image.verify()  # checks each chunk's CRC and the end chunk: decoding does neither
-        with Image.open(io.BytesIO(data), formats=formats) as image:
-            if image.width * image.height > MAX_PIXELS:
-                raise ImageError(f"{image.width} x {image.height} pixels, over the limit of {MAX_PIXELS:,}")
-            yield image
-    except (ImageError, MemoryError):
-        raise
-    except UnidentifiedImageError:  # its text names an object in memory
-        raise ImageError(f"its header is no {' or '.join(formats)} header, or is cut off") from None
-    except Exception as error:  # noqa: BLE001 - a parser of untrusted files
-        raise ImageError(f"the {formats[0] if len(formats) == 1 else 'image'} does not decode: {error}") from None
 
 
 def _as_rgb(image: Image.Image) -> Image.Image:

@@ -9,11 +9,13 @@ from __future__ import annotations
 import struct
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from imagenet_prep.images import format_of, is_npy, jpeg, pixels, png
+from imagenet_prep.images import format_of, grades, is_npy, jpeg, pixels, png
+from imagenet_prep.images.grades import Check
 from imagenet_prep.images.pixels import Reencode
 from imagenet_prep.model import Box
 
@@ -21,7 +23,6 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 Buffer = bytes | memoryview
-Check = Literal["header", "decode"]
 
 REPAIR_QUALITY = 100
 REPAIR_DENSITY = 300
@@ -30,7 +31,7 @@ REPAIR_DENSITY = 300
 UPRIGHT = 1
 
 _ORIENTATION, _SHORT = 0x0112, 3
-_APP1, _SOF, _SOS, _EOI = 0xE1, 0xC0, 0xDA, 0xD9
+_APP1 = 0xE1
 _HEADER = b"Exif\0\0"
 
 TURNED = "turned upright"
@@ -86,12 +87,12 @@ def prepare(data: Buffer, check: Check, how: Reencode | None = None, *, upright:
 
     They are the same, except for repairs: a PNG under a .JPEG name, another format, and a 4-component JPEG. These are
     decoded to RGB and encoded as baseline JPEG, quality 100, 4:2:0: the bytes of TensorFlow 0.12.1. They are found by
-    their bytes, not by a list of names. With ``how``, every image is decoded, resized and encoded again, and ``check``
-    has no effect. With ``upright``, an image that is encoded again is turned as its EXIF orientation asks; otherwise
-    the orientation is lost, as in 2016.
+    their bytes, not by a list of names. With ``how``, every image is decoded, resized and encoded again: ``check`` then
+    decides only whether warned images are taken. With ``upright``, an image that is encoded again is turned as its EXIF
+    orientation asks; otherwise the orientation is lost, as in 2016.
 
     Raises:
-        ImageError: the image is damaged, or is not an image.
+        ImageError: the image is damaged, or is not an image; or it is warned, and ``check`` is "strict".
     """
     if is_npy(data):
         from imagenet_prep.images.arrays import png_of
@@ -104,19 +105,33 @@ def prepare(data: Buffer, check: Check, how: Reencode | None = None, *, upright:
     if kind not in ("", "JPEG"):
         image, lost, orientation = pixels.decode_other(data, kind)
         return _again(image, how, orientation if upright else UPRIGHT, kind.lower(), lost)
-    header = jpeg.read_header(data)
-    jpeg.check_ends(data)
-    if header.components == 4:
-        if check == "decode" or how is not None:
-            pixels.check_decode(data, header)
-        return _again(pixels.decode_rgb(data), how, _turn_of(data, upright), "cmyk")
+    return _prepare_jpeg(data, check, how, upright=upright)
+
+
+def _prepare_jpeg(data: Buffer, check: Check, how: Reencode | None, *, upright: bool) -> Prepared:
     if how is not None:
-        target = how.target(header.width, header.height)
-        image = pixels.decode_for(data, header, target)
-        return _again(image, how, _turn_of(data, upright), target=target)
-    if check == "decode":
-        pixels.check_decode(data, header)
-    return Prepared(data, header.width, header.height)
+        return _reencode(data, check, how, upright=upright)
+    judged = grades.judge(data, check, grades.leave_coded if check == "header" else pixels.check_decode)
+    width, height, components = judged.header
+    if components == 4:
+        repaired = _again(pixels.decode_rgb(judged.plain), None, _turn_of(data, upright), "cmyk")
+        return replace(repaired, warning=judged.warning)
+    return Prepared(data, width, height, warning=judged.warning)
+
+
+def _reencode(data: Buffer, check: Check, how: Reencode, *, upright: bool) -> Prepared:
+    """A JPEG, decoded and encoded again."""
+
+    def decode(data: Buffer, header: jpeg.JpegHeader) -> Image:
+        if header.components == 4:
+            return pixels.decode_whole(data, header)
+        return pixels.decode_for(data, header, how.target(header.width, header.height))
+
+    judged = grades.judge(data, check, decode)
+    width, height, components = judged.header
+    repair = "cmyk" if components == 4 else ""
+    prepared = _again(judged.decoded, how, _turn_of(data, upright), repair, target=how.target(width, height))
+    return replace(prepared, warning=judged.warning)
 
 
 def _turn_of(data: Buffer, upright: bool) -> int:
@@ -146,7 +161,9 @@ def _again(
 def read_orientation(data: Buffer) -> int:
     """The EXIF orientation of a JPEG or PNG, 1 to 8; 1 (upright) if it is missing or invalid."""
     try:
-        tiff = next(_exif_of_png(data), b"") if format_of(data) == "PNG" else _find_tiff(data)
+        kind = format_of(data)
+        tiff = next(_exif_of_png(data), b"") if kind == "PNG" else b""
+        tiff = _find_tiff(data) if kind == "JPEG" else tiff
         return _orientation(tiff) if tiff else UPRIGHT
     except (struct.error, IndexError):  # truncated EXIF: some cameras write it
         return UPRIGHT
@@ -172,17 +189,13 @@ def _exif_of_png(data: Buffer) -> Iterator[bytes]:
 
 
 def _find_tiff(data: Buffer) -> bytes:
-    """The TIFF structure of the first EXIF segment before the image data, b"" if there is none."""
-    position = 2
-    while data[position] == 0xFF and data[position + 1] not in (_SOF, _SOS, _EOI):
-        if data[position + 1] == 0xFF:  # fill byte
-            position += 1
-            continue
-        (length,) = struct.unpack_from(">H", data, position + 2)
-        start = position + 4
-        if data[position + 1] == _APP1 and bytes(data[start : start + len(_HEADER)]) == _HEADER:
-            return bytes(data[start + len(_HEADER) : position + 2 + length])
-        position += 2 + length
+    """The TIFF structure of a JPEG's first EXIF segment before the image data, b"" if there is none."""
+    for segment in jpeg.iter_segments(data):
+        start = segment.start + 4
+        if segment.marker == jpeg.SOS:
+            break
+        if segment.marker == _APP1 and bytes(data[start : start + len(_HEADER)]) == _HEADER:
+            return bytes(data[start + len(_HEADER) : segment.stop])
     return b""
 
 

@@ -13,7 +13,8 @@ from msgspec.structs import replace
 from imagenet_prep.datasets.plan import Recorded, Recorder
 from imagenet_prep.images import arrays, format_of, is_npy, jpeg, pixels, png
 from imagenet_prep.images.jpeg import ImageError
-from imagenet_prep.images.pixels import opened, read_facts, turn_upright
+from imagenet_prep.images.opening import opened
+from imagenet_prep.images.pixels import read_facts, turn_upright
 from imagenet_prep.images.prepare import UPRIGHT, prepare, read_orientation, turn_box
 from imagenet_prep.model import Box, Item
 from imagenet_prep.recipes.annotating import SIZE
@@ -67,13 +68,13 @@ class MappedRecorder(Recorder, frozen=True):
 
     def record(self, item: Item, data: Buffer) -> Recorded:
         """The Example of all features, in canonical encoding."""
-        repair = ""
+        repair = warning = ""
         if self.content == "image":
-            given, made, repair = self._image(arrays.png_of(data) if is_npy(data) else data)
+            given, made, repair, warning = self._image(arrays.png_of(data) if is_npy(data) else data)
             if self.masks is not None or SIZE in item.columns:
                 item = follow(item, data, made, self.masks)
         else:
-            given = self._numbers(data)
+            given, warning = self._numbers(data)
         parts: list[Buffer] = []
         values = given | self._own(item)
         for mapped in self.features:
@@ -83,10 +84,10 @@ class MappedRecorder(Recorder, frozen=True):
             elif not mapped.optional:
                 raise ImageError(f"it has no {mapped.column}")
         total = sum(map(len, parts))
-        return Recorded(_joined([b"\x0a" + varint(total), *parts]), repair)
+        return Recorded(_joined([b"\x0a" + varint(total), *parts]), repair, warning)
 
-    def _image(self, data: Buffer) -> tuple[dict[str, Any], ImageForm, str]:
-        """The columns of an image file, its form in the record, and what was changed.
+    def _image(self, data: Buffer) -> tuple[dict[str, Any], ImageForm, str, str]:
+        """The columns of an image file, its form in the record, what was changed, and what it warns of.
 
         JPEGs as in ImageNet's records; PNGs are kept unless everything is encoded again, with ``keep`` all formats are.
         """
@@ -97,22 +98,27 @@ class MappedRecorder(Recorder, frozen=True):
             image = replace(image, repair="")
         made = ImageForm(image.width, image.height, image.orientation)
         channels = jpeg.read_header(image.encoded).components
-        return _image_columns(image.encoded, "JPEG", made, channels), made, image.changes
+        return _image_columns(image.encoded, "JPEG", made, channels), made, image.changes, image.warning
 
-    def _kept(self, data: Buffer) -> tuple[dict[str, Any], ImageForm, str]:
+    def _kept(self, data: Buffer) -> tuple[dict[str, Any], ImageForm, str, str]:
         kind, width, height, channels = pixels.read_facts(data)
+        warning = ""
         if kind == "PNG":
             png.check_ends(data)
         if kind == "JPEG":
-            prepare(data, self.check)
-        elif self.check == "decode" or kind != "PNG":
+            warning = prepare(data, self.check).warning
+        elif self.check != "header" or kind != "PNG":
             pixels.decode_rgb(data)
         made = ImageForm(width, height)
-        return _image_columns(data, kind, made, channels), made, ""
+        return _image_columns(data, kind, made, channels), made, "", warning
 
-    def _numbers(self, data: Buffer) -> dict[str, Any]:
-        """The columns of an array, or of an image's samples, that the features hold."""
-        array = arrays.parse_array(data, self.key) if self.content == "array" else arrays.decode_raster(data)
+    def _numbers(self, data: Buffer) -> tuple[dict[str, Any], str]:
+        """The columns of an array, or of an image's samples, that the features hold; and what the image warns of."""
+        warning = ""
+        if self.content == "array":
+            array = arrays.parse_array(data, self.key)
+        else:
+            array, warning = arrays.judge_raster(data, self.check)
         array = array if self.bounds is None else arrays.rescale(array, *self.bounds)
         wanted = {each.column for each in self.features}
         values = {"values": array, "shape": array.shape, "dtype": array.dtype.name}
@@ -120,7 +126,7 @@ class MappedRecorder(Recorder, frozen=True):
             values["raw"] = arrays.raw_bytes(array)
         if not wanted.isdisjoint(_SIDES):
             values |= zip(_SIDES, arrays.plane(array.shape), strict=True)
-        return values
+        return values, warning
 
     def _own(self, item: Item) -> dict[str, Any]:
         """The columns of an item that are not those of its content."""

@@ -14,8 +14,8 @@ from msgspec.structs import replace
 from imagenet_prep.datasets import order
 from imagenet_prep.datasets.plan import InceptionRecorder, PlannedSet, Recorder, cut
 from imagenet_prep.errors import InputError
+from imagenet_prep.images.grades import Check
 from imagenet_prep.images.pixels import codec
-from imagenet_prep.images.prepare import Check
 from imagenet_prep.model import ShardInfo
 from imagenet_prep.recipes.columns import Content, Features
 from imagenet_prep.recipes.inputs import ManifestFile
@@ -146,9 +146,9 @@ def make_recorder(
 ) -> Recorder:
     """The recorder of one split; ``features`` are those of a mapped record."""
     recipe = file.recipe
-    check: Check = "header" if recipe.check == "header" else "decode"
+    check: Check = "decode" if recipe.check == "auto" else recipe.check
     upright = content == "image" and recipe.upright
-    common: Any = {"check": check, "how": recipe.reencode, "upright": upright, "loosely": "check: header in the recipe"}
+    common: Any = {"check": check, "how": recipe.reencode, "upright": upright, "loosely": "check: {} in the recipe"}
     numbers: Sequence[int] = labelled.classes.numbers
     counted = range(numbers[0], numbers[0] + len(numbers)) if numbers else range(0)
     numbers = counted if numbers == tuple(counted) else numbers  # in short: every task of a shard carries them

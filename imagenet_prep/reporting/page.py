@@ -155,6 +155,9 @@ _CHANGES = {
 }
 
 
+_WARNED = "their pixels are whole; only their headers or markers are unusual"
+
+
 class OddImages(NamedTuple):
     """Odd images of one kind: ``rows`` are shown, out of ``total``, each with its reason; ``names`` are others."""
 
@@ -190,7 +193,7 @@ def _odd_kinds(facts: Facts) -> Iterator[OddImages]:
 
 
 def _changed(facts: Facts) -> Iterator[OddImages]:
-    """The images that were turned, repaired or left out, as the manifest names them: NAME (change)."""
+    """The images that were turned, repaired, warned of or left out, as the manifest names them: NAME (change)."""
     infos = facts.manifest.shards.values() if facts.manifest else ()
     parted = sorted(name.rpartition(" (") for info in infos for name in info.repairs)
     changes = [(name, change.removesuffix(")")) for name, _, change in parted]
@@ -204,6 +207,9 @@ def _changed(facts: Facts) -> Iterator[OddImages]:
         if found:
             yield OddImages(title, meaning, len(found), rows, rest[: SHOWN_NAMES - len(rows)])
     yield from _changed_boxes(facts)
+    warned = sorted(warning for info in infos for warning in info.warned)
+    if warned:
+        yield OddImages("Warned", _WARNED, len(warned), (), warned[:SHOWN_NAMES])
     set_aside = sorted(name for info in infos for name in info.set_aside)
     if set_aside:
         yield OddImages("Set aside", "damaged, and left out by skip_bad", len(set_aside), (), set_aside[:SHOWN_NAMES])

@@ -9,7 +9,7 @@ from pathlib import Path
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from imagenet_prep.datasets.plan import Recorded, Recorder, takes
+from imagenet_prep.datasets.plan import Recorded, Recorder, looser_check
 from imagenet_prep.errors import BusyError, InputError, WriteError
 from imagenet_prep.images import jpeg
 from imagenet_prep.model import Item, Portable, Problem, ProblemKind, ShardInfo
@@ -160,8 +160,8 @@ class _Making:
                 yield item, recorder.record(item, data)
             except jpeg.ImageError as error:
                 detail = f"{error} ({catalog.place(row)}, {catalog.lengths[row]:,} bytes)"
-                is_taken = takes(recorder.of_headers(), item, data)
-                remedy = f"{_REMEDY}; {recorder.loosely} accepts it unchanged" if is_taken else _REMEDY
+                looser = looser_check(recorder, item, data)
+                remedy = f"{_REMEDY}; {looser} accepts it unchanged" if looser else _REMEDY
                 self._problems.append(Problem(ProblemKind.BAD_IMAGE, item.filename, detail, remedy))
 
     def _altered(self, expected: ShardInfo) -> list[str]:

@@ -35,7 +35,8 @@ from imagenet_prep.text import number_of
 class SplitSummary(Struct, frozen=True):
     """One split's part of a ConvertSummary: this run ``made`` some of its ``shards``, the others existed before.
 
-    ``changed_boxes`` counts the boxes of each image that a recipe "clipped" and "dropped".
+    ``repairs`` and ``warned`` are those of ShardInfo. ``changed_boxes`` counts the boxes of each image that a recipe
+    "clipped" and "dropped".
     """
 
     split: str
@@ -45,6 +46,7 @@ class SplitSummary(Struct, frozen=True):
     set_aside: int
     repairs: tuple[str, ...]
     changed_boxes: Mapping[str, Mapping[str, int]] = {}
+    warned: tuple[str, ...] = ()
 
     @property
     def turned(self) -> int:
@@ -77,6 +79,7 @@ def summary_of(split: PlannedSplit, todo: Sequence[ShardPlan], journal: Journal)
         set_aside=sum(len(info.set_aside) for info in infos),
         repairs=tuple(sorted(repair for info in infos for repair in info.repairs)),
         changed_boxes=split.facts.get(CHANGED_BOXES, {}),
+        warned=tuple(sorted(warning for info in infos for warning in info.warned)),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 
 from imagenet_prep.datasets.plan import planned_manifest
@@ -106,8 +106,12 @@ def _unfinished(layout: Layout, planned: Manifest, missing: Sequence[str]) -> In
 
 def _summary(manifest: Manifest) -> ConvertSummary:
     aside = Counter[str]()
+    warned: defaultdict[str, list[str]] = defaultdict(list)
     for name, info in manifest.shards.items():
         aside[split_of(name)] += len(info.set_aside)
-    totals = manifest.totals.items()
-    splits = (SplitSummary(split, each.images, each.shards, 0, aside[split], ()) for split, each in totals)
+        warned[split_of(name)] += info.warned
+    splits = [
+        SplitSummary(split, total.images, total.shards, 0, aside[split], (), tuple(sorted(warned[split])))
+        for split, total in manifest.totals.items()
+    ]
     return ConvertSummary(tuple(splits), (), ())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from msgspec import Struct
@@ -13,7 +13,7 @@ from msgspec import Struct
 from imagenet_prep.checks.examiner import printable
 from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.escaping import command
-from imagenet_prep.images import format_of, jpeg, pixels
+from imagenet_prep.images import format_of, grades, jpeg, pixels
 from imagenet_prep.reading.shard import Record, Shard
 from imagenet_prep.reporting.lenient import boxes_in
 from imagenet_prep.storage.files import atomic_file
@@ -166,9 +166,9 @@ def _value(value: Buffer | float) -> str:
     if isinstance(value, float):
         return f"{value:.7g}"
     if picture := _picture(value):
-        kind, width, height = picture
+        kind, width, height, warning = picture
         size = f"{width} x {height} pixels" if width else "its size can't be read"
-        return f"{kind}, {len(value):,} bytes, {size}"
+        return f"{kind}, {len(value):,} bytes, {size}" + (f"; warned: {warning}" if warning else "")
     text = _text(value)
     if text is None:
         more = " ..." if len(value) > SHOWN_BYTES else ""
@@ -194,21 +194,39 @@ def _json_value(value: Buffer | float) -> object:
         # JSON has no infinity; the shortest decimal number that equals the 32-bit float
         return float(str(np.float32(value))) if math.isfinite(value) else str(value)
     if picture := _picture(value):
-        kind, width, height = picture
-        return {"image": kind, "bytes": len(value), "width": width, "height": height}
+        kind, width, height, warning = picture
+        facts = {"image": kind, "bytes": len(value), "width": width, "height": height}
+        return {**facts, "warned": warning} if warning else facts
     text = _text(value)
     return text if text is not None else {"bytes": len(value), "hex": bytes(value[:SHOWN_BYTES]).hex()}
 
 
-def _picture(value: Buffer) -> tuple[str, int | None, int | None] | None:
-    """The kind of an image, and its width and height in pixels, None if unreadable; None for any other bytes."""
+class _Picture(NamedTuple):
+    """An image: format, width and height in pixels (None if unreadable), and its warning, "" if it has none."""
+
+    kind: str
+    width: int | None
+    height: int | None
+    warning: str
+
+
+def _picture(value: Buffer) -> _Picture | None:
+    """An image among the values of a record; None for any other bytes."""
     if not (kind := format_of(value)):
         return None
     try:
         _, width, height, _ = pixels.read_facts(value)
     except jpeg.ImageError:
-        return kind, None, None
-    return kind, width, height
+        return _Picture(kind, None, None, "")
+    return _Picture(kind, width, height, _warning_of(value) if kind == "JPEG" else "")
+
+
+def _warning_of(value: Buffer) -> str:
+    """The warning of a JPEG; a damaged one has none: verify reports it."""
+    try:
+        return grades.judge(value, "decode", pixels.check_decode).warning
+    except jpeg.ImageError:
+        return ""
 
 
 # a record's image ----------------------------------------------------------------------------------------------

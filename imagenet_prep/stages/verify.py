@@ -299,12 +299,13 @@ def _totals(inventory: Inventory, checked: Checked | None) -> tuple[SplitReport,
 
 
 def _counts(inventory: Inventory) -> dict[str, int]:
-    """The numbers of images set aside and repaired, of files skipped, and of boxes changed; those above 0."""
+    """The numbers of images set aside, repaired and warned of, of files skipped, of boxes changed; those above 0."""
     infos, sources = inventory.infos.values(), inventory.manifest.sources.values() if inventory.manifest else ()
     boxes = {f"boxes {outcome}": images.total() for outcome, images in count_changed_boxes(sources).items()}
     counts = {
         "set aside": sum(len(info.set_aside) for info in infos),
         "repaired": sum(len(repaired_images(info.repairs)) for info in infos),
+        "warned": sum(len(info.warned) for info in infos),
         "skipped": sum(source.get("skipped", 0) for source in sources if isinstance(source, dict)),
         **boxes,
     }

@@ -118,12 +118,16 @@ def filled(planned: Manifest, journal: Journal) -> Manifest:
     """The manifest of a planned set, once all its shards are made."""
     infos = {name: info for name in planned.shards if (info := journal.get(name))}
     images: defaultdict[str, int] = defaultdict(int)
+    warned: defaultdict[str, int] = defaultdict(int)
     repairs: defaultdict[str, list[str]] = defaultdict(list)
     for name, info in infos.items():
         split = split_of(name)
         images[split] += info.records
+        warned[split] += len(info.warned)
         repairs[split] += info.repairs
     turned = {split: count for split, found in repairs.items() if (count := count_changes(found)[TURNED])}
-    totals = {split: replace(each, images=images[split]) for split, each in planned.totals.items()}
+    totals = {
+        split: replace(total, images=images[split], warned=warned[split]) for split, total in planned.totals.items()
+    }
     dataset = replace(planned.dataset, turned=turned)
     return replace(planned, dataset=dataset, totals=totals, shards=infos)

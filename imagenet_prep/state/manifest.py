@@ -74,14 +74,18 @@ class _Feature(TypedDict):
     values: Count | None
 
 
-class SplitTotals(Struct, frozen=True):
-    """The totals of one split: images, classes, boxes, shards; ``expected`` images in the whole data set."""
+class SplitTotals(Struct, frozen=True, omit_defaults=True):
+    """The totals of one split: images, classes, boxes, shards; ``expected`` images in the whole data set.
+
+    ``warned`` counts the images that are unusual though their pixels are whole; a file without it has none.
+    """
 
     images: Count
     expected: Count
     classes: Count
     boxes: Count
     shards: Count
+    warned: Count = 0
 
 
 class Manifest(Struct, frozen=True):
