@@ -668,8 +668,10 @@ def _job(layout: Layout, given: Mapping[str, Any], progress: Progress) -> tuple[
             progress.note(f"the shards are in {output}: the DATA_DIR of verify, status, repair and report")
         if options.consume:
             raise UsageError(f"--consume with --config {given['config']}", "expected ImageNet, whose digests are known")
-    call = {"overwrite": options.overwrite, "consume": options.consume}
-    return layout, dataset, dataset.options.replace(**call, skip_bad=options.skip_bad or dataset.options.skip_bad)
+    call: dict[str, Any] = {"overwrite": options.overwrite, "consume": options.consume}
+    if list(o.said_settings(click.get_current_context(), {"on_damaged"})):
+        call["on_damaged"] = options.on_damaged
+    return layout, dataset, dataset.options.replace(**call)
 
 
 def _refuse_with_recipe(given: Mapping[str, Any]) -> None:
@@ -677,7 +679,7 @@ def _refuse_with_recipe(given: Mapping[str, Any]) -> None:
     from imagenet_prep.datasets.declarations import recipe_keys
     from imagenet_prep.ilsvrc2012.settings import ConvertOptions
 
-    keys = {each.name for each in recipe_keys(ConvertOptions)} - {"skip_bad"}
+    keys = {each.name for each in recipe_keys(ConvertOptions)} - {"on_damaged"}
     for option in o.said_settings(click.get_current_context(), keys):
         raise UsageError(f"{option} with --config", "expected one of them", f"write the setting in {given['config']}")
 

@@ -137,6 +137,7 @@ def print_convert(summary: ConvertSummary, quiet: bool, expected: Sequence[str])
         )
         _print_changes(split.repairs)
         _print_set_aside(split.set_aside)
+    _print_names(summary)
     _print_findings(summary.problems)  # set aside: they require no action
 
 
@@ -146,7 +147,14 @@ def print_merge(summary: ConvertSummary, verdict: Verdict, quiet: bool) -> None:
         tell(f"merge: {split.split}: {number_of(split.images, 'image')} in {number_of(split.shards, 'shard')}")
         _print_set_aside(split.set_aside)
     if not quiet:
+        _print_names(summary)
         print_conclusion(verdict)
+
+
+def _print_names(summary: ConvertSummary) -> None:
+    """Print the file that names the images that were set aside."""
+    if summary.set_aside and summary.named_in is not None:
+        tell(f"  {summary.named_in} names each image that was set aside")
 
 
 def _print_set_aside(count: int) -> None:

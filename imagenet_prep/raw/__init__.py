@@ -100,9 +100,10 @@ def _open_raw(
     engine = make_engine("threads")  # a training process may hold resources that don't survive a fork
     dataset = registry.read_dataset(Path(config)) if config else registry.ILSVRC2012
     options = options or dataset.options
-    if options.skip_bad:
-        hint = "leave it out: a bad image is an error when it is read; or convert, and open the shards"
-        raise UsageError("skip_bad of raw data", "expected none: bad images are found only when all are read", hint)
+    if options.on_damaged == "skip":
+        hint = "leave it out: Loader(on_damaged='skip') goes on past them; or convert, and open the shards"
+        expected = "expected refuse: damaged images are found only when all are read"
+        raise UsageError("on_damaged: skip of raw data", expected, hint)
     registry.refuse_other_set(layout, dataset)
     planned = dataset.plan(layout, engine, options, Silent())
     for note in planned.notes:

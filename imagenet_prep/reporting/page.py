@@ -204,7 +204,9 @@ def _changed(facts: Facts) -> Iterator[OddImages]:
             yield OddImages(title, meaning, len(found), rows, rest[: SHOWN_NAMES - len(rows)])
     set_aside = sorted(name for info in infos for name in info.set_aside)
     if set_aside:
-        yield OddImages("Set aside", "damaged, and left out by skip_bad", len(set_aside), (), set_aside[:SHOWN_NAMES])
+        yield OddImages(
+            "Set aside", "damaged, and left out by on_damaged: skip", len(set_aside), (), set_aside[:SHOWN_NAMES]
+        )
 
 
 def _duplicates(facts: Facts, kind: Sequence[str], groups: Sequence[Sequence[int]]) -> Iterator[OddImages]:
