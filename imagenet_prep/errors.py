@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal, TypeAlias
 
 _SHOWN = 20
 
@@ -51,6 +52,35 @@ class InputError(PrepError):
     """An input is corrupt or incomplete: an archive, an image, an annotation archive."""
 
     exit_code = 4
+
+
+RecordFault: TypeAlias = Literal["checksum", "record", "image"]
+"""What is damaged: the bytes of a record, by its checksums; a sound record that is no Example; or its image."""
+
+
+class DamagedRecordError(InputError):
+    """One damaged record of a set whose other records can be read.
+
+    Attributes:
+        fault: "checksum", if its bytes are not those that were written; "record", if it is not an Example; "image", if
+            its image can't be decoded.
+        number: of the record in its shard, from 0; -1 if it is not known.
+    """
+
+    fault: RecordFault = "checksum"
+    number: int = -1
+
+    @classmethod
+    def of(cls, fault: RecordFault, number: int, what: str, detail: str, hint: str) -> DamagedRecordError:
+        """The error for the record ``number`` of a shard."""
+        error = cls(what, detail, hint)
+        error.fault, error.number = fault, number
+        return error
+
+    @property
+    def without_hint(self) -> DamagedRecordError:
+        """The same error without what to do next."""
+        return self.of(self.fault, self.number, self.what, self.detail, "")
 
 
 def all_of(obstacles: Sequence[InputError]) -> InputError:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from imagenet_prep.datasets.plan import InceptionRecorder, PlannedSplit, Recorded, Recorder
-from imagenet_prep.errors import InputError, UsageError
+from imagenet_prep.errors import DamagedRecordError, UsageError
 from imagenet_prep.images.jpeg import ImageError
 from imagenet_prep.model import Box
 from imagenet_prep.reading.shard import Record, Shard
@@ -120,6 +120,11 @@ class RawRecord(Record):
     def _where(self) -> str:
         return f"{self._item.filename} ({self._catalog.place(self._row)})"
 
+    @property
+    def _own_name(self) -> str:
+        """Nothing: its place names it."""
+        return ""
+
     def _make(self) -> Recorded:
         if self._recorded is None:
             image = self._read_image()
@@ -127,7 +132,8 @@ class RawRecord(Record):
                 self._recorded = self._recorder.record(self._item, image)
             except ImageError as error:
                 hint = f"get a sound copy of {self.shard}"
-                raise InputError(f"{self._where} is damaged", str(error), hint) from error
+                what = f"{self._where} is damaged"
+                raise DamagedRecordError.of("image", self.number, what, str(error), hint) from error
         return self._recorded
 
     def _read_image(self) -> Buffer:

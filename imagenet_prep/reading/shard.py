@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec import Struct
 
-from imagenet_prep.errors import InputError, UsageError
+from imagenet_prep.errors import DamagedRecordError, InputError, UsageError
 from imagenet_prep.escaping import command
 from imagenet_prep.images.jpeg import ImageError
 from imagenet_prep.images.pixels import Part, decode_array, decode_part, decode_rgb
@@ -18,7 +18,7 @@ from imagenet_prep.model import Box
 from imagenet_prep.reading.values import Decoder, ValueRuleError
 from imagenet_prep.state.manifest import features_by_column, find_set, load_manifest
 from imagenet_prep.state.set_state import SetState
-from imagenet_prep.storage.files import view_of
+from imagenet_prep.storage.files import find_plain, view_of
 from imagenet_prep.storage.layout import Layout, split_of
 from imagenet_prep.storage.local import FileState, buffered, find_state, refuse_replaced
 from imagenet_prep.storage.location import AnyPath, local_or_none, local_path
@@ -27,7 +27,7 @@ from imagenet_prep.tfrecord import compression as compressed
 from imagenet_prep.tfrecord import framing as tfrecord
 from imagenet_prep.tfrecord.compression import Compression
 from imagenet_prep.tfrecord.example import ExampleError
-from imagenet_prep.tfrecord.framing import FOOTER, HEADER, OVERHEAD, Framed, FramingError, View
+from imagenet_prep.tfrecord.framing import FOOTER, HEADER, OVERHEAD, Framed, FramingError, View, recorded_name
 from imagenet_prep.tfrecord.inception_reader import (
     ImageRecord,
     RecordError,
@@ -100,7 +100,8 @@ class Record:
             return parse(self.data)
         except ExampleError as error:
             reason = f"it is not a tf.train.Example: {error}"
-            raise InputError(f"{self._where} is damaged", reason, remedy(self.shard)) from error
+            what = f"{self._where} is damaged"
+            raise DamagedRecordError.of("record", self.number, what, reason, remedy(self.shard)) from error
         except RecordError as error:
             what = f"{self._where} is not an image's in Inception's layout"
             raise InputError(what, *_other_layout(self.shard, str(error))) from error
@@ -206,7 +207,15 @@ class Record:
         try:
             return decode(self.encoded)
         except ImageError as error:
-            raise InputError(f"{self._where}: its image is damaged", str(error), remedy(self.shard)) from error
+            what, reason = f"{self._where}: its image is damaged", f"{self._own_name}{error}"
+            raise DamagedRecordError.of("image", self.number, what, reason, remedy(self.shard)) from error
+
+    @property
+    def _own_name(self) -> str:
+        """The file name of its image before a reason; "" if it has none."""
+        with contextlib.suppress(InputError):
+            return f"{self.filename}: " if self.filename else ""
+        return ""
 
 
 def _of_another_process(path: AnyPath, compression: Compression, number: int, offset: int, data: bytes) -> Record:
@@ -317,9 +326,15 @@ class Shard(Struct, frozen=True):
             InputError: its data is damaged; the error names file, record and byte.
         """
         if not framed.intact:
-            reason = "the data does not match its CRC"
-            raise _damaged(self.path, framed.number, framed.offset, self.compression, reason)
+            raise self.damaged(framed.number, framed.offset)
         return Record(self, framed.number, framed.offset, framed.data)
+
+    def damaged(self, number: int, offset: int, reason: str = "the data does not match its CRC") -> DamagedRecordError:
+        """The error for a record whose bytes are not those that were written."""
+        what = f"{_in_words(self.path, number, offset, self.compression)} is damaged"
+        name = _recorded_name(self.path, number)
+        detail = f"{name}: {reason}" if name else reason
+        return DamagedRecordError.of("checksum", number, what, detail, remedy(self.path))
 
     def exchanged(self, number: int, offset: int) -> InputError:
         """The error for a sound record that is not the recorded one."""
@@ -377,8 +392,8 @@ class Shard(Struct, frozen=True):
                 if kind and not _is_recorded(Layout(self.path.parent), self.path.name):
                     raise InputError(f"{self.path} is not a TFRecord file", f"it starts as {kind} does") from error
                 what = f"{self.path} is damaged at its first byte, or is not a TFRecord file"
-                raise InputError(what, error.reason, remedy(self.path)) from error
-            raise _damaged(self.path, error.record, error.offset, self.compression, error.reason) from error
+                raise DamagedRecordError.of("checksum", 0, what, error.reason, remedy(self.path)) from error
+            raise self.damaged(error.record, error.offset, error.reason) from error
 
 
 _BEGINNINGS = {
@@ -409,8 +424,12 @@ def _in_words(path: AnyPath, number: int, offset: int, compression: Compression)
     return f"{path}: record {number} at byte {offset}{where}"
 
 
-def _damaged(path: AnyPath, number: int, offset: int, compression: Compression, reason: str) -> InputError:
-    return InputError(f"{_in_words(path, number, offset, compression)} is damaged", reason, remedy(path))
+def _recorded_name(path: AnyPath, number: int) -> str:
+    """The name of a record's image by the index of its shard; "" without one: the record itself can't be read."""
+    with contextlib.suppress(InputError):
+        layout = find_set(Layout(path.parent), split_of(path.name))
+        return recorded_name(find_plain(layout.listing_path(path.name)) or b"", number)
+    return ""
 
 
 def remedy(path: AnyPath) -> str:

@@ -9,11 +9,12 @@ import operator
 import os
 from abc import abstractmethod
 from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, SupportsIndex, TypeVar, overload
 
 from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.reading.indexed import IndexedShard, find_recorded
+from imagenet_prep.reading.left_out import MappedRecords, OnDamagedRecord
 from imagenet_prep.reading.shard import Record, remedy
 from imagenet_prep.state.manifest import find_set
 from imagenet_prep.state.set_state import SetState
@@ -23,6 +24,7 @@ from imagenet_prep.storage.refusals import unreadable
 from imagenet_prep.text import number_of
 from imagenet_prep.tfrecord.compression import Compression
 
+T = TypeVar("T")
 _S = TypeVar("_S", bound="RecordSequence")
 
 
@@ -106,6 +108,18 @@ class RecordSequence(Sequence[Record]):
     def __getitems__(self, indices: Iterable[SupportsIndex]) -> list[Record]:
         """Several records by their numbers, as PyTorch's DataLoader requests a batch."""
         return [self[index] for index in indices]
+
+    def map(self, function: Callable[[Record], T], *, on_damaged: OnDamagedRecord = "raise") -> MappedRecords[T]:
+        """``function`` of every record, each when it is asked for: a source for Grain, and a sequence.
+
+        Args:
+            function: what to make of a record: its pixels and its label, for example.
+            on_damaged: "raise" the error of a damaged record or image, or "skip" it: see MappedRecords.
+
+        Raises:
+            UsageError: another policy.
+        """
+        return MappedRecords(self, function, on_damaged)
 
     def __iter__(self) -> Iterator[Record]:
         if self._range is None:
