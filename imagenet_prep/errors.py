@@ -65,22 +65,28 @@ class DamagedRecordError(InputError):
         fault: "checksum", if its bytes are not those that were written; "record", if it is not an Example; "image", if
             its image can't be decoded.
         number: of the record in its shard, from 0; -1 if it is not known.
+        image: the name of its image's file; "" if it is not known.
     """
 
     fault: RecordFault = "checksum"
     number: int = -1
+    image: str = ""
 
     @classmethod
-    def of(cls, fault: RecordFault, number: int, what: str, detail: str, hint: str) -> DamagedRecordError:
-        """The error for the record ``number`` of a shard."""
-        error = cls(what, detail, hint)
-        error.fault, error.number = fault, number
+    def of(cls, fault: RecordFault, number: int, image: str, *lines: str) -> DamagedRecordError:
+        """The error for the record ``number`` of a shard; ``lines`` are what, detail and hint."""
+        error = cls(*lines)
+        error.fault, error.number, error.image = fault, number, image
         return error
 
+    def with_hint(self, hint: str) -> DamagedRecordError:
+        """The same error with another hint."""
+        return self.of(self.fault, self.number, self.image, self.what, self.detail, hint)
+
     @property
-    def without_hint(self) -> DamagedRecordError:
-        """The same error without what to do next."""
-        return self.of(self.fault, self.number, self.what, self.detail, "")
+    def in_short(self) -> str:
+        """What and why in one line, for a warning or a list."""
+        return in_a_line(self.with_hint(""))
 
 
 def all_of(obstacles: Sequence[InputError]) -> InputError:

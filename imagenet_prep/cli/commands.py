@@ -462,6 +462,13 @@ class _ExportCommand(o.Command):
 @click.argument("container", type=click.Choice(FORMATS))
 @o.data_dir
 @o.out
+@click.option(
+    "--on-damaged",
+    type=click.Choice(["refuse", "skip"]),
+    default="refuse",
+    show_default=True,
+    help="Refuse damaged records, or leave them out; the exit status is then 3.",
+)
 @o.working
 def export(container: str, data_dir: Path, out: Path | None, quiet: bool, **given: Any) -> int:
     """Write the records in another format to the folder OUT: the same image bytes, read back, resumable.
@@ -480,9 +487,15 @@ def export(container: str, data_dir: Path, out: Path | None, quiet: bool, **give
 
     def pack(layout: Layout) -> ExportSummary:
         own = (out or data_dir / container) / layout.set_name if len(whole.sets()) > 1 else out
-        return export(layout, container, own, engine, progress=progress)
+        return export(layout, container, own, engine, on_damaged=given["on_damaged"], progress=progress)
 
-    return _each_set(whole, pack, lambda summary: printing.print_export(summary, quiet), has_heads=not quiet)
+    def show(summary: ExportSummary) -> None:
+        printing.print_export(summary, quiet)
+
+    def status_of(summary: ExportSummary) -> int:
+        return PROBLEMS_FOUND if summary.left_out else 0
+
+    return _each_set(whole, pack, show, status_of, has_heads=not quiet)
 
 
 @cli.command()

@@ -268,6 +268,8 @@ def print_export(summary: ExportSummary, quiet: bool) -> None:
                 f"{number_of(split.records, 'image')} of {number_of(split.shards, 'shard')} ({size_text(split.size)})"
             )
             tell(f"export: {split.split}: {what}, {number_of(split.made, 'shard')} exported now")
+        if summary.left_out:
+            tell(f"  set aside: {number_of(summary.left_out, 'damaged record')}; {summary.named_in} names each")
         if summary.usage:
             say(summary.usage)
 

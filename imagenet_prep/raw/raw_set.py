@@ -120,10 +120,10 @@ class RawRecord(Record):
     def _where(self) -> str:
         return f"{self._item.filename} ({self._catalog.place(self._row)})"
 
-    @property
-    def _own_name(self) -> str:
-        """Nothing: its place names it."""
-        return ""
+    def _damaged_image(self, error: ImageError) -> DamagedRecordError:
+        hint = f"get a sound copy of {self.shard}"
+        name, what = self._item.filename, f"{self._where} is damaged"
+        return DamagedRecordError.of("image", self.number, name, what, str(error), hint)
 
     def _make(self) -> Recorded:
         if self._recorded is None:
@@ -131,9 +131,7 @@ class RawRecord(Record):
             try:
                 self._recorded = self._recorder.record(self._item, image)
             except ImageError as error:
-                hint = f"get a sound copy of {self.shard}"
-                what = f"{self._where} is damaged"
-                raise DamagedRecordError.of("image", self.number, what, str(error), hint) from error
+                raise self._damaged_image(error) from error
         return self._recorded
 
     def _read_image(self) -> Buffer:

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Generic, Literal, SupportsIndex, TypeAlias, TypeVar
 
-from imagenet_prep.errors import DamagedRecordError, RecordFault, UsageError, in_a_line
+from imagenet_prep.errors import DamagedRecordError, RecordFault, UsageError
 
 if TYPE_CHECKING:
     from imagenet_prep.reading.shard import Record
@@ -29,8 +29,7 @@ def check_policy(call: str, on_damaged: object) -> None:
 def with_choice(error: DamagedRecordError) -> DamagedRecordError:
     """The error of a loader, which says how to go on past the record."""
     choice = "on_damaged='skip' leaves out damaged records"
-    hint = f"{error.hint}; {choice}" if error.hint else choice
-    return DamagedRecordError.of(error.fault, error.number, error.what, error.detail, hint)
+    return error.with_hint(f"{error.hint}; {choice}" if error.hint else choice)
 
 
 class LeftOut:
@@ -82,7 +81,7 @@ class MappedRecords(Sequence[Any], Generic[T]):
         except DamagedRecordError as error:
             if not self._skips:
                 raise with_choice(error) from error
-            self._left_out.add(number % len(self), error.fault, in_a_line(error.without_hint))
+            self._left_out.add(number % len(self), error.fault, error.in_short)
             return None
 
     def __getitems__(self, indices: Iterable[SupportsIndex]) -> list[Any]:

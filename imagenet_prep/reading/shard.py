@@ -101,7 +101,7 @@ class Record:
         except ExampleError as error:
             reason = f"it is not a tf.train.Example: {error}"
             what = f"{self._where} is damaged"
-            raise DamagedRecordError.of("record", self.number, what, reason, remedy(self.shard)) from error
+            raise DamagedRecordError.of("record", self.number, "", what, reason, remedy(self.shard)) from error
         except RecordError as error:
             what = f"{self._where} is not an image's in Inception's layout"
             raise InputError(what, *_other_layout(self.shard, str(error))) from error
@@ -207,15 +207,14 @@ class Record:
         try:
             return decode(self.encoded)
         except ImageError as error:
-            what, reason = f"{self._where}: its image is damaged", f"{self._own_name}{error}"
-            raise DamagedRecordError.of("image", self.number, what, reason, remedy(self.shard)) from error
+            raise self._damaged_image(error) from error
 
-    @property
-    def _own_name(self) -> str:
-        """The file name of its image before a reason; "" if it has none."""
+    def _damaged_image(self, error: ImageError) -> DamagedRecordError:
+        name = ""
         with contextlib.suppress(InputError):
-            return f"{self.filename}: " if self.filename else ""
-        return ""
+            name = self.filename
+        what, reason = f"{self._where}: its image is damaged", f"{name}: {error}" if name else str(error)
+        return DamagedRecordError.of("image", self.number, name, what, reason, remedy(self.shard))
 
 
 def _of_another_process(path: AnyPath, compression: Compression, number: int, offset: int, data: bytes) -> Record:
@@ -334,7 +333,7 @@ class Shard(Struct, frozen=True):
         what = f"{_in_words(self.path, number, offset, self.compression)} is damaged"
         name = _recorded_name(self.path, number)
         detail = f"{name}: {reason}" if name else reason
-        return DamagedRecordError.of("checksum", number, what, detail, remedy(self.path))
+        return DamagedRecordError.of("checksum", number, name, what, detail, remedy(self.path))
 
     def exchanged(self, number: int, offset: int) -> InputError:
         """The error for a sound record that is not the recorded one."""
@@ -392,7 +391,7 @@ class Shard(Struct, frozen=True):
                 if kind and not _is_recorded(Layout(self.path.parent), self.path.name):
                     raise InputError(f"{self.path} is not a TFRecord file", f"it starts as {kind} does") from error
                 what = f"{self.path} is damaged at its first byte, or is not a TFRecord file"
-                raise DamagedRecordError.of("checksum", 0, what, error.reason, remedy(self.path)) from error
+                raise DamagedRecordError.of("checksum", 0, "", what, error.reason, remedy(self.path)) from error
             raise self.damaged(error.record, error.offset, error.reason) from error
 
 

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from torch.nn import functional
 from torch.utils.data import DataLoader, Dataset, DistributedSampler, IterableDataset, Sampler, Subset, default_collate
 
-from imagenet_prep.errors import DamagedRecordError, InputError, RecordFault, UsageError, in_a_line
+from imagenet_prep.errors import DamagedRecordError, InputError, RecordFault, UsageError
 from imagenet_prep.images.pixels import Part
 from imagenet_prep.reading.left_out import LeftOut, OnDamagedRecord, check_policy, with_choice
 from imagenet_prep.reading.shard import Record
@@ -575,7 +575,7 @@ class _Seeded(Dataset[Any]):
         except DamagedRecordError as error:
             if not self._skips:
                 raise with_choice(error) from error
-            return _Damaged(number, error.fault, in_a_line(error.without_hint))
+            return _Damaged(number, error.fault, error.in_short)
 
 
 class _Batches(Sampler[list[Any]]):
