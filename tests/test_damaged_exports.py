@@ -11,6 +11,7 @@ import pytest
 from made_sets import ENGINE, flip, write
 from made_tars import save, unpack
 from running import command
+from test_export import streaming  # noqa: F401 - a fixture
 
 import imagenet_prep
 from imagenet_prep import Layout, export
@@ -48,6 +49,7 @@ def finals(out: Path) -> dict[str, bytes]:
     return {str(path.relative_to(out)): path.read_bytes() for path in files}
 
 
+@pytest.mark.usefixtures("streaming")
 @pytest.mark.parametrize("container", COPYING)
 def test_each_format_refuses_or_leaves_out(container: str, layout: Layout, tmp_path: Path) -> None:
     """Refused: named, nothing half left. Left out: counted and named; after a repair all of it, as if never damaged."""

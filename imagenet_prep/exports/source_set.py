@@ -16,6 +16,7 @@ from imagenet_prep.model import OnDamaged
 from imagenet_prep.reading.indexed import IndexedShard, RecordedShard, find_recorded
 from imagenet_prep.reading.shard import Record, Shard
 from imagenet_prep.reading.shard_set import ShardSet
+from imagenet_prep.reading.values import any_number
 from imagenet_prep.state.manifest import ILSVRC2012, Manifest, features_by_column
 from imagenet_prep.state.set_state import SetState
 from imagenet_prep.storage.layout import STATE_NAME, Layout, grown_from, split_of
@@ -28,7 +29,8 @@ from imagenet_prep.tfrecord.inception import PROMISE
 class SourceShard(Struct, frozen=True):
     """Shard ``index`` of a split: its file with ``size`` bytes, and its entry in the manifest, if there is one.
 
-    ``left_out`` is the number of its damaged records, once they are known and ``on_damaged`` leaves them out.
+    ``lists`` are the features of the set that hold any number of values. ``left_out`` is the number of its damaged
+    records, once they are known and ``on_damaged`` leaves them out.
     """
 
     path: Path
@@ -38,6 +40,7 @@ class SourceShard(Struct, frozen=True):
     layout: Layout
     recorded: RecordedShard | None = None
     on_damaged: OnDamaged = "refuse"
+    lists: frozenset[str] = frozenset()
     left_out: int = 0
 
     @property
@@ -66,7 +69,7 @@ class SourceShard(Struct, frozen=True):
             InputError: the shard can't be opened; a record is damaged, which the error names; or the records are not
                 those that were written.
         """
-        shard = Shard.open(self.path, in_order=True)
+        shard = Shard.open(self.path, in_order=True, lists=self.lists)
         if self.on_damaged == "skip":
             yield from self._sound(shard, damaged)
             return
@@ -81,7 +84,7 @@ class SourceShard(Struct, frozen=True):
     def _sound(self, shard: Shard, damaged: Callable[[DamagedRecordError], object]) -> Iterator[Record]:
         """The records that are not damaged; those of a plain shard are found by its index."""
         if shard.compression == "none":
-            indexed = IndexedShard(self.layout, self.name, self.recorded)
+            indexed = IndexedShard(self.layout, self.name, self.recorded, lists=self.lists)
             reads: Iterable[Callable[[], Record]] = (partial(indexed.record, at) for at in range(indexed.count()))
         else:
             reads = (partial(shard.sound, framed) for framed in shard.followed())
@@ -121,12 +124,13 @@ class SourceSet(Struct, frozen=True):
                 "name the folder that holds them",
             )
         place = {split: number for number, split in enumerate(manifest.dataset.splits if manifest else ())}
+        lists = any_number(manifest.dataset.features if manifest else {})
         found = []
         for split in sorted(splits, key=lambda each: (place.get(each, len(place)), each)):
             for index, path in enumerate(ShardSet(layout.output_dir, split).paths):  # with those that it has grown by
                 recorded = find_recorded(manifest, path.name)
                 size = state.sizes[path.name]
-                found.append(SourceShard(local_path(path), split, index, size, layout, recorded, on_damaged))
+                found.append(SourceShard(local_path(path), split, index, size, layout, recorded, on_damaged, lists))
         return cls(layout, manifest, tuple(found))
 
     @property

@@ -60,12 +60,8 @@ class ParquetPacker(Packer):
     def _rows(self, files: Files) -> Iterator[dict[str, Any]]:
         for record, values in files.values(self.meaning):
             label = None if values.label is None else self.meaning.zero_based(values.label, record)
-            others = dict(values.others)
-            for name, promised in self.others.items():
-                if promised["values"] != 1 and name in others and not isinstance(others[name], list):
-                    others[name] = [others[name]]
             image = {"bytes": bytes(values.encoded), "path": values.filename}
-            yield {**others, "image": image, "label": label, "wnid": values.wnid, "text": values.text}
+            yield {**values.others, "image": image, "label": label, "wnid": values.wnid, "text": values.text}
 
     def _schema(self) -> pa.Schema:
         """The columns and their types in datasets, which infers the others from the column types."""

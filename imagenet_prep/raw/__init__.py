@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.reading.shard_set import ShardSet, first_label_of
+from imagenet_prep.reading.values import any_number
 from imagenet_prep.storage.layout import Layout, grown_from
 from imagenet_prep.storage.location import locate
 from imagenet_prep.storage.refusals import unreadable
@@ -115,7 +116,8 @@ def _open_raw(
     if grown := [each for each in found if each != split and grown_from(each)[0] == split]:
         hint = f"imagenet_prep.open({str(layout.data_dir)!r}, {split!r}) reads its shards"
         raise UsageError(f"{split} has grown: {grown[0]} has shards of its own", "expected a set that has not", hint)
-    return RawSet(found[split], first_label_of(planned.entry.classes, planned.settings))
+    lists = any_number(planned.entry.features)
+    return RawSet(found[split], first_label_of(planned.entry.classes, planned.settings), lists)
 
 
 # a column of one's own, from a JSON file ---------------------------------------------------------------------------

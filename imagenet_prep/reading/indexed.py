@@ -80,15 +80,23 @@ class IndexedShard:
         recorded: its entry in the manifest; None for a shard of another maker.
         count: the number of its records, if it was counted before.
         check: compare the data of each record with its CRC.
+        lists: the features of the set that hold any number of values.
 
     Raises:
         InputError: the file can't be opened, or is not the recorded one.
     """
 
     def __init__(
-        self, layout: Layout, name: str, recorded: RecordedShard | None, count: int | None = None, *, check: bool = True
+        self,
+        layout: Layout,
+        name: str,
+        recorded: RecordedShard | None,
+        count: int | None = None,
+        *,
+        check: bool = True,
+        lists: frozenset[str] = frozenset(),
     ) -> None:
-        self.shard = Shard.open(layout.shard_path(name))
+        self.shard = Shard.open(layout.shard_path(name), lists=lists)
         self._index_paths = layout.index_paths(name)
         self._recorded = recorded
         self._count = recorded.records if recorded else count

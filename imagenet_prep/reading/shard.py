@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import itertools
 from array import array
 from collections.abc import Callable, Generator, Iterator, Sequence
@@ -15,7 +16,7 @@ from imagenet_prep.escaping import command
 from imagenet_prep.images.jpeg import ImageError
 from imagenet_prep.images.pixels import Part, decode_array, decode_part, decode_rgb
 from imagenet_prep.model import Box
-from imagenet_prep.reading.values import Decoder, ValueRuleError
+from imagenet_prep.reading.values import Decoder, ValueRuleError, any_number
 from imagenet_prep.state.manifest import features_by_column, find_set, load_manifest
 from imagenet_prep.state.set_state import SetState
 from imagenet_prep.storage.files import find_plain, view_of
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_PLAIN = Decoder()
+_decoder = functools.cache(Decoder)
 
 _Head = tuple[tuple[int | None, str | None, str | None], int, int | None]
 """Label, wnid and words; where the image starts and stops in the data, or None: then the whole record is parsed."""
@@ -70,7 +71,14 @@ class Record:
 
     def __reduce__(self) -> tuple[object, tuple[object, ...]]:
         """A copy for another process, with its own data."""
-        return _of_another_process, (self.shard, self._source.compression, self.number, self.offset, bytes(self.data))
+        return _of_another_process, (
+            self.shard,
+            self._source.compression,
+            self._source.lists,
+            self.number,
+            self.offset,
+            bytes(self.data),
+        )
 
     def __repr__(self) -> str:
         return f"<record {self.number} of {self.shard}, {len(self.data):,} bytes>"
@@ -114,8 +122,11 @@ class Record:
 
     @property
     def features(self) -> dict[str, Any]:
-        """Every feature by name: one value is that value, none or several are a list, texts are bytes."""
-        return self.parse(_PLAIN.example)
+        """Every feature by name: one value is that value, none or several are a list, texts are bytes.
+
+        A feature that may have any number of values, by the manifest or as one of objects, is always a list.
+        """
+        return self.parse(_decoder(lists=self._source.lists).example)
 
     def _read(self) -> ImageRecord:
         if self._image is None:
@@ -207,18 +218,17 @@ class Record:
         try:
             return decode(self.encoded)
         except ImageError as error:
-            raise self._damaged_image(error) from error
-
-    def _damaged_image(self, error: ImageError) -> DamagedRecordError:
-        name = ""
-        with contextlib.suppress(InputError):
-            name = self.filename
-        what, reason = f"{self._where}: its image is damaged", f"{name}: {error}" if name else str(error)
-        return DamagedRecordError.of("image", self.number, name, what, reason, remedy(self.shard))
+            name = ""
+            with contextlib.suppress(InputError):
+                name = self.filename
+            what, reason = f"{self._where}: its image is damaged", f"{name}: {error}" if name else str(error)
+            raise DamagedRecordError.of("image", self.number, name, what, reason, remedy(self.shard)) from error
 
 
-def _of_another_process(path: AnyPath, compression: Compression, number: int, offset: int, data: bytes) -> Record:
-    return Record(Shard(path, memoryview(b""), compression), number, offset, memoryview(data))
+def _of_another_process(
+    path: AnyPath, compression: Compression, lists: frozenset[str], number: int, offset: int, data: bytes
+) -> Record:
+    return Record(Shard(path, memoryview(b""), compression, lists=lists), number, offset, memoryview(data))
 
 
 def _head_of(image: ImageRecord) -> _Head:
@@ -232,9 +242,17 @@ class Shard(Struct, frozen=True):
     view: View
     compression: Compression
     opened: FileState | None = None  # of a local file
+    lists: frozenset[str] = frozenset()  # features of its set that hold any number of values
 
     @classmethod
-    def open(cls, path: AnyPath, compression: Compression | None = None, *, in_order: bool = False) -> Shard:
+    def open(
+        cls,
+        path: AnyPath,
+        compression: Compression | None = None,
+        *,
+        in_order: bool = False,
+        lists: frozenset[str] = frozenset(),
+    ) -> Shard:
         """Open a shard; its compression is detected from its first bytes unless it is given.
 
         Raises:
@@ -245,7 +263,7 @@ class Shard(Struct, frozen=True):
             with contextlib.suppress(OSError):  # the next line says so
                 opened = find_state(local)
         view = view_of(path, in_order=in_order)
-        return cls(path, view, compression or compressed.detect(view), opened)
+        return cls(path, view, compression or compressed.detect(view), opened, lists)
 
     def refuse_replaced(self) -> None:
         """Raise InputError if another file has its name now: records by number and in order would differ."""
@@ -437,6 +455,17 @@ def remedy(path: AnyPath) -> str:
     if not _is_recorded(layout, path.name):
         return "get a sound copy of it"
     return f"{command('verify', layout.data_dir)}    (finds every fault in this set of shards)"
+
+
+def recorded_lists(path: AnyPath) -> frozenset[str]:
+    """The features that hold any number of values, by the manifest of a shard's set; none without a sound one."""
+    layout = Layout(path.parent)
+    if not split_of(path.name):
+        return frozenset()
+    with contextlib.suppress(InputError):
+        manifest = load_manifest(find_set(layout, split_of(path.name)).manifest_path)
+        return any_number(manifest.dataset.features if manifest else {})
+    return frozenset()
 
 
 def _other_layout(path: AnyPath, fault: str) -> tuple[str, str]:

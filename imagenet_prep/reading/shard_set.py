@@ -16,6 +16,7 @@ from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.reading.indexed import IndexedShard, find_recorded
 from imagenet_prep.reading.left_out import MappedRecords, OnDamagedRecord
 from imagenet_prep.reading.shard import Record, remedy
+from imagenet_prep.reading.values import any_number
 from imagenet_prep.state.manifest import find_set
 from imagenet_prep.state.set_state import SetState
 from imagenet_prep.storage.layout import Layout, grown_from, parse_shard_name, shard_name
@@ -187,6 +188,7 @@ class ShardSet(RecordSequence):
         state = SetState.read(self._layout)
         self._names, manifest = _find(state, split), state.manifest
         self._recorded = [find_recorded(manifest, name) for name in self._names]
+        self._lists = any_number(manifest.dataset.features if manifest else {})
         if manifest is not None:
             self.first_label = first_label_of(manifest.dataset.classes, manifest.settings)
 
@@ -247,7 +249,8 @@ class ShardSet(RecordSequence):
         if shard is None:  # two threads may be here at once: either map will do
             name, recorded, starts = self._names[which], self._recorded[which], self._starts
             count = starts[which + 1] - starts[which] if starts else None
-            shard = self._opened[which] = IndexedShard(self._layout, name, recorded, count, check=self._check)
+            shard = IndexedShard(self._layout, name, recorded, count, check=self._check, lists=self._lists)
+            self._opened[which] = shard
         return shard
 
 
