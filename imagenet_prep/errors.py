@@ -55,7 +55,7 @@ class InputError(PrepError):
 
 
 RecordFault: TypeAlias = Literal["checksum", "record", "image"]
-"""What is damaged: the bytes of a record, by its checksums; a sound record that is no Example; or its image."""
+"""The damaged part: the bytes of a record, by its checksums; a sound record that is no Example; or its image."""
 
 
 class DamagedRecordError(InputError):
@@ -85,7 +85,7 @@ class DamagedRecordError(InputError):
 
     @property
     def in_short(self) -> str:
-        """What and why in one line, for a warning or a list."""
+        """The fault and its reason in one line, for a warning or a list."""
         return in_a_line(self.with_hint(""))
 
 

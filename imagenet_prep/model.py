@@ -14,7 +14,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 OnDamaged: TypeAlias = Literal["refuse", "skip"]
-"""What happens to damaged images and records: they are refused, or left out."""
+"""The policy for damaged images and records: they are refused, or left out."""
 
 Count = Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
 """A count, as the state files hold it."""

@@ -63,7 +63,7 @@ class SourceShard(Struct, frozen=True):
     def records(self, damaged: Callable[[DamagedRecordError], object] = lambda _: None) -> Iterator[Record]:
         """Every record, its CRC checked, and finally that they are the recorded ones.
 
-        Damaged records that are left out are told to ``damaged``.
+        ``damaged`` gets the error of each record that is left out.
 
         Raises:
             InputError: the shard can't be opened; a record is damaged, which the error names; or the records are not

@@ -1,4 +1,4 @@
-"""What readers do with damaged records: LeftOut counts those that a loader goes on past; MappedRecords is one."""
+"""LeftOut: the damaged records that a loader goes on past. MappedRecords: such a loader, for Grain and loops."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 OnDamagedRecord: TypeAlias = Literal["raise", "skip"]
-"""What a loader does with a damaged record: it raises the error, or leaves the record out and goes on."""
+"""The policy of a loader for a damaged record: it raises the error, or leaves the record out and goes on."""
 
 
 def check_policy(call: str, on_damaged: object) -> None:

@@ -137,7 +137,7 @@ def dataset(  # noqa: PLR0913 - options of the public interface, by keyword
             batches stay as they are, also after ``start``. A batch that is left without an image does not come; with
             ``world`` above 1 it is an error. The dataset's ``skipped()`` counts such records by fault ("checksum",
             "record", or "image": TensorFlow can't decode it), and a warning names each once. Records are read by
-            imagenet-prep then, which is slower, and the shape of a batch begins with None.
+            imagenet-prep then, which is slower, and the shape of a batch starts with None.
 
     TensorFlow reads the shards itself. Before that, each is compared with its manifest: size, index, first and last
     record. verify compares all records.
@@ -240,7 +240,7 @@ class _Passing:
         return tf.data.Dataset.from_tensor_slices(tf.constant(bounds, tf.int64))
 
     def decoded(self, numbers: Any, decode: Callable[..., tuple[Any, Any]], size: int, how: Mapping[str, Any]) -> Any:
-        """Of each record: its image, its label, its number, and whether it is sound."""
+        """The image, label and number of each record, and whether it is sound."""
 
         def read(number: Any, *pair: Any) -> tuple[Any, ...]:
             data = tf.numpy_function(self._read, [number], tf.string)
