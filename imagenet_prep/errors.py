@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal, TypeAlias
 
 _SHOWN = 20
 
@@ -51,6 +52,41 @@ class InputError(PrepError):
     """An input is corrupt or incomplete: an archive, an image, an annotation archive."""
 
     exit_code = 4
+
+
+RecordFault: TypeAlias = Literal["checksum", "record", "image"]
+"""The damaged part: the bytes of a record, by its checksums; a sound record that is no Example; or its image."""
+
+
+class DamagedRecordError(InputError):
+    """One damaged record of a set whose other records can be read.
+
+    Attributes:
+        fault: "checksum", if its bytes are not those that were written; "record", if it is not an Example; "image", if
+            its image can't be decoded.
+        number: of the record in its shard, from 0; -1 if it is not known.
+        image: the name of its image's file; "" if it is not known.
+    """
+
+    fault: RecordFault = "checksum"
+    number: int = -1
+    image: str = ""
+
+    @classmethod
+    def of(cls, fault: RecordFault, number: int, image: str, *lines: str) -> DamagedRecordError:
+        """The error for the record ``number`` of a shard; ``lines`` are what, detail and hint."""
+        error = cls(*lines)
+        error.fault, error.number, error.image = fault, number, image
+        return error
+
+    def with_hint(self, hint: str) -> DamagedRecordError:
+        """The same error with another hint."""
+        return self.of(self.fault, self.number, self.image, self.what, self.detail, hint)
+
+    @property
+    def in_short(self) -> str:
+        """The fault and its reason in one line, for a warning or a list."""
+        return in_a_line(self.with_hint(""))
 
 
 def all_of(obstacles: Sequence[InputError]) -> InputError:

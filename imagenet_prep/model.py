@@ -13,6 +13,9 @@ from msgspec import Meta, Struct
 T = TypeVar("T")
 R = TypeVar("R")
 
+OnDamaged: TypeAlias = Literal["refuse", "skip"]
+"""The policy for damaged images and records: they are refused, or left out."""
+
 Count = Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
 """A count, as the state files hold it."""
 
@@ -68,10 +71,11 @@ class ShardInfo(Struct, frozen=True):
     """One finished shard, as the journal records it.
 
     ``size`` is in bytes. ``digest`` is the SHA-256 (hex) over each record's length and data-CRC framing fields, in
-    order. ``set_aside`` names images left out by ``--skip-bad``; ``repairs`` names images that were repaired or turned,
-    with the change: "n02105855_2933.JPEG (png)". ``file_digest`` is the SHA-256 (hex) of the bytes of a
-    compressed file, "" for a plain one: some of its bytes decide no record. ``warned`` names images that are unusual
-    though their pixels are whole, with the warning: "a.jpg (bytes after the end)".
+    order. ``set_aside`` names images left out by ``--on-damaged skip``, and ``faults`` has the reason for each of
+    them. ``repairs`` names images that were repaired or turned, with the change: "n02105855_2933.JPEG (png)".
+    ``file_digest`` is the SHA-256 (hex) of the bytes of a compressed file, "" for a plain one: some of its bytes decide
+    no record. ``warned`` names images that are unusual though their pixels are whole, with the warning: "a.jpg (bytes
+    after the end)".
     """
 
     name: str
@@ -83,6 +87,7 @@ class ShardInfo(Struct, frozen=True):
     repairs: tuple[str, ...] = ()
     file_digest: str = ""
     warned: tuple[str, ...] = ()
+    faults: tuple[str, ...] = ()
 
 
 State: TypeAlias = Literal["done", "partly", "not started", "problems", "unknown"]

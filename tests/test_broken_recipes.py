@@ -212,7 +212,7 @@ def test_a_recipe_that_is_not_there(tmp_path: Path) -> None:
 def test_numbers_and_words_are_read_as_yaml_1_2_has_them(tmp_path: Path) -> None:
     """1e-3 is a number, no and on are texts, true is not; a quoted number is a text."""
     path = tmp_path / "r.yaml"
-    path.write_text("min_val: 1e-3\nmax_val: +.5\nclasses: [no, on, 7, '8']\nskip_bad: true\nseed: ~\n")
+    path.write_text("min_val: 1e-3\nmax_val: +.5\nclasses: [no, on, 7, '8']\non_damaged: skip\nseed: ~\n")
     recipe = read_recipe(path).recipe
     assert (recipe.min_val, recipe.max_val, recipe.classes) == (0.001, 0.5, ["no", "on", 7, "8"])
-    assert (recipe.skip_bad, recipe.seed) == (True, 12345)
+    assert (recipe.on_damaged, recipe.seed) == ("skip", 12345)

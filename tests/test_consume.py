@@ -482,7 +482,7 @@ def test_what_is_left_midway_and_changed_is_not_gone_by(
     for path in existing(layout.consumed("train").folder, files):
         harm(path)
     kept = {each: each.read_bytes() for each in existing(layout.consumed_dir, "**/*") if each.is_file()}
-    for options in (CONSUME, CONSUME.replace(skip_bad=True)):
+    for options in (CONSUME, CONSUME.replace(on_damaged="skip")):
         with pytest.raises(InputError, match=said) as found:
             made(layout, options)
         assert detail in found.value.detail

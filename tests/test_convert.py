@@ -167,13 +167,13 @@ def test_a_bad_image_is_named_and_its_shard_alone_not_made(
     assert len(list(data_dir.glob("train-*"))) == 15
     assert len(list(data_dir.glob("validation-*"))) == 8
     # With the image set aside everything is made.
-    summary = convert(layout, make_engine("processes", 2), PART.replace(skip_bad=True))
+    summary = convert(layout, make_engine("processes", 2), PART.replace(on_damaged="skip"))
     assert [problem.subject for problem in summary.problems] == [image.filename]
     assert summary.splits[0].images == len(made.of("train")) - 1
     assert summary.splits[0].set_aside == 1
     names = {text(record["image/filename"]) for shard in existing(data_dir, "*-of-*") for record in features_of(shard)}
     assert names == set(made.images) - {image.filename}
-    # Without --skip-bad again, the shard with the gap does not count as done.
+    # Without --on-damaged skip again, the shard with the gap does not count as done.
     with pytest.raises(DataProblemsError):
         convert(layout, make_engine("processes", 2), PART)
 

@@ -23,7 +23,7 @@ OTHER = {
     "resize": 8,
     "max_side": 9,
     "quality": 80,
-    "skip_bad": True,
+    "on_damaged": "skip",
     "read_order": "sequential",
     "memory": 1 << 20,
     "overwrite": True,

@@ -164,16 +164,16 @@ def test_a_compression_is_known_in_any_case(tmp_path: Path) -> None:
     assert "no images of ImageNet in" in said
 
 
-def test_skip_bad_works_beside_a_recipe(tmp_path: Path) -> None:
+def test_on_damaged_works_beside_a_recipe(tmp_path: Path) -> None:
     """The option that a refusal proposes can be given with --config, and the command to go on with names it."""
     files = images(*(f"in/{name}/{number}.png" for name in "ab" for number in range(3)))
     files["in/a/1.png"] = b"\x89PNG\r\n\x1a\nno more"
     words = ("convert", tmp_path / "out", "--config", save(tmp_path, "source: {folders: in}\nshards: 2\n", **files))
-    assert "--skip-bad" in command(*words, status=3).stderr
-    assert "set aside: 1 image" in command(*words, "--skip-bad", status=3).stdout
+    assert "--on-damaged skip" in command(*words, status=3).stderr
+    assert "set aside: 1 image" in command(*words, "--on-damaged", "skip", status=3).stdout
     assert "incomplete: 5 of 6 listed records are in." in command("verify", tmp_path / "out").stdout
     (tmp_path / "out/imagenet-prep/manifest.json").unlink()
-    assert command("status", tmp_path / "out").stdout.splitlines()[-1].endswith("--skip-bad")
+    assert command("status", tmp_path / "out").stdout.splitlines()[-1].endswith("--on-damaged skip")
 
 
 # manifests -----------------------------------------------------------------------------------------------------
@@ -241,12 +241,12 @@ def test_totals_of_a_split_and_classes_that_it_lacks(tmp_path: Path) -> None:
     paths = (*(f"train/{name}/{number}.jpg" for name in "abc" for number in range(2)), "val/a/1.jpg", "val/b/1.jpg")
     files = {f"data/{path}": picture(path) for path in paths}
     said = "expected: {images: 8, train: {images: 6}, validation: {images: 2, classes: 2}}\noutput_file_prefix: set\n"
-    recipe = save(tmp_path, f"source: {{folders: data}}\nskip_bad: true\n{said}", **files)
+    recipe = save(tmp_path, f"source: {{folders: data}}\non_damaged: skip\n{said}", **files)
     warning = "warning: split validation lacks 1 of 3 classes: c"
     assert init(tmp_path / "data", tmp_path / "p.yaml", ENGINE).warnings == (warning,)
     (tmp_path / "data/val/b/1.jpg").write_bytes(b"\xff\xd8 cut")
     layout = Layout(tmp_path / "out", set_name="set")
-    notes = convert(layout, ENGINE, MakingOptions(skip_bad=True), dataset=RecipeSet.read(recipe)).notes
+    notes = convert(layout, ENGINE, MakingOptions(on_damaged="skip"), dataset=RecipeSet.read(recipe)).notes
     assert warning in notes
     verdict = verify(layout, ENGINE)
     details = {(problem.subject, problem.detail) for problem in verdict.problems}

@@ -342,7 +342,7 @@ def test_what_was_written_is_read_back(tmp_path: Path, sound: Layout, monkeypatc
     """A file that does not hold what was written never gets its name, and does not stay."""
     target, source = Layout(tmp_path / "out"), SourceSet.load(sound)
     target.partial_dir.mkdir(parents=True)
-    assert pack_shard(TarPacker(source), target, source.shards[3])[1]
+    assert pack_shard(TarPacker(source), target, source.shards[3]).is_made
     (target.output_dir / TarPacker(source).file_name(source.shards[3])).unlink()
     read = packing._crc_of
 

@@ -305,7 +305,7 @@ def test_a_bomb_costs_convert_little(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("size", [(70_000, 1), (1, 65_501)])
 def test_a_png_too_wide_for_a_jpeg_is_a_bad_image(tmp_path: Path, size: tuple[int, int]) -> None:
-    """One that no JPEG can hold is set aside with skip_bad, and is a bad image without; an edge of 65,500 is none."""
+    """One that no JPEG can hold is a bad image, set aside with on_damaged: skip; an edge of 65,500 is none."""
     folder = tmp_path / "flowers" / "daisy"
     folder.mkdir(parents=True)
     Image.new("RGB", (4, 4)).save(folder / "0.jpg")
@@ -315,7 +315,7 @@ def test_a_png_too_wide_for_a_jpeg_is_a_bad_image(tmp_path: Path, size: tuple[in
     recipe.write_text("source: {folders: flowers}\nrecord: inception\n")
     ran = measure(tmp_path, *words)
     assert (ran.status, "65,500" in ran.err, "bug" in ran.err) == (3, True, False)
-    recipe.write_text("source: {folders: flowers}\nrecord: inception\nskip_bad: true\n")
+    recipe.write_text("source: {folders: flowers}\nrecord: inception\non_damaged: skip\n")
     assert "set aside: 1 image" in measure(tmp_path, *words).out
     assert prepare(_wide(65_500), "header").width == 65_500
     with pytest.raises(ImageError, match="65501 x 1 pixels"):
@@ -376,7 +376,7 @@ def test_nothing_but_our_own_lines_reaches_the_user(tmp_path: Path) -> None:
         data = bytearray(in_memory(lambda file, scan=scanned, kind=kind: scan.save(file, "TIFF", compression=kind)))
         data[40:60] = b"\xff\x00" * 10
         (folder / f"{kind}.tif").write_bytes(data)
-    (tmp_path / "recipe.yaml").write_text("source: {files: 'scans/*[+--a-z]*'}\ncontent: pixels\nskip_bad: true\n")
+    (tmp_path / "recipe.yaml").write_text("source: {files: 'scans/*[+--a-z]*'}\ncontent: pixels\non_damaged: skip\n")
     call = ("convert", tmp_path / "out", "--config", tmp_path / "recipe.yaml", "--workers", 1, "--quiet")
     ran = measure(tmp_path, *call)
     assert (ran.status, ran.err) == (3, "")  # images were set aside

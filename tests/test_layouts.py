@@ -162,13 +162,13 @@ def test_a_recipe_that_takes_fewer_files_is_not_kept(tmp_path: Path, monkeypatch
 
 
 def test_formats_that_cannot_be_read_are_counted(tmp_path: Path) -> None:
-    """Every type with its number, by init and by convert; with skip_bad they are set aside and recorded."""
+    """Every type with its number, by init and by convert; with on_damaged: skip they are set aside and recorded."""
     save(tmp_path / "in", *numbered("cat/{}.jpg"), *numbered("dog/{}.jpg"))
     save(tmp_path / "in", *numbered("dog/a{}.ppm", 3), *numbered("cat/b{}.jp2", 2), "cat/c.pgm")
     (tmp_path / "in/cat/c.pgm").rename(tmp_path / "in/cat/c.heic")
     for said in (refused(tmp_path), refused_by_convert(tmp_path)):
         assert "3 .ppm, 2 .jp2, 1 .heic" in said
-    made = plan(tmp_path, "source: {folders: in}\nskip_bad: true\nshards: 2\n")
+    made = plan(tmp_path, "source: {folders: in}\non_damaged: skip\nshards: 2\n")
     summary = convert(Layout(tmp_path / "out"), ENGINE, dataset=RecipeSet.read(made.path))
     assert (summary.splits[0].images, summary.set_aside) == (12, 6)
 

@@ -311,7 +311,7 @@ def test_a_recipe_is_complete_if_it_says_how_many_images_there_are(
 def test_what_was_set_aside_makes_a_set_incomplete(tmp_path: Path) -> None:
     """The reason says of how many listed images, and the second line how many were set aside."""
     save(make_flowers(tmp_path / "flowers", 2) / "rose" / "0002.jpg", b"\xff\xd8 no image")
-    verdict = verify(made_by_recipe(tmp_path, "source: {folders: flowers}\nshards: 1\nskip_bad: true\n"), ENGINE)
+    verdict = verify(made_by_recipe(tmp_path, "source: {folders: flowers}\nshards: 1\non_damaged: skip\n"), ENGINE)
     assert (verdict.problems, verdict.level) == ((), "incomplete")
     assert verdict.conclusion == "incomplete: 9 of 10 listed records are in."
     assert verdict.remarks == "set aside: 1"
@@ -320,7 +320,7 @@ def test_what_was_set_aside_makes_a_set_incomplete(tmp_path: Path) -> None:
 def test_fewer_images_than_a_recipe_expects_make_a_set_incomplete(tmp_path: Path) -> None:
     """An image that was set aside is missing from an expected number: a problem, but no damage."""
     save(make_flowers(tmp_path / "flowers", 2) / "rose" / "0002.jpg", b"\xff\xd8 no image")
-    text = "source: {folders: flowers}\nshards: 1\nskip_bad: true\nexpected: {images: 10}\n"
+    text = "source: {folders: flowers}\nshards: 1\non_damaged: skip\nexpected: {images: 10}\n"
     verdict = verify(made_by_recipe(tmp_path, text), ENGINE)
     assert [problem.kind for problem in verdict.problems] == [K.MISSING_IMAGE]
     assert verdict.conclusion == "incomplete: 1 problem found."

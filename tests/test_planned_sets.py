@@ -475,7 +475,7 @@ DIFFERENCES: list[tuple[dict[str, Any], list[str]]] = [
     ({"settings": {}}, ["--check (none, now header)"]),
     ({"settings": {"check": "header", "first_label": 5}}, ["first_label (5, now none)"]),
     ({"settings": {"check": "header", "max_side": 5}}, ["max_side (5, now none)"]),
-    ({"settings": {"check": "header", "skip_bad": True}}, ["--skip-bad (true, now none)"]),
+    ({"settings": {"check": "header", "on_damaged": "skip"}}, ["--on-damaged (skip, now none)"]),
     ({"settings": {"check": "header", "record": {"a": 1}}}, ["record"]),
     ({"settings": {"check": ["x"]}}, ["--check"]),
     ({"settings": {"check": "header", "reencode": HOW}}, ["--quality (90, now none)", "--resize (64, now none)"]),

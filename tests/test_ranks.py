@@ -171,14 +171,15 @@ def test_what_is_missing_is_named_by_rank(layout: Layout) -> None:
 
 
 def test_images_set_aside_are_told_as_convert_tells_them(layout: Layout, made_tiny: MadeSet) -> None:
-    """Ranks with --skip-bad: merge, and merge once more, say how many are missing and end as a plain convert does."""
+    """Ranks with --on-damaged skip: merge, and merge again, say how many are missing and end as convert does."""
     raw = layout.output_dir.parent / "damaged"
     shutil.copytree(layout.raw_dir, raw)
     archive = raw / made_tiny.archives["validation"].name
     with tarfile.open(archive) as tar:
         place = next(iter(tar)).offset_data
     flip(archive, place)  # of the first byte of an image
-    options = ("--raw", raw, "--allow-incomplete", "--train-shards", "4", "--validation-shards", "2", "--skip-bad")
+    counts = ("--train-shards", "4", "--validation-shards", "2")
+    options = ("--raw", raw, "--allow-incomplete", *counts, "--on-damaged", "skip")
     plain, folder = layout.output_dir.parent / "plain", layout.output_dir
     told = said(run("convert", plain, *options), 3).splitlines()
     assert {"convert: validation: 79 images in 2 shards, 2 made now", "  set aside: 1 image"} <= set(told)
@@ -186,7 +187,8 @@ def test_images_set_aside_are_told_as_convert_tells_them(layout: Layout, made_ti
         run("convert", folder, *options, "--rank", f"{rank}/2").communicate(timeout=120)
     for _ in range(2):
         told = said(run("merge", folder), 3).splitlines()
-        assert told[-4:-2] == ["merge: validation: 79 images in 2 shards", "  set aside: 1 image"]
+        assert told[-5:-3] == ["merge: validation: 79 images in 2 shards", "  set aside: 1 image"]
+        assert told[-3].endswith("damaged-images.jsonl names each image that was set aside")
         assert (told[-2].partition(":")[0], told[-1]) == ("incomplete", "set aside: 1, repaired: 3")
         assert "merge: train: 300 images in 4 shards" in told
     assert contents(folder) == contents(plain)

@@ -201,10 +201,10 @@ def test_raw_data_that_was_consumed_is_gone(tiny_data_dir: Path) -> None:
 
 def test_bad_images_can_not_be_left_out(sound: Layout, tmp_path: Path) -> None:
     """Which they are shows when all have been read; by an option or by a recipe."""
-    with pytest.raises(UsageError, match="skip_bad of raw data"):
-        opened(sound, options=WHOLE.replace(skip_bad=True))
-    (tmp_path / "recipe.yaml").write_text("source: {imagenet: true}\nskip_bad: true\nallow_incomplete: true\n")
-    with pytest.raises(UsageError, match="skip_bad of raw data"):
+    with pytest.raises(UsageError, match="on_damaged: skip of raw data"):
+        opened(sound, options=WHOLE.replace(on_damaged="skip"))
+    (tmp_path / "recipe.yaml").write_text("source: {imagenet: true}\non_damaged: skip\nallow_incomplete: true\n")
+    with pytest.raises(UsageError, match="on_damaged: skip of raw data"):
         imagenet_prep.open(sound.data_dir, "train", source="raw", raw=sound.raw, config=tmp_path / "recipe.yaml")
 
 

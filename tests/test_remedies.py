@@ -174,10 +174,10 @@ def test_an_image_that_stops_convert_each_time(tmp_path: Path, made_tiny: MadeSe
     with pytest.raises(DataProblemsError):
         convert(layout, ENGINE, options)
     (problem,) = verify(layout, ENGINE).problems
-    assert problem.remedy.endswith("with sound images or --skip-bad, if an image could not be converted")
-    with pytest.raises(InputError, match="with sound images or --skip-bad"):
+    assert problem.remedy.endswith("with sound images or --on-damaged skip, if an image could not be converted")
+    with pytest.raises(InputError, match="with sound images or --on-damaged skip"):
         pipeline.verify_and_repair(layout, ENGINE)
-    convert(layout, ENGINE, options.replace(skip_bad=True))
+    convert(layout, ENGINE, options.replace(on_damaged="skip"))
     verdict = verify(layout, ENGINE)
     assert not verdict.problems
     assert f"1 image was set aside: {wnid}_1.JPEG" in verdict.notes

@@ -286,9 +286,9 @@ def test_settings_come_from_the_manifest(tmp_path: Path, made_tiny: MadeSet, cha
 
 
 def test_images_set_aside_stay_aside(tmp_path: Path, made_tiny: MadeSet) -> None:
-    """A shard without the images that --skip-bad left out becomes just that again."""
+    """A shard without the images that --on-damaged skip left out becomes just that again."""
     bad: list[str] = []
-    options = PART.replace(skip_bad=True)
+    options = PART.replace(on_damaged="skip")
     data_dir = _converted(tmp_path / "data", made_tiny, options, lambda layout: bad.append(behead(layout, row=9)))
     layout = Layout(data_dir)
     manifest = load_manifest(layout.manifest_path)

@@ -249,13 +249,13 @@ def test_optional_features_and_records_set_aside(tmp_path: Path, flowers: Path) 
     recipe = """
         source: {files: ["flowers/rose/001.jpg", "flowers/tulip/002.jpg", "bad.jpg"]}
         labels: labels.csv
-        skip_bad: true
+        on_damaged: skip
         record: {image: encoded, path: path, label: label, size: {from: size, optional: true}}
     """
     layout = made(tmp_path, recipe)
     assert features_of(layout)["size"] == ["int64, optional", "1", "1", "3"]
     assert page_of(layout).rows["totals train"][1:3] == [["images", "2", "2"], ["classes", "2", DASH]]
-    assert "damaged, and left out by skip_bad" in page_of(layout).text
+    assert "damaged, and left out by on_damaged: skip" in page_of(layout).text
     assert "<li>bad.jpg</li>" in layout.report_path.read_text()
     assert odd_of(layout)["Set aside"] == []
     assert "≠" not in page_of(layout).text

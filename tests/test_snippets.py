@@ -83,6 +83,7 @@ LEDGER: dict[str, list[str]] = {
     "docs/train/frameworks.md": [FRAMEWORKS] * 2,
     "docs/train/jax.md": [
         "test_train_pages.py::test_a_network_learns",
+        "test_train_pages.py::test_the_source_for_grain_goes_on",
         "test_train_pages.py::test_two_hosts_share_a_global_batch_of_jax",
     ],
     "docs/train/pytorch.md": [

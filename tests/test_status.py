@@ -116,13 +116,15 @@ def test_conversion_under_way(converted: Layout) -> None:
 def test_the_command_that_goes_on_has_every_option(tiny_data_dir: Path, tmp_path: Path) -> None:
     """What an interrupted conversion was told is told again: else it would be refused, or make another set."""
     layout = Layout(tmp_path / "d", raw=tiny_data_dir / "raw-data")
-    options = PART.replace(seed=7, check="header", resize=32, skip_bad=True, overwrite=True)
+    options = PART.replace(seed=7, check="header", resize=32, on_damaged="skip", overwrite=True)
     convert(layout, ENGINE, options)
     layout.manifest_path.unlink()
     layout.shard_path("train-00001-of-00008").unlink()
     words = shlex.split(status(Layout(layout.data_dir)).following)
     assert words[:5] == ["imagenet-prep", "convert", str(layout.data_dir), "--raw", str(layout.raw)]
-    given = "--set seed=7 --check header --resize 32 --skip-bad --overwrite --train-shards 8 --validation-shards 4"
+    given = (
+        "--set seed=7 --check header --resize 32 --on-damaged skip --overwrite --train-shards 8 --validation-shards 4"
+    )
     assert " ".join(words[5:]) == f"{given} --allow-incomplete"
     assert stage(Layout(layout.data_dir), "convert").detail == "11 of 12 shards"
 

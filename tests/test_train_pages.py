@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import socket
 import subprocess
 import sys
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from existing import existing
-from made_sets import annotated
+from made_sets import annotated, flip
 
 from imagenet_prep.demo.archives import make
 
@@ -51,9 +52,16 @@ def test_a_network_learns(page: str, classes: Path, tmp_path: Path) -> None:
     assert losses[-1] < 0.6 * losses[0]
 
 
+def test_the_source_for_grain_goes_on(classes: Path, tmp_path: Path) -> None:
+    """The second program of JAX's page leaves out a record with a flipped bit, and counts it."""
+    folder = Path(shutil.copytree(classes, tmp_path / "damaged"))
+    flip(sorted(folder.glob("train-*"))[0], 500)
+    assert printed(programs("jax", folder)[1], tmp_path) == "Counter({'checksum': 1})\n"
+
+
 def test_two_hosts_share_a_global_batch_of_jax(classes: Path, tmp_path: Path) -> None:
     """Two processes on the CPU: both see 32 images a batch, and the same mean of both parts; parts are disjoint."""
-    _, program = programs("jax", classes)
+    *_, program = programs("jax", classes)
     with socket.create_server(("127.0.0.1", 0)) as free:
         address = f"127.0.0.1:{free.getsockname()[1]}"
     call, started = "jax.distributed.initialize()", []

@@ -83,12 +83,12 @@ def test_messages_name_commands_and_options_that_exist() -> None:
     assert _unknown(ast.parse('a = f"{b} --rew, --raw"')) == ["--rew"]
 
 
-SETTINGS = (("raw", Path("-r")), ("set", "seed=-5"), ("set", "shuffle=false"), ("skip_bad", True))
+SETTINGS = (("raw", Path("-r")), ("set", "seed=-5"), ("set", "shuffle=false"), ("on_damaged", "skip"))
 
 
 def test_a_command_is_a_line_to_copy() -> None:
     """Settings become options; a shell reads each word as it is."""
-    line = "imagenet-prep convert 'my data' --raw ./-r --set seed=-5 --set shuffle=false --skip-bad"
+    line = "imagenet-prep convert 'my data' --raw ./-r --set seed=-5 --set shuffle=false --on-damaged skip"
     assert command("convert", Path("my data"), SETTINGS) == line
 
 

@@ -469,6 +469,13 @@ class _ExportCommand(o.Command):
 @click.argument("container", type=click.Choice(FORMATS))
 @o.data_dir
 @o.out
+@click.option(
+    "--on-damaged",
+    type=click.Choice(["refuse", "skip"]),
+    default="refuse",
+    show_default=True,
+    help="Refuse damaged records, or leave them out; the exit status is then 3.",
+)
 @o.working
 def export(container: str, data_dir: Path, out: Path | None, quiet: bool, **given: Any) -> int:
     """Write the records in another format to the folder OUT: the same image bytes, read back, resumable.
@@ -487,9 +494,15 @@ def export(container: str, data_dir: Path, out: Path | None, quiet: bool, **give
 
     def pack(layout: Layout) -> ExportSummary:
         own = (out or data_dir / container) / layout.set_name if len(whole.sets()) > 1 else out
-        return export(layout, container, own, engine, progress=progress)
+        return export(layout, container, own, engine, on_damaged=given["on_damaged"], progress=progress)
 
-    return _each_set(whole, pack, lambda summary: printing.print_export(summary, quiet), has_heads=not quiet)
+    def show(summary: ExportSummary) -> None:
+        printing.print_export(summary, quiet)
+
+    def status_of(summary: ExportSummary) -> int:
+        return PROBLEMS_FOUND if summary.left_out else 0
+
+    return _each_set(whole, pack, show, status_of, has_heads=not quiet)
 
 
 @cli.command()
@@ -676,8 +689,10 @@ def _job(layout: Layout, given: Mapping[str, Any], progress: Progress) -> tuple[
             progress.note(f"the shards are in {output}: the DATA_DIR of verify, status, repair and report")
         if options.consume:
             raise UsageError(f"--consume with --config {given['config']}", "expected ImageNet, whose digests are known")
-    call = {"overwrite": options.overwrite, "consume": options.consume}
-    return layout, dataset, dataset.options.replace(**call, skip_bad=options.skip_bad or dataset.options.skip_bad)
+    call: dict[str, Any] = {"overwrite": options.overwrite, "consume": options.consume}
+    if list(o.said_settings(click.get_current_context(), {"on_damaged"})):
+        call["on_damaged"] = options.on_damaged
+    return layout, dataset, dataset.options.replace(**call)
 
 
 def _refuse_with_recipe(given: Mapping[str, Any]) -> None:
@@ -686,7 +701,7 @@ def _refuse_with_recipe(given: Mapping[str, Any]) -> None:
     from imagenet_prep.ilsvrc2012.settings import ConvertOptions
     from imagenet_prep.recipes.schema import Recipe
 
-    keys = {each.name for each in (*recipe_keys(ConvertOptions), *settings_of(Recipe))} - {"skip_bad"}
+    keys = {each.name for each in (*recipe_keys(ConvertOptions), *settings_of(Recipe))} - {"on_damaged"}
     for option in o.said_settings(click.get_current_context(), keys):
         raise UsageError(f"{option} with --config", "expected one of them", f"write the setting in {given['config']}")
 

@@ -142,6 +142,7 @@ def print_convert(summary: ConvertSummary, quiet: bool, expected: Sequence[str])
             tell(f"  {changed_boxes_text(split.changed_boxes)}")
         _print_warned(split.warned)
         _print_set_aside(split.set_aside)
+    _print_names(summary)
     _print_findings(summary.problems)  # set aside: they require no action
 
 
@@ -152,6 +153,7 @@ def print_merge(summary: ConvertSummary, verdict: Verdict, quiet: bool) -> None:
         _print_warned(split.warned)
         _print_set_aside(split.set_aside)
     if not quiet:
+        _print_names(summary)
         print_conclusion(verdict)
 
 
@@ -159,6 +161,12 @@ def _print_warned(warned: Sequence[str]) -> None:
     """Print the images that are unusual though their pixels are whole; ``warned`` are those of ShardInfo."""
     if warned:
         tell(f"  warned, pixels whole: {number_of(len(warned), 'image')}: {listed(warned, 5)}")
+
+
+def _print_names(summary: ConvertSummary) -> None:
+    """Print the file that names the images that were set aside."""
+    if summary.set_aside and summary.named_in is not None:
+        tell(f"  {summary.named_in} names each image that was set aside")
 
 
 def _print_set_aside(count: int) -> None:
@@ -272,6 +280,8 @@ def print_export(summary: ExportSummary, quiet: bool) -> None:
                 f"{number_of(split.records, 'image')} of {number_of(split.shards, 'shard')} ({size_text(split.size)})"
             )
             tell(f"export: {split.split}: {what}, {number_of(split.made, 'shard')} exported now")
+        if summary.left_out:
+            tell(f"  set aside: {number_of(summary.left_out, 'damaged record')}; {summary.named_in} names each")
         if summary.usage:
             say(summary.usage)
 

@@ -18,6 +18,7 @@ from imagenet_prep.datasets.order import SEED
 from imagenet_prep.errors import UsageError
 from imagenet_prep.escaping import Settings
 from imagenet_prep.images.pixels import QUALITY, Reencode, codec
+from imagenet_prep.model import OnDamaged
 from imagenet_prep.storage.layout import MAX_SHARDS
 from imagenet_prep.text import SIZES, parse_size
 from imagenet_prep.tfrecord.compression import Compression
@@ -82,9 +83,10 @@ class CommonSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
             "Encode every image again, as a JPEG of this quality.", options=("convert",), only_images=True, is_rare=True
         ),
     ] = None
-    skip_bad: Annotated[
-        bool, about("Leave out unusable images; the exit status is then 3.", options=("run", "convert"))
-    ] = False
+    on_damaged: Annotated[
+        OnDamaged,
+        about("Refuse damaged images, or leave them out; the exit status is then 3.", options=("run", "convert")),
+    ] = "refuse"
     read_order: Annotated[
         Literal["auto", "shuffled", "sequential"],
         about("Read images one by one, or the archive in one pass; auto: whichever is faster on this storage."),

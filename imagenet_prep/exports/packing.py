@@ -16,12 +16,13 @@ from typing import ClassVar, Literal
 from msgspec import Struct, field
 from msgspec.json import decode, encode
 
-from imagenet_prep.errors import InputError, WriteError, named
-from imagenet_prep.exports.source_set import SourceSet, SourceShard
+from imagenet_prep.errors import DamagedRecordError, InputError, WriteError, named
+from imagenet_prep.exports.source_set import ImageValues, Meaning, SourceSet, SourceShard
 from imagenet_prep.model import Engine, Failed, Progress
+from imagenet_prep.reading.shard import Record
 from imagenet_prep.sources.names import below
 from imagenet_prep.storage.durable import sync_file_system
-from imagenet_prep.storage.files import append_to, plain_lines
+from imagenet_prep.storage.files import append_to, plain_lines, save_bytes
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import AnyPath, local_path
 from imagenet_prep.storage.refusals import AGAIN, space_errors, writing
@@ -67,6 +68,24 @@ class Packer:
         return ""
 
 
+class LeftOutRecord(Struct, frozen=True):
+    """A line of an export's damaged-images.jsonl: a damaged record that its shard's file lacks, and why."""
+
+    split: str
+    shard: str
+    record: int
+    image: str
+    reason: str
+
+
+class Packed(Struct, frozen=True):
+    """A shard's outcome: the size of each of its files by path, whether any was made now, and the damaged records."""
+
+    sizes: dict[str, int]
+    is_made: bool
+    left_out: tuple[LeftOutRecord, ...]
+
+
 class Files:
     """The files of one shard: written to ``folder``, then moved to ``out``, where they replace those of these names."""
 
@@ -76,6 +95,35 @@ class Files:
         self._out = out
         self.sizes: dict[str, int] = {}
         self.made: dict[str, Path] = {}
+        self.left_out: list[LeftOutRecord] = []
+
+    def records(self) -> Iterator[Record]:
+        """The records of the shard, without damaged ones if they are left out.
+
+        Raises:
+            InputError: as SourceShard.records.
+        """
+        return self._shard.records(self._leave_out)
+
+    def values(self, meaning: Meaning) -> Iterator[tuple[Record, ImageValues]]:
+        """These records with the values that describe their images; one that can't be understood is damaged too.
+
+        Raises:
+            InputError: as SourceShard.records and Meaning.values.
+        """
+        for record in self.records():
+            try:
+                values = meaning.values(record)
+            except DamagedRecordError as error:
+                if self._shard.on_damaged == "refuse":
+                    raise
+                self._leave_out(error)
+            else:
+                yield record, values
+
+    def _leave_out(self, error: DamagedRecordError) -> None:
+        shard = self._shard
+        self.left_out.append(LeftOutRecord(shard.split, shard.name, error.number, error.image, error.detail))
 
     def has(self, path: str, size: int) -> bool:
         """Whether the export has a file of this size, in bytes, from an earlier run: then it counts as written.
@@ -156,8 +204,8 @@ def same_name(shard: str, path: str) -> InputError:
     )
 
 
-def pack_shard(packer: Packer, target: Layout, shard: SourceShard) -> tuple[dict[str, int], bool]:
-    """Pack a shard for the export ``target``: the size of each of its files by path, and whether any was made now.
+def pack_shard(packer: Packer, target: Layout, shard: SourceShard) -> Packed:
+    """Pack a shard for the export ``target``.
 
     Raises:
         InputError: the shard is damaged, or can't be stored in the format.
@@ -174,7 +222,7 @@ def pack_shard(packer: Packer, target: Layout, shard: SourceShard) -> tuple[dict
     except BaseException:  # remove all of it: a full disk would stay full
         shutil.rmtree(folder, ignore_errors=True)
         raise
-    return files.sizes, bool(files.made)
+    return Packed(files.sizes, bool(files.made), tuple(files.left_out))
 
 
 class ExportedFile(Struct, frozen=True):
@@ -182,6 +230,16 @@ class ExportedFile(Struct, frozen=True):
 
     path: str
     size: int
+
+
+def left_out_on_record(names: AnyPath) -> dict[str, tuple[LeftOutRecord, ...]]:
+    """The damaged records that an earlier run of an export left out, by shard."""
+    found = dict[str, tuple[LeftOutRecord, ...]]()
+    for line in plain_lines(names):
+        with contextlib.suppress(ValueError):
+            record = decode(line, type=LeftOutRecord)
+            found[record.shard] = (*found.get(record.shard, ()), record)
+    return found
 
 
 def sizes_on_record(journal: AnyPath) -> dict[str, int]:
@@ -197,11 +255,14 @@ def sizes_on_record(journal: AnyPath) -> dict[str, int]:
 class ExportRun(Struct, frozen=True):
     """One run of an export: the bytes of each shard's files, the shards exported now, and the errors of others.
 
-    ``journal`` has a line per file that is a shard's, once it has its name.
+    ``journal`` has a line per file that is a shard's, once it has its name. ``names`` is the file that names the
+    damaged records ``left_out``; it is written first.
     """
 
     journal: AnyPath
+    names: AnyPath
     sizes: dict[str, int]
+    left_out: dict[str, tuple[LeftOutRecord, ...]] = {}
     made: set[str] = field(default_factory=set)
     failures: list[Exception] = []
 
@@ -221,18 +282,28 @@ class ExportRun(Struct, frozen=True):
                 if isinstance(result, Failed):
                     self.failures.append(named(result.error, name))
                     continue
-                sizes, is_made = result.value
+                packed: Packed = result.value
+                sizes = packed.sizes
                 if again := taken & sizes.keys():
                     self.failures.append(same_name(name, min(again)))
                     continue
                 taken |= sizes.keys()
                 self.sizes[name] = sum(sizes.values())
-                self.made.update([name] * is_made)
+                self.made.update([name] * packed.is_made)
+                self._keep_names(name, packed.left_out)
                 if packer.unit == "shard":
                     self._record(sizes)
         out = local_path(target.output_dir)
         with writing(out):
             sync_file_system(out)
+
+    def _keep_names(self, shard: str, left_out: tuple[LeftOutRecord, ...]) -> None:
+        """Write the names of the damaged records again, durably, if a shard has any."""
+        self.left_out.pop(shard, None)
+        if left_out:
+            self.left_out[shard] = left_out
+            records = [each for _, several in sorted(self.left_out.items()) for each in several]
+            save_bytes(self.names, b"".join(encode(each) + b"\n" for each in records))
 
     def _record(self, sizes: Mapping[str, int]) -> None:
         lines = [encode(ExportedFile(path, size)) + b"\n" for path, size in sizes.items()]

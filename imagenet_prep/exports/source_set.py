@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
 
-from imagenet_prep.errors import InputError, UsageError
+from imagenet_prep.errors import DamagedRecordError, InputError, UsageError
 from imagenet_prep.escaping import command
-from imagenet_prep.reading.indexed import RecordedShard, find_recorded
+from imagenet_prep.model import OnDamaged
+from imagenet_prep.reading.indexed import IndexedShard, RecordedShard, find_recorded
 from imagenet_prep.reading.shard import Record, Shard
 from imagenet_prep.reading.shard_set import ShardSet
+from imagenet_prep.reading.values import any_number
 from imagenet_prep.state.manifest import ILSVRC2012, Manifest, features_by_column
 from imagenet_prep.state.set_state import SetState
 from imagenet_prep.storage.layout import STATE_NAME, Layout, grown_from, split_of
@@ -24,13 +27,21 @@ from imagenet_prep.tfrecord.inception import PROMISE
 
 
 class SourceShard(Struct, frozen=True):
-    """Shard ``index`` of a split: its file with ``size`` bytes, and its entry in the manifest, if there is one."""
+    """Shard ``index`` of a split: its file with ``size`` bytes, and its entry in the manifest, if there is one.
+
+    ``lists`` are the features of the set that hold any number of values. ``left_out`` is the number of its damaged
+    records, once they are known and ``on_damaged`` leaves them out.
+    """
 
     path: Path
     split: str
     index: int
     size: int
+    layout: Layout
     recorded: RecordedShard | None = None
+    on_damaged: OnDamaged = "refuse"
+    lists: frozenset[str] = frozenset()
+    left_out: int = 0
 
     @property
     def name(self) -> str:
@@ -45,17 +56,23 @@ class SourceShard(Struct, frozen=True):
         return [self.name, self.size, self.path.stat().st_mtime_ns]
 
     def count(self) -> int:
-        """The number of its records, from the manifest or from their headers."""
-        return self.recorded.records if self.recorded else sum(1 for _ in Shard.open(self.path).stored())
+        """The number of its records without those left out, from the manifest or from their headers."""
+        held = self.recorded.records if self.recorded else sum(1 for _ in Shard.open(self.path).stored())
+        return held - self.left_out
 
-    def records(self) -> Iterator[Record]:
+    def records(self, damaged: Callable[[DamagedRecordError], object] = lambda _: None) -> Iterator[Record]:
         """Every record, its CRC checked, and finally that they are the recorded ones.
+
+        ``damaged`` gets the error of each record that is left out.
 
         Raises:
             InputError: the shard can't be opened; a record is damaged, which the error names; or the records are not
                 those that were written.
         """
-        shard = Shard.open(self.path, in_order=True)
+        shard = Shard.open(self.path, in_order=True, lists=self.lists)
+        if self.on_damaged == "skip":
+            yield from self._sound(shard, damaged)
+            return
         lengths, crcs = array("Q"), array("I")
         for framed in shard.followed():
             yield shard.sound(framed)
@@ -63,6 +80,21 @@ class SourceShard(Struct, frozen=True):
             crcs.append(framed.crc)
         if self.recorded:
             self.recorded.refuse_other(self.path, lengths, crcs)
+
+    def _sound(self, shard: Shard, damaged: Callable[[DamagedRecordError], object]) -> Iterator[Record]:
+        """The records that are not damaged; those of a plain shard are found by its index."""
+        if shard.compression == "none":
+            indexed = IndexedShard(self.layout, self.name, self.recorded, lists=self.lists)
+            reads: Iterable[Callable[[], Record]] = (partial(indexed.record, at) for at in range(indexed.count()))
+        else:
+            reads = (partial(shard.sound, framed) for framed in shard.followed())
+        for read in reads:
+            try:
+                record = read()
+            except DamagedRecordError as error:
+                damaged(error)
+            else:
+                yield record
 
 
 class SourceSet(Struct, frozen=True):
@@ -73,8 +105,8 @@ class SourceSet(Struct, frozen=True):
     shards: tuple[SourceShard, ...]
 
     @classmethod
-    def load(cls, layout: Layout) -> SourceSet:
-        """The set in a folder, made by any tool.
+    def load(cls, layout: Layout, on_damaged: OnDamaged = "refuse") -> SourceSet:
+        """The set in a folder, made by any tool; its damaged records are refused or left out.
 
         Raises:
             InputError: no shards exist, the set is not finished, or the folder holds shards without a set.
@@ -92,11 +124,13 @@ class SourceSet(Struct, frozen=True):
                 "name the folder that holds them",
             )
         place = {split: number for number, split in enumerate(manifest.dataset.splits if manifest else ())}
+        lists = any_number(manifest.dataset.features if manifest else {})
         found = []
         for split in sorted(splits, key=lambda each: (place.get(each, len(place)), each)):
             for index, path in enumerate(ShardSet(layout.output_dir, split).paths):  # with those that it has grown by
                 recorded = find_recorded(manifest, path.name)
-                found.append(SourceShard(local_path(path), split, index, state.sizes[path.name], recorded))
+                size = state.sizes[path.name]
+                found.append(SourceShard(local_path(path), split, index, size, layout, recorded, on_damaged, lists))
         return cls(layout, manifest, tuple(found))
 
     @property

@@ -43,7 +43,7 @@ class ArrayRecordPacker(Packer):
 
         with files.aside(self.file_name(shard)) as path, _faults(path):
             crcs, writer = [], ArrayRecordWriter(str(path), _OPTIONS)
-            for record in shard.records():
+            for record in files.records():
                 data = bytes(record.data)
                 crcs.append(crc32c(data))
                 writer.write(data)

@@ -26,8 +26,7 @@ class FolderPacker(Packer):
 
     def pack(self, shard: SourceShard, files: Files) -> None:
         """Write a file per image."""
-        for record in shard.records():
-            values = self.meaning.values(record)
+        for record, values in files.values(self.meaning):
             path = "/".join(_path(shard, record, values))
             if not files.has(path, len(values.encoded)):
                 files.write(path, [values.encoded])

@@ -37,8 +37,7 @@ class MdsPacker(Packer):
         """One file."""
         with tempfile.TemporaryDirectory() as folder:
             writer = self._writer(folder)
-            for record in shard.records():
-                values = self.meaning.values(record)
+            for record, values in files.values(self.meaning):
                 sample = {"x": _kept(values.encoded), "json": encode_json(describe(values))}
                 if "y" in self.columns:
                     if values.label is None:

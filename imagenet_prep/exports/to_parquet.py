@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from imagenet_prep.errors import DamagedRecordError
 from imagenet_prep.exports.packing import Files, Packer, check_read_back
 from imagenet_prep.exports.source_set import SourceSet, SourceShard, find_meaning
 from imagenet_prep.registry import labels_of_classes
@@ -44,7 +46,7 @@ class ParquetPacker(Packer):
         import pyarrow as pa
         from pyarrow.parquet import ParquetFile, ParquetWriter
 
-        schema, rows, crcs = self._schema(), self._rows(shard), list[int]()
+        schema, rows, crcs = self._schema(), self._rows(files), list[int]()
         with files.aside(self.file_name(shard)) as path:
             with ParquetWriter(path, schema, compression="none", use_dictionary=False) as writer:
                 while group := list(itertools.islice(rows, _ROWS)):
@@ -55,16 +57,11 @@ class ParquetPacker(Packer):
                 found = [crc32c(row["image"]["bytes"]) for batch in batches for row in batch.to_pylist()]
             check_read_back(path, found, crcs)
 
-    def _rows(self, shard: SourceShard) -> Iterator[dict[str, Any]]:
-        for record in shard.records():
-            values = self.meaning.values(record)
+    def _rows(self, files: Files) -> Iterator[dict[str, Any]]:
+        for record, values in files.values(self.meaning):
             label = None if values.label is None else self.meaning.zero_based(values.label, record)
-            others = dict(values.others)
-            for name, promised in self.others.items():
-                if promised["values"] != 1 and name in others and not isinstance(others[name], list):
-                    others[name] = [others[name]]
             image = {"bytes": bytes(values.encoded), "path": values.filename}
-            yield {**others, "image": image, "label": label, "wnid": values.wnid, "text": values.text}
+            yield {**values.others, "image": image, "label": label, "wnid": values.wnid, "text": values.text}
 
     def _schema(self) -> pa.Schema:
         """The columns and their types in datasets, which infers the others from the column types."""
@@ -93,9 +90,10 @@ class ParquetPacker(Packer):
         found = {} if labels is None else {label - self.meaning.first_label: name for name, label in labels.items()}
         if labels is None and {"label", "class"} <= self.meaning.features.keys():
             for record in itertools.chain(*(shard.records() for shard in source.shards)):
-                values = self.meaning.values(record)
-                if values.label is not None and values.wnid:
-                    found[self.meaning.zero_based(values.label, record)] = values.wnid
+                with contextlib.suppress(DamagedRecordError):  # packing its shard says so
+                    values = self.meaning.values(record)
+                    if values.label is not None and values.wnid:
+                        found[self.meaning.zero_based(values.label, record)] = values.wnid
         if not found or max(found) > _MOST_CLASSES:
             return []
         names = [found.get(label, f"label_{label}") for label in range(max(found) + 1)]

@@ -50,7 +50,7 @@ class TarPacker(Packer):
 
     def pack(self, shard: SourceShard, files: Files) -> None:
         """One tar."""
-        files.write(self.file_name(shard), self._parts(shard))
+        files.write(self.file_name(shard), self._parts(files))
 
     def finish(self, source: SourceSet, out: Path) -> Mapping[str, bytes]:
         """``_info.json``, which lets timm find the tars of a split."""
@@ -61,11 +61,10 @@ class TarPacker(Packer):
             splits[split] = {"name": split, "filenames": names, **lengths}
         return {"_info.json": json.dumps({"splits": splits}, indent=1).encode()}
 
-    def _parts(self, shard: SourceShard) -> Iterator[Buffer]:
+    def _parts(self, files: Files) -> Iterator[Buffer]:
         keys: set[str] = set()
         size = 0
-        for record in shard.records():
-            values = self.meaning.values(record)
+        for record, values in files.values(self.meaning):
             key = _key(values.filename)
             if key in keys:
                 key = f"{key}_{record.number}"

@@ -295,7 +295,7 @@ def check_options(options: ConvertOptions) -> None:
 def options_from(manifest: Manifest) -> ConvertOptions:
     """The options of the conversion that a manifest records: with them, convert makes the same bytes again.
 
-    Settings that don't affect the bytes have their defaults. ``skip_bad`` is set if images were set aside,
+    Settings that don't affect the bytes have their defaults. ``on_damaged`` is "skip" if images were set aside,
     ``allow_incomplete`` if images of ILSVRC2012 were missing.
 
     Raises:
@@ -315,7 +315,7 @@ def options_from(manifest: Manifest) -> ConvertOptions:
     part = recorded_part(manifest.dataset.name, manifest.dataset.classes)
     settings |= {name: counts[split] for split, name in SHARD_COUNTS.items()}
     settings["allow_incomplete"] = not all(_was_complete(manifest, split, part) for split in facts.SPLITS)
-    settings["skip_bad"] = manifest.has_set_aside
+    settings["on_damaged"] = "skip" if manifest.has_set_aside else "refuse"
     try:
         if encoded := settings.pop("reencode", None):
             settings |= {name: encoded[name] for name in Reencode.__struct_fields__}

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.reading.shard_set import ShardSet, first_label_of
+from imagenet_prep.reading.values import any_number
 from imagenet_prep.storage.layout import Layout, grown_from
 from imagenet_prep.storage.location import locate
 from imagenet_prep.storage.refusals import unreadable
@@ -100,9 +101,10 @@ def _open_raw(
     engine = make_engine("threads")  # a training process may hold resources that don't survive a fork
     dataset = registry.read_dataset(Path(config)) if config else registry.ILSVRC2012
     options = options or dataset.options
-    if options.skip_bad:
-        hint = "leave it out: a bad image is an error when it is read; or convert, and open the shards"
-        raise UsageError("skip_bad of raw data", "expected none: bad images are found only when all are read", hint)
+    if options.on_damaged == "skip":
+        hint = "leave it out: Loader(on_damaged='skip') goes on past them; or convert, and open the shards"
+        expected = "expected refuse: damaged images are found only when all are read"
+        raise UsageError("on_damaged: skip of raw data", expected, hint)
     registry.refuse_other_set(layout, dataset)
     planned = dataset.plan(layout, engine, options, Silent())
     for note in planned.notes:
@@ -114,7 +116,8 @@ def _open_raw(
     if grown := [each for each in found if each != split and grown_from(each)[0] == split]:
         hint = f"imagenet_prep.open({str(layout.data_dir)!r}, {split!r}) reads its shards"
         raise UsageError(f"{split} has grown: {grown[0]} has shards of its own", "expected a set that has not", hint)
-    return RawSet(found[split], first_label_of(planned.entry.classes, planned.settings))
+    lists = any_number(planned.entry.features)
+    return RawSet(found[split], first_label_of(planned.entry.classes, planned.settings), lists)
 
 
 # a column of one's own, from a JSON file ---------------------------------------------------------------------------

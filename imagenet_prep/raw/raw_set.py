@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from imagenet_prep.datasets.plan import InceptionRecorder, PlannedSplit, Recorded, Recorder
-from imagenet_prep.errors import InputError, UsageError
+from imagenet_prep.errors import DamagedRecordError, UsageError
 from imagenet_prep.images.jpeg import ImageError
 from imagenet_prep.model import Box
 from imagenet_prep.reading.shard import Record, Shard
@@ -33,7 +33,7 @@ class RawSet(RecordSequence):
         UsageError: the split is in a file that can only be read in its order.
     """
 
-    def __init__(self, planned: PlannedSplit, first_label: int) -> None:
+    def __init__(self, planned: PlannedSplit, first_label: int, lists: frozenset[str]) -> None:
         catalog = planned.catalog
         super().__init__(catalog.split)
         for container in catalog.containers:
@@ -46,6 +46,7 @@ class RawSet(RecordSequence):
         self.first_label = first_label
         self._place = str(planned.source)
         self._catalog, self._recorder = catalog, planned.recorder.of_headers()
+        self._lists = lists
         self._starts = [0, *(plan.stop for plan in planned.plans)]
         self._opened: dict[int, Callable[[Row], Buffer]] = {}
 
@@ -61,7 +62,7 @@ class RawSet(RecordSequence):
 
     def _record(self, which: int, number: int) -> Record:
         at = self._find_starts()[which] + number
-        return RawRecord(self._catalog, at, at, self._recorder, self._opened)
+        return RawRecord(self._catalog, at, at, self._recorder, self._opened, self._lists)
 
     def _records(self, which: int) -> Iterator[Record]:
         starts = self._find_starts()
@@ -78,10 +79,16 @@ class RawRecord(Record):
     __slots__ = ("_catalog", "_is_known", "_item", "_opened", "_recorded", "_recorder", "_row")
 
     def __init__(
-        self, catalog: Catalog, row: int, number: int, recorder: Recorder, opened: dict[int, Callable[[Row], Buffer]]
+        self,
+        catalog: Catalog,
+        row: int,
+        number: int,
+        recorder: Recorder,
+        opened: dict[int, Callable[[Row], Buffer]],
+        lists: frozenset[str],
     ) -> None:
         # Not Record's own: ``data`` stays unset until it is needed.
-        self._source = Shard(catalog.container(row).path, memoryview(b""), "none")
+        self._source = Shard(catalog.container(row).path, memoryview(b""), "none", lists=lists)
         self.number, self.offset = number, int(catalog.offsets[row])
         self._catalog, self._row, self._recorder, self._opened = catalog, row, recorder, opened
         self._item = catalog.item(row)
@@ -126,8 +133,9 @@ class RawRecord(Record):
             try:
                 self._recorded = self._recorder.record(self._item, image)
             except ImageError as error:
+                name, what = self._item.filename, f"{self._where} is damaged"
                 hint = f"get a sound copy of {self.shard}"
-                raise InputError(f"{self._where} is damaged", str(error), hint) from error
+                raise DamagedRecordError.of("image", self.number, name, what, str(error), hint) from error
         return self._recorded
 
     def _read_image(self) -> Buffer:

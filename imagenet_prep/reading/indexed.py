@@ -17,14 +17,21 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from imagenet_prep.errors import InputError
+from imagenet_prep.errors import DamagedRecordError, InputError
 from imagenet_prep.reading.shard import Record, Shard, remedy
 from imagenet_prep.state.manifest import Manifest
 from imagenet_prep.storage.files import find_plain
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.location import AnyPath, local_or_none
 from imagenet_prep.text import number_of
-from imagenet_prep.tfrecord.framing import OVERHEAD, decode_identities, decode_index, encode_index, framing_digest
+from imagenet_prep.tfrecord.framing import (
+    OVERHEAD,
+    Framed,
+    decode_identities,
+    decode_index,
+    encode_index,
+    framing_digest,
+)
 
 _CHECK_SECONDS = 1.0
 """How often records by number check that their shard was not replaced: a check costs as much as a record."""
@@ -73,15 +80,23 @@ class IndexedShard:
         recorded: its entry in the manifest; None for a shard of another maker.
         count: the number of its records, if it was counted before.
         check: compare the data of each record with its CRC.
+        lists: the features of the set that hold any number of values.
 
     Raises:
         InputError: the file can't be opened, or is not the recorded one.
     """
 
     def __init__(
-        self, layout: Layout, name: str, recorded: RecordedShard | None, count: int | None = None, *, check: bool = True
+        self,
+        layout: Layout,
+        name: str,
+        recorded: RecordedShard | None,
+        count: int | None = None,
+        *,
+        check: bool = True,
+        lists: frozenset[str] = frozenset(),
     ) -> None:
-        self.shard = Shard.open(layout.shard_path(name))
+        self.shard = Shard.open(layout.shard_path(name), lists=lists)
         self._index_paths = layout.index_paths(name)
         self._recorded = recorded
         self._count = recorded.records if recorded else count
@@ -126,16 +141,28 @@ class IndexedShard:
                 return Record(shard, number, start, data)
         else:
             _warn_of_cost(shard)
-        framed = next(itertools.islice(shard.followed(), number, None), None)
-        if framed is None:
-            self._follow()
-        assert framed is not None, "a record that was followed"
+        framed = self._framed(number)
         record = shard.sound(framed)
         if shard.compression == "none":  # the index is of another shard
             self._follow()
         if expected not in (None, framed.crc):
             raise shard.exchanged(number, framed.offset)
         return record
+
+    def _framed(self, number: int) -> Framed:
+        """A record by its framing and that of all before it, which proves what is wrong with it."""
+        shard = self.shard
+        try:
+            framed = next(itertools.islice(shard.followed(), number, None), None)
+        except DamagedRecordError as error:
+            if shard.compression != "none" or error.number == number:
+                raise
+            offset = self._find_offsets()[number]
+            raise shard.damaged(number, offset, f"neither it nor record {error.number} is intact") from error
+        if framed is None:
+            self._follow()
+        assert framed is not None, "a record that was followed"
+        return framed
 
     def _find_offsets(self) -> array[int]:
         """The start of each record and the end of the last one; and the CRCs, if the shard is recorded."""
@@ -169,7 +196,10 @@ class IndexedShard:
 
     def _follow(self) -> array[int]:
         """The offsets by its framing."""
-        lengths, crcs = self.shard.framing()
+        try:
+            lengths, crcs = self.shard.framing()
+        except DamagedRecordError as error:  # no index: the records after it can't be found
+            raise InputError(error.what, error.detail, error.hint) from error
         offsets = _offsets(lengths)
         if self._recorded:
             self._recorded.refuse_other(self.shard.path, lengths, crcs)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import itertools
 from array import array
 from collections.abc import Callable, Generator, Iterator, Sequence
@@ -10,15 +11,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec import Struct
 
-from imagenet_prep.errors import InputError, UsageError
+from imagenet_prep.errors import DamagedRecordError, InputError, UsageError
 from imagenet_prep.escaping import command
 from imagenet_prep.images.jpeg import ImageError
 from imagenet_prep.images.pixels import Part, decode_array, decode_part, decode_rgb
 from imagenet_prep.model import Box
-from imagenet_prep.reading.values import Decoder, ValueRuleError
+from imagenet_prep.reading.values import Decoder, ValueRuleError, any_number
 from imagenet_prep.state.manifest import features_by_column, find_set, load_manifest
 from imagenet_prep.state.set_state import SetState
-from imagenet_prep.storage.files import view_of
+from imagenet_prep.storage.files import find_plain, view_of
 from imagenet_prep.storage.layout import Layout, split_of
 from imagenet_prep.storage.local import FileState, buffered, find_state, refuse_replaced
 from imagenet_prep.storage.location import AnyPath, local_or_none, local_path
@@ -27,7 +28,7 @@ from imagenet_prep.tfrecord import compression as compressed
 from imagenet_prep.tfrecord import framing as tfrecord
 from imagenet_prep.tfrecord.compression import Compression
 from imagenet_prep.tfrecord.example import ExampleError
-from imagenet_prep.tfrecord.framing import FOOTER, HEADER, OVERHEAD, Framed, FramingError, View
+from imagenet_prep.tfrecord.framing import FOOTER, HEADER, OVERHEAD, Framed, FramingError, View, recorded_name
 from imagenet_prep.tfrecord.inception_reader import (
     ImageRecord,
     RecordError,
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_PLAIN = Decoder()
+_decoder = functools.cache(Decoder)
 
 _Head = tuple[tuple[int | None, str | None, str | None], int, int | None]
 """Label, wnid and words; where the image starts and stops in the data, or None: then the whole record is parsed."""
@@ -70,7 +71,14 @@ class Record:
 
     def __reduce__(self) -> tuple[object, tuple[object, ...]]:
         """A copy for another process, with its own data."""
-        return _of_another_process, (self.shard, self._source.compression, self.number, self.offset, bytes(self.data))
+        return _of_another_process, (
+            self.shard,
+            self._source.compression,
+            self._source.lists,
+            self.number,
+            self.offset,
+            bytes(self.data),
+        )
 
     def __repr__(self) -> str:
         return f"<record {self.number} of {self.shard}, {len(self.data):,} bytes>"
@@ -100,7 +108,8 @@ class Record:
             return parse(self.data)
         except ExampleError as error:
             reason = f"it is not a tf.train.Example: {error}"
-            raise InputError(f"{self._where} is damaged", reason, remedy(self.shard)) from error
+            what = f"{self._where} is damaged"
+            raise DamagedRecordError.of("record", self.number, "", what, reason, remedy(self.shard)) from error
         except RecordError as error:
             what = f"{self._where} is not an image's in Inception's layout"
             raise InputError(what, *_other_layout(self.shard, str(error))) from error
@@ -113,8 +122,11 @@ class Record:
 
     @property
     def features(self) -> dict[str, Any]:
-        """Every feature by name: one value is that value, none or several are a list, texts are bytes."""
-        return self.parse(_PLAIN.example)
+        """Every feature by name: one value is that value, none or several are a list, texts are bytes.
+
+        A feature that may have any number of values, by the manifest or as one of objects, is always a list.
+        """
+        return self.parse(_decoder(lists=self._source.lists).example)
 
     def _read(self) -> ImageRecord:
         if self._image is None:
@@ -206,11 +218,17 @@ class Record:
         try:
             return decode(self.encoded)
         except ImageError as error:
-            raise InputError(f"{self._where}: its image is damaged", str(error), remedy(self.shard)) from error
+            name = ""
+            with contextlib.suppress(InputError):
+                name = self.filename
+            what, reason = f"{self._where}: its image is damaged", f"{name}: {error}" if name else str(error)
+            raise DamagedRecordError.of("image", self.number, name, what, reason, remedy(self.shard)) from error
 
 
-def _of_another_process(path: AnyPath, compression: Compression, number: int, offset: int, data: bytes) -> Record:
-    return Record(Shard(path, memoryview(b""), compression), number, offset, memoryview(data))
+def _of_another_process(
+    path: AnyPath, compression: Compression, lists: frozenset[str], number: int, offset: int, data: bytes
+) -> Record:
+    return Record(Shard(path, memoryview(b""), compression, lists=lists), number, offset, memoryview(data))
 
 
 def _head_of(image: ImageRecord) -> _Head:
@@ -224,9 +242,17 @@ class Shard(Struct, frozen=True):
     view: View
     compression: Compression
     opened: FileState | None = None  # of a local file
+    lists: frozenset[str] = frozenset()  # features of its set that hold any number of values
 
     @classmethod
-    def open(cls, path: AnyPath, compression: Compression | None = None, *, in_order: bool = False) -> Shard:
+    def open(
+        cls,
+        path: AnyPath,
+        compression: Compression | None = None,
+        *,
+        in_order: bool = False,
+        lists: frozenset[str] = frozenset(),
+    ) -> Shard:
         """Open a shard; its compression is detected from its first bytes unless it is given.
 
         Raises:
@@ -237,7 +263,7 @@ class Shard(Struct, frozen=True):
             with contextlib.suppress(OSError):  # the next line says so
                 opened = find_state(local)
         view = view_of(path, in_order=in_order)
-        return cls(path, view, compression or compressed.detect(view), opened)
+        return cls(path, view, compression or compressed.detect(view), opened, lists)
 
     def refuse_replaced(self) -> None:
         """Raise InputError if another file has its name now: records by number and in order would differ."""
@@ -317,9 +343,15 @@ class Shard(Struct, frozen=True):
             InputError: its data is damaged; the error names file, record and byte.
         """
         if not framed.intact:
-            reason = "the data does not match its CRC"
-            raise _damaged(self.path, framed.number, framed.offset, self.compression, reason)
+            raise self.damaged(framed.number, framed.offset)
         return Record(self, framed.number, framed.offset, framed.data)
+
+    def damaged(self, number: int, offset: int, reason: str = "the data does not match its CRC") -> DamagedRecordError:
+        """The error for a record whose bytes are not those that were written."""
+        what = f"{_in_words(self.path, number, offset, self.compression)} is damaged"
+        name = _recorded_name(self.path, number)
+        detail = f"{name}: {reason}" if name else reason
+        return DamagedRecordError.of("checksum", number, name, what, detail, remedy(self.path))
 
     def exchanged(self, number: int, offset: int) -> InputError:
         """The error for a sound record that is not the recorded one."""
@@ -377,8 +409,8 @@ class Shard(Struct, frozen=True):
                 if kind and not _is_recorded(Layout(self.path.parent), self.path.name):
                     raise InputError(f"{self.path} is not a TFRecord file", f"it starts as {kind} does") from error
                 what = f"{self.path} is damaged at its first byte, or is not a TFRecord file"
-                raise InputError(what, error.reason, remedy(self.path)) from error
-            raise _damaged(self.path, error.record, error.offset, self.compression, error.reason) from error
+                raise DamagedRecordError.of("checksum", 0, "", what, error.reason, remedy(self.path)) from error
+            raise self.damaged(error.record, error.offset, error.reason) from error
 
 
 _BEGINNINGS = {
@@ -409,8 +441,12 @@ def _in_words(path: AnyPath, number: int, offset: int, compression: Compression)
     return f"{path}: record {number} at byte {offset}{where}"
 
 
-def _damaged(path: AnyPath, number: int, offset: int, compression: Compression, reason: str) -> InputError:
-    return InputError(f"{_in_words(path, number, offset, compression)} is damaged", reason, remedy(path))
+def _recorded_name(path: AnyPath, number: int) -> str:
+    """The name of a record's image by the index of its shard; "" without one: the record itself can't be read."""
+    with contextlib.suppress(InputError):
+        layout = find_set(Layout(path.parent), split_of(path.name))
+        return recorded_name(find_plain(layout.listing_path(path.name)) or b"", number)
+    return ""
 
 
 def remedy(path: AnyPath) -> str:
@@ -419,6 +455,17 @@ def remedy(path: AnyPath) -> str:
     if not _is_recorded(layout, path.name):
         return "get a sound copy of it"
     return f"{command('verify', layout.data_dir)}    (finds every fault in this set of shards)"
+
+
+def recorded_lists(path: AnyPath) -> frozenset[str]:
+    """The features that hold any number of values, by the manifest of a shard's set; none without a sound one."""
+    layout = Layout(path.parent)
+    if not split_of(path.name):
+        return frozenset()
+    with contextlib.suppress(InputError):
+        manifest = load_manifest(find_set(layout, split_of(path.name)).manifest_path)
+        return any_number(manifest.dataset.features if manifest else {})
+    return frozenset()
 
 
 def _other_layout(path: AnyPath, fault: str) -> tuple[str, str]:

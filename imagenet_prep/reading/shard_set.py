@@ -9,12 +9,14 @@ import operator
 import os
 from abc import abstractmethod
 from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, SupportsIndex, TypeVar, overload
 
 from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.reading.indexed import IndexedShard, find_recorded
+from imagenet_prep.reading.left_out import MappedRecords, OnDamagedRecord
 from imagenet_prep.reading.shard import Record, remedy
+from imagenet_prep.reading.values import any_number
 from imagenet_prep.state.manifest import find_set
 from imagenet_prep.state.set_state import SetState
 from imagenet_prep.storage.layout import Layout, grown_from, parse_shard_name, shard_name
@@ -23,6 +25,7 @@ from imagenet_prep.storage.refusals import unreadable
 from imagenet_prep.text import number_of
 from imagenet_prep.tfrecord.compression import Compression
 
+T = TypeVar("T")
 _S = TypeVar("_S", bound="RecordSequence")
 
 
@@ -107,6 +110,18 @@ class RecordSequence(Sequence[Record]):
         """Several records by their numbers, as PyTorch's DataLoader requests a batch."""
         return [self[index] for index in indices]
 
+    def map(self, function: Callable[[Record], T], *, on_damaged: OnDamagedRecord = "raise") -> MappedRecords[T]:
+        """``function`` of every record, each when it is asked for: a source for Grain, and a sequence.
+
+        Args:
+            function: what to make of a record: its pixels and its label, for example.
+            on_damaged: "raise" the error of a damaged record or image, or "skip" it: see MappedRecords.
+
+        Raises:
+            UsageError: another policy.
+        """
+        return MappedRecords(self, function, on_damaged)
+
     def __iter__(self) -> Iterator[Record]:
         if self._range is None:
             for which in range(self._count_shards()):
@@ -173,6 +188,7 @@ class ShardSet(RecordSequence):
         state = SetState.read(self._layout)
         self._names, manifest = _find(state, split), state.manifest
         self._recorded = [find_recorded(manifest, name) for name in self._names]
+        self._lists = any_number(manifest.dataset.features if manifest else {})
         if manifest is not None:
             self.first_label = first_label_of(manifest.dataset.classes, manifest.settings)
 
@@ -233,7 +249,8 @@ class ShardSet(RecordSequence):
         if shard is None:  # two threads may be here at once: either map will do
             name, recorded, starts = self._names[which], self._recorded[which], self._starts
             count = starts[which + 1] - starts[which] if starts else None
-            shard = self._opened[which] = IndexedShard(self._layout, name, recorded, count, check=self._check)
+            shard = IndexedShard(self._layout, name, recorded, count, check=self._check, lists=self._lists)
+            self._opened[which] = shard
         return shard
 
 

@@ -30,6 +30,15 @@ Names = bool | str | Collection[str]
 """Names of features: one or several, True for all and False for none."""
 
 
+OF_OBJECTS = "image/object/"
+"""The beginning of features with a value per object, in the records of any program: they are always lists."""
+
+
+def any_number(features: Mapping[str, Mapping[str, Any]]) -> frozenset[str]:
+    """The features of a manifest that hold any number of values: they are always lists."""
+    return frozenset(name for name, promised in features.items() if promised["values"] is None)
+
+
 class SequenceExample(Struct, frozen=True):
     """A record with sequences: ``context`` is a dictionary, ``feature_lists`` has a list of steps per name."""
 
@@ -46,10 +55,13 @@ class ValueRuleError(ValueError):
 
 
 class Decoder:
-    """Records as values: features in ``text`` are str and not bytes, those in ``lists`` are always lists."""
+    """Records as values: features in ``text`` are str and not bytes, those in ``lists`` are always lists.
+
+    So are those of objects, by their names.
+    """
 
     def __init__(self, text: Names = False, lists: Names = False) -> None:
-        self._is_text, self._is_list = _chooser(text), _chooser(lists)
+        self._is_text, self._is_in_lists = _chooser(text), _chooser(lists)
         self._short = functools.lru_cache(_MOST)(self._entry)
 
     def example(self, data: Buffer) -> dict[str, Any]:
@@ -62,6 +74,9 @@ class Decoder:
         if has_feature_lists(data):
             raise ValueRuleError("it is a tf.train.SequenceExample", "use records.read_sequences")
         return keep_last(map(self._named_value, iter_entries(data)))
+
+    def _is_list(self, name: str) -> bool:
+        return name.startswith(OF_OBJECTS) or self._is_in_lists(name)
 
     def _named_value(self, entry: Buffer) -> tuple[str, Any]:
         """Name and value of a feature; short ones are cached, since many records have the same bytes."""

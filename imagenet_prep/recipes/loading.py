@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from imagenet_prep.datasets import order
 from imagenet_prep.errors import InputError, all_of
 from imagenet_prep.images.arrays import names_in_npz
-from imagenet_prep.model import Engine, Progress, Silent
+from imagenet_prep.model import Engine, OnDamaged, Progress, Silent
 from imagenet_prep.recipes import columns as cols
 from imagenet_prep.recipes import rules
 from imagenet_prep.recipes.annotating import Annotations, annotate
@@ -52,27 +52,28 @@ def load(
     engine: Engine,
     *,
     layout: Layout | None = None,
-    skip_bad: bool = False,
+    on_damaged: OnDamaged | None = None,
     progress: Progress | None = None,
 ) -> RecipeDataset:
     """List a recipe's files, and plan what is to be made of them. Nothing is written.
 
     ``recipe`` is the file, or what ``read`` made of it, but not one of ImageNet (``rules.is_imagenet``).
     Relative paths start at ``root``; if None, at DATAPATH of the environment, or the folder of the recipe. ``layout``
-    is where the shards go, for a manifest that can't be made below ``root``. ``skip_bad`` leaves bad items out.
+    is where the shards go, for a manifest that can't be made below ``root``. ``on_damaged`` is the recipe's by
+    default.
 
     Raises:
         UsageError: the recipe is wrong; the error names file, line and key.
         InputError: an input is missing or damaged, or contradicts the recipe; the error names file, line or path.
     """
     file = recipe if isinstance(recipe, RecipeFile) else read(recipe)
-    skip_bad = skip_bad or file.recipe.skip_bad
+    on_damaged = on_damaged or file.recipe.on_damaged
     layout = replace(layout, set_name=rules.prefix_of(file)[1]) if layout else None
     folder = data_root(file, local_path(root) if root else None)
     (progress or Silent()).note(f"listing the files of {file.path}")
     inputs = find_inputs(file, folder, engine, layout=layout, is_raw=root is not None)
     content = _decide(file, inputs.listing)
-    listing, notes = _keep(file, inputs, content, skip_bad=skip_bad)
+    listing, notes = _keep(file, inputs, content, on_damaged=on_damaged)
     annotations = _annotated(file, inputs, listing, folder, content)
     try:
         found = _sort(file, inputs, annotations, folder, content)
@@ -81,7 +82,7 @@ def load(
     if inputs.obstacles:
         raise all_of(inputs.obstacles)
     found.check_expected()
-    return found.planned((*notes, *annotations.notes, *found.all_notes(folder)), skip_bad=skip_bad)
+    return found.planned((*notes, *annotations.notes, *found.all_notes(folder)), on_damaged=on_damaged)
 
 
 def _annotated(file: RecipeFile, inputs: Inputs, listing: Catalog, root: Path, content: Content) -> Annotations:
@@ -115,7 +116,7 @@ class _Sorted(Struct, frozen=True):
     is_inception: bool
     notes: list[str]
 
-    def planned(self, notes: tuple[str, ...], *, skip_bad: bool) -> RecipeDataset:
+    def planned(self, notes: tuple[str, ...], *, on_damaged: OnDamaged) -> RecipeDataset:
         """The data set of these files."""
         file, labelled, listing = self.file, self.labelled, self.annotations.listing
         features, values = cols.extra_columns(file, self.is_inception, labelled, self.content, self.annotations)
@@ -124,7 +125,7 @@ class _Sorted(Struct, frozen=True):
         return RecipeDataset(
             path=file.path,
             splits=tuple(self._plans(features, values)),
-            skip_bad=skip_bad,
+            on_damaged=on_damaged,
             settings={**settings, **self.annotations.settings},
             features=inception.PROMISE if features is None else cols.promise(features),
             classes=labelled.classes,
@@ -307,13 +308,13 @@ def _decide(file: RecipeFile, listing: Catalog) -> Content:
     return "image" if recipe.min_val is None else "pixels"
 
 
-def _keep(file: RecipeFile, inputs: Inputs, content: Content, *, skip_bad: bool) -> tuple[Catalog, list[str]]:
+def _keep(file: RecipeFile, inputs: Inputs, content: Content, *, on_damaged: OnDamaged) -> tuple[Catalog, list[str]]:
     """The files of this content, and what to tell the user of the others.
 
     A file of a folder is of this content if its name says so, otherwise if its first bytes do. Other files in folders
     and tars are left out, except images of a format that can't be read: those are among the ``obstacles`` of the
-    inputs. With ``skip_bad`` they stay among the files, to be set aside one by one as bad. A pattern or a manifest that
-    names another file is wrong.
+    inputs. With ``on_damaged: skip`` they stay among the files, to be set aside one by one as damaged. A pattern or a
+    manifest that names another file is wrong.
 
     Raises:
         InputError: such a file is named, or nothing is left.
@@ -326,12 +327,12 @@ def _keep(file: RecipeFile, inputs: Inputs, content: Content, *, skip_bad: bool)
     fit[found] = True
     odd, others = (listing.names.picked(np.flatnonzero(each)) for each in (are_odd, ~(fit | are_odd)))
     rows = np.flatnonzero(fit)
-    if (odd and not skip_bad) or not len(rows) or (others and not inputs.has_folders):
+    if (odd and on_damaged == "refuse") or not len(rows) or (others and not inputs.has_folders):
         wrong = odd or others
         count = number_of(len(wrong), f"file can't be read as an {noun}", f"files can't be read as {noun}s")
         expected = f"expected names that end in {', '.join(ENDINGS[content])}, since content is {content}"
         hint = f"convert or remove them, or say in {file.path} what the content is"
-        hint += "; skip_bad: true, or --skip-bad, leaves them out" if odd and len(rows) else ""
+        hint += "; on_damaged: skip, or --on-damaged skip, leaves them out" if odd and len(rows) else ""
         error = InputError(f"{inputs.origin}: {count}, {wrong[0]} first ({counted(wrong)})", expected, hint)
         if not len(rows) or not inputs.has_folders:
             raise error

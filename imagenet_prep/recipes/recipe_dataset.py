@@ -16,7 +16,7 @@ from imagenet_prep.datasets.plan import InceptionRecorder, PlannedSet, Recorder,
 from imagenet_prep.errors import InputError
 from imagenet_prep.images.grades import Check
 from imagenet_prep.images.pixels import codec
-from imagenet_prep.model import ShardInfo
+from imagenet_prep.model import OnDamaged, ShardInfo
 from imagenet_prep.recipes.columns import Content, Features
 from imagenet_prep.recipes.inputs import ManifestFile
 from imagenet_prep.recipes.labels import Classes, Labelled, class_notes
@@ -69,7 +69,7 @@ class RecipeDataset(Struct, frozen=True):
     Args:
         path: the recipe.
         splits: in the order in which the recipe has them.
-        skip_bad: whether bad items are left out.
+        on_damaged: what happens to damaged items.
         settings: everything that decides bytes except the items, for fingerprints and the manifest; plain JSON.
         features: what every record holds: by name its kind, whether it may be missing, and how many values (None: any).
         classes: names, words and numbers of the classes; empty if there are none.
@@ -84,7 +84,7 @@ class RecipeDataset(Struct, frozen=True):
 
     path: AnyPath
     splits: tuple[SplitPlan, ...]
-    skip_bad: bool
+    on_damaged: OnDamaged
     settings: Mapping[str, Any]
     features: Mapping[str, Mapping[str, Any]]
     classes: Classes

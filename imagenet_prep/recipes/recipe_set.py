@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
@@ -15,8 +15,8 @@ from imagenet_prep.checks.examiner import Examiner, PromiseExaminer, box_classes
 from imagenet_prep.datasets.declarations import MakingOptions
 from imagenet_prep.datasets.plan import PlannedSet, planned_manifest
 from imagenet_prep.errors import InputError, PrepError, UsageError
-from imagenet_prep.escaping import command
-from imagenet_prep.model import Engine, Problem, ProblemKind, Progress, State
+from imagenet_prep.escaping import Settings, command
+from imagenet_prep.model import Engine, OnDamaged, Problem, ProblemKind, Progress, State
 from imagenet_prep.state.manifest import (
     RECIPE,
     Manifest,
@@ -94,11 +94,12 @@ class RecipeSet(Dataset):
         """The settings of the manifest, or of the recipe."""
         if self.file is not None:
             recipe = self.file.recipe
-            return MakingOptions(**{each: getattr(recipe, each) for each in ("compression", "skip_bad", *_READING)})
+            return MakingOptions(**{each: getattr(recipe, each) for each in ("compression", "on_damaged", *_READING)})
         if self.manifest is None:
             return MakingOptions()
         compression = self.manifest.settings.get("compression", "none")
-        return MakingOptions(compression=compression, skip_bad=self.manifest.has_set_aside)
+        on_damaged: OnDamaged = "skip" if self.manifest.has_set_aside else "refuse"
+        return MakingOptions(compression=compression, on_damaged=on_damaged)
 
     @property
     def splits(self) -> tuple[str, ...]:
@@ -195,15 +196,14 @@ class RecipeSet(Dataset):
 
         assert self.path is not None
         file, root = self.file or read(self.path), layout.raw or self.root
-        made = load(file, root, engine, layout=layout, skip_bad=options.skip_bad, progress=progress)
+        made = load(file, root, engine, layout=layout, on_damaged=options.on_damaged, progress=progress)
         if made.grows and not options.overwrite:
             made = grow(made, replace(layout, set_name=layout.set_name or self.set_name), adds=not splits)
         found = made.cut()
-        call = {"skip_bad": options.skip_bad, "overwrite": options.overwrite}
         base = {"root": str(data_root(file, local_or_none(root) if root else None))} if is_root_named(root) else {}
         found = replace(
             found,
-            options=tuple((name, True) for name, is_set in call.items() if is_set),
+            options=_of_the_call(options, file),
             recipe={"recipe": str(self.path.resolve()), **base},
         )
         return self._recorded(found, splits) if splits else found
@@ -237,6 +237,16 @@ class RecipeSet(Dataset):
         plan = load_plan(layout)
         given = (("config", self.path or "RECIPE"), *(plan.options if plan else ()))
         return command("convert", data_dir, (*Layout(data_dir, root, output).elsewhere(), *given))
+
+
+def _of_the_call(options: MakingOptions, file: RecipeFile) -> Settings:
+    """The options of convert that the recipe does not say."""
+    chosen: list[tuple[str, Any]] = []
+    if options.on_damaged != file.recipe.on_damaged:
+        chosen.append(("on_damaged", options.on_damaged))
+    if options.overwrite:
+        chosen.append(("overwrite", True))
+    return tuple(chosen)
 
 
 _LACKING = {"images": ProblemKind.MISSING_IMAGE, "classes": ProblemKind.MISSING_CLASS}

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from imagenet_prep.errors import UsageError
-from imagenet_prep.reading.shard import Shard
+from imagenet_prep.reading.shard import Shard, recorded_lists
 from imagenet_prep.reading.values import Decoder, Names, SequenceExample
 from imagenet_prep.records.writer import FileWriter, ShardWriter, open_writer, write
-from imagenet_prep.storage.layout import by_number
+from imagenet_prep.storage.layout import by_number, split_of
 
 __all__ = ["FileWriter", "SequenceExample", "ShardWriter", "open_writer", "read", "read_sequences", "write"]
 
@@ -25,7 +25,8 @@ Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 def read(paths: Paths, *, text: Names = False, lists: Names = False) -> Iterator[dict[str, Any]]:
     """The records of TFRecord files as dictionaries, one at a time; compression is detected, every CRC checked.
 
-    A feature with one value is that value; a feature with none or several is a list.
+    A feature with one value is that value; a feature with none or several is a list. Features of objects
+    (``image/object/...``) are always lists, and so are features of any number of values in a set with a manifest.
 
     Args:
         paths: a file, a pattern such as "movies-*", or several of either; a pattern's files are read in order of names.
@@ -36,7 +37,27 @@ def read(paths: Paths, *, text: Names = False, lists: Names = False) -> Iterator
         UsageError: a file does not exist, or a record is a SequenceExample.
         InputError: a record is damaged or is not an Example; the error names file, record and byte.
     """
-    return _iter_parsed(_files(paths), Decoder(text, lists).example)
+    return _iter_examples(_files(paths), text, lists)
+
+
+def _iter_examples(files: Iterable[Path], text: Names, lists: Names) -> Iterator[dict[str, Any]]:
+    decoders = dict[frozenset[str], Decoder]()
+    known = dict[tuple[Path, str], frozenset[str]]()
+    for path in files:
+        place = path.parent, split_of(path.name)
+        if place not in known:
+            known[place] = recorded_lists(path)
+        names = known[place]
+        if names not in decoders:
+            decoders[names] = Decoder(text, _both(lists, names))
+        yield from _iter_parsed([path], decoders[names].example)
+
+
+def _both(lists: Names, names: frozenset[str]) -> Names:
+    """The features that the caller names, and those of the set."""
+    if isinstance(lists, bool):
+        return lists or names
+    return names | ({lists} if isinstance(lists, str) else set(lists))
 
 
 def read_sequences(paths: Paths, *, text: Names = False, lists: Names = False) -> Iterator[SequenceExample]:

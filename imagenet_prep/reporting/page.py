@@ -212,7 +212,9 @@ def _changed(facts: Facts) -> Iterator[OddImages]:
         yield OddImages("Warned", _WARNED, len(warned), (), warned[:SHOWN_NAMES])
     set_aside = sorted(name for info in infos for name in info.set_aside)
     if set_aside:
-        yield OddImages("Set aside", "damaged, and left out by skip_bad", len(set_aside), (), set_aside[:SHOWN_NAMES])
+        yield OddImages(
+            "Set aside", "damaged, and left out by on_damaged: skip", len(set_aside), (), set_aside[:SHOWN_NAMES]
+        )
 
 
 def _changed_boxes(facts: Facts) -> Iterator[OddImages]:

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from imagenet_prep.datasets.plan import differences, planned_manifest, remove_other_rows
 from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.shards.run import take_in_parts
+from imagenet_prep.state.damaged_images import remove_damaged_images, save_damaged_images
 from imagenet_prep.state.indexes import filled, not_done
 from imagenet_prep.state.journal import Journal
 from imagenet_prep.state.manifest import Manifest
@@ -33,7 +34,9 @@ def find_lost(plan: Plan, layout: Layout, journal: Journal, seen: Mapping[str, I
 def finish_set(
     plan: Plan, layout: Layout, journal: Journal, refuse_images: Callable[[Layout, Manifest], None]
 ) -> Manifest:
-    """Write the manifest of a set, and remove the records of ranks and of older plans; ``find_lost`` found none.
+    """Write the manifest of a set, after its list of damaged images; ``find_lost`` found none.
+
+    Then the records of ranks and of older plans are removed.
 
     Raises:
         UsageError: another run has claimed the folder since, with --overwrite.
@@ -44,7 +47,10 @@ def finish_set(
     _refuse_strays(plan, layout)
     manifest = filled(planned_manifest(plan), journal)
     refuse_images(layout, manifest)
+    save_damaged_images(layout, manifest)
     manifest.save(layout.manifest_path)
+    if not manifest.has_set_aside:
+        remove_damaged_images(layout)
     take_in_parts(layout, journal)
     remove_other_rows(plan, layout)
     return manifest

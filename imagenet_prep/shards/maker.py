@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from imagenet_prep.datasets.plan import Recorded, Recorder, looser_check
 from imagenet_prep.errors import BusyError, InputError, WriteError
 from imagenet_prep.images import jpeg
-from imagenet_prep.model import Item, Portable, Problem, ProblemKind, ShardInfo
+from imagenet_prep.model import Item, OnDamaged, Portable, Problem, ProblemKind, ShardInfo
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.reading import read_in_turn
 from imagenet_prep.sources.slices import Reader
@@ -25,7 +25,7 @@ from imagenet_prep.storage.store import GoneError
 from imagenet_prep.tfrecord.compression import Compression, RecordWriter
 from imagenet_prep.tfrecord.framing import Index
 
-_REMEDY = "get a sound copy of it, or leave it out: --skip-bad, in a recipe skip_bad: true"
+_REMEDY = "get a sound copy of it, or leave it out: --on-damaged skip, in a recipe on_damaged: skip"
 
 
 class Outcome(Struct, frozen=True):
@@ -50,7 +50,7 @@ class ShardTask(Struct, frozen=True):
         catalog: its images alone, in record order.
         recorder: makes the record of an image.
         compression: of the whole shard.
-        skip_bad: leave bad images out, instead of refusing the shard.
+        on_damaged: whether damaged images refuse the shard, or are left out.
         expected: the entry that the shard must match when it is made again; any other shard is refused before it
             replaces anything. Exactly the same images are left out, and the outcome is this entry, fingerprint
             included.
@@ -64,7 +64,7 @@ class ShardTask(Struct, frozen=True):
     catalog: Catalog
     recorder: Recorder
     compression: Compression = "none"
-    skip_bad: bool = False
+    on_damaged: OnDamaged = "refuse"
     expected: ShardInfo | None = None
     bundle: Path | None = None
     syncs: bool = False
@@ -114,6 +114,7 @@ class _Making:
         self._task = task
         self._reader = reader
         self._problems: list[Problem] = []
+        self._faults: list[str] = []
         self._index = Index()
 
     def make(self) -> Outcome:
@@ -140,10 +141,11 @@ class _Making:
                 repairs=tuple(repairs),
                 file_digest=writer.file_digest,
                 warned=tuple(warned),
+                faults=tuple(self._faults),
             )
             if task.expected is not None and (problems or not _is_same(info, task.expected)):
                 raise self._other(task.expected, info)
-            if problems and not task.skip_bad:
+            if problems and task.on_damaged == "refuse":
                 return Outcome(None, tuple(problems))
             self._finish(sink)
         path = local_or_none(task.layout.shard_path(task.name))
@@ -162,6 +164,7 @@ class _Making:
                 detail = f"{error} ({catalog.place(row)}, {catalog.lengths[row]:,} bytes)"
                 looser = looser_check(recorder, item, data)
                 remedy = f"{_REMEDY}; {looser} accepts it unchanged" if looser else _REMEDY
+                self._faults.append(str(error))
                 self._problems.append(Problem(ProblemKind.BAD_IMAGE, item.filename, detail, remedy))
 
     def _altered(self, expected: ShardInfo) -> list[str]:

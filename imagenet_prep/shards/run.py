@@ -26,7 +26,7 @@ from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.state.journal import Journal
 from imagenet_prep.state.manifest import CHANGED_BOXES
 from imagenet_prep.storage.layout import Layout
-from imagenet_prep.storage.location import local_or_none, local_path
+from imagenet_prep.storage.location import AnyPath, local_or_none, local_path
 from imagenet_prep.storage.refusals import writing
 from imagenet_prep.storage.space import Need
 from imagenet_prep.text import number_of
@@ -55,15 +55,20 @@ class SplitSummary(Struct, frozen=True):
 
 
 class ConvertSummary(Struct, frozen=True):
-    """The result of a conversion. ``problems`` are the images that ``skip_bad`` set aside in this run."""
+    """The result of a conversion.
+
+    ``problems`` are the images that ``on_damaged: skip`` set aside in this run. ``named_in`` is the file that names
+    all of them, once the set is finished.
+    """
 
     splits: tuple[SplitSummary, ...]
     problems: tuple[Problem, ...]
     notes: tuple[str, ...]
+    named_in: AnyPath | None = None
 
     @property
     def set_aside(self) -> int:
-        """The number of images missing from the shards because ``skip_bad`` set them aside, in this run or before."""
+        """The number of images that ``on_damaged: skip`` set aside, in this run or before."""
         return sum(split.set_aside for split in self.splits)
 
 
@@ -91,7 +96,7 @@ def refusal_of(problems: list[Problem], refused: int, progress: Progress) -> Dat
         f"{number_of(len(problems), 'image')} can't be converted, {problems[0].subject} first; "
         f"{number_of(refused, 'shard was', 'shards were')} not made",
         problems[0].detail,
-        "get sound copies of them, or leave them out: --skip-bad, in a recipe skip_bad: true",
+        "get sound copies of them, or leave them out: --on-damaged skip, in a recipe on_damaged: skip",
     )
 
 
@@ -272,7 +277,7 @@ def prepare_tasks(
             catalog.whole(work.split.rows(plan)),
             work.split.recorder,
             compression=options.compression,
-            skip_bad=options.skip_bad,
+            on_damaged=options.on_damaged,
             expected=expected[plan_name(plan)] if expected else None,
             bundle=_bundles_of(work, layout) / plan_name(plan) if work.in_order else None,
             syncs=syncs,

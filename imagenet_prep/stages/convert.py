@@ -42,6 +42,7 @@ from imagenet_prep.shards.run import (
 )
 from imagenet_prep.shards.share import Share
 from imagenet_prep.sources.catalog import PackedCatalog
+from imagenet_prep.state.damaged_images import remove_damaged_images
 from imagenet_prep.state.indexes import is_indexed, settle
 from imagenet_prep.state.journal import Journal
 from imagenet_prep.state.manifest import RECIPE, usable_manifest
@@ -98,7 +99,8 @@ def convert(
             finish_consuming(work.splits, layout)
         for each in () if share else summaries:
             progress.note(f"{each.split}: Finished writing all {each.images} images in data set.")
-        return ConvertSummary(summaries, tuple(problems), work.planned.notes)
+        named_in = None if share else layout.damaged_images_path
+        return ConvertSummary(summaries, tuple(problems), work.planned.notes, named_in)
 
 
 def foresee(
@@ -238,7 +240,9 @@ class _Conversion(Struct, frozen=True):
 
     def _is_done(self, plan: ShardPlan, split: PlannedSplit, info: ShardInfo | None) -> bool:
         """Whether a shard is done: the journal lists it, its size is as recorded, and its index agrees."""
-        if info is None or info.fingerprint != plan.fingerprint or (info.set_aside and not self.options.skip_bad):
+        if info is None or info.fingerprint != plan.fingerprint:
+            return False
+        if info.set_aside and self.options.on_damaged == "refuse":
             return False
         if self.layout.shards.size(info.name) != info.size:
             return False
@@ -405,6 +409,7 @@ class _Conversion(Struct, frozen=True):
             with writing(layout.manifest_path):
                 layout.manifest_path.unlink(missing_ok=True)
                 open_store(layout.state_dir).sync_names()
+            remove_damaged_images(layout)
         remove_other_lists(layout, self.plan)
         replacement = Replacement.find(layout, self.plan)
         if replacement is not None:

@@ -9,16 +9,17 @@ from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from imagenet_prep.errors import InputError, UsageError
+from imagenet_prep.errors import DamagedRecordError, InputError, UsageError
 from imagenet_prep.exports import load_format
-from imagenet_prep.exports.packing import ExportRun, Packer, sizes_on_record
+from imagenet_prep.exports.packing import ExportRun, Packer, left_out_on_record, sizes_on_record
 from imagenet_prep.exports.source_set import SourceSet, SourceShard
-from imagenet_prep.model import Engine, Progress, Silent
+from imagenet_prep.model import Engine, OnDamaged, Progress, Silent
 from imagenet_prep.shards.run import unfinished
 from imagenet_prep.storage.files import load_json, save_bytes, save_json
 from imagenet_prep.storage.layout import STATE_NAME, Layout
-from imagenet_prep.storage.location import local_path, refuse_url
+from imagenet_prep.storage.location import AnyPath, local_path, refuse_url
 from imagenet_prep.storage.lock import hold
 from imagenet_prep.storage.space import Need, refuse_lack
 from imagenet_prep.text import listed, number_of
@@ -37,16 +38,27 @@ class ExportedSplit(Struct, frozen=True):
 
 
 class ExportSummary(Struct, frozen=True):
-    """An export: its folder, its splits, and ``usage``, a line of code that reads it, if it needs one."""
+    """An export: its folder, its splits, and ``usage``, a line of code that reads it, if it needs one.
+
+    ``left_out`` is the number of damaged records that it lacks, and ``named_in`` the file that names them.
+    """
 
     container: str
     out: Path
     splits: tuple[ExportedSplit, ...]
     usage: str = ""
+    left_out: int = 0
+    named_in: AnyPath | None = None
 
 
 def export(
-    layout: Layout, container: str, out: Path | None, engine: Engine, *, progress: Progress | None = None
+    layout: Layout,
+    container: str,
+    out: Path | None,
+    engine: Engine,
+    *,
+    on_damaged: OnDamaged = "refuse",
+    progress: Progress | None = None,
 ) -> ExportSummary:
     """Write the records of a finished set in another format, to a folder of its own; an interrupted export resumes.
 
@@ -56,9 +68,11 @@ def export(
         out: the folder; new, empty, or holding the same export. A format that copies no records does not require it:
             its files go to a folder of its name next to the shards.
         engine: where the shards are exported.
+        on_damaged: whether a damaged record refuses its shard, or is left out. Images are copied, not decoded: damage
+            is a wrong checksum, or data that is no Example. A shard with such a record is exported again by each run.
 
     Raises:
-        UsageError: the format does not exist, lacks its library, or can't hold these records.
+        UsageError: the format does not exist, lacks its library, can't hold these records, or can't leave any out.
         InputError: the set is incomplete; ``out`` holds something else; or a shard is damaged: all others are exported.
         SpaceError, BusyError, WriteError: no space is left, another run works here, or the storage fails.
     """
@@ -69,8 +83,14 @@ def export(
     kind = load_format(container)
     if out is None and kind.unit != "set":
         raise UsageError(f"no folder OUT for {container}", "expected a folder for its files after DATA_DIR")
-    source = SourceSet.load(layout)
-    packer = kind(source)
+    if kind.unit == "set" and on_damaged == "skip":
+        what = f"export {container} with --on-damaged skip: it copies no records, so it can't leave any out"
+        raise UsageError(what, "expected refuse", "mend the set with imagenet-prep repair, or choose another format")
+    source = SourceSet.load(layout, on_damaged)
+    try:
+        packer = kind(source)  # it may read records
+    except DamagedRecordError as error:
+        raise _told(error) from error
     folder = out or local_path(layout.output_dir) / container
     target = Layout(folder)
     identity = _identity(container, packer, source)
@@ -79,10 +99,21 @@ def export(
         _refuse_other(target, identity)
         run = _export_shards(target, packer, source, identity, progress, engine)
         _refuse_failures(run, source, progress)
+        if not run.left_out:
+            target.damaged_images_path.unlink(missing_ok=True)
+        source = _without(source, run)
         for name, content in packer.finish(source, folder).items():
             save_bytes(folder / name, content)
     splits = [_summary(split, shards, run) for split, shards in source.splits.items() if packer.unit != "set"]
-    return ExportSummary(container, folder, tuple(splits), packer.usage(folder))
+    left_out = sum(shard.left_out for shard in source.shards)
+    named_in = target.damaged_images_path if left_out else None
+    return ExportSummary(container, folder, tuple(splits), packer.usage(folder), left_out, named_in)
+
+
+def _without(source: SourceSet, run: ExportRun) -> SourceSet:
+    """The set without the damaged records that an export left out."""
+    shards = [replace(shard, left_out=len(run.left_out.get(shard.name, ()))) for shard in source.shards]
+    return replace(source, shards=tuple(shards))
 
 
 def _refuse_failures(run: ExportRun, source: SourceSet, progress: Progress) -> None:
@@ -90,7 +121,14 @@ def _refuse_failures(run: ExportRun, source: SourceSet, progress: Progress) -> N
     if run.failures:
         done = number_of(len(source.shards) - len(run.failures), "shard is", "shards are")
         progress.note(f"{done} exported, {len(run.failures):,} not")
-        raise run.failures[0]
+        raise _told(run.failures[0])
+
+
+def _told(error: Exception) -> Exception:
+    """An error; that of a damaged record says how to go on past it."""
+    if isinstance(error, DamagedRecordError):
+        return error.with_hint(f"{error.hint}; --on-damaged skip leaves out damaged records")
+    return error
 
 
 def _export_shards(
@@ -98,13 +136,15 @@ def _export_shards(
 ) -> ExportRun:
     """Export all shards whose files are missing, or differ in size from those that were written."""
     sizes = _sizes_of_finished(target, packer, source) if packer.unit == "shard" else {}
+    for name in left_out_on_record(target.damaged_images_path):  # the set may have been repaired since
+        sizes.pop(name, None)
     todo = [shard for shard in source.shards if shard.name not in sizes]
     if packer.unit == "shard" or (packer.unit == "image" and not target.export_path.exists()):  # otherwise unknown
         _refuse_lack(target, packer, todo, identity["container"])
     save_json(target.export_path, identity)
     total = sum(shard.size for shard in source.shards)
     with unfinished(target) as own:
-        run = ExportRun(target.exported_path, sizes)
+        run = ExportRun(target.exported_path, target.damaged_images_path, sizes, left_out={})
         progress.begin("export", total, "B", total - sum(shard.size for shard in todo))
         run.export_shards(packer, own, engine, todo, progress)
         progress.end()

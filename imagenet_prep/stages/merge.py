@@ -38,13 +38,13 @@ def merge(layout: Layout, *, progress: Progress | None = None) -> ConvertSummary
         state = SetState.read(layout)
         if state.kind == "finished" and state.manifest is not None and not layout.rank_parts():
             _refuse_damaged(state.manifest, layout)
-            return _summary(state.manifest)
+            return _summary(state.manifest, layout)
         plan = state.plan or load_plan(layout)
         if plan is None:
             raise _nothing_to_merge(state)
         manifest = _merge(plan, state)
         progress.note(f"{number_of(len(manifest.shards), 'shard')}, all done: see {layout.manifest_path}")
-    return _summary(manifest)
+    return _summary(manifest, layout)
 
 
 def _merge(plan: Plan, state: SetState) -> Manifest:
@@ -104,14 +104,22 @@ def _unfinished(layout: Layout, planned: Manifest, missing: Sequence[str]) -> In
     return InputError(f"{len(missing):,} of {of} not done, {missing[0]} first", detail, hint)
 
 
-def _summary(manifest: Manifest) -> ConvertSummary:
+def _summary(manifest: Manifest, layout: Layout) -> ConvertSummary:
     aside = Counter[str]()
     warned: defaultdict[str, list[str]] = defaultdict(list)
     for name, info in manifest.shards.items():
         aside[split_of(name)] += len(info.set_aside)
         warned[split_of(name)] += info.warned
     splits = [
-        SplitSummary(split, total.images, total.shards, 0, aside[split], (), tuple(sorted(warned[split])))
+        SplitSummary(
+            split,
+            total.images,
+            total.shards,
+            made=0,
+            set_aside=aside[split],
+            repairs=(),
+            warned=tuple(sorted(warned[split])),
+        )
         for split, total in manifest.totals.items()
     ]
-    return ConvertSummary(tuple(splits), (), ())
+    return ConvertSummary(tuple(splits), (), (), layout.damaged_images_path)

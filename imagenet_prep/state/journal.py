@@ -70,6 +70,7 @@ class ShardEntry(Struct, gc=False, forbid_unknown_fields=True, kw_only=True):
     repairs: tuple[str, ...]
     file_digest: str = ""
     warned: tuple[str, ...] = ()
+    faults: tuple[str, ...] = ()
     crc: str = ""
 
     @property
@@ -82,9 +83,9 @@ _decode = Decoder(ShardEntry).decode
 
 
 def info_dict(info: ShardInfo) -> dict[str, Any]:
-    """The JSON form of a ShardInfo, without the file's digest and the warnings if it has none."""
+    """The JSON form of a ShardInfo, without the file's digest, warnings and faults if it has none."""
     value = asdict(info)
-    for name in ("file_digest", "warned"):
+    for name in ("file_digest", "warned", "faults"):
         if not value[name]:
             del value[name]
     return value

@@ -118,7 +118,7 @@ class Manifest(Struct, frozen=True):
 
     @property
     def has_set_aside(self) -> bool:
-        """Whether images are missing from its shards because ``skip_bad`` set them aside."""
+        """Whether images are missing from its shards because ``on_damaged: skip`` set them aside."""
         return any(info.set_aside for info in self.shards.values())
 
 

@@ -29,7 +29,7 @@ StateKind = Literal["nothing", "foreign", "part", "replacing", "unfinished", "fi
 REWRITE = "run the same imagenet-prep convert again: it writes it again, and finished shards are kept"
 RESUME = (
     "run the same imagenet-prep convert again: it makes what is missing, "
-    "with sound images or --skip-bad, if an image could not be converted"
+    "with sound images or --on-damaged skip, if an image could not be converted"
 )
 
 

@@ -302,6 +302,8 @@ class Layout(Struct, frozen=True):
     """One JSON line per finished shard."""
     manifest_path = _Below("state_dir", "manifest.json")
     """The finished set: its shards, inputs and settings."""
+    damaged_images_path = _Below("state_dir", "damaged-images.jsonl")
+    """The images that the finished set leaves out as damaged, one JSON line each; it exists only if there are any."""
     annotate_path = _Below("data_dir", f"{STATE_NAME}/annotate.json")
     """The inputs and outputs of annotate: fingerprint of its input, digest of its output, totals (JSON)."""
     problems_path = _Below("state_dir", "problems.jsonl")

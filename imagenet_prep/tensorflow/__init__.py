@@ -6,10 +6,12 @@ without its colour distortions.
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import os
 import zlib
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -20,7 +22,8 @@ if importlib.util.find_spec("tensorflow") is None:
 
 import tensorflow as tf
 
-from imagenet_prep.errors import UsageError
+from imagenet_prep.errors import DamagedRecordError, RecordFault, UsageError
+from imagenet_prep.reading.left_out import LeftOut, OnDamagedRecord, check_policy
 from imagenet_prep.reading.shard_set import ShardSet
 from imagenet_prep.state.manifest import find_set
 from imagenet_prep.state.set_state import SetState
@@ -103,6 +106,7 @@ def dataset(  # noqa: PLR0913 - options of the public interface, by keyword
     world: int = 1,
     epoch: int | None = None,
     start: int = 0,
+    on_damaged: OnDamagedRecord = "raise",
 ) -> Any:
     """One epoch as a tf.data.Dataset of (images, labels): batches for training, or for an evaluation.
 
@@ -129,6 +133,11 @@ def dataset(  # noqa: PLR0913 - options of the public interface, by keyword
         world: the number of readers.
         epoch: with a seed, this epoch in every iteration, to resume it; None: another one in each iteration.
         start: batches of the epoch to skip: those before a checkpoint. Their images are not decoded.
+        on_damaged: "raise" TensorFlow's error at a damaged record, or "skip" it: its batch is smaller by one, all other
+            batches stay as they are, also after ``start``. A batch that is left without an image does not come; with
+            ``world`` above 1 it is an error. The dataset's ``skipped()`` counts such records by fault ("checksum",
+            "record", or "image": TensorFlow can't decode it), and a warning names each once. Records are read by
+            imagenet-prep then, which is slower, and the shape of a batch starts with None.
 
     TensorFlow reads the shards itself. Before that, each is compared with its manifest: size, index, first and last
     record. verify compares all records.
@@ -137,6 +146,7 @@ def dataset(  # noqa: PLR0913 - options of the public interface, by keyword
         InputError: as imagenet_prep.open; or the first record is not an image's in Inception's layout.
         UsageError: a setting is invalid, or a rank has no shard.
     """
+    check_policy("dataset", on_damaged)
     records = ShardSet(data_dir, split)
     training = split == "train" if training is None else training
     if not (0 <= rank < world <= len(records.paths)) or start < 0:
@@ -148,48 +158,145 @@ def dataset(  # noqa: PLR0913 - options of the public interface, by keyword
     again = epoch is None  # each iteration has another order
     if epoch is not None and seed is not None:
         seed = zlib.crc32(f"{seed} {epoch}".encode())
-    if record := next(iter(records), None):
-        _ = record.label  # the error names its file, and the recipe's own features
-    compression = {"none": "", "gzip": "GZIP", "zlib": "ZLIB"}[records.compression]
-    shard_paths = records.paths
-    records.compare(range(len(shard_paths))[rank::world])
-    own = [str(path) for path in shard_paths[rank::world]]
-    paths = tf.data.Dataset.from_tensor_slices(own)
+    own = range(len(records.paths))[rank::world]
+    passing = _Passing(records) if on_damaged == "skip" else None
+    _compare(records, own, allows_damage=passing is not None)
+    read = _read_files(records) if passing is None else _list_numbers
+    shards = _shards(records, own) if passing is None else passing.shards(own)
     if training:
-        found = paths.shuffle(len(own), seed=seed, reshuffle_each_iteration=again).interleave(
-            lambda path: tf.data.TFRecordDataset(path, compression),
+        found = shards.shuffle(len(own), seed=seed, reshuffle_each_iteration=again).interleave(
+            read,
             cycle_length=min(window, len(own)),
             num_parallel_calls=tf.data.AUTOTUNE,
             deterministic=seed is not None,
         )
         found = found.shuffle(shuffle_buffer, seed=seed, reshuffle_each_iteration=again)
     else:
-        found = tf.data.TFRecordDataset(paths, compression)
+        found = shards.flat_map(read)
     first = records.first_label
     if training and seed is not None:
         drawn = tf.data.Dataset.random(seed=seed, rerandomize_each_iteration=again)
-        found = tf.data.Dataset.zip(found, drawn.batch(2, drop_remainder=True)).skip(start * batch_size)
-        found = found.map(
-            lambda record, pair: _for_training(record, pair, image_size, first), num_parallel_calls=tf.data.AUTOTUNE
-        )
-    elif training:
-        found = found.map(
-            lambda record: _for_training(record, None, image_size, first),
-            num_parallel_calls=tf.data.AUTOTUNE,
-            deterministic=False,
-        )
+        found = tf.data.Dataset.zip(found, drawn.batch(2, drop_remainder=True))
+    found = found.skip(start * batch_size)
+
+    def decode(record: Any, pair: Any = None) -> tuple[Any, Any]:
+        """The image of a record, cropped, and its label."""
+        return _for_training(record, pair, image_size) if training else _in_the_middle(record, image_size)
+
+    how = {"num_parallel_calls": tf.data.AUTOTUNE, "deterministic": not training or seed is not None}
+    if passing is not None:
+        found = passing.decoded(found, decode, image_size, how)
+        found = found.map(lambda image, label, *told: (*_from_0(first, image, label), *told))
     else:
-        found = found.skip(start * batch_size)
-        found = found.map(lambda record: _in_the_middle(record, image_size, first), num_parallel_calls=tf.data.AUTOTUNE)
+        found = found.map(lambda *read: _from_0(first, *decode(*read)), **how)
     found = found.batch(batch_size, drop_remainder=training)
     if training and world > 1:
         counts = [stop - begin for begin, stop in pairwise(records.starts)]
         fewest = min(sum(counts[each::world]) for each in range(world)) // batch_size
         found = found.take(max(0, fewest - start))
-    return found.prefetch(tf.data.AUTOTUNE)
+    if passing is not None:
+        found = passing.without_damaged(found, world)
+    found = found.prefetch(tf.data.AUTOTUNE)
+    found.skipped = Counter if passing is None else lambda: passing.left_out.counts
+    return found
 
 
-def _for_training(record: Any, seed: Any, size: int, first: int) -> tuple[Any, Any]:
+def _shards(records: ShardSet, own: range) -> Any:
+    return tf.data.Dataset.from_tensor_slices([str(path) for path in records.paths[own.start : own.stop : own.step]])
+
+
+def _read_files(records: ShardSet) -> Callable[[Any], Any]:
+    """A function from the path of a shard to its records, read by TensorFlow."""
+    compression = {"none": "", "gzip": "GZIP", "zlib": "ZLIB"}[records.compression]
+    return lambda path: tf.data.TFRecordDataset(path, compression)
+
+
+def _list_numbers(bounds: Any) -> Any:
+    """The numbers of the records of a shard."""
+    return tf.data.Dataset.range(bounds[0], bounds[1])
+
+
+def _compare(records: ShardSet, shards: range, *, allows_damage: bool) -> None:
+    """Compare the shards with their manifest, and a record with Inception's layout."""
+    allowed = (DamagedRecordError,) if allows_damage else ()
+    with contextlib.suppress(*allowed):
+        if record := next(iter(records), None):
+            _ = record.label  # the error names its file, and the recipe's own features
+    for which in shards:
+        with contextlib.suppress(*allowed):
+            records.compare([which])
+
+
+class _Passing:
+    """Reads records by number, and goes on past damaged ones: each keeps its place until its batch is complete."""
+
+    def __init__(self, records: ShardSet) -> None:
+        self._records = records
+        self.left_out = LeftOut()
+
+    def shards(self, own: range) -> Any:
+        """The number of the first record of each shard, and that after its last one."""
+        bounds = [self._records.starts[which : which + 2] for which in own]
+        return tf.data.Dataset.from_tensor_slices(tf.constant(bounds, tf.int64))
+
+    def decoded(self, numbers: Any, decode: Callable[..., tuple[Any, Any]], size: int, how: Mapping[str, Any]) -> Any:
+        """The image, label and number of each record, and whether it is sound."""
+
+        def read(number: Any, *pair: Any) -> tuple[Any, ...]:
+            data = tf.numpy_function(self._read, [number], tf.string)
+            return (number, tf.ensure_shape(data, []), *pair)
+
+        def decoded(number: Any, data: Any, *pair: Any) -> Any:
+            one = tf.data.Dataset.from_tensors((data, *pair)).map(lambda *read: (*decode(*read), number, True))
+            label = tf.constant(self._records.first_label, tf.int64)
+            blank = tf.data.Dataset.from_tensors((tf.zeros([size, size, 3]), label, number, False))
+            return one.ignore_errors().concatenate(blank).take(1)
+
+        return numbers.map(read, **how).interleave(decoded, cycle_length=os.cpu_count() or 1, block_length=1, **how)
+
+    def without_damaged(self, batches: Any, world: int) -> Any:
+        """Images and labels of the sound records of each batch; batches without any don't come."""
+
+        def sound(images: Any, labels: Any, numbers: Any, are_sound: Any) -> tuple[Any, Any]:
+            damaged = tf.boolean_mask(numbers, tf.logical_not(are_sound))
+            with tf.control_dependencies([tf.numpy_function(self._count, [damaged], [])]):
+                return tf.boolean_mask(images, are_sound), tf.boolean_mask(labels, are_sound)
+
+        found = batches.map(sound)
+        if world == 1:
+            return found.filter(lambda images, _: tf.shape(images)[0] > 0)
+        return found.map(_refuse_empty)
+
+    def _read(self, number: Any) -> bytes:
+        """The data of a record; none of a damaged one."""
+        try:
+            return bytes(self._records[int(number)].data)
+        except DamagedRecordError as error:
+            self.left_out.add(int(number), error.fault, error.in_short)
+            return b""
+
+    def _count(self, numbers: Any) -> None:
+        """Count the records that could be read, and not decoded."""
+        for number in map(int, numbers):
+            if number in self.left_out:
+                continue
+            record = self._records[number]
+            fault: RecordFault = "image"
+            words = f"{record.shard}: record {number} is damaged"
+            try:
+                words = f"{record!r}: TensorFlow can't decode its image, {record.filename}"
+            except DamagedRecordError as error:
+                fault, words = error.fault, error.in_short
+            self.left_out.add(number, fault, words)
+
+
+def _refuse_empty(images: Any, labels: Any) -> tuple[Any, Any]:
+    message = "a batch has damaged records and no other, and all ranks wait for one: repair the set"
+    tf.debugging.assert_greater(tf.shape(images)[0], 0, message)
+    return images, labels
+
+
+def _for_training(record: Any, seed: Any, size: int) -> tuple[Any, Any]:
     example = parse_example(record)
     pair = tf.random.uniform([2], maxval=2**31 - 1, dtype=tf.int32) if seed is None else tf.cast(seed % 2**31, tf.int32)
     begin, extent, _ = tf.image.stateless_sample_distorted_bounding_box(
@@ -204,21 +311,21 @@ def _for_training(record: Any, seed: Any, size: int, first: int) -> tuple[Any, A
     part = tf.stack([begin[0], begin[1], extent[0], extent[1]])
     image = tf.image.decode_and_crop_jpeg(example["encoded"], part, channels=3)
     image = tf.image.stateless_random_flip_left_right(image, seed=pair + 1)
-    return _resized(image, size), _from_0(example["label"], first)
+    return _resized(image, size), example["label"]
 
 
-def _in_the_middle(record: Any, size: int, first: int) -> tuple[Any, Any]:
+def _in_the_middle(record: Any, size: int) -> tuple[Any, Any]:
     example = parse_example(record)
     shape = tf.image.extract_jpeg_shape(example["encoded"])
     extent = tf.maximum(tf.cast(tf.cast(shape[:2], tf.float32) * EVALUATED, tf.int32), 1)
     begin = (shape[:2] - extent) // 2
     image = tf.image.decode_and_crop_jpeg(example["encoded"], tf.concat([begin, extent], 0), channels=3)
-    return _resized(image, size), _from_0(example["label"], first)
+    return _resized(image, size), example["label"]
 
 
-def _from_0(label: Any, first: int) -> Any:
+def _from_0(first: int, image: Any, label: Any) -> tuple[Any, Any]:
     tf.debugging.assert_greater_equal(label, tf.cast(first, tf.int64), "a label is below that of the first class")
-    return label - first
+    return image, label - first
 
 
 def _resized(image: Any, size: int) -> Any:

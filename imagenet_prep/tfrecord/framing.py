@@ -281,3 +281,9 @@ def decode_identities(index: bytes, listing: bytes) -> tuple[list[int], array[in
 def encode_listing(crcs: Iterable[int], names: Iterable[str]) -> bytes:
     """The content of a ``.list``."""
     return "".join(map("%08x %s\n".__mod__, zip(crcs, names, strict=True))).encode()
+
+
+def recorded_name(listing: bytes, number: int) -> str:
+    """The name of one record in a ``.list``; "" if it has no such line."""
+    lines = listing.decode(errors="replace").split("\n")
+    return lines[number].partition(" ")[2] if number < len(lines) else ""

@@ -10,9 +10,10 @@ import math
 import operator
 import os
 import random
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from functools import partial
-from typing import Any, overload
+from typing import Any, NamedTuple, overload
 
 if importlib.util.find_spec("torch") is None:
     raise ModuleNotFoundError("imagenet_prep.torch needs PyTorch: pip install 'imagenet-prep[torch]'", name="torch")
@@ -24,8 +25,9 @@ from numpy.typing import NDArray
 from torch.nn import functional
 from torch.utils.data import DataLoader, Dataset, DistributedSampler, IterableDataset, Sampler, Subset, default_collate
 
-from imagenet_prep.errors import InputError, UsageError
+from imagenet_prep.errors import DamagedRecordError, InputError, RecordFault, UsageError
 from imagenet_prep.images.pixels import Part
+from imagenet_prep.reading.left_out import LeftOut, OnDamagedRecord, check_policy, with_choice
 from imagenet_prep.reading.shard import Record
 from imagenet_prep.reading.shard_set import RecordSequence
 from imagenet_prep.text import number_of
@@ -272,12 +274,17 @@ class Loader:
             once per epoch, with PyTorch's random numbers seeded by ``seed`` and epoch: all ranks divide the same order,
             and a resumed epoch has it too. Random numbers from elsewhere can't be resumed.
         channels_last: each batch of images is in torch.channels_last; its shape stays the same.
+        on_damaged: "raise" the error of a damaged record or image, or "skip" it: its batch is smaller by one, all other
+            batches stay as they are, and so do ``len`` and states. ``skipped`` counts, and a warning names each once. A
+            batch that is left without an image does not come; with several ranks, which must have equally many batches,
+            it is an error.
         options: of torch.utils.data.DataLoader: num_workers, pin_memory, persistent_workers, collate_fn, ... A worker
             keeps freed memory, and then calls your worker_init_fn, if there is one.
 
     Raises:
         UsageError: a setting is invalid, images of a batch have different sizes, there are too few records for one
             batch, or a state is of another data set or of other settings.
+        DamagedRecordError: a record is damaged, or its image.
     """
 
     _is_loaded = False
@@ -296,8 +303,10 @@ class Loader:
         drop_last: bool | None = None,
         sampler: Iterable[int] | None = None,
         channels_last: bool = False,
+        on_damaged: OnDamagedRecord = "raise",
         **options: Any,
     ) -> None:
+        check_policy("Loader", on_damaged)
         self.rank, self.world = _find_rank(rank, world)
         _refuse_flags(options, shuffle=shuffle, drop_last=drop_last, channels_last=channels_last)
         _refuse_other_data(dataset)
@@ -320,8 +329,11 @@ class Loader:
             raise UsageError(what, "expected enough for one", "choose a smaller batch_size, or drop_last=False")
         options["worker_init_fn"] = partial(_begin, options.get("worker_init_fn"))
         options.setdefault("collate_fn", _collated_channels_last if channels_last else _collated)
+        if skips := on_damaged == "skip":
+            options["collate_fn"] = _WithoutDamaged(options["collate_fn"])
+        self._skips, self._left_out = skips, LeftOut()
         self._place: tuple[int, int, _Before] = (0, 0, [])  # of the next iterator: epoch, batches given, and before
-        seeded = _Seeded(dataset, self._settings["seed"])
+        seeded = _Seeded(dataset, self._settings["seed"], skips=skips)
         self._loader = DataLoader(seeded, batch_sampler=_Batches(self), **options)
 
     def __len__(self) -> int:
@@ -341,13 +353,35 @@ class Loader:
         self._is_loaded = False
         self._place = epoch, given, before
         self._latest = mine = object()
-        for batch in self._loader:
+        for loaded in self._loader:
             given += 1
             self.epoch, self.given, self._before = epoch, given, before
+            batch = self._without_damaged(*loaded) if self._skips else loaded
+            if batch is None and self._skips:
+                continue
             yield batch
             if self._latest is not mine and self._loader.persistent_workers:
                 raise UsageError("a later iterator has the workers", "expected one at a time with persistent_workers")
         self.epoch, self.given, self._before = epoch + 1, 0, []
+
+    @property
+    def skipped(self) -> Counter[str]:
+        """The number of damaged records that this Loader left out of batches so far, each counted once.
+
+        By fault: "checksum", if the bytes of the record are damaged; "image", if they are not, but the image can't be
+        decoded; "record", if it is not an Example.
+        """
+        return self._left_out.counts
+
+    def _without_damaged(self, batch: Any, damaged: Sequence[_Damaged]) -> Any:
+        """A batch, or None if all of it is damaged; counts what it lacks."""
+        for each in damaged:
+            self._left_out.add(each.number, each.fault, each.words)
+        if batch is None and self.world > 1:
+            what = f"a batch of rank {self.rank} has {number_of(len(damaged), 'damaged record')} and no other"
+            hint = "mend the set with imagenet-prep repair, or choose a larger batch_size"
+            raise InputError(what, f"expected one sound record: all of {self.world} ranks wait for a batch", hint)
+        return batch
 
     def set_epoch(self, epoch: int) -> None:
         """Start this epoch next; the current one keeps its place."""
@@ -490,12 +524,33 @@ def _begin(then: Callable[[int], None] | None, number: int) -> None:
         then(number)
 
 
+class _Damaged(NamedTuple):
+    """In place of an item: the number of its record in the data set, its fault, and the words for a warning."""
+
+    number: int
+    fault: RecordFault
+    words: str
+
+
+class _WithoutDamaged:
+    """A collate function for batches with damaged items: the batch of the others, or None, and those."""
+
+    def __init__(self, collate: Callable[[list[Any]], Any]) -> None:
+        self._collate = collate
+
+    def __call__(self, items: list[Any]) -> tuple[Any, list[_Damaged]]:
+        damaged = [item for item in items if isinstance(item, _Damaged)]
+        sound = [item for item in items if not isinstance(item, _Damaged)]
+        return (self._collate(sound) if sound else None), damaged
+
+
 class _Seeded(Dataset[Any]):
     """The items of a data set, each with random numbers that its epoch and number decide."""
 
-    def __init__(self, dataset: Any, seed: int) -> None:
+    def __init__(self, dataset: Any, seed: int, *, skips: bool) -> None:
         self.dataset = dataset
         self._seed = seed
+        self._skips = skips
 
     def __getitems__(self, batch: list[Any]) -> list[Any]:
         """The items of a batch; the random numbers of the process stay as they were."""
@@ -508,10 +563,19 @@ class _Seeded(Dataset[Any]):
                 torch.default_generator.manual_seed(seed)
                 random.seed(seed)
                 np.random.seed(seed % 2**32)
-                items.append(self.dataset[number])
+                items.append(self._item(number))
         random.setstate(states[0])
         np.random.set_state(states[1])
         return items
+
+    def _item(self, number: int) -> Any:
+        """One item; of a damaged record, what is known about it, or its error."""
+        try:
+            return self.dataset[number]
+        except DamagedRecordError as error:
+            if not self._skips:
+                raise with_choice(error) from error
+            return _Damaged(number, error.fault, error.in_short)
 
 
 class _Batches(Sampler[list[Any]]):

@@ -48,7 +48,7 @@ _RECIPES = (
     "input_file_pattern: data/*.npy\noutput_file_prefix: out/set\nnum_shards: 2\nmin_val: 0\nmax_val: 1.5e3\n"
     "content: array\n",
     "source: {tar: photos.tar, tar_folders: true}\nresize: 256\nmax_side: 512\nquality: 90\ncheck: decode\n"
-    "classes: {cat: a cat, dog: a dog}\nfirst_label: 1\nshard_size: 100MB\nskip_bad: true\n",
+    "classes: {cat: a cat, dog: a dog}\nfirst_label: 1\nshard_size: 100MB\non_damaged: skip\n",
     "source: {imagenet: true}\nvalidation_boxes: true\nallow_incomplete: true\n",
     "source: {manifest: list.txt}\nsplits: {train: {folder: a}, test: {files: 'b/*'}}\ncontent: pixels\n",
 )
