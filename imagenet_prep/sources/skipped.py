@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from imagenet_prep.model import Progress
+from imagenet_prep.sources.obstacles import collected
 from imagenet_prep.storage.files import scan
 from imagenet_prep.storage.location import AnyPath
 from imagenet_prep.storage.store import FolderEntry
@@ -27,13 +28,20 @@ class Skipped(Struct):
         self.entries[what] = before + count, first
 
     def note(self, path: AnyPath, progress: Progress) -> None:
-        """Name them, if there are any."""
+        """Name them, if there are any: now, or among the obstacles that are collected."""
         texts = []
         for what, (count, name) in self.entries.items():
             more = ", ..." if count > 1 else ""
             texts.append(f"{what}: {count:,} ({name}{more})")
-        if texts:
-            progress.note(f"{path}: skipped {'; '.join(texts)}")
+        if not texts:
+            return
+        text = f"{path}: skipped {'; '.join(texts)}"
+        obstacles = collected()
+        if obstacles is None:
+            progress.note(text)
+        else:
+            obstacles.notes.append(text)
+            obstacles.skipped += sum(count for count, _ in self.entries.values())
 
 
 def status_of(entry: FolderEntry) -> os.stat_result | None:
