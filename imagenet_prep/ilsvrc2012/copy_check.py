@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import ClassVar
 
@@ -27,7 +27,7 @@ from imagenet_prep.ilsvrc2012.raw_data import (
     refuse_astray,
     refuse_known_copies,
 )
-from imagenet_prep.ilsvrc2012.settings import ConvertOptions
+from imagenet_prep.ilsvrc2012.settings import WHOLE, ConvertOptions
 from imagenet_prep.images.prepare import Check, repaired_images
 from imagenet_prep.model import Engine, Problem, ProblemKind, Progress
 from imagenet_prep.sources.catalog import Catalog
@@ -83,8 +83,8 @@ class CopyListing(Struct, frozen=True):
     def _level(self, findings: ImageFindings, depth: Depth) -> ReasonedLevel:
         images = sum(len(split.catalog) for split in self.splits)
         if self.lacking:
-            first = listed(self.lacking, 2)
-            return ReasonedLevel("part", f"{number_of(images, 'image')}, all sound. Missing: {first}.")
+            sound = "" if depth == "quick" else ", all sound"
+            return ReasonedLevel("part", f"{number_of(images, 'image')}{sound}. Missing: {listed(self.lacking, 2)}.")
         if depth == "quick":
             return ReasonedLevel("complete", "")
         proven = [split.name for split in self.splits if split.name in self.digests.published]
@@ -228,13 +228,13 @@ class _Listing:
 
     def _compare_validation(self, catalog: Catalog, counts: Counter[str]) -> None:
         """Compare the validation images with the table, which has all names."""
-        expected = Counter(facts.validation_wnids())
-        short = {wnid for wnid, count in expected.items() if counts[wnid] < count}
-        missing = _missing_names(catalog, short) if short else {}
-        for wnid in sorted(short):
-            count = expected[wnid] - counts[wnid]
-            names = listed(missing[wnid])
-            self._short("validation", wnid, counts[wnid], f"{expected[wnid]:,}", count, f" ({names})")
+        names = _validation_names()
+        short = {wnid: len(own) - counts[wnid] for wnid, own in names.items() if counts[wnid] < len(own)}
+        there = set(catalog.names) if short else set()
+        for wnid, count in short.items():
+            missing = listed(name for name in names[wnid] if name not in there)
+            named = f": missing {missing}" if counts[wnid] else ""
+            self._short(facts.VALIDATION, wnid, counts[wnid], f"{len(names[wnid]):,}", count, named)
 
     def _compare_train(self, counts: Counter[str], by_class: Mapping[str, int]) -> None:
         """Compare the train images with the devkit's numbers; without it, with the total and a least number."""
@@ -254,19 +254,19 @@ class _Listing:
         least = facts.FEWEST[facts.TRAIN]
         wanted = least if known is None else known
         if got < wanted:
-            self._short("train", wnid, got, f"at least {wanted:,}" if known is None else f"{wanted:,}", wanted - got)
+            expected = f"at least {wanted:,}" if known is None else f"{wanted:,}"
+            self._short(facts.TRAIN, wnid, got, expected, wanted - got)
         elif known is not None and got > known:
-            self._too_many(wnid, got, known)
+            self._too_many(f"{facts.TRAIN}/{wnid}", got, known)
 
     def _short(self, split: str, wnid: str, got: int, expected: str, count: int, names: str = "") -> None:
-        if got:
-            detail = f"expected {expected} {split} images, found {got:,}{names}"
-            self.lack(ProblemKind.MISSING_IMAGE, wnid, detail, count=count)
-        else:
-            self.lack(ProblemKind.MISSING_CLASS, wnid, f"expected {expected} {split} images, found none", count=count)
+        """Images of a class are missing, or all of them."""
+        kind = ProblemKind.MISSING_IMAGE if got else ProblemKind.MISSING_CLASS
+        found = f"{got:,}" if got else "none"
+        self.lack(kind, f"{split}/{wnid}", f"expected {expected} images, found {found}{names}", count=count)
 
     def _too_many(self, subject: str, got: int, expected: int) -> None:
-        detail = f"expected {expected:,} train images, found {got:,}"
+        detail = f"expected {expected:,} images, found {got:,}"
         remedy = "find out which images are not those of ILSVRC2012, and remove them"
         problem = Problem(ProblemKind.WRONG_COUNT, subject, detail, remedy, expected=str(expected), got=str(got))
         self.problems.append(problem)
@@ -315,15 +315,12 @@ def _count_misplaced(problems: Iterable[Problem]) -> Counter[str]:
     return Counter(problem.expected for problem in problems if problem.kind is ProblemKind.WRONG_LABEL)
 
 
-def _missing_names(catalog: Catalog, wnids: set[str]) -> dict[str, list[str]]:
-    """The names of the validation images that are not there, for some classes."""
-    missing: defaultdict[str, list[str]] = defaultdict(list)
-    there = set(catalog.names)
-    for number, wnid in enumerate(facts.validation_wnids(), 1):
-        name = facts.validation_filename(number)
-        if wnid in wnids and name not in there:
-            missing[wnid].append(name)
-    return missing
+def _validation_names() -> dict[str, list[str]]:
+    """The names of all validation images by class, in the order of the classes."""
+    names: dict[str, list[str]] = {wnid: [] for wnid in facts.synsets()}
+    for name in WHOLE.validation_filenames():
+        names[facts.class_of(name, facts.VALIDATION) or ""].append(name)
+    return names
 
 
 def _grouped(obstacles: Obstacles) -> Iterator[Problem]:

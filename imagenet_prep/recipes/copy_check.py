@@ -34,6 +34,8 @@ class RecipeListing(Struct, frozen=True):
 
     def judge(self, findings: ImageFindings, depth: Depth) -> tuple[tuple[Problem, ...], ReasonedLevel]:
         """Complete if the recipe gives the number of images of all splits; see RawListing."""
+        if depth == "quick":
+            return (), ReasonedLevel("complete", "")
         images = sum(len(split.catalog) for split in self.splits)
         there = f"all {number_of(images, 'image')} listed are sound."
         if depth == "full":
