@@ -429,7 +429,7 @@ def test_the_damaged_images_of_a_recipe(tmp_path: Path) -> None:
     second.write_bytes(b"")
     save(folder / "rose" / "notes.txt", "red")
     status, verdict = verified(tmp_path, tmp_path / "verdict.json", "--config", recipe)
-    assert (status, verdict["verdict"], verdict["counts"]) == (3, "damaged", {"damaged": 2})
+    assert (status, verdict["verdict"], verdict["counts"]) == (3, "damaged", {"damaged": 2, "skipped": 1})
     named = {problem["subject"] for problem in verdict["problems"]}
     assert named == {str(path.relative_to(folder)) for path in (first, second)}
 

@@ -24,7 +24,7 @@ from imagenet_prep.tfrecord import crc32c
 MOST = 10_000
 """The number of images of each sort that are named; further ones are counted."""
 
-_CHUNK, _ROWS = 16 << 20, 256  # bytes and images per task: long reads, and progress that moves
+_CHUNK, _ROWS = 4 << 20, 128  # bytes and images per task: long reads, and progress that moves
 _SHOWN = 3
 
 _REMEDY = "get a sound copy of it"
@@ -181,6 +181,9 @@ def check_images(splits: Sequence[RawSplit], engine: Engine, progress: Progress)
         checksums[task.split][task.start : task.start + len(task.catalog)] = report.checksums
         progress.advance(task.catalog.size(range(len(task.catalog))))
     progress.end()
+    findings.problems.sort(key=str)  # tasks end in any order
+    findings.odd.names.sort()
+    findings.warned.names.sort()
     _find_twins(findings, splits, orders, checksums)
     return findings
 
