@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import ClassVar
 
+import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -37,6 +38,11 @@ from imagenet_prep.storage.layout import RAW_NAME, Layout
 from imagenet_prep.text import listed, number_of
 
 _GET = "get the missing images, or convert this part of the data set with --allow-incomplete"
+
+
+_BLOCK = 512
+_RECORD = 20 * _BLOCK
+_MANY = 10  # places of misplaced images that have a cause each
 
 
 class CopyListing(Struct, frozen=True):
@@ -90,20 +96,51 @@ class CopyListing(Struct, frozen=True):
         proven = [split.name for split in self.splits if split.name in self.digests.published]
         if len(proven) == len(facts.SPLITS):
             return ReasonedLevel("official", "the archives have the published MD5: every byte is the published one.")
-        there = f"all {images:,} images of {facts.NAME} are there."
-        odd = repaired_images(findings.odd.names).keys()
-        published_odd = frozenset().union(*facts.ODD_IMAGES.values())
-        doubts = [*self.digests.others]
-        if odd != published_odd:
-            count = number_of(len(published_odd), "PNG and CMYK image")
-            there_are = f"{len(odd & published_odd)} of {count} are among them, and {len(odd - published_odd):,} others"
-            doubts.append(f"They are not the published images: {there_are}.")
-        if depth == "full" and not proven:
+        doubts = [*self._doubts(findings)]
+        if depth == "full":
             doubts.append("They were not decoded: --depth decode finds damage inside.")
+        there = f"all {images:,} images of {facts.NAME} are there."
         if doubts:
             return ReasonedLevel("as listed", f"{there} {' '.join(doubts)}")
-        known = "Their names, numbers and odd images are the published ones."
-        return ReasonedLevel("complete", f"{there} {known} No published digest covers such a copy.")
+        known = "Their names, numbers and odd images are the published ones"
+        sizes = "; so are their sizes, packed as the published archives are." if self._has_published_sizes else "."
+        return ReasonedLevel("complete", f"{there} {known}{sizes}")
+
+    def _doubts(self, findings: ImageFindings) -> Iterator[str]:
+        """The evidence that the images are not the published ones."""
+        yield from self.digests.others
+        odd = repaired_images(findings.odd.names).keys()
+        published = frozenset().union(*facts.ODD_IMAGES.values())
+        if odd != published:
+            count = number_of(len(published), "PNG and CMYK image")
+            there = f"{len(odd & published)} of {count} are among them, and {len(odd - published):,} others"
+            yield f"They are not the published images: {there}."
+        if findings.twin_count and not self._has_published_sizes:
+            pairs = number_of(findings.twin_count, "pair")
+            yield f"{pairs} of images have the same bytes: one may have taken the place of another."
+
+    @property
+    def _has_published_sizes(self) -> bool:
+        """Whether the lengths of the images make archives of the published sizes."""
+        archives = facts.ARCHIVES
+        return all(packed_size(split.catalog) == archives[split.name].size for split in self.splits)
+
+
+def packed_size(catalog: Catalog) -> int:
+    """The bytes of the official archive with the images of a split: train as tars by class, in a tar."""
+    members = _BLOCK + -(-catalog.lengths.astype(np.int64) // _BLOCK) * _BLOCK
+    if catalog.split != facts.TRAIN:
+        return _tar_size(int(members.sum()))
+    labels = catalog.labels.astype(np.int64)
+    by_class = np.zeros(facts.CLASSES + 1, np.int64)
+    np.add.at(by_class, labels, members)
+    tars = [_BLOCK + _tar_size(size) for size in by_class.tolist() if size]
+    return _tar_size(sum(tars))
+
+
+def _tar_size(size: int) -> int:
+    """The bytes of a tar whose members take ``size``, as GNU tar ends it: two empty blocks, in records of 20 blocks."""
+    return -(-(size + 2 * _BLOCK) // _RECORD) * _RECORD
 
 
 # listing -------------------------------------------------------------------------------------------------------
@@ -211,7 +248,7 @@ class _Listing:
         with collecting() as obstacles:
             catalog = _list(source, engine, progress, obstacles)
         misplaced = _count_misplaced(obstacles.problems)
-        self.problems += _grouped(obstacles)
+        self.problems += _grouped(obstacles, split, len(catalog) + sum(misplaced.values()))
         self.notes += [*obstacles.notes, *other_copies(self.layout, source)]
         self.skipped += obstacles.skipped
         if source.missing:
@@ -243,8 +280,8 @@ class _Listing:
             self._too_many(facts.TRAIN, total, expected)
         elif total < expected and not by_class:
             devkit = command("download", self.layout.data_dir, (("only", "devkit"),))
-            detail = f"expected {expected:,} images in all, found {total:,}: {expected - total:,} are missing"
-            remedy = f"{_GET}; the devkit tells which classes are short: {devkit}"
+            detail = f"expected {expected:,} images in all, found {total:,}: {expected - total:,} missing"
+            remedy = f"the devkit tells which classes are short; get it: {devkit}"
             self.lack(ProblemKind.MISSING_IMAGE, facts.TRAIN, detail, count=expected - total, remedy=remedy)
         for wnid in facts.synsets():
             self._compare_class(wnid, counts[wnid], by_class.get(wnid))
@@ -262,8 +299,9 @@ class _Listing:
     def _short(self, split: str, wnid: str, got: int, expected: str, count: int, names: str = "") -> None:
         """Images of a class are missing, or all of them."""
         kind = ProblemKind.MISSING_IMAGE if got else ProblemKind.MISSING_CLASS
+        noun = "image" if expected == "1" else "images"
         found = f"{got:,}" if got else "none"
-        self.lack(kind, f"{split}/{wnid}", f"expected {expected} images, found {found}{names}", count=count)
+        self.lack(kind, f"{split}/{wnid}", f"expected {expected} {noun}, found {found}{names}", count=count)
 
     def _too_many(self, subject: str, got: int, expected: int) -> None:
         detail = f"expected {expected:,} images, found {got:,}"
@@ -323,18 +361,34 @@ def _validation_names() -> dict[str, list[str]]:
     return names
 
 
-def _grouped(obstacles: Obstacles) -> Iterator[Problem]:
-    """The problems of a listing; images of one class in one wrong place are one problem."""
+def _grouped(obstacles: Obstacles, split: str, images: int) -> Iterator[Problem]:
+    """The problems of a listing of so many images; those of one class in one wrong place are one problem."""
     misplaced: dict[tuple[str, str, str], list[Problem]] = {}
     for problem in obstacles.problems:
         if problem.kind is ProblemKind.WRONG_LABEL:
             misplaced.setdefault((problem.subject, problem.expected, problem.got), []).append(problem)
         else:
             yield problem
-    for (place, wnid, wrong), problems in misplaced.items():
-        images = number_of(len(problems), f"image of {wnid} is", f"images of {wnid} are")
-        names = listed(problem.image for problem in problems)
-        yield replace(problems[0], subject=place, detail=f"{images} under {wrong}: {names}", count=len(problems))
+    if len(misplaced) > _MANY:
+        yield _in_another_order(misplaced, split, images)
+    else:
+        yield from (_misplaced(*key, problems) for key, problems in misplaced.items())
     if obstacles.more:
         detail = f"{obstacles.more:,} more faults in this split"
-        yield Problem(ProblemKind.UNREADABLE, "listing", detail, count=obstacles.more)
+        yield Problem(ProblemKind.UNREADABLE, split, detail, count=obstacles.more)
+
+
+def _misplaced(place: str, wnid: str, wrong: str, problems: Sequence[Problem]) -> Problem:
+    """Images of one class under another one."""
+    images = number_of(len(problems), f"image of {wnid} is", f"images of {wnid} are")
+    names = listed(problem.image for problem in problems)
+    return replace(problems[0], subject=place, detail=f"{images} under {wrong}: {names}", count=len(problems))
+
+
+def _in_another_order(misplaced: Mapping[tuple[str, str, str], Sequence[Problem]], split: str, images: int) -> Problem:
+    """Images of many classes under others: their labels were taken from another list."""
+    count = sum(map(len, misplaced.values()))
+    first = [f"{problems[0].image} of {wnid} under {wrong}" for (_, wnid, wrong), problems in misplaced.items()]
+    detail = f"{count:,} of {images:,} images are under another class, as if by other labels: {listed(first)}"
+    remedy = "sort the images by their names, or get another copy: imagenet-prep untar DATA_DIR sorts the archives"
+    return Problem(ProblemKind.WRONG_LABEL, split, detail, remedy, count=count)
