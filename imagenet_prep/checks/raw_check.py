@@ -99,7 +99,7 @@ class ImageTask(Struct, frozen=True):
 
 
 class ImageReport(Struct, frozen=True):
-    """What was found in the images of a task; ``checksums`` are CRC32C by image, 0 for unreadable ones."""
+    """The findings in the images of a task; ``checksums`` are CRC32C by image, 0 for unreadable ones."""
 
     problems: tuple[Problem, ...]
     odd: tuple[tuple[str, str], ...]
@@ -144,7 +144,7 @@ class ImageCheck(Struct, frozen=True):
                     yield next(items), data
                     row += 1
             except InputError as error:
-                # what lies behind in a file that is read in order can't be reached; elsewhere the next image can
+                # in a file that is read in order, nothing after the fault can be read; elsewhere the next image can
                 unread = len(catalog) - row if catalog.is_in_order else 1
                 for item in itertools.islice(items, unread):
                     yield item, error
@@ -202,7 +202,7 @@ def _add(findings: ImageFindings, report: ImageReport) -> None:
 
 
 def _reading_order(catalog: Catalog) -> Column:
-    """The rows as they lie in their containers."""
+    """The rows in the order of their containers and offsets."""
     return np.lexsort((catalog.offsets, catalog.container_ids))
 
 

@@ -18,7 +18,7 @@ _BLOCK = 16 << 20
 
 
 class Digests(Struct, frozen=True):
-    """What the digests of official archives prove.
+    """The evidence of the official archives' digests.
 
     Args:
         published: the keys of archives with the published MD5.
