@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from imagenet_prep.checks.inventory import Checked, Inventory
     from imagenet_prep.checks.verdict import Depth, ReasonedLevel, SplitReport
     from imagenet_prep.datasets.plan import Asked, PlannedSet
-    from imagenet_prep.ilsvrc2012.copy_check import CopyListing
+    from imagenet_prep.ilsvrc2012.copy_listing import CopyListing
     from imagenet_prep.ilsvrc2012.record_check import ImageNetExaminer
 
 ENTRY = DatasetEntry(ILSVRC2012, facts.NAME, facts.SPLITS, inception.PROMISE, {})
@@ -110,7 +110,7 @@ class ImageNet(Dataset):
         self, layout: Layout, engine: Engine, options: ConvertOptions, progress: Progress, depth: Depth | None
     ) -> CopyListing:
         """List a copy, and compare names and numbers with the facts; see Dataset."""
-        from imagenet_prep.ilsvrc2012.copy_check import list_copy
+        from imagenet_prep.ilsvrc2012.copy_listing import list_copy
 
         return list_copy(layout, engine, options, progress, depth=depth)
 

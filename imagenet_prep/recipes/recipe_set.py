@@ -26,7 +26,7 @@ from imagenet_prep.storage.location import AnyPath, local_or_none, locate
 if TYPE_CHECKING:
     from imagenet_prep.checks.inventory import Checked, Inventory
     from imagenet_prep.checks.verdict import Depth, ReasonedLevel, SplitReport
-    from imagenet_prep.recipes.copy_check import RecipeListing
+    from imagenet_prep.recipes.recipe_listing import RecipeListing
     from imagenet_prep.recipes.recipe_file import RecipeFile
 
 
@@ -200,7 +200,7 @@ class RecipeSet(Dataset):
         self, layout: Layout, engine: Engine, options: MakingOptions, progress: Progress, depth: Depth | None
     ) -> RecipeListing:
         """List the recipe's files; see Dataset."""
-        from imagenet_prep.recipes.copy_check import list_recipe
+        from imagenet_prep.recipes.recipe_listing import list_recipe
         from imagenet_prep.recipes.loading import read
 
         assert self.path is not None
