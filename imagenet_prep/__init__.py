@@ -32,7 +32,19 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-_STAGES = ("annotate", "convert", "diff", "download", "export", "repair", "show", "status", "untar", "verify")
+_STAGES = (
+    "annotate",
+    "convert",
+    "diff",
+    "download",
+    "export",
+    "repair",
+    "show",
+    "status",
+    "untar",
+    "verify",
+    "verify_raw",
+)
 _HOMES = {name: f"stages.{name}" for name in _STAGES} | {
     "ConvertOptions": "ilsvrc2012.settings",
     "Credentials": "fetch.access",

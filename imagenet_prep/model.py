@@ -129,6 +129,7 @@ class ProblemKind(str, enum.Enum):
     OTHER_CONVERSION = "other-conversion"
     MISSING_IMAGE = "missing-image"
     MISSING_CLASS = "missing-class"
+    MISSING_BOX = "missing-box"
     WRONG_COUNT = "wrong-count"
     WRONG_CONTENT = "wrong-content"
     BAD_INDEX = "bad-index"

@@ -16,7 +16,8 @@ from imagenet_prep.storage.location import AnyPath
 if TYPE_CHECKING:
     from imagenet_prep.checks.examiner import Examiner
     from imagenet_prep.checks.inventory import Checked, Inventory
-    from imagenet_prep.checks.verdict import ReasonedLevel, SplitReport
+    from imagenet_prep.checks.raw_verdict import RawListing
+    from imagenet_prep.checks.verdict import Depth, ReasonedLevel, SplitReport
 
 
 class Published(NamedTuple):
@@ -92,6 +93,19 @@ class Dataset(Protocol):
             IncompleteError: images are missing, and that is not allowed.
             InputError: there is nothing to convert, or an input is damaged or differs from the recorded one.
             UsageError: an option is invalid.
+        """
+        ...
+
+    def list_raw(
+        self, layout: Layout, engine: Engine, options: Any, progress: Progress, depth: Depth | None
+    ) -> RawListing:
+        """List the images that ``plan`` would cut, and whatever would keep it from that, without refusing any.
+
+        ``depth`` is that of the check to come; None: decode what no digest proves.
+
+        Raises:
+            InputError: there is nothing to list.
+            UsageError: an option or a recipe is wrong.
         """
         ...
 

@@ -50,6 +50,7 @@ _LACKS = {
     ProblemKind.MISSING_SHARD,
     ProblemKind.MISSING_IMAGE,
     ProblemKind.MISSING_CLASS,
+    ProblemKind.MISSING_BOX,
     ProblemKind.UNFINISHED,
 }
 """Problems of a set that lacks something, while all that it holds is sound."""
@@ -75,6 +76,17 @@ def level_of(
     if problems:
         return "incomplete"
     return "as listed" if depth == "quick" and claimed in RIGHT else claimed
+
+
+def conclusion_of(level: Level, reason: str, count: int) -> str:
+    """A level, the reason for it, and the number of problems, in a line."""
+    found = "1 problem found." if count == 1 else f"{count:,} problems found."
+    return f"{level}: {' '.join(filter(None, (reason, found if count else '')))}"
+
+
+def remarks_of(counts: Mapping[str, int]) -> str:
+    """Counts in a line; "" if there are none."""
+    return ", ".join(f"{name}: {count:,}" for name, count in counts.items())
 
 
 class Verdict(Struct, frozen=True):
@@ -116,14 +128,12 @@ class Verdict(Struct, frozen=True):
     @property
     def conclusion(self) -> str:
         """The level and the reason for it, in a line."""
-        count = len(self.shown_problems)
-        found = "1 problem found." if count == 1 else f"{count:,} problems found."
-        return f"{self.level}: {' '.join(filter(None, (self.reason, found if count else '')))}"
+        return conclusion_of(self.level, self.reason, len(self.shown_problems))
 
     @property
     def remarks(self) -> str:
         """The line below the conclusion: images that were left out or changed; "" if there are none."""
-        return ", ".join(f"{name}: {count:,}" for name, count in self.counts.items())
+        return remarks_of(self.counts)
 
     @property
     def shown_problems(self) -> tuple[Problem, ...]:

@@ -26,7 +26,7 @@ from imagenet_prep.storage.location import AnyPath, local_or_none
 
 if TYPE_CHECKING:
     from imagenet_prep.checks.dataset import Dataset
-    from imagenet_prep.checks.verdict import Verdict
+    from imagenet_prep.checks.verdict import Depth, Verdict
     from imagenet_prep.datasets.declarations import MakingOptions
     from imagenet_prep.fetch.access import SignIn
     from imagenet_prep.fetch.providers import Site
@@ -283,35 +283,77 @@ def merge(data_dir: Path, output: Path | None, quiet: bool) -> int:
 
 
 @cli.command()
-@o.set_or_file
-@o.depth
+@o.set_file_or_raw
+@o.raw_copy
+@o.raw_depth
 @o.json_file
-@click.option("--allow-incomplete", is_flag=True, help="Without a manifest: treat the shards as a part of ILSVRC2012.")
+@click.option(
+    "--allow-incomplete", is_flag=True, help="Without a manifest, or with --raw: treat it as a part of ILSVRC2012."
+)
 @o.rank
 @o.working
-def verify(data_dir: Path, quiet: bool, **given: Any) -> int:
+def verify(data_dir: Path | None, quiet: bool, **given: Any) -> int:
     """Read every byte of the shards, and give a verdict; exit status 3 if anything is wrong.
 
-    It also verifies shards that another tool made, or a single TFRecord file.
+    It also verifies shards that another tool made, or a single TFRecord file; with --raw, images before they are
+    converted.
 
     \b
     imagenet-prep verify /data/imagenet
     imagenet-prep verify movies.tfrecord
+    imagenet-prep verify --raw /data/kaggle
+    imagenet-prep verify --raw flowers --config flowers.yaml
     """
     from imagenet_prep.stages.verify import verify, verify_file
 
-    where, progress = _set_or_file(data_dir), make_progress(quiet)
+    progress = make_progress(quiet)
+    if given["raw"] or given["config"]:
+        return _verify_raw(data_dir, given, progress)
+    if data_dir is None:
+        raise UsageError("verify without a folder", "expected DATA_DIR, a TFRecord file, or --raw FOLDER")
+    where, depth = _set_or_file(data_dir), _depth_of(given)
     check = functools.partial(
         verify,
         engine=_engine(given),
-        depth=given["depth"],
+        depth=depth,
         allow_incomplete=given["allow_incomplete"],
         share=_noted(given["share"], progress),
         progress=progress,
     )
     if not isinstance(where, Layout):
-        check = functools.partial(verify_file, depth=given["depth"])
+        check = functools.partial(verify_file, depth=depth)
     return _each_set(where, check, printing.print_verdict, _status_of, given["json_file"])
+
+
+def _depth_of(given: Mapping[str, Any]) -> Depth:
+    depth: Depth = given["depth"] or "full"
+    return depth
+
+
+def _verify_raw(data_dir: Path | None, given: Mapping[str, Any], progress: Progress) -> int:
+    """Check a copy of images: of ILSVRC2012, or of a recipe."""
+    from imagenet_prep.ilsvrc2012.settings import ConvertOptions
+    from imagenet_prep.registry import ILSVRC2012, read_dataset
+    from imagenet_prep.stages.verify_raw import verify_raw
+
+    if given["share"] is not None:
+        raise UsageError("--rank with --raw", "expected it for shards", "leave it out")
+    dataset = read_dataset(given["config"]) if given["config"] else ILSVRC2012
+    options = dataset.options
+    if isinstance(options, ConvertOptions):
+        options = options.replace(allow_incomplete=given["allow_incomplete"] or options.allow_incomplete)
+    folder = given["raw"] or given["config"].parent
+    verdict = verify_raw(
+        Layout(data_dir or folder, given["raw"]),
+        _engine(given),
+        dataset=dataset,
+        options=options,
+        depth=given["depth"],
+        progress=progress,
+    )
+    if not printing.wrote_json(given["json_file"], verdict.as_dict()):
+        printing.print_raw_verdict(verdict)
+    return PROBLEMS_FOUND if verdict.problems else 0
 
 
 @cli.command()

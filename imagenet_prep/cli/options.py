@@ -343,6 +343,7 @@ any_file = _Anywhere(path_type=Path)
 
 data_dir = click.argument("data_dir", type=_folder)
 set_or_file = click.argument("data_dir", type=_Anywhere(path_type=Path))
+set_file_or_raw = click.argument("data_dir", type=_Anywhere(path_type=Path), required=False)
 new_data_dir = click.argument("data_dir", type=_folder, required=False)
 folder_or_file = click.argument("folder", type=_Path(path_type=Path), required=False)
 out = click.argument("out", type=_folder, required=False)
@@ -371,12 +372,25 @@ depth = click.option(
     show_default=True,
     help="Check names and sizes; every byte; or also decode every image.",
 )
+raw_depth = click.option(
+    "--depth",
+    type=click.Choice(["quick", "full", "decode"]),
+    help="Check names and sizes; every byte; or also decode every image.  [default: full; with --raw: decode]",
+)
 json_file = click.option(
     "--json",
     "json_file",
     type=NewFile(JSON, may_be_output=True),
     metavar="FILE|-",
     help="Write the outcome as JSON to this file; - prints it.",
+)
+raw_copy = _all_of(
+    click.option(
+        "--raw",
+        type=_Anywhere(path_type=Path, file_okay=False, exists=True),
+        help="Check the images in this folder before they are converted; writes nothing.",
+    ),
+    click.option("--config", "-c", type=existing_file, help="With --raw: the recipe of these images."),
 )
 places = _all_of(data_dir, raw, output)
 working = _all_of(workers, engine, quiet)

@@ -17,6 +17,7 @@ from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.text import listed, number_of, size_text
 
 if TYPE_CHECKING:
+    from imagenet_prep.checks.raw_verdict import RawVerdict
     from imagenet_prep.checks.verdict import Verdict
     from imagenet_prep.model import Problem
     from imagenet_prep.pipeline import RepairRun, RunSummary
@@ -240,7 +241,27 @@ def print_verdict(verdict: Verdict) -> None:
     print_conclusion(verdict)
 
 
-def print_conclusion(verdict: Verdict, *, error: bool = False) -> None:
+def print_raw_verdict(verdict: RawVerdict) -> None:
+    """Print a table of splits, notes, the first problems of each kind, the verdict in one line, and counts."""
+    rows: list[tuple[str, ...]] = [("split", "in", "images", "of", "classes", "boxes", "size")]
+    for total in verdict.totals:
+        expected = "-" if total.expected is None else f"{total.expected:,}"
+        boxes = f"{total.boxes:,}" if total.boxes else "-"
+        numbers = f"{total.images:,}", expected, f"{total.classes:,}", boxes, size_text(total.bytes)
+        rows.append((total.split, total.place, *numbers))
+    if verdict.totals:
+        _print_table(rows, left=2)
+    for note in verdict.notes:
+        tell(f"note: {note}")
+    shown = verdict.shown_problems
+    for problem in shown:
+        tell(f"{problem.subject}: {problem.detail}", lead=f"{problem.kind.value}: ", colour="red")
+    for remedy in dict.fromkeys(problem.remedy for problem in shown if problem.remedy):
+        tell(f"to do: {remedy}")
+    print_conclusion(verdict)
+
+
+def print_conclusion(verdict: Verdict | RawVerdict, *, error: bool = False) -> None:
     """Print the verdict in one line, and in a second what was left out or changed."""
     from imagenet_prep.checks.verdict import RIGHT
 

@@ -29,8 +29,9 @@ from imagenet_prep.tfrecord import inception
 
 if TYPE_CHECKING:
     from imagenet_prep.checks.inventory import Checked, Inventory
-    from imagenet_prep.checks.verdict import ReasonedLevel, SplitReport
+    from imagenet_prep.checks.verdict import Depth, ReasonedLevel, SplitReport
     from imagenet_prep.datasets.plan import Asked, PlannedSet
+    from imagenet_prep.ilsvrc2012.copy_listing import CopyListing
     from imagenet_prep.ilsvrc2012.record_check import ImageNetExaminer
 
 ENTRY = DatasetEntry(ILSVRC2012, facts.NAME, facts.SPLITS, inception.PROMISE, {})
@@ -104,6 +105,14 @@ class ImageNet(Dataset):
         from imagenet_prep.ilsvrc2012.planning import plan
 
         return plan(layout, engine, options, progress, splits)
+
+    def list_raw(
+        self, layout: Layout, engine: Engine, options: ConvertOptions, progress: Progress, depth: Depth | None
+    ) -> CopyListing:
+        """List a copy, and compare names and numbers with the facts; see Dataset."""
+        from imagenet_prep.ilsvrc2012.copy_listing import list_copy
+
+        return list_copy(layout, engine, options, progress, depth=depth)
 
     def stages_before(self, layout: Layout) -> tuple[StageStatus, ...]:
         """Download, untar, annotate."""

@@ -9,18 +9,20 @@ from __future__ import annotations
 import os
 import stat
 from abc import abstractmethod
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import ClassVar
 
+import numpy as np
 from msgspec import Struct
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.repacked import foreign_member, without_folders
 from imagenet_prep.ilsvrc2012.settings import WHOLE, Part
-from imagenet_prep.model import Engine, Progress
+from imagenet_prep.model import Engine, ProblemKind, Progress
 from imagenet_prep.sources.catalog import Catalog, CatalogBuilder
 from imagenet_prep.sources.folders import Folder
+from imagenet_prep.sources.obstacles import refuse, until_fault
 from imagenet_prep.sources.skipped import (
     BELOW,
     NOT_FILES,
@@ -111,15 +113,18 @@ def label_of(name: bytes, split: str, wnid: str) -> int | None:
     return facts.labels()[found] if found and wnid in ("", found) else None
 
 
-def refuse_misplaced(folder: str, name: str, split: str) -> None:
-    """Raise InputError for an image in the wrong class folder: its true class must not be guessed."""
+def refuse_misplaced(folder: str, name: str, split: str) -> bool:
+    """Refuse an image in the wrong class folder: its true class must not be guessed. Returns whether it is one."""
     wnid, found = facts.class_of(name, split), folder.rpartition("/")[2]
-    if wnid in facts.labels() and facts.is_wnid(found):
-        raise InputError(
-            f"{folder}/{name} is in the wrong class folder",
-            f"expected it in {wnid}, found it in {found}",
-            "move it there, or run imagenet-prep untar DATA_DIR to sort the images",
-        )
+    if wnid not in facts.labels() or not facts.is_wnid(found):
+        return False
+    error = InputError(
+        f"{folder}/{name} is in the wrong class folder",
+        f"expected it in {wnid}, found it in {found}",
+        "move it there, or run imagenet-prep untar DATA_DIR to sort the images",
+    )
+    refuse(error, ProblemKind.WRONG_LABEL, folder, image=name, expected=wnid, got=found)
+    return True
 
 
 def finished(parts: Iterable[Catalog], split: str, path: AnyPath | None = None) -> Catalog:
@@ -130,11 +135,21 @@ def finished(parts: Iterable[Catalog], split: str, path: AnyPath | None = None) 
     catalog = Catalog.join(parts)
     catalog.split = split
     catalog.classes = {label: (wnid, facts.texts()[wnid]) for label, wnid in enumerate(facts.synsets(), 1)}
-    row = catalog.names.first_twice() if path else None
-    if row is not None:
-        places = f"{catalog.place(row)} and {catalog.place(row + 1)}"
-        raise InputError(f"{path} holds {catalog.names[row]} twice", places, "remove one of the two")
-    return catalog
+    return without_twins(catalog, lambda row: _twice(catalog, row, path)) if path else catalog
+
+
+def _twice(catalog: Catalog, row: int, path: AnyPath) -> InputError:
+    places = f"{catalog.place(row)} and {catalog.place(row + 1)}"
+    return InputError(f"{path} holds {catalog.names[row]} twice", places, "remove one of the two")
+
+
+def without_twins(catalog: Catalog, error_of: Callable[[int], InputError]) -> Catalog:
+    """The rows of a sorted catalog, each name once; names that occur again are refused."""
+    twins = []
+    for row in catalog.names.repeated():
+        refuse(error_of(row), ProblemKind.DUPLICATE, catalog.names[row], image=catalog.names[row])
+        twins.append(row + 1)
+    return catalog.picked(np.delete(np.arange(len(catalog)), twins)) if twins else catalog
 
 
 # completeness --------------------------------------------------------------------------------------------------
@@ -212,10 +227,10 @@ class OfficialTar(ImageSource, frozen=True):
         parts = in_order(engine, ArchiveIndex(self.split), self._tasks(skipped))
         catalog = finished(_counted(parts, skipped), self.split)
         skipped.note(self.path, progress)
-        row = catalog.names.first_twice()
-        if row is not None:
-            raise duplicate(self.path, catalog.names[row], *sorted(catalog.offsets[row : row + 2].tolist()))
-        return catalog
+        return without_twins(
+            catalog,
+            lambda row: duplicate(self.path, catalog.names[row], *sorted(catalog.offsets[row : row + 2].tolist())),
+        )
 
     def _tasks(self, skipped: Skipped) -> list[TarTask]:
         if self.split == facts.VALIDATION:
@@ -302,14 +317,19 @@ def class_tars(
     """
     found: dict[str, tuple[int, int]] = {}
     left = set(wanted)
-    for member, offset, length in walk(view, hint=REMEDY):
+    archive = str(view.path).rpartition("/")[2]
+    for member, offset, length in until_fault(walk(view, hint=REMEDY), archive):
         name = without_folders(member)
         wnid = name[:-4].decode("ascii", "replace")
         if wnid not in facts.labels() or name[-4:] != b".tar":
-            _skip_member(member, skipped, foreign_member(view.path, member, offset, "tars named <wnid>.tar"))
+            if not _skip_member(member, skipped):
+                error = foreign_member(view.path, member, offset, "tars named <wnid>.tar")
+                refuse(error, ProblemKind.STRAY_FILE, archive)
             continue
         if wnid in found:
-            raise duplicate(view.path, f"{wnid}.tar", found[wnid][0], offset)
+            error = duplicate(view.path, f"{wnid}.tar", found[wnid][0], offset)
+            refuse(error, ProblemKind.DUPLICATE, f"{wnid}.tar")
+            continue
         found[wnid] = offset, length
         left.discard(wnid)
         if wanted and not left:
@@ -334,15 +354,17 @@ class ArchiveIndex(Struct, frozen=True):
         inside = f"{wnid}.tar" if stop is not None else ""
         with slices_of(archive) as view:
             stamp = view.modified
-            for name, offset, length in walk(view, start, stop, inside=inside, hint=REMEDY):
+            members = walk(view, start, stop, inside=inside, hint=REMEDY)
+            for name, offset, length in until_fault(members, inside or archive.name):
                 label = label_of(name, self.split, wnid)
                 if label is None:
                     name, member = without_folders(name, wnid), name
                     label = label_of(name, self.split, wnid)
-                if label is None:
-                    _skip_member(member, skipped, self._foreign(archive, wnid, member, offset))
-                else:
+                if label is not None:
                     rows.append((label, name, offset, length))
+                elif not _skip_member(member, skipped):
+                    error = self._foreign(archive, wnid, member, offset)
+                    _refuse_member(error, name.decode("ascii", "replace"), self.split, wnid, inside or archive.name)
         found = CatalogBuilder(Archive(archive))
         for label, name, offset, length in sorted(rows):  # a few hundred: faster than to sort their columns
             found.append(name.decode(), offset, length, stamp, label)
@@ -355,12 +377,22 @@ class ArchiveIndex(Struct, frozen=True):
         return foreign_member(archive, member, offset, "validation images")
 
 
-def _skip_member(member: bytes, skipped: Skipped | None, stranger: InputError) -> None:
-    """Count a member that a system added; any other one is the error ``stranger``."""
+def _skip_member(member: bytes, skipped: Skipped | None) -> bool:
+    """Count a member that a system added; returns whether it is one."""
     if not is_system_file(member):
-        raise stranger
+        return False
     if skipped is not None:
         skipped.add(SYSTEM_FILES, member.decode("utf-8", "backslashreplace"))
+    return True
+
+
+def _refuse_member(error: InputError, name: str, split: str, wnid: str, archive: str) -> None:
+    """Refuse a member of an archive that is no image of its class; it may be one of another class."""
+    other = facts.class_of(name, split)
+    if wnid and other in facts.labels():
+        refuse(error, ProblemKind.WRONG_LABEL, archive, image=name, expected=other, got=wnid)
+    else:
+        refuse(error, ProblemKind.STRAY_FILE, archive, image=name)
 
 
 # folders -------------------------------------------------------------------------------------------------------
@@ -447,8 +479,8 @@ class _FolderScan(Struct, frozen=True):
             for entry in entries:
                 label = label_of(os.fsencode(entry.name), self.split, wnid)
                 if label is None:
-                    refuse_misplaced(str(folder), entry.name, self.split)
-                    self._skip(entry, wnid, skipped)
+                    if not refuse_misplaced(str(folder), entry.name, self.split):
+                        self._skip(entry, wnid, skipped)
                 elif (status := status_of(entry)) and stat.S_ISREG(status.st_mode):
                     found.append(entry.name, 0, status.st_size, status.st_mtime_ns, label)
                 else:
@@ -474,10 +506,11 @@ class _FolderScan(Struct, frozen=True):
 
 
 def _refuse(folder: AnyPath, count: int, name: str) -> None:
-    """Raise InputError for entries with names of images that can't be read as files, or never end."""
+    """Refuse entries with names of images that can't be read as files, or never end."""
     others = f", and {count - 1:,} more like it" if count > 1 else ""
-    raise InputError(
+    error = InputError(
         f"{folder / name} is not a plain file{others}",
         "expected an image, got a pipe, a socket, a device, a folder or a broken link",
         "remove it, or put the image in its place",
     )
+    refuse(error, ProblemKind.UNREADABLE, name)

@@ -70,13 +70,13 @@ def plan(
     by_class = train_counts(layout) or {}
     if not splits:
         notes += _check_complete(layout, found, catalogs, options, by_class)
-        _look_at_formats(catalogs.values(), layout)
+        look_at_formats(catalogs.values(), layout)
     planned: list[PlannedSplit] = []
     for split, catalog in catalogs.items():
         if not catalog:
             refuse_empty(layout, found[split], options.part)
         notes += _check_count(split, len(catalog), options.shards(split))
-        boxes, boxes_notes = _attach_boxes(catalog, layout, options)
+        boxes, boxes_notes = attach_boxes(catalog, layout, options)
         notes += boxes_notes
         source, seed = found[split], options.seed if options.shuffle else None
         recorder = _recorder(source, layout, options)
@@ -190,7 +190,7 @@ def _check_complete(
     """Check that all images are present; if not, the message also names copies that were not read."""
     missing = {split: missing_text(catalogs.get(split), split, options.part, by_class) for split in facts.SPLITS}
     lacking = {split: text for split, text in missing.items() if text}
-    others = [text for split in lacking if split in sources for text in _others(layout, sources[split])]
+    others = [text for split in lacking if split in sources for text in other_copies(layout, sources[split])]
     if lacking:
         _told([*lacking.values(), *others], "images", options)
     return [*(_part_of(catalogs.get(split), split, options.part, by_class) for split in lacking), *others]
@@ -200,7 +200,7 @@ _LOOKED_AT = 8
 """Images of a split whose format is looked at before any shard is made."""
 
 
-def _look_at_formats(catalogs: Iterable[Catalog], layout: Layout) -> None:
+def look_at_formats(catalogs: Iterable[Catalog], layout: Layout) -> None:
     """Raise InputError if a few images of local files that can be read in any order show other formats than JPEG.
 
     It saves the work; the images of all finished shards decide.
@@ -221,7 +221,7 @@ def _look_at_formats(catalogs: Iterable[Catalog], layout: Layout) -> None:
         refuse_encoded_again(repairs, layout.raw_dir)
 
 
-def _others(layout: Layout, source: ImageSource) -> list[str]:
+def other_copies(layout: Layout, source: ImageSource) -> list[str]:
     """The other copies of a split, for messages."""
     others = [copy.path for copy in find_copies(layout, source.split) if copy.path != source.path]
     return [f"{path} was not read: to use it, move {source.path} away" for path in others]
@@ -253,7 +253,7 @@ def _by_class(catalog: Catalog, by_class: Mapping[str, int], part: Part) -> dict
     return {"images_by_class": counts, "expected_by_class": {wnid: by_class[wnid] for wnid in part.labels}}
 
 
-def _attach_boxes(
+def attach_boxes(
     catalog: Catalog, layout: Layout, options: ConvertOptions
 ) -> tuple[dict[str, Mapping[str, object]], list[str]]:
     """Give the images their boxes; return the manifest's entry for their file, or a note if there are none.

@@ -16,8 +16,9 @@ from imagenet_prep.errors import InputError
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.boxes import LARGEST, BoxFiles, File
 from imagenet_prep.ilsvrc2012.official import ImageSource, finished, label_of, refuse_misplaced
-from imagenet_prep.model import Engine, Progress
+from imagenet_prep.model import Engine, ProblemKind, Progress
 from imagenet_prep.sources.catalog import Catalog, CatalogBuilder
+from imagenet_prep.sources.obstacles import refuse
 from imagenet_prep.sources.parquets import ParquetImages, check_pyarrow, iter_rows
 from imagenet_prep.sources.skipped import OTHER_NAMES, SYSTEM_FILES, Skipped, is_system_file
 from imagenet_prep.sources.slices import FileSlices, Row
@@ -96,16 +97,22 @@ class KaggleZip(ImageSource, frozen=True):
         path = local_path(self.path)
         with FileSlices(path) as view:
             stamp = view.stamp
-        images, skipped = _images_of(path, stamp)[self.split]
+        images, skipped, misplaced = _images_of(path, stamp)[self.split]
+        for folder, name in misplaced:
+            refuse_misplaced(f"{path}/{folder}", name, self.split)
         skipped.note(path, progress)
         return finished([images], self.split, path)
 
 
 @functools.lru_cache(maxsize=1)  # both splits, annotate and convert need it; it can take minutes
-def _images_of(path: Path, stamp: tuple[int, int, int]) -> dict[str, tuple[Catalog, Skipped]]:
-    """The images of both splits in a zip with this stamp, and the other files in their folders."""
+def _images_of(path: Path, stamp: tuple[int, int, int]) -> dict[str, tuple[Catalog, Skipped, list[tuple[str, str]]]]:
+    """The images of both splits in a zip with this stamp, the other files in their folders, and images in wrong ones.
+
+    Each of the last is a folder and a name.
+    """
     found = {split: CatalogBuilder(Zip(path)) for split in facts.SPLITS}
     skipped = {split: Skipped() for split in facts.SPLITS}
+    misplaced: dict[str, list[tuple[str, str]]] = {split: [] for split in facts.SPLITS}
     with FileSlices(path) as view:
         for name, address, length in walk_zip(view, _HINT):
             folder, _, own = with_slashes(name).rpartition(b"/")
@@ -115,12 +122,14 @@ def _images_of(path: Path, stamp: tuple[int, int, int]) -> dict[str, tuple[Catal
             label = label_of(own, place.split, place.folder if place.split == facts.TRAIN else "")
             if label is None:
                 other = own.decode("utf-8", "backslashreplace")
-                refuse_misplaced(f"{path}/{place.folder}", other, place.split)
-                kind = SYSTEM_FILES if is_system_file(name) else OTHER_NAMES
-                skipped[place.split].add(kind, f"{place.folder}/{other}")
+                if facts.class_of(other, place.split) in facts.labels() and facts.is_wnid(place.folder):
+                    misplaced[place.split].append((place.folder, other))
+                else:
+                    kind = SYSTEM_FILES if is_system_file(name) else OTHER_NAMES
+                    skipped[place.split].add(kind, f"{place.folder}/{other}")
             else:
                 found[place.split].append(own.decode(), address, length, stamp[2], label)
-    return {split: (rows.listed(), skipped[split]) for split, rows in found.items()}
+    return {split: (rows.listed(), skipped[split], misplaced[split]) for split, rows in found.items()}
 
 
 class BoxesInZip(BoxFiles, frozen=True):
@@ -240,12 +249,20 @@ class _HubListing(Struct, frozen=True):
             where = f"{path}, row {number:,}: {own_name[:100]!r}"
             if known is None:
                 expected = f"expected a name such as {_EXAMPLES[self.split]}"
-                raise InputError(f"{where} is not a {self.split} image", expected, REMEDY)
-            if label != known - 1:
+                error = InputError(f"{where} is not a {self.split} image", expected, REMEDY)
+                refuse(error, ProblemKind.STRAY_FILE, path.name, image=own_name[:100])
+            elif label != known - 1:
                 expected = f"expected {known - 1}, got {label}"
-                raise InputError(f"{where} has the label of another class", expected, REMEDY)
-            found.append(name, number, length, stamp, known)
+                error = InputError(f"{where} has the label of another class", expected, REMEDY)
+                refuse(error, ProblemKind.WRONG_LABEL, path.name, image=name, expected=wnid, got=_class_named(label))
+            else:
+                found.append(name, number, length, stamp, known)
         return found.sorted()
+
+
+def _class_named(label: int) -> str:
+    """The class of a label of Hugging Face, which counts from 0."""
+    return facts.synsets()[label] if 0 <= label < facts.CLASSES else f"label {label}"
 
 
 def official_name(name: str) -> tuple[str, str]:

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from imagenet_prep.datasets import order
 from imagenet_prep.errors import InputError, all_of
 from imagenet_prep.images.arrays import names_in_npz
-from imagenet_prep.model import Engine, OnDamaged, Progress, Silent
+from imagenet_prep.model import Engine, OnDamaged, ProblemKind, Progress, Silent
 from imagenet_prep.recipes import columns as cols
 from imagenet_prep.recipes import rules
 from imagenet_prep.recipes.annotating import Annotations, annotate
@@ -27,6 +27,7 @@ from imagenet_prep.recipes.recipe_file import RecipeFile, read_recipe
 from imagenet_prep.recipes.splits import ONLY, Division, counted, divide, missing_classes, stratify
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.names import Rows, places_of
+from imagenet_prep.sources.obstacles import collected, refuse
 from imagenet_prep.sources.slices import Reader
 from imagenet_prep.storage.layout import MAX_SHARDS, Layout
 from imagenet_prep.storage.location import AnyPath, local_path
@@ -78,11 +79,26 @@ def load(
     try:
         found = _sort(file, inputs, annotations, folder, content)
     except InputError as error:
-        raise all_of([*inputs.obstacles, error]) from error
-    if inputs.obstacles:
-        raise all_of(inputs.obstacles)
+        raise _refused(inputs, file, error) from error
+    _refuse_obstacles(inputs, file)
     found.check_expected()
     return found.planned((*notes, *annotations.notes, *found.all_notes(folder)), on_damaged=on_damaged)
+
+
+def _refuse_obstacles(inputs: Inputs, file: RecipeFile) -> None:
+    """Raise one error for all obstacles, or collect each."""
+    if inputs.obstacles and collected() is None:
+        raise all_of(inputs.obstacles)
+    for obstacle in inputs.obstacles:
+        refuse(obstacle, subject=file.path.name)
+
+
+def _refused(inputs: Inputs, file: RecipeFile, error: InputError) -> InputError:
+    """The error that ends a listing, with the obstacles unless they are collected."""
+    if collected() is None:
+        return all_of([*inputs.obstacles, error])
+    _refuse_obstacles(inputs, file)
+    return error
 
 
 def _annotated(file: RecipeFile, inputs: Inputs, listing: Catalog, root: Path, content: Content) -> Annotations:
@@ -102,6 +118,9 @@ def _annotated(file: RecipeFile, inputs: Inputs, listing: Catalog, root: Path, c
 
 
 # labels and splits ---------------------------------------------------------------------------------------------
+
+
+_LACKING = {"images": ProblemKind.MISSING_IMAGE, "classes": ProblemKind.MISSING_CLASS}
 
 
 class _Sorted(Struct, frozen=True):
@@ -192,7 +211,8 @@ class _Sorted(Struct, frozen=True):
                 key = ("expected", split, name) if split else ("expected", name)
                 what = f"{file.place(key)}: {count:,} {name} expected, {found:,} found{where}"
                 hint = "get what is missing, or correct `expected` in the recipe"
-                raise InputError(what, "expected the whole set", hint)
+                error = InputError(what, "expected the whole set", hint)
+                refuse(error, _LACKING[name] if found < count else ProblemKind.WRONG_COUNT, split or name)
 
     def all_notes(self, root: Path) -> Iterator[str]:
         """The notes on images that become JPEGs, splits and labels, links out of the data, and a manifest elsewhere."""

@@ -32,8 +32,9 @@ from imagenet_prep.storage.location import AnyPath, local_or_none, locate
 
 if TYPE_CHECKING:
     from imagenet_prep.checks.inventory import Checked, Inventory
-    from imagenet_prep.checks.verdict import ReasonedLevel, SplitReport
+    from imagenet_prep.checks.verdict import Depth, ReasonedLevel, SplitReport
     from imagenet_prep.recipes.recipe_file import RecipeFile
+    from imagenet_prep.recipes.recipe_listing import RecipeListing
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,6 +208,16 @@ class RecipeSet(Dataset):
             recipe={"recipe": str(self.path.resolve()), **base},
         )
         return self._recorded(found, splits) if splits else found
+
+    def list_raw(
+        self, layout: Layout, engine: Engine, options: MakingOptions, progress: Progress, depth: Depth | None
+    ) -> RecipeListing:
+        """List the recipe's files; see Dataset."""
+        from imagenet_prep.recipes.loading import read
+        from imagenet_prep.recipes.recipe_listing import list_recipe
+
+        assert self.path is not None
+        return list_recipe(self.file or read(self.path), layout.raw or self.root, engine, progress, depth)
 
     def _recorded(self, planned: PlannedSet, splits: Collection[str]) -> PlannedSet:
         """These splits; raises InputError if the settings are not those of the manifest."""

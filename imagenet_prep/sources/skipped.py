@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from imagenet_prep.model import Progress
+from imagenet_prep.sources.obstacles import collected
 from imagenet_prep.storage.files import scan
 from imagenet_prep.storage.location import AnyPath
 from imagenet_prep.storage.store import FolderEntry
@@ -47,9 +48,16 @@ class Skipped(Struct):
             self.add(what, name, count)
 
     def note(self, path: AnyPath, progress: Progress) -> None:
-        """Name them, if there are any."""
-        if text := self.text:
-            progress.note(f"{path}: skipped {text}")
+        """Name them, if there are any: now, or among the obstacles that are collected."""
+        if not self.text:
+            return
+        text = f"{path}: skipped {self.text}"
+        obstacles = collected()
+        if obstacles is None:
+            progress.note(text)
+        else:
+            obstacles.notes.append(text)
+            obstacles.skipped += sum(count for count, _ in self.entries.values())
 
     @property
     def text(self) -> str:

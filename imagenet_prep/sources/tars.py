@@ -12,6 +12,7 @@ from imagenet_prep.escaping import command_line, quoted
 from imagenet_prep.model import Engine, Failed, R, T
 from imagenet_prep.sources.catalog import Catalog, CatalogBuilder, fault_of_name, refuse_twice
 from imagenet_prep.sources.names import file_name
+from imagenet_prep.sources.obstacles import Collecting, collected
 from imagenet_prep.sources.skipped import HIDDEN_FILES, SYSTEM_FILES, Skipped, is_system_file
 from imagenet_prep.sources.slices import Buffer, Container, Row, slices_of
 from imagenet_prep.sources.tar_members import BLOCK, WHOLE_COPY, Member, Sliceable, TarFault, iter_members
@@ -235,7 +236,21 @@ def _checked(archive: str, raw: bytes, offset: int) -> str:
 
 
 def in_order(engine: Engine, function: Callable[[T], R], tasks: Iterable[T]) -> Iterator[R]:
-    """Yield the result of ``function`` for each task in order; raise the first failure. Early results are held."""
+    """Yield the result of ``function`` for each task in order; raise the first failure. Early results are held.
+
+    Where obstacles are collected, those of every task are, and a task that fails has no result.
+    """
+    obstacles = collected()
+    if obstacles is not None:
+        for value, others in _in_order(engine, Collecting(function), tasks):
+            obstacles.extend(others)
+            if value is not None:
+                yield value
+        return
+    yield from _in_order(engine, function, tasks)
+
+
+def _in_order(engine: Engine, function: Callable[[T], R], tasks: Iterable[T]) -> Iterator[R]:
     early: dict[int, R] = {}
     following = 0
     for outcome in engine.map(_Numbered(function), enumerate(tasks)):

@@ -1,0 +1,260 @@
+"""check_images: the images of listed splits, read and checked on all workers -> ImageFindings. Nothing is written."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from imagenet_prep.datasets.plan import Recorder, takes
+from imagenet_prep.errors import InputError, in_a_line
+from imagenet_prep.images.grades import Check
+from imagenet_prep.images.jpeg import ImageError
+from imagenet_prep.model import Engine, Failed, Item, Problem, ProblemKind, Progress
+from imagenet_prep.sources.catalog import Catalog
+from imagenet_prep.sources.names import Column
+from imagenet_prep.sources.reading import read_in_turn
+from imagenet_prep.sources.slices import Buffer, Reader
+from imagenet_prep.tfrecord import crc32c
+
+MOST = 10_000
+"""The number of images of each sort that are named; further ones are counted."""
+
+_CHUNK, _ROWS = 4 << 20, 128  # bytes and images per task: long reads, and progress that moves
+_SHOWN = 3
+
+_REMEDY = "get a sound copy of it"
+
+
+class RawSplit(Struct, frozen=True):
+    """One split of a copy, as it was listed.
+
+    Args:
+        name: "train", ...
+        place: what holds its images, for messages: "the folder train".
+        catalog: its images.
+        recorder: checks an image as convert would, before it makes the record.
+        expected: how many images there should be; None if nobody knows.
+        misplaced: images that are there in a wrong place, and are no rows of the catalog.
+    """
+
+    name: str
+    place: str
+    catalog: Catalog
+    recorder: Recorder
+    expected: int | None = None
+    misplaced: int = 0
+
+
+class Named(Struct):
+    """Images with a remark each: how many in all by remark, and the first ones as "a.jpg (png)"."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    names: list[str] = []
+
+    def add(self, remarks: Sequence[tuple[str, str]]) -> None:
+        """Add names with their remarks."""
+        self.counts.update(remark for _, remark in remarks)
+        self.names += [f"{name} ({remark})" for name, remark in remarks[: MOST - len(self.names)]]
+
+    @property
+    def total(self) -> int:
+        """The number of images."""
+        return sum(self.counts.values())
+
+
+class ImageFindings(Struct):
+    """The findings in all images.
+
+    Args:
+        problems: an image each, or a file that can't be read.
+        damaged: how many images are damaged or unreadable; more than MOST are in no problem of their own.
+        odd: images that convert would change: their former format.
+        warned: unusual images whose pixels are whole.
+        twins: pairs of images with the same length and checksum; the first names, and how many pairs there are.
+    """
+
+    problems: list[Problem] = []
+    damaged: int = 0
+    odd: Named = field(default_factory=Named)
+    warned: Named = field(default_factory=Named)
+    twins: list[tuple[str, str]] = []
+    twin_count: int = 0
+
+
+# in a worker ---------------------------------------------------------------------------------------------------
+
+
+class ImageTask(Struct, frozen=True):
+    """Images to check: neighbours in their archive or folder; ``start`` is the place of the first in its split."""
+
+    split: str
+    start: int
+    catalog: Catalog
+    recorder: Recorder
+
+
+class ImageReport(Struct, frozen=True):
+    """The findings in the images of a task; ``checksums`` are CRC32C by image, 0 for unreadable ones."""
+
+    problems: tuple[Problem, ...]
+    odd: tuple[tuple[str, str], ...]
+    warned: tuple[tuple[str, str], ...]
+    checksums: Column
+
+
+class ImageCheck(Struct, frozen=True):
+    """Checks images as convert does before it writes their records; picklable. Its reader keeps archives open."""
+
+    reader: Reader = field(default_factory=Reader)
+
+    def __call__(self, task: ImageTask) -> ImageReport:
+        """The findings in the images of a task; all faults of an image are reported as Problems."""
+        problems: list[Problem] = []
+        odd: list[tuple[str, str]] = []
+        warned: list[tuple[str, str]] = []
+        checksums = np.zeros(len(task.catalog), np.uint32)
+        for row, (item, data) in enumerate(self._images(task.catalog)):
+            if isinstance(data, InputError):
+                problems.append(Problem(ProblemKind.UNREADABLE, item.filename, in_a_line(data), data.hint))
+                continue
+            checksums[row] = crc32c(data)
+            try:
+                recorded = task.recorder.record(item, data)
+            except (ImageError, InputError) as error:
+                problems.append(_bad_image(task, row, item, data, error))
+                continue
+            if recorded.repair:
+                odd.append((item.filename, recorded.repair))
+            if recorded.warning:
+                warned.append((item.filename, recorded.warning))
+        return ImageReport(tuple(problems), tuple(odd), tuple(warned), checksums)
+
+    def _images(self, catalog: Catalog) -> Iterator[tuple[Item, Buffer | InputError]]:
+        """Each image with its bytes, or with the error that says why it can't be read."""
+        items = catalog.items()
+        row = 0
+        while row < len(catalog):
+            try:
+                for data in read_in_turn(catalog.picked(range(row, len(catalog))), self.reader):
+                    yield next(items), data
+                    row += 1
+            except InputError as error:
+                # in a file that is read in order, nothing after the fault can be read; elsewhere the next image can
+                unread = len(catalog) - row if catalog.is_in_order else 1
+                for item in itertools.islice(items, unread):
+                    yield item, error
+                row += unread
+
+
+def _bad_image(task: ImageTask, row: int, item: Item, data: Buffer, error: Exception) -> Problem:
+    where = f"{task.catalog.place(row)}, {task.catalog.lengths[row]:,} bytes"
+    is_taken = isinstance(error, ImageError) and takes(task.recorder.of_headers(), item, data)
+    remedy = f"{_REMEDY}; {task.recorder.loosely} accepts it unchanged" if is_taken else _REMEDY
+    return Problem(ProblemKind.BAD_IMAGE, item.filename, f"{error} ({where})".replace("\n", "; "), remedy)
+
+
+# all images ----------------------------------------------------------------------------------------------------
+
+
+def check_images(splits: Sequence[RawSplit], engine: Engine, progress: Progress) -> ImageFindings:
+    """Read and check every image of these splits, each archive and folder from front to back."""
+    findings = ImageFindings()
+    orders = {split.name: _reading_order(split.catalog) for split in splits}
+    checksums = {split.name: np.zeros(len(split.catalog), np.uint32) for split in splits}
+    tasks = itertools.chain.from_iterable(_tasks(split, orders[split.name]) for split in splits)
+    progress.begin("verify", sum(split.catalog.size(range(len(split.catalog))) for split in splits), "B")
+    for outcome in engine.map(ImageCheck(), tasks):
+        task = outcome.task
+        if isinstance(outcome, Failed):
+            if not isinstance(outcome.error, InputError):
+                raise outcome.error
+            findings.damaged += len(task.catalog)
+            findings.problems.append(_unread(task, outcome.error))
+            continue
+        report = outcome.value
+        _add(findings, report)
+        checksums[task.split][task.start : task.start + len(task.catalog)] = report.checksums
+        progress.advance(task.catalog.size(range(len(task.catalog))))
+    progress.end()
+    findings.problems.sort(key=str)  # tasks end in any order
+    findings.odd.names.sort()
+    findings.warned.names.sort()
+    _find_twins(findings, splits, orders, checksums)
+    return findings
+
+
+def _unread(task: ImageTask, error: InputError) -> Problem:
+    """The problem of a task that failed as a whole: the file broke off while it was read."""
+    images = len(task.catalog)
+    return Problem(ProblemKind.UNREADABLE, task.catalog.container(0).path.name, in_a_line(error), count=images)
+
+
+def _add(findings: ImageFindings, report: ImageReport) -> None:
+    findings.damaged += len(report.problems)
+    findings.problems += report.problems[: MOST - len(findings.problems)]
+    findings.odd.add(report.odd)
+    findings.warned.add(report.warned)
+
+
+def _reading_order(catalog: Catalog) -> Column:
+    """The rows in the order of their containers and offsets."""
+    return np.lexsort((catalog.offsets, catalog.container_ids))
+
+
+def _tasks(split: RawSplit, ordered: Column) -> Iterator[ImageTask]:
+    """The images of a split in a task each few megabytes; all of a file that can only be read in its order."""
+    catalog = split.catalog
+    container_ids = catalog.container_ids[ordered].astype(np.int64)
+    if catalog.is_in_order:
+        changes = np.diff(container_ids) != 0
+    else:
+        sizes = np.cumsum(catalog.lengths[ordered], dtype=np.int64) // _CHUNK
+        blocks = np.arange(len(ordered)) // _ROWS
+        changes = (np.diff(sizes) != 0) | (np.diff(blocks) != 0)
+    edges = [0, *(np.flatnonzero(changes) + 1).tolist(), len(ordered)]
+    for start, stop in itertools.pairwise(edges):
+        if start < stop:
+            yield ImageTask(split.name, start, catalog.whole(ordered[start:stop]), split.recorder)
+
+
+def _find_twins(
+    findings: ImageFindings, splits: Sequence[RawSplit], orders: dict[str, Column], checksums: dict[str, Column]
+) -> None:
+    """Find images with the same length and CRC32C: of a million different images, no two have both by chance."""
+    keys = [
+        (split.catalog.lengths[orders[split.name]].astype(np.uint64) << np.uint64(32)) | checksums[split.name]
+        for split in splits
+    ]
+    together = np.concatenate(keys) if keys else np.zeros(0, np.uint64)
+    places = np.argsort(together, kind="stable")
+    is_read = (together[places] & np.uint64(0xFFFFFFFF)) != 0
+    is_twin = (np.diff(together[places]) == 0) & is_read[1:]
+    findings.twin_count = int(is_twin.sum())
+    for first in np.flatnonzero(is_twin)[:MOST].tolist():
+        pair = [_name_at(splits, orders, int(place)) for place in places[first : first + 2]]
+        findings.twins.append((pair[0], pair[1]))
+
+
+def _name_at(splits: Sequence[RawSplit], orders: dict[str, Column], place: int) -> str:
+    for split in splits:
+        if place < len(split.catalog):
+            return split.catalog.names[int(orders[split.name][place])]
+        place -= len(split.catalog)
+    raise IndexError(place)
+
+
+def shown_twins(findings: ImageFindings) -> str:
+    """The first pairs of images with the same bytes, for a note."""
+    pairs = [f"{first} and {second}" for first, second in findings.twins[:_SHOWN]]
+    more = f", and {findings.twin_count - len(pairs):,} more" if findings.twin_count > len(pairs) else ""
+    return "; ".join(pairs) + more
+
+
+def check_as(recorder: Recorder, check: Check) -> Recorder:
+    """The recorder with this check of images, which are not encoded again."""
+    return replace(recorder, check=check, how=None)

@@ -1,0 +1,397 @@
+"""list_copy: a copy of ILSVRC2012 -> CopyListing: its images, and what is missing, misplaced, doubled or foreign."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import ClassVar
+
+import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
+
+from imagenet_prep.checks.raw_check import ImageFindings, RawSplit, check_as
+from imagenet_prep.checks.verdict import Depth, ReasonedLevel
+from imagenet_prep.datasets.plan import InceptionRecorder, Recorder
+from imagenet_prep.errors import InputError
+from imagenet_prep.escaping import command
+from imagenet_prep.ilsvrc2012 import facts
+from imagenet_prep.ilsvrc2012.boxes import find_annotations, find_boxes_csv
+from imagenet_prep.ilsvrc2012.completeness import find_encoded_again
+from imagenet_prep.ilsvrc2012.devkit import train_counts
+from imagenet_prep.ilsvrc2012.digests import Digests, find_digests
+from imagenet_prep.ilsvrc2012.official import ImageSource, OfficialTar
+from imagenet_prep.ilsvrc2012.planning import attach_boxes, find_sources, look_at_formats, other_copies
+from imagenet_prep.ilsvrc2012.raw_data import (
+    ConsumedImages,
+    nothing_found,
+    refuse_astray,
+    refuse_known_copies,
+    refuse_misplaced_images,
+)
+from imagenet_prep.ilsvrc2012.settings import WHOLE, ConvertOptions
+from imagenet_prep.images.grades import Check
+from imagenet_prep.images.prepare import repaired_images
+from imagenet_prep.model import Engine, Problem, ProblemKind, Progress
+from imagenet_prep.sources.catalog import Catalog
+from imagenet_prep.sources.obstacles import Obstacles, collecting, problem_of
+from imagenet_prep.sources.slices import gone
+from imagenet_prep.storage.layout import RAW_NAME, Layout
+from imagenet_prep.text import listed, number_of
+
+_GET = "get the missing images, or convert this part of the data set with --allow-incomplete"
+
+
+_BLOCK = 512
+_RECORD = 20 * _BLOCK
+_MANY = 10  # places of misplaced images that have a cause each
+
+
+class CopyListing(Struct, frozen=True):
+    """A copy of ILSVRC2012 as it was listed; see RawListing.
+
+    Args:
+        layout: where it is.
+        splits: those that are there.
+        problems: what keeps convert from reading it, and what is missing if that is not allowed.
+        notes: remarks that are not problems.
+        skipped: how many files are no images of the data set.
+        lacking: what is missing although that is allowed, as text; empty if nothing is.
+        digests: what the archives' digests prove.
+    """
+
+    layout: Layout
+    splits: tuple[RawSplit, ...]
+    problems: tuple[Problem, ...]
+    notes: tuple[str, ...]
+    skipped: int
+    lacking: tuple[str, ...]
+    digests: Digests
+    dataset: ClassVar[str] = facts.NAME
+
+    def judge(self, findings: ImageFindings, depth: Depth) -> tuple[tuple[Problem, ...], ReasonedLevel]:
+        """Whether the images can be the published ones; see RawListing."""
+        encoded_again = find_encoded_again(findings.odd.names) if depth != "quick" else self._sampled()
+        level = self._level(findings, depth)
+        if not encoded_again:
+            return (), level
+        detail = f"somebody encoded the images again: {encoded_again}"
+        own = command("init", self.layout.raw_dir)
+        remedy = f"get the published images; or make shards of these as a data set of your own: {own}"
+        return (Problem(ProblemKind.WRONG_CONTENT, str(self.layout.raw_dir), detail, remedy),), level
+
+    def _sampled(self) -> str:
+        """The evidence of a few images, if they show that somebody encoded the images again."""
+        try:
+            look_at_formats([split.catalog for split in self.splits], self.layout)
+        except InputError as error:
+            return error.detail
+        return ""
+
+    def _level(self, findings: ImageFindings, depth: Depth) -> ReasonedLevel:
+        images = sum(len(split.catalog) for split in self.splits)
+        if self.lacking:
+            sound = "" if depth == "quick" else ", all sound"
+            return ReasonedLevel("part", f"{number_of(images, 'image')}{sound}. Missing: {listed(self.lacking, 2)}.")
+        if depth == "quick":
+            return ReasonedLevel("complete", "")
+        proven = [split.name for split in self.splits if split.name in self.digests.published]
+        if len(proven) == len(facts.SPLITS):
+            return ReasonedLevel("official", "the archives have the published MD5: every byte is the published one.")
+        doubts = [*self._doubts(findings)]
+        if depth == "full":
+            doubts.append("They were not decoded: --depth decode finds damage inside.")
+        there = f"all {images:,} images of {facts.NAME} are there."
+        if doubts:
+            return ReasonedLevel("as listed", f"{there} {' '.join(doubts)}")
+        known = "Their names, numbers and odd images are the published ones"
+        sizes = "; so are their sizes, packed as the published archives are." if self._has_published_sizes else "."
+        return ReasonedLevel("complete", f"{there} {known}{sizes}")
+
+    def _doubts(self, findings: ImageFindings) -> Iterator[str]:
+        """The evidence that the images are not the published ones."""
+        yield from self.digests.others
+        odd = repaired_images(findings.odd.names).keys()
+        published = frozenset().union(*facts.ODD_IMAGES.values())
+        if odd != published:
+            count = number_of(len(published), "PNG and CMYK image")
+            there = f"{len(odd & published)} of {count} are among them, and {len(odd - published):,} others"
+            yield f"They are not the published images: {there}."
+        if findings.twin_count and not self._has_published_sizes:
+            pairs = number_of(findings.twin_count, "pair")
+            yield f"{pairs} of images have the same bytes: one may have taken the place of another."
+
+    @property
+    def _has_published_sizes(self) -> bool:
+        """Whether the lengths of the images make archives of the published sizes."""
+        archives = facts.ARCHIVES
+        return all(packed_size(split.catalog) == archives[split.name].size for split in self.splits)
+
+
+def packed_size(catalog: Catalog) -> int:
+    """The bytes of the official archive with the images of a split: train as tars by class, in a tar."""
+    members = _BLOCK + -(-catalog.lengths.astype(np.int64) // _BLOCK) * _BLOCK
+    if catalog.split != facts.TRAIN:
+        return _tar_size(int(members.sum()))
+    labels = catalog.labels.astype(np.int64)
+    by_class = np.zeros(facts.CLASSES + 1, np.int64)
+    np.add.at(by_class, labels, members)
+    tars = [_BLOCK + _tar_size(size) for size in by_class.tolist() if size]
+    return _tar_size(sum(tars))
+
+
+def _tar_size(size: int) -> int:
+    """The bytes of a tar whose members take ``size``, as GNU tar ends it: two empty blocks, in records of 20 blocks."""
+    return -(-(size + 2 * _BLOCK) // _RECORD) * _RECORD
+
+
+# listing -------------------------------------------------------------------------------------------------------
+
+
+def list_copy(
+    layout: Layout, engine: Engine, options: ConvertOptions, progress: Progress, *, depth: Depth | None
+) -> CopyListing:
+    """List every split that is there, and compare names and numbers with the facts.
+
+    ``depth`` None: decode all images, except those that an archive's digest proves.
+
+    Raises:
+        InputError: there are no images of ImageNet.
+    """
+    layout = _with_images(layout)
+    sources = find_sources(layout)
+    listing = _Listing(layout, options.allow_incomplete)
+    for split in facts.SPLITS:
+        if split not in sources:
+            listing.look_for(split)
+    if not sources and not listing.problems:
+        raise nothing_found(layout)
+    digests = find_digests(layout, progress, reads=depth != "quick")
+    listing.notes += digests.notes
+    by_class = listing.read_devkit()
+    for split in facts.SPLITS:
+        source = sources.get(split)
+        if source is not None:
+            progress.note(f"indexing {source.path}")
+            check: Check = "header" if depth == "full" or (depth is None and _is_proven(source, digests)) else "decode"
+            recorder = check_as(InceptionRecorder(), check)
+            listing.take(source, engine, progress, recorder, by_class)
+        else:
+            listing.lack(ProblemKind.MISSING_IMAGE, split, _none_of(split), count=facts.IMAGES[split])
+    return listing.done(digests)
+
+
+def _with_images(layout: Layout) -> Layout:
+    """The layout; if its raw folder has no images and is a DATA_DIR, that of the raw data in it."""
+    inside = layout.raw_dir / RAW_NAME
+    if layout.raw is not None and not find_sources(layout) and inside.is_dir():
+        return replace(layout, data_dir=layout.raw_dir, raw=None)
+    return layout
+
+
+def _is_proven(source: ImageSource, digests: Digests) -> bool:
+    return isinstance(source, OfficialTar) and source.split in digests.published
+
+
+def _none_of(split: str) -> str:
+    return f"expected {facts.IMAGES[split]:,} images, found none"
+
+
+class _Listing:
+    """Collects what becomes a CopyListing."""
+
+    def __init__(self, layout: Layout, allow_incomplete: bool) -> None:
+        self.layout = layout
+        self.allow_incomplete = allow_incomplete
+        self.splits: list[RawSplit] = []
+        self.problems: list[Problem] = []
+        self.notes: list[str] = []
+        self.lacking: list[str] = []
+        self.skipped = 0
+
+    def done(self, digests: Digests) -> CopyListing:
+        """The listing."""
+        parts = tuple(self.splits), tuple(self.problems), tuple(self.notes)
+        return CopyListing(self.layout, *parts, self.skipped, tuple(self.lacking), digests)
+
+    def lack(self, kind: ProblemKind, subject: str, detail: str, *, count: int = 1, remedy: str = _GET) -> None:
+        """Something is missing: a problem, unless that is allowed."""
+        if self.allow_incomplete:
+            self.lacking.append(f"{subject}: {detail}")
+        else:
+            self.problems.append(Problem(kind, subject, detail, remedy, count=count))
+
+    def look_for(self, split: str) -> None:
+        """Look for a split that no copy has: an archive of another name, or a copy that is refused."""
+        try:
+            refuse_astray(self.layout, split)
+            refuse_misplaced_images(self.layout, split)
+            refuse_known_copies(self.layout, split)
+        except InputError as error:
+            self.problems.append(problem_of(error, ProblemKind.WRONG_CONTENT, split))
+
+    def read_devkit(self) -> Mapping[str, int]:
+        """The number of train images of each class; empty if the devkit is not there or damaged."""
+        try:
+            return train_counts(self.layout) or {}
+        except InputError as error:
+            self.problems.append(problem_of(error, ProblemKind.UNREADABLE, "devkit"))
+            return {}
+
+    def take(
+        self,
+        source: ImageSource,
+        engine: Engine,
+        progress: Progress,
+        recorder: Recorder,
+        by_class: Mapping[str, int],
+    ) -> None:
+        """List a split, and compare it with the facts."""
+        split = source.split
+        with collecting() as obstacles:
+            catalog = _list(source, engine, progress, obstacles)
+        misplaced = _count_misplaced(obstacles.problems)
+        self.problems += _grouped(obstacles, split, len(catalog) + sum(misplaced.values()))
+        self.notes += [*obstacles.notes, *other_copies(self.layout, source)]
+        self.skipped += obstacles.skipped
+        if source.missing:
+            self.lack(ProblemKind.MISSING_IMAGE, split, f"the copy lacks {source.missing}")
+        self._attach_boxes(catalog)
+        expected = facts.IMAGES[split]
+        total = sum(misplaced.values())
+        self.splits.append(RawSplit(split, source.words, catalog, recorder, expected, total))
+        counts = misplaced + Counter(_by_wnid(catalog))
+        if split == facts.VALIDATION:
+            self._compare_validation(catalog, counts)
+        else:
+            self._compare_train(counts, by_class)
+
+    def _compare_validation(self, catalog: Catalog, counts: Counter[str]) -> None:
+        """Compare the validation images with the table, which has all names."""
+        names = _validation_names()
+        short = {wnid: len(own) - counts[wnid] for wnid, own in names.items() if counts[wnid] < len(own)}
+        there = set(catalog.names) if short else set()
+        for wnid, count in short.items():
+            missing = listed(name for name in names[wnid] if name not in there)
+            named = f": missing {missing}" if counts[wnid] else ""
+            self._short(facts.VALIDATION, wnid, counts[wnid], f"{len(names[wnid]):,}", count, named)
+
+    def _compare_train(self, counts: Counter[str], by_class: Mapping[str, int]) -> None:
+        """Compare the train images with the devkit's numbers; without it, with the total and a least number."""
+        total, expected = sum(counts.values()), facts.IMAGES[facts.TRAIN]
+        if total > expected:
+            self._too_many(facts.TRAIN, total, expected)
+        elif total < expected and not by_class:
+            devkit = command("download", self.layout.data_dir, (("only", "devkit"),))
+            detail = f"expected {expected:,} images in all, found {total:,}: {expected - total:,} missing"
+            remedy = f"the devkit tells which classes are short; get it: {devkit}"
+            self.lack(ProblemKind.MISSING_IMAGE, facts.TRAIN, detail, count=expected - total, remedy=remedy)
+        for wnid in facts.synsets():
+            self._compare_class(wnid, counts[wnid], by_class.get(wnid))
+
+    def _compare_class(self, wnid: str, got: int, known: int | None) -> None:
+        """Compare the train images of a class with the devkit's number, or with that of the smallest class."""
+        least = facts.FEWEST[facts.TRAIN]
+        wanted = least if known is None else known
+        if got < wanted:
+            expected = f"at least {wanted:,}" if known is None else f"{wanted:,}"
+            self._short(facts.TRAIN, wnid, got, expected, wanted - got)
+        elif known is not None and got > known:
+            self._too_many(f"{facts.TRAIN}/{wnid}", got, known)
+
+    def _short(self, split: str, wnid: str, got: int, expected: str, count: int, names: str = "") -> None:
+        """Images of a class are missing, or all of them."""
+        kind = ProblemKind.MISSING_IMAGE if got else ProblemKind.MISSING_CLASS
+        noun = "image" if expected == "1" else "images"
+        found = f"{got:,}" if got else "none"
+        self.lack(kind, f"{split}/{wnid}", f"expected {expected} {noun}, found {found}{names}", count=count)
+
+    def _too_many(self, subject: str, got: int, expected: int) -> None:
+        detail = f"expected {expected:,} images, found {got:,}"
+        remedy = "find out which images are not those of ILSVRC2012, and remove them"
+        problem = Problem(ProblemKind.WRONG_COUNT, subject, detail, remedy, expected=str(expected), got=str(got))
+        self.problems.append(problem)
+
+    def _attach_boxes(self, catalog: Catalog) -> None:
+        """Give the images their boxes if annotate has made their file, and compare the number of train boxes."""
+        split = catalog.split
+        if find_boxes_csv(self.layout, split) is None:
+            annotations = find_annotations(self.layout, split)
+            if annotations is not None:
+                self.notes.append(f"{split} boxes: in {annotations.path.name}, which annotate reads and checks")
+            return
+        options = ConvertOptions(validation_boxes=True)
+        try:
+            entry, _ = attach_boxes(catalog, self.layout, options)
+        except InputError as error:
+            self.problems.append(problem_of(error, ProblemKind.BAD_ANNOTATION, f"{split} boxes"))
+            return
+        count = entry["boxes"]["count"]
+        if split == facts.TRAIN and count != facts.BOXES:
+            detail = f"expected {facts.BOXES:,} boxes, found {count:,}"
+            remedy = "get the official boxes, and run annotate again: imagenet-prep download DATA_DIR --only boxes"
+            self.lack(ProblemKind.MISSING_BOX, f"{split} boxes", detail, remedy=remedy)
+
+
+def _list(source: ImageSource, engine: Engine, progress: Progress, obstacles: Obstacles) -> Catalog:
+    """The images of a split, without those among the obstacles."""
+    try:
+        if isinstance(source, ConsumedImages):
+            raise gone(source.path)
+        return source.catalog(engine, progress)
+    except InputError as error:
+        obstacles.add(problem_of(error, ProblemKind.UNREADABLE, source.split))
+        return Catalog(split=source.split)
+
+
+# what is there -------------------------------------------------------------------------------------------------
+
+
+def _by_wnid(catalog: Catalog) -> dict[str, int]:
+    return {facts.synsets()[label - 1]: count for label, count in catalog.count_by_label().items()}
+
+
+def _count_misplaced(problems: Iterable[Problem]) -> Counter[str]:
+    """The images that are there under another class, by their own."""
+    return Counter(problem.expected for problem in problems if problem.kind is ProblemKind.WRONG_LABEL)
+
+
+def _validation_names() -> dict[str, list[str]]:
+    """The names of all validation images by class, in the order of the classes."""
+    names: dict[str, list[str]] = {wnid: [] for wnid in facts.synsets()}
+    for name in WHOLE.validation_filenames():
+        names[facts.class_of(name, facts.VALIDATION) or ""].append(name)
+    return names
+
+
+def _grouped(obstacles: Obstacles, split: str, images: int) -> Iterator[Problem]:
+    """The problems of a listing of so many images; those of one class in one wrong place are one problem."""
+    misplaced: dict[tuple[str, str, str], list[Problem]] = {}
+    for problem in obstacles.problems:
+        if problem.kind is ProblemKind.WRONG_LABEL:
+            misplaced.setdefault((problem.subject, problem.expected, problem.got), []).append(problem)
+        else:
+            yield problem
+    if len(misplaced) > _MANY:
+        yield _in_another_order(misplaced, split, images)
+    else:
+        yield from (_misplaced(*key, problems) for key, problems in misplaced.items())
+    if obstacles.more:
+        detail = f"{obstacles.more:,} more faults in this split"
+        yield Problem(ProblemKind.UNREADABLE, split, detail, count=obstacles.more)
+
+
+def _misplaced(place: str, wnid: str, wrong: str, problems: Sequence[Problem]) -> Problem:
+    """Images of one class under another one."""
+    images = number_of(len(problems), f"image of {wnid} is", f"images of {wnid} are")
+    names = listed(problem.image for problem in problems)
+    return replace(problems[0], subject=place, detail=f"{images} under {wrong}: {names}", count=len(problems))
+
+
+def _in_another_order(misplaced: Mapping[tuple[str, str, str], Sequence[Problem]], split: str, images: int) -> Problem:
+    """Images of many classes under others: their labels were taken from another list."""
+    count = sum(map(len, misplaced.values()))
+    first = [f"{problems[0].image} of {wnid} under {wrong}" for (_, wnid, wrong), problems in misplaced.items()]
+    detail = f"{count:,} of {images:,} images are under another class, as if by other labels: {listed(first)}"
+    remedy = "sort the images by their names, or get another copy: imagenet-prep untar DATA_DIR sorts the archives"
+    return Problem(ProblemKind.WRONG_LABEL, split, detail, remedy, count=count)

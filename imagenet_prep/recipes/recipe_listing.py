@@ -1,0 +1,77 @@
+"""list_recipe: a recipe and its files -> RecipeListing: its images, and whatever would keep convert from them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import PurePosixPath
+from typing import Any
+
+from msgspec import Struct
+
+from imagenet_prep.checks.raw_check import ImageFindings, RawSplit, check_as
+from imagenet_prep.checks.verdict import Depth, ReasonedLevel
+from imagenet_prep.errors import InputError
+from imagenet_prep.model import Engine, Problem, ProblemKind, Progress
+from imagenet_prep.recipes.labels import class_notes
+from imagenet_prep.recipes.loading import load
+from imagenet_prep.recipes.recipe_dataset import RecipeDataset, SplitPlan
+from imagenet_prep.recipes.recipe_file import RecipeFile
+from imagenet_prep.sources.names import shown_name
+from imagenet_prep.sources.obstacles import collecting, problem_of
+from imagenet_prep.storage.location import AnyPath
+from imagenet_prep.text import number_of
+
+
+class RecipeListing(Struct, frozen=True):
+    """The files of a recipe as they were listed; see RawListing. ``expected`` are the numbers that the recipe gives."""
+
+    dataset: str
+    splits: tuple[RawSplit, ...]
+    problems: tuple[Problem, ...]
+    notes: tuple[str, ...] = ()
+    skipped: int = 0
+    expected: Mapping[str, Any] = {}
+
+    def judge(self, findings: ImageFindings, depth: Depth) -> tuple[tuple[Problem, ...], ReasonedLevel]:
+        """Complete if the recipe gives the number of images of all splits; see RawListing."""
+        if depth == "quick":
+            return (), ReasonedLevel("complete", "")
+        images = sum(len(split.catalog) for split in self.splits)
+        there = f"all {number_of(images, 'image')} listed are sound."
+        if depth == "full":
+            return (), ReasonedLevel("as listed", f"{there} They were not decoded: --depth decode finds damage inside.")
+        if all(split.expected is not None for split in self.splits) or "images" in self.expected:
+            return (), ReasonedLevel("complete", f"{there} Their number is that of the recipe.")
+        unknown = f'How many "{self.dataset}" should have is not known: its recipe has no `expected` number.'
+        return (), ReasonedLevel("as listed", f"{there} {unknown}")
+
+
+def list_recipe(
+    file: RecipeFile, root: AnyPath | None, engine: Engine, progress: Progress, depth: Depth | None
+) -> RecipeListing:
+    """List the files of a recipe, below ``root`` if there is one.
+
+    Raises:
+        UsageError: the recipe is wrong.
+    """
+    name = PurePosixPath(shown_name(file.path)).stem
+    with collecting() as obstacles:
+        try:
+            dataset = load(file, root, engine, progress=progress)
+        except InputError as error:
+            obstacles.add(problem_of(error, ProblemKind.UNREADABLE, file.path.name))
+            return RecipeListing(name, (), tuple(obstacles.problems))
+    notes = (*dataset.notes, *class_notes(dataset.classes.names, dataset.classes.numbers), *dataset.warnings)
+    splits = tuple(_raw_split(split, dataset, depth) for split in dataset.splits)
+    return RecipeListing(name, splits, tuple(obstacles.problems), notes, dataset.skipped, dataset.expected)
+
+
+def _raw_split(split: SplitPlan, dataset: RecipeDataset, depth: Depth | None) -> RawSplit:
+    """A split with the check of its images: the recipe's own, unless another depth is asked for."""
+    total = dataset.expected.get(split.prefix)
+    expected = total.get("images") if isinstance(total, Mapping) else None
+    if len(dataset.splits) == 1 and expected is None:
+        expected = dataset.expected.get("images")
+    check = {"full": "header", "decode": "decode"}.get(depth or "", split.recorder.check)
+    place = shown_name(split.origin)
+    return RawSplit(split.prefix, place, split.catalog, check_as(split.recorder, check), expected)  # type: ignore[arg-type]

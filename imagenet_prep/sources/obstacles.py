@@ -1,0 +1,96 @@
+"""refuse: a fault of one entry, raised; or collected into Obstacles by a check that lists a whole copy."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
+from typing import Generic
+
+from msgspec import Struct
+
+from imagenet_prep.errors import InputError
+from imagenet_prep.model import Problem, ProblemKind, R, T
+
+MOST = 10_000
+"""The number of faults that are kept; further ones are counted."""
+
+
+class Obstacles(Struct):
+    """The faults of a listing, how many more there are, and the entries that were skipped, as text and number."""
+
+    problems: list[Problem] = []
+    more: int = 0
+    skipped: int = 0
+    notes: list[str] = []
+
+    def add(self, problem: Problem) -> None:
+        """Keep a fault, or count it if there are too many."""
+        if len(self.problems) < MOST:
+            self.problems.append(problem)
+        else:
+            self.more += 1
+
+    def extend(self, others: Obstacles) -> None:
+        """Add those of one task."""
+        for problem in others.problems:
+            self.add(problem)
+        self.more += others.more
+        self.skipped += others.skipped
+        self.notes += others.notes
+
+
+_collected: ContextVar[Obstacles | None] = ContextVar("obstacles", default=None)
+
+
+def collected() -> Obstacles | None:
+    """The obstacles that are being collected; None if the first one is to be raised."""
+    return _collected.get()
+
+
+@contextlib.contextmanager
+def collecting() -> Iterator[Obstacles]:
+    """Collect what ``refuse`` would raise, so that a listing goes on past it."""
+    obstacles = Obstacles()
+    token = _collected.set(obstacles)
+    try:
+        yield obstacles
+    finally:
+        _collected.reset(token)
+
+
+def problem_of(error: InputError, kind: ProblemKind, subject: str, **more: str) -> Problem:
+    """An error as a finding; ``more`` are other fields of a Problem."""
+    detail = ": ".join(part for part in (error.what, error.detail) if part)
+    return Problem(kind, subject, detail, error.hint, **more)  # type: ignore[arg-type]
+
+
+def refuse(error: InputError, kind: ProblemKind = ProblemKind.UNREADABLE, subject: str = "", **more: str) -> None:
+    """Raise the fault of an entry, which then is no row of the listing; or collect it as a finding."""
+    obstacles = _collected.get()
+    if obstacles is None:
+        raise error
+    obstacles.add(problem_of(error, kind, subject, **more))
+
+
+def until_fault(rows: Iterator[T], subject: str) -> Iterator[T]:
+    """The entries of an archive up to the place where it is damaged, which is refused."""
+    try:
+        yield from rows
+    except InputError as error:
+        refuse(error, ProblemKind.UNREADABLE, subject)
+
+
+class Collecting(Struct, Generic[T, R], frozen=True):
+    """Calls a function in a worker, and returns its value with the obstacles that it met; None for no value."""
+
+    function: Callable[[T], R]
+
+    def __call__(self, task: T) -> tuple[R | None, Obstacles]:
+        """The value of a task and its obstacles."""
+        with collecting() as obstacles:
+            try:
+                return self.function(task), obstacles
+            except InputError as error:
+                refuse(error)
+                return None, obstacles

@@ -1,0 +1,82 @@
+"""verify_raw: lists a copy of images and checks each one, and gives a RawVerdict: would convert take it, is it right?
+
+Nothing is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from imagenet_prep.checks.dataset import Dataset
+from imagenet_prep.checks.raw_check import ImageFindings, check_images, shown_twins
+from imagenet_prep.checks.raw_verdict import RawListing, RawTotal, RawVerdict
+from imagenet_prep.checks.verdict import Depth, level_of
+from imagenet_prep.datasets.declarations import MakingOptions
+from imagenet_prep.model import Engine, Progress, Silent
+from imagenet_prep.registry import ILSVRC2012
+from imagenet_prep.storage.layout import Layout
+from imagenet_prep.text import listed, number_of
+
+_QUICK = "names and numbers are right. A quick check does not read the images."
+
+
+def verify_raw(
+    layout: Layout,
+    engine: Engine,
+    *,
+    dataset: Dataset = ILSVRC2012,
+    options: MakingOptions | None = None,
+    depth: Depth | None = None,
+    progress: Progress | None = None,
+) -> RawVerdict:
+    """Check a copy before it is converted: what is there, what is missing, and whether every image is sound.
+
+    "quick" lists names and numbers; "full" reads every image and its header; "decode" decodes every image. None:
+    decode, except the images of an archive with the published MD5. An official archive's MD5 is computed unless
+    download has verified it, or the check is quick.
+
+    Raises:
+        InputError: there is nothing to check.
+        UsageError: the recipe is wrong.
+    """
+    progress = progress or Silent()
+    listing = dataset.list_raw(layout, engine, options or dataset.options, progress, depth)
+    found = ImageFindings() if depth == "quick" else check_images(listing.splits, engine, progress)
+    across, claim = listing.judge(found, depth or "decode")
+    problems = (*listing.problems, *found.problems, *across)
+    level = level_of(claim.level, {problem.kind for problem in problems}, depth=depth or "decode")
+    reason = claim.reason or _QUICK
+    return RawVerdict(
+        raw=str(layout.raw_dir),
+        depth=depth or "decode",
+        problems=problems,
+        totals=tuple(map(RawTotal.take, listing.splits)),
+        level=level,
+        reason="" if problems else reason,
+        counts=_counts(listing, found),
+        notes=(*listing.notes, *_notes(found)),
+        odd=tuple(found.odd.names),
+        warned=tuple(found.warned.names),
+        twins=tuple(found.twins),
+        dataset=listing.dataset,
+    )
+
+
+def _counts(listing: RawListing, found: ImageFindings) -> dict[str, int]:
+    counts = {
+        "damaged": found.damaged,
+        "warned": found.warned.total,
+        "odd": found.odd.total,
+        "skipped": listing.skipped,
+    }
+    return {name: count for name, count in counts.items() if count}
+
+
+def _notes(found: ImageFindings) -> Iterator[str]:
+    """Notes about odd and warned images, and images with the same bytes."""
+    for what, images in (("odd", found.odd), ("warned", found.warned)):
+        for remark, count in sorted(images.counts.items()):
+            names = listed(name.rpartition(" (")[0] for name in images.names if name.endswith(f" ({remark})"))
+            yield f"{what}: {number_of(count, 'image')}, {remark}: {names}"
+    if found.twin_count:
+        yield f"the same bytes under two names: {shown_twins(found)}"
