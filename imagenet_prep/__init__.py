@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from imagenet_prep.stages.status import status as status
     from imagenet_prep.stages.untar import untar as untar
     from imagenet_prep.stages.verify import verify as verify
+    from imagenet_prep.stages.verify_raw import verify_raw as verify_raw
     from imagenet_prep.storage.layout import Layout as Layout
 
 __version__ = "0.1.0"

@@ -83,8 +83,8 @@ MUTANTS = (
     Mutant("state/journal.py", "self.sync()\n        for path in theirs:", "for path in theirs:", RANKS),
     Mutant(
         "shards/finishing.py",
-        "    manifest.save(layout.manifest_path)\n    take_in_parts(layout, journal)",
-        "    take_in_parts(layout, journal)\n    manifest.save(layout.manifest_path)",
+        "    manifest.save(layout.manifest_path)\n",
+        "    take_in_parts(layout, journal)\n    manifest.save(layout.manifest_path)\n",
         RANKS,
     ),
 )

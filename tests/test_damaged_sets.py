@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from existing import existing
 from made_sets import ENGINE, make_flowers
 from running import command
 
@@ -176,7 +177,7 @@ def test_a_grown_set_names_the_images_of_all_its_parts(folder: Path) -> None:
     (folder / "recipe.yaml").write_text(RECIPE + "grow: true\n")
     make(folder)
     extra = make_flowers(folder / "more", 10)
-    for image in extra.glob("*/*.jpg"):
+    for image in existing(extra, "*/*.jpg"):
         image.rename(folder / "flowers" / image.parent.name / f"1{image.name}")
     cut_short(folder, "10042.jpg")
     layout = make(folder)

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 import tf_fixture
+from existing import existing
 from made_sets import ENGINE, PART, converted, copied, data_of, edit_manifest, flip, write
 from running import command, prep
 
@@ -311,7 +312,7 @@ def test_compressed_shards_of_another_program(
 ) -> None:
     """Shards compressed by gzip are compared record by record with plain ones; in either order of both sets."""
     other = bare(plain, tmp_path / "other", change)
-    for path in other.iterdir():
+    for path in existing(other, "*"):
         path.write_bytes(gzip.compress(path.read_bytes()))
     for places in ((plain.data_dir, other), (other, plain.data_dir)):
         found = diff(*places)
@@ -336,7 +337,7 @@ def test_records_moved_and_encoded_differently(plain: Layout, tmp_path: Path) ->
     assert record.places[1] == f"{names[1]} record 2"
     assert record.features == {"image/colorspace": ("RGB", "RGX")}
     assert found.differing_features == {"image/colorspace": 1}
-    for path in other.iterdir():
+    for path in existing(other, "*"):
         path.write_bytes(gzip.compress(path.read_bytes()))
     assert diff(plain.data_dir, other).splits[TRAIN] == found
     by_bytes = diff(plain.data_dir, other, by_bytes=True).splits[TRAIN]

@@ -239,7 +239,7 @@ def test_warned_images_are_counted_and_named_everywhere(folder: Path, recipe: st
 def test_warned_images_are_in_their_records_byte_for_byte(folder: Path) -> None:
     """Nothing is encoded again, and show says of each record what its image warns of."""
     _convert(folder, RECIPES["inception"])
-    shard = next(path for path in (folder / "out").rglob("*-of-*") if path.is_file())
+    shard = next(path for path in list((folder / "out").rglob("*-of-*")) if path.is_file())
     records = {record.filename: bytes(record.encoded) for record in Shard.open(shard).records()}
     assert records == {f"cats/{name}": data for name, data in ODD.items()}
     shown = command("show", shard, cwd=folder).stdout

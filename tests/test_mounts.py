@@ -129,6 +129,11 @@ def test_a_copy_in_place_of_a_map_ends_with_its_file(tmp_path: Path, monkeypatch
 # locks ---------------------------------------------------------------------------------------------------------
 
 
+def give_annotations(folder: Path) -> None:
+    """A folder of annotations, which annotate looks for before it takes the lock."""
+    (folder / "raw-data/ILSVRC/Annotations/CLS-LOC/train").mkdir(parents=True)
+
+
 @pytest.mark.parametrize("name", ["ENOLCK", "EOPNOTSUPP", "ENOSYS"])
 def test_every_command_works_without_locks(name: str, tmp_path: Path, made_tiny: MadeSet) -> None:
     """On a file system without flock all commands that hold DATA_DIR run to their end and leave no lock."""
@@ -182,7 +187,7 @@ def holder(folder: Path, environment: dict[str, str]) -> subprocess.Popen[str]:
 def test_the_second_run_without_locks_names_the_first(tmp_path: Path) -> None:
     """It exits 8 and names the living holder, as status does; one that was killed blocks nobody."""
     folder = tmp_path / "mounted"
-    (folder / "raw-data").mkdir(parents=True)
+    give_annotations(folder)
     environment = refusing(folder, lock="ENOLCK")
     first = holder(folder, environment)
     refused = command("annotate", folder, status=8, **environment)
@@ -241,7 +246,7 @@ def test_a_claim_of_another_machine_is_removed_by_the_command_that_is_named(tmp_
     """Whether a process of another machine lives can't be known: the error names it, and how to remove its claim."""
     folder = tmp_path / "a mounted"
     (folder / "imagenet-prep").mkdir(parents=True)
-    (folder / "raw-data").mkdir()
+    give_annotations(folder)
     environment = refusing(folder, lock="EOPNOTSUPP")
     there = replace(Claim.by_this_process(), host="elsewhere")
     there.path(folder / "imagenet-prep/lock").touch()
@@ -258,7 +263,7 @@ def test_a_claim_of_another_machine_is_removed_by_the_command_that_is_named(tmp_
 def test_a_lock_is_refused_only_where_there_is_none(tmp_path: Path) -> None:
     """Another refusal than that of a missing lock is an error that names the file."""
     folder = tmp_path / "mounted"
-    (folder / "raw-data").mkdir(parents=True)
+    give_annotations(folder)
     refused = prep("annotate", folder, **refusing(folder, lock="ESTALE"))
     assert refused.returncode == 1
     assert "imagenet-prep/lock" in refused.stderr

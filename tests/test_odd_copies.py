@@ -41,7 +41,7 @@ def official(few: MadeSet, tmp_path_factory: pytest.TempPathFactory) -> dict[str
 
 def digests(layout: Layout) -> dict[str, str]:
     """SHA-256 of every shard by name."""
-    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in layout.output_dir.glob("*-of-*")}
+    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in list(layout.output_dir.glob("*-of-*"))}
 
 
 class Notes(Silent):
@@ -75,7 +75,9 @@ def test_untar_sorts_a_copy_that_is_taken(form: str, few: MadeSet, tmp_path: Pat
     TAKEN[form](tmp_path / "raw", few)
     layout = Layout(tmp_path / "data", raw=tmp_path / "raw")
     untar(layout, ENGINE)
-    found = {str(path.relative_to(layout.own_raw_dir)) for path in layout.own_raw_dir.rglob("*") if path.is_file()}
+    found = {
+        str(path.relative_to(layout.own_raw_dir)) for path in list(layout.own_raw_dir.rglob("*")) if path.is_file()
+    }
     assert found == {f"{split}/{image.wnid}/{image.filename}" for split in SPLITS for image in few.of(split)}
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from copies_of_imagenet import hugging_face_rows, write_hugging_face, write_parquet
+from existing import existing
 from made_devkit import add_devkit
 from made_sets import ENGINE, make_flowers
 from made_tars import in_memory, pack, save, unpack
@@ -246,7 +247,7 @@ def _lose_a_parquet_file(copy: Path, whole: MadeSet) -> None:
 def _shift_labels(copy: Path, whole: MadeSet) -> None:
     _hub(copy, whole)
     rows = hugging_face_rows(whole, "validation")
-    for path in (copy / "data").glob("validation-*"):
+    for path in existing(copy / "data", "validation-*"):
         path.unlink()
     shifted = [{**row, "label": row["label"] + 1} for row in rows]
     write_parquet(copy / "data" / "validation-00000-of-00001.parquet", shifted)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from imagenet_prep.reading.compared_set import Place
+from imagenet_prep.reading.compared_set import RecordSpan
 
 if TYPE_CHECKING:
     import numpy as np
@@ -77,7 +77,7 @@ class Unmatched:
 
         return np.asarray(self.is_free & ~self.has_own_name, bool)
 
-    def by_shard(self, rows: Rows) -> Iterator[tuple[str, Rows, tuple[Place, ...]]]:
+    def by_shard(self, rows: Rows) -> Iterator[tuple[str, Rows, tuple[RecordSpan, ...]]]:
         """The rows of each shard among some rows, and their places in ascending order."""
         import numpy as np
 
@@ -87,7 +87,7 @@ class Unmatched:
         shards, starts = np.unique(self.shards[ordered], return_index=True)
         for shard, of_shard in zip(shards.tolist(), np.split(ordered, starts[1:]), strict=True):
             columns = (self.numbers[of_shard], self._offsets[of_shard], self._lengths[of_shard])
-            places = map(Place, *(column.tolist() for column in columns))
+            places = map(RecordSpan, *(column.tolist() for column in columns))
             yield self._shards[shard], of_shard, tuple(places)
 
     def spot(self, row: int) -> tuple[str, int]:

@@ -10,7 +10,7 @@ import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from imagenet_prep.datasets.plan import Recorder, takes
+from imagenet_prep.datasets.plan import Recorder, looser_check
 from imagenet_prep.errors import InputError, in_a_line
 from imagenet_prep.images.grades import Check
 from imagenet_prep.images.jpeg import ImageError
@@ -153,8 +153,8 @@ class ImageCheck(Struct, frozen=True):
 
 def _bad_image(task: ImageTask, row: int, item: Item, data: Buffer, error: Exception) -> Problem:
     where = f"{task.catalog.place(row)}, {task.catalog.lengths[row]:,} bytes"
-    is_taken = isinstance(error, ImageError) and takes(task.recorder.of_headers(), item, data)
-    remedy = f"{_REMEDY}; {task.recorder.loosely} accepts it unchanged" if is_taken else _REMEDY
+    looser = looser_check(task.recorder, item, data) if isinstance(error, ImageError) else ""
+    remedy = f"{_REMEDY}; {looser} accepts it unchanged" if looser else _REMEDY
     return Problem(ProblemKind.BAD_IMAGE, item.filename, f"{error} ({where})".replace("\n", "; "), remedy)
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from msgspec import Struct
 
 from imagenet_prep.model import Portable
-from imagenet_prep.reading.compared_set import ComparedSet, Place
+from imagenet_prep.reading.compared_set import ComparedSet, RecordSpan
 from imagenet_prep.tfrecord import crc32c
 from imagenet_prep.tfrecord.content import FEATURE_LISTS, FEATURES, Key, content_digest, differing_keys
 from imagenet_prep.tfrecord.example import ExampleError
@@ -37,7 +37,7 @@ class Columns(NamedTuple):
     lengths: NDArray[np.uint64]
 
 
-class Departure(NamedTuple):
+class RecordDifference(NamedTuple):
     """A record that differs from the one at the same place: its number, its name and the features that differ.
 
     The features are None if only bytes were compared.
@@ -57,7 +57,7 @@ class PairReport(Struct, frozen=True):
 
     records: tuple[int, int]
     recoded: int
-    differing: tuple[Departure, ...]
+    differing: tuple[RecordDifference, ...]
     left: tuple[Columns, Columns]
 
 
@@ -90,7 +90,7 @@ class ShardPair(Struct, Portable[str], frozen=True):
         return PairReport(
             (len(first.names), len(second.names)),
             len(recoded),
-            tuple(Departure(number, first.names[number], features.get(number)) for number in sorted(differing)),
+            tuple(RecordDifference(number, first.names[number], features.get(number)) for number in sorted(differing)),
             (_columns(first, left), _columns(second, left)),
         )
 
@@ -140,9 +140,9 @@ class _Counterparts:
         return first == second or not first or not second
 
 
-def place_in(index: Index, number: int) -> Place:
+def place_in(index: Index, number: int) -> RecordSpan:
     """The place of a record of an index."""
-    return Place(number, index.offsets[number], index.lengths[number])
+    return RecordSpan(number, index.offsets[number], index.lengths[number])
 
 
 def differing_features(first: memoryview | None, second: memoryview | None) -> tuple[str, ...]:
@@ -193,7 +193,7 @@ class RecordsTask(NamedTuple):
 
     side: int
     shard: str
-    places: tuple[Place, ...]
+    places: tuple[RecordSpan, ...]
 
 
 class ContentDigests(Struct, Portable[RecordsTask], frozen=True):

@@ -14,7 +14,7 @@ from typing import Generic, Literal, TypeVar
 from msgspec import Struct
 
 from imagenet_prep.images import jpeg
-from imagenet_prep.images.jpeg import ImageError, JpegHeader, Segment
+from imagenet_prep.images.jpeg import ImageError, JpegHeader, MarkerSegment
 from imagenet_prep.images.opening import opened
 from imagenet_prep.text import number_of
 
@@ -137,7 +137,7 @@ class _Plain:
                 scanned = segment.stop
         raise self._complaint
 
-    def _plain_segment(self, segment: Segment, *, is_header: bool) -> Buffer:
+    def _plain_segment(self, segment: MarkerSegment, *, is_header: bool) -> Buffer:
         """The content of a segment, as a decoder expects it."""
         content = self._data[segment.start : segment.stop]
         if jpeg.is_frame(segment.marker):

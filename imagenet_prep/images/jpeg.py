@@ -133,7 +133,7 @@ def is_frame(marker: int) -> bool:
     return marker in _SOF
 
 
-class Segment(NamedTuple):
+class MarkerSegment(NamedTuple):
     """A marker segment: its marker, its position from the marker's own 0xFF, and the stray bytes before it."""
 
     marker: int
@@ -142,7 +142,7 @@ class Segment(NamedTuple):
     strays: int
 
 
-def iter_segments(data: Buffer) -> Iterator[Segment]:
+def iter_segments(data: Buffer) -> Iterator[MarkerSegment]:
     """The segments of a JPEG to the end-of-image marker of its own scans, or as far as they can be followed.
 
     Stray bytes are skipped to the next marker, as libjpeg does. Between segments is coded data.
@@ -155,7 +155,7 @@ def iter_segments(data: Buffer) -> Iterator[Segment]:
             stop += int.from_bytes(data[stop : stop + 2], "big")
             if not found.end() + 2 <= stop <= len(data):
                 return
-        yield Segment(marker, start, stop, found.start() - position)
+        yield MarkerSegment(marker, start, stop, found.start() - position)
         if marker == EOI:
             return
         position = stop

@@ -19,7 +19,7 @@ from imagenet_prep.tfrecord.content import name_in
 from imagenet_prep.tfrecord.framing import OVERHEAD, Framed, Index
 
 
-class Place(NamedTuple):
+class RecordSpan(NamedTuple):
     """A record of a shard: its number, its byte offset and its length in bytes with framing."""
 
     number: int
@@ -110,7 +110,7 @@ class ComparedSet(Struct, frozen=True):
         """A shard; raises InputError if it can't be opened."""
         return Shard.open(Layout(self.place).shard_path(name), in_order=in_order)
 
-    def data(self, name: str, places: Sequence[Place]) -> Iterator[memoryview | None]:
+    def data(self, name: str, places: Sequence[RecordSpan]) -> Iterator[memoryview | None]:
         """The data of some records of a shard, in ascending order; None for a record that is damaged.
 
         Raises:
@@ -126,7 +126,7 @@ class ComparedSet(Struct, frozen=True):
             record = next(record for record in framed if record.number == place.number)
             yield record.data if record.intact else None
 
-    def sound_data(self, name: str, place: Place) -> memoryview:
+    def sound_data(self, name: str, place: RecordSpan) -> memoryview:
         """The data of one record; raises InputError if it is damaged, and says where."""
         (data,) = self.data(name, [place])
         shard = self.open(name)
