@@ -18,6 +18,8 @@ import imagenet_prep
 from imagenet_prep import Layout
 from imagenet_prep.demo.archives import MadeSet
 
+pytestmark = pytest.mark.once
+
 PART = ("--allow-incomplete", "--train-shards", "2", "--validation-shards", "1", "--workers", "1")
 ACCOUNT = {"IMAGENET_USERNAME": "name", "IMAGENET_ACCESS_KEY": "key"}
 README = Path(__file__).parents[1] / "README.md"

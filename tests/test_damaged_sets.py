@@ -24,6 +24,8 @@ from imagenet_prep.stages.merge import merge
 from imagenet_prep.state.manifest import load_manifest
 from imagenet_prep.storage.location import locate
 
+pytestmark = pytest.mark.once
+
 IMAGES = 300
 DAMAGED = ("0007.jpg", "0150.jpg", "0299.jpg")
 RECIPE = "source: {folders: flowers}\nrecord: inception\nshards: 6\n"

@@ -30,6 +30,8 @@ from imagenet_prep.images import pixels
 from imagenet_prep.registry import read_dataset
 from imagenet_prep.stages.verify_raw import verify_raw
 
+pytestmark = pytest.mark.once
+
 TENCH, GOLDFISH = "n01440764", "n01443537"
 
 
