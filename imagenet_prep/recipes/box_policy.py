@@ -94,7 +94,7 @@ def _part(coordinate: float, side: int) -> float:
 
 
 def _find_problem(corners: Corners, size: Size | None, *, has_area: bool) -> tuple[str, str] | None:
-    """What is wrong with a box and what is right; None for a box that leads out by at most a pixel."""
+    """The problem of a box, and what is right; None for a box that leads out by at most a pixel."""
     xmin, ymin, xmax, ymax = corners
     if xmax < xmin or ymax < ymin:
         return f"a box of {_shown(corners)} has swapped corners", "expected xmin <= xmax and ymin <= ymax"
