@@ -39,7 +39,7 @@ _SIZE = re.compile(r"(\d{1,15}|\d{1,3}(?:,\d{3}){1,4})(?:\.(\d{1,15}))? ?([a-z]*
 
 
 def parse_size(value: object) -> int | None:
-    """Bytes of a size as users and this program write it; None if it is no size, or less than a byte.
+    """Bytes of a size as users and this program write it; None if it is no size, less than a byte, or 1.5 bytes.
 
     Args:
         value: a number of bytes, or a text such as "100MB" (10^6), "1.5GiB" (2^30) or "22.7 MB"; units in any case.
@@ -51,6 +51,8 @@ def parse_size(value: object) -> int | None:
     if match is None or unit is None:
         return None
     whole, decimals = match[1].replace(",", ""), match[2] or ""
+    if decimals and unit == 1:  # "1.5" without the unit that was meant
+        return None
     return int(whole + decimals) * unit // 10 ** len(decimals) or None
 
 

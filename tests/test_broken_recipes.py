@@ -99,6 +99,7 @@ INPUTS = {
     "a class that is not listed": (FOLDERS + "classes: [daisy]\n", "rose/0.png is in rose", "recipe.yaml"),
     "a label beyond the classes": (BEYOND, "less2.txt, line 2: label 1, expected 0 to 0", ""),
     "a file beside class folders": ("source: {folders: loose}\n", "x.png is in no class folder", "loose/CLASS/FILE"),
+    "no class folder at all": ("source: {folders: flowers/rose}\n", "0.png is in no class folder", "rose/CLASS/FILE"),
     "a PPM": ("source: {folders: ppms}\n", "1 file can't be read as an image, rose/0.ppm first", ".jpg, .jpeg, .png"),
     "a link of a folder": ("source: {folders: linked}\n", "linked/rose is a link to another folder", ""),
     "a link to nowhere": ("source: {folders: nowhere}\n", "nowhere/rose/0.png can't be read", "No such file"),

@@ -363,6 +363,7 @@ STRANGE = encode_example({"x": Int64List((99,))})
         (NAMED, [shuffled_map(record, 7) for record in NAMED[::-1]], (False, 50, 50, 0, 0)),
         (NAMED, NAMED[::-1], (False, 50, 0, 0, 0)),
         ([RECORDS[0]] * 3, [SHUFFLED[0]] * 4, (False, 0, 3, 0, 1)),
+        ([RECORDS[0], SHUFFLED[0]], [SHUFFLED[0], RECORDS[0]], (True, 0, 2, 0, 0)),
     ],
 )
 @pytest.mark.parametrize("compressed", [False, True])

@@ -117,17 +117,7 @@ class _Counterparts:
         shared = range(min(map(len, identities)))
         longest = max(map(len, identities))
         self.unequal = [number for number in shared if identities[0][number] != identities[1][number]]
-        known = [set(column) if self.unequal else set[tuple[int, int]]() for column in identities]
-        self.numbers = [
-            number
-            for number in self.unequal
-            if self.is_sure(number)
-            or (
-                self._may_be_one(number)
-                and identities[0][number] not in known[1]
-                and identities[1][number] not in known[0]
-            )
-        ]
+        self.numbers = [number for number in self.unequal if self._may_be_one(number)]
         self.unequal += range(len(shared), longest)
 
     def is_sure(self, number: int) -> bool:
@@ -136,6 +126,10 @@ class _Counterparts:
         return first == second != "" and all(counts[first] == 1 for counts in self._counts)
 
     def _may_be_one(self, number: int) -> bool:
+        """Whether both records may say the same: their names agree, or one of them has none.
+
+        Bytes that the other shard has elsewhere rule nothing out: copies of one record may have two encodings.
+        """
         first, second = (names[number] for names in self._names)
         return first == second or not first or not second
 

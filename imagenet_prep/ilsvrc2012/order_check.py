@@ -52,14 +52,14 @@ def examine_order(split: str, shards: Sequence[str], reports: Sequence[ShardRepo
 
 def _listing(split: str, reports: Sequence[ShardReport], part: Part, *, is_complete: bool) -> list[bytes]:
     """Every name of the split in the order of the original's listing; empty if not all are known."""
-    found = list({name for report in reports for name in report.filenames})
+    names = list({name for report in reports for name in report.filenames})
     if split == facts.TRAIN:
-        return sorted(found) if is_complete and all(found) else []
-    if not all(facts.validation_number(name.decode()) for name in found):
+        return sorted(names) if is_complete and all(names) else []
+    if not all(facts.validation_number(name.decode()) for name in names):
         return []
-    if not is_complete or 2 * len(found) > part.images(split, 0):
-        found = [name.encode() for name in part.validation_filenames()]
-    return sorted(found, key=lambda name: (facts.validation_wnids()[int(name[15:23]) - 1], name))
+    if not is_complete or 2 * len(names) > part.images(split, 0):
+        names = [name.encode() for name in part.validation_filenames()]
+    return sorted(names, key=lambda name: (facts.validation_wnids()[int(name[15:23]) - 1], name))
 
 
 def check_order(ordering: Ordering, reports: Sequence[ShardReport]) -> Iterator[tuple[Problem, tuple[str, ...]]]:
@@ -73,8 +73,8 @@ def check_order(ordering: Ordering, reports: Sequence[ShardReport]) -> Iterator[
             continue
         owner = owners.get(report.names)
         if owner is not None:
-            found = Finding(ProblemKind.EXCHANGED_SHARD, f"this is {owner} under a wrong name", report.name, owner)
-            yield problem(found, report.name, f"rename it to {owner}"), ()
+            finding = Finding(ProblemKind.EXCHANGED_SHARD, f"this is {owner} under a wrong name", report.name, owner)
+            yield problem(finding, report.name, f"rename it to {owner}"), ()
         elif report.is_whole:
             yield from _check_records(planned.split(b"\0"), report, ordering)
 
@@ -82,15 +82,15 @@ def check_order(ordering: Ordering, reports: Sequence[ShardReport]) -> Iterator[
 def _check_records(
     planned: list[bytes], report: ShardReport, ordering: Ordering
 ) -> Iterator[tuple[Problem, tuple[str, ...]]]:
-    found = departure(planned, report.filenames)
-    if found is None or found.kind is ProblemKind.OTHER_CONVERSION:
+    deviation = departure(planned, report.filenames)
+    if deviation is None or deviation.kind is ProblemKind.OTHER_CONVERSION:
         return
-    lost = tuple(planned[number].decode() for number in found.lost)
-    name = lost[0] if found.kind is ProblemKind.MISSING_RECORD else ""
-    finding = Finding(found.kind, f"{found.way}, by the order of all other shards", name)
-    if found.kind is ProblemKind.EXTRA_RECORD and report.records == len(planned) + 1:
-        finding = _stray(report.filenames[found.record], report.name, ordering) or finding
-    yield problem(finding, report.name, REMEDY_FOREIGN, report.place(found.record, name)), lost
+    lost = tuple(planned[number].decode() for number in deviation.lost)
+    name = lost[0] if deviation.kind is ProblemKind.MISSING_RECORD else ""
+    finding = Finding(deviation.kind, f"{deviation.way}, by the order of all other shards", name)
+    if deviation.kind is ProblemKind.EXTRA_RECORD and report.records == len(planned) + 1:
+        finding = _stray(report.filenames[deviation.record], report.name, ordering) or finding
+    yield problem(finding, report.name, REMEDY_FOREIGN, report.place(deviation.record, name)), lost
 
 
 def _stray(name: bytes, shard: str, ordering: Ordering) -> Finding | None:

@@ -78,14 +78,14 @@ def place_box(corners: Corners, size: Size | None, where: str, policy: BoxesOuts
     top, bottom = sorted((_part(ymin, height), _part(ymax, height)))
     has_area = left < right and top < bottom
     inside = (left, top, right, bottom) if has_area else None
-    found = _find_fault(corners, size, has_area=has_area)
-    if found is None:
+    problem = _find_problem(corners, size, has_area=has_area)
+    if problem is None:
         return PlacedBox(inside, is_cut=True)
     if policy == "refuse":
-        return PlacedBox(None, impossible=ImpossibleBox(where, *found, "refused"))
+        return PlacedBox(None, impossible=ImpossibleBox(where, *problem, "refused"))
     if policy == "clip" and has_area:
-        return PlacedBox(inside, impossible=ImpossibleBox(where, *found, "clipped"))
-    return PlacedBox(None, impossible=ImpossibleBox(where, *found, "dropped"))
+        return PlacedBox(inside, impossible=ImpossibleBox(where, *problem, "clipped"))
+    return PlacedBox(None, impossible=ImpossibleBox(where, *problem, "dropped"))
 
 
 def _part(coordinate: float, side: int) -> float:
@@ -93,8 +93,8 @@ def _part(coordinate: float, side: int) -> float:
     return min(max(coordinate / side, 0.0), 1.0)
 
 
-def _find_fault(corners: Corners, size: Size | None, *, has_area: bool) -> tuple[str, str] | None:
-    """The fault of a box and what is right; None for a box that leads out by at most a pixel."""
+def _find_problem(corners: Corners, size: Size | None, *, has_area: bool) -> tuple[str, str] | None:
+    """The problem of a box, and what is right; None for a box that leads out by at most a pixel."""
     xmin, ymin, xmax, ymax = corners
     if xmax < xmin or ymax < ymin:
         return f"a box of {_shown(corners)} has swapped corners", "expected xmin <= xmax and ymin <= ymax"

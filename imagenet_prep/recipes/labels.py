@@ -310,7 +310,7 @@ def folder_faults(
         others = f" (and {len(files.loose) - 1:,} others)" if len(files.loose) > 1 else ""
         expected = f"expected {Path(str(where)).name}/{lead}CLASS/FILE"
         yield InputError(f"{name} is in no class folder{others}", expected, "move it, or name all in a file of labels")
-    if may_be_no_classes and (wrong := misread(files, files.names())):
+    if may_be_no_classes and files and (wrong := misread(files, files.names())):
         yield InputError(f"{where}: {wrong.what}", "expected a folder a class", f"a recipe can say: {wrong.choice}")
 
 

@@ -115,12 +115,14 @@ def load_pickle(path: Path) -> dict[str, Any]:
     try:
         with open_plain(path) as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
             short, segments = _without_long_values(content)
-        found = _Arrays(short, segments).load()
+        loaded = _Arrays(short, segments).load()
     except (ArrayError, OSError, MemoryError):
         raise
     except Exception as error:  # noqa: BLE001 - any failure of the unpickler is the file's fault
         raise ArrayError(f"its pickle is damaged: {error}") from None
-    return {as_text(name): value for name, value in found.items()} if isinstance(found, dict) else {}
+    if not isinstance(loaded, dict):
+        return {}
+    return {as_text(name): value for name, value in loaded.items()}
 
 
 def as_text(value: Any) -> str:
@@ -221,9 +223,11 @@ class PickledArray:
 
 def _frombuffer(held: Any, kind: _Dtype, shape: tuple[int, ...], order: str) -> PickledArray:
     """The array as pickles of protocol 5 have it."""
-    found = PickledArray()
-    found.__setstate__((1, shape, kind, order == "F", bytes(held) if isinstance(held, bytearray) else held))
-    return found
+    if isinstance(held, bytearray):
+        held = bytes(held)
+    pickled = PickledArray()
+    pickled.__setstate__((1, shape, kind, order == "F", held))
+    return pickled
 
 
 def _scalar(kind: _Dtype, data: bytes | str) -> Any:

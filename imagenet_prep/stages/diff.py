@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-import struct
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -24,6 +23,7 @@ from imagenet_prep.checks.shard_pair import (
     key_in_words,
     place_in,
 )
+from imagenet_prep.checks.value_text import differing_values
 from imagenet_prep.errors import PrepError
 from imagenet_prep.model import Engine, Failed, Progress, R, Silent, T
 from imagenet_prep.reading.compared_set import ComparedSet
@@ -36,8 +36,6 @@ if TYPE_CHECKING:
 
 LOOKED_INTO = 20
 """The default number of differing records to show by feature, and of names to list."""
-
-_SHOWN = 60  # characters of a value
 
 
 class DifferingRecord(Struct, frozen=True):
@@ -180,7 +178,8 @@ class _Comparison(Struct, frozen=True):
             reports[name] = report
             self.progress.advance(sum(name in side.shards for side in self.both))
         counts = [
-            sum(side.recorded[name].records for name in same) + sum(each.records[number] for each in reports.values())
+            sum(side.recorded[name].records for name in same)
+            + sum(report.records[number] for report in reports.values())
             for number, side in enumerate(self.both)
         ]
         return self._judged(split, (len(names[FIRST]), len(names[SECOND])), (counts[FIRST], counts[SECOND]), reports)
@@ -199,11 +198,11 @@ class _Comparison(Struct, frozen=True):
         """The differences to a manifest, which has a digest of each shard and nothing about its records."""
         digests: list[dict[str, str]] = []
         counts = []
-        for side, own in zip(self.both, names, strict=True):
-            entries = {name: side.entry(name) for name in own}
+        for side, shard_names in zip(self.both, names, strict=True):
+            entries = {name: side.entry(name) for name in shard_names}
             digests.append({name: digest for name, (digest, _) in entries.items()})
             counts.append(sum(records for _, records in entries.values()))
-            self.progress.advance(len(own))
+            self.progress.advance(len(shard_names))
         first, second = digests
         other_shards = sorted(name for name in first.keys() | second.keys() if first.get(name) != second.get(name))
         shards = len(first), len(second)
@@ -215,9 +214,9 @@ class _Comparison(Struct, frozen=True):
         """The differences of a split, from the comparison of its shards."""
         order = sorted(reports)
         differing = [
-            _Differing(((shard, each.number), (shard, each.number)), each.name, each.features)
+            _Differing(((shard, record.number), (shard, record.number)), record.name, record.features)
             for shard in order
-            for each in reports[shard].differing
+            for record in reports[shard].differing
         ]
         sides = (
             Unmatched(order, {shard: report.left[side] for shard, report in reports.items()})
@@ -227,8 +226,8 @@ class _Comparison(Struct, frozen=True):
         moved, recoded, pairs = self._match(matching)
         alone = [self._names(side, matching, matching.sides[side].free) for side in (FIRST, SECOND)]
         differing += self._differing(matching, pairs)
-        differing.sort(key=lambda each: each.spots)
-        shown = tuple(self._shown(each, number < self.look_into) for number, each in enumerate(differing))
+        differing.sort(key=lambda record: record.spots)
+        shown = tuple(self._shown(record, number < self.look_into) for number, record in enumerate(differing))
         compared = [features for features in map(_known_features, differing, shown) if features is not None]
         return SplitDifference(
             split,
@@ -282,15 +281,15 @@ class _Comparison(Struct, frozen=True):
         import numpy as np
 
         digests = np.zeros(len(matching.sides[side].numbers), np.uint64)
-        for of_shard, found in self._read(ContentDigests(self.both, is_exact), side, matching, rows):
-            digests[of_shard] = np.array(found, np.uint64)
+        for shard_rows, shard_digests in self._read(ContentDigests(self.both, is_exact), side, matching, rows):
+            digests[shard_rows] = np.array(shard_digests, np.uint64)
         return digests
 
     def _names(self, side: int, matching: Matching, rows: NDArray[np.intp]) -> list[str]:
         """The names of records in the order of their places; a record without a name has its place."""
         names: dict[int, str] = {}
-        for of_shard, found in self._read(RecordNames(self.both), side, matching, rows):
-            names.update(zip(of_shard.tolist(), found, strict=True))
+        for shard_rows, shard_names in self._read(RecordNames(self.both), side, matching, rows):
+            names.update(zip(shard_rows.tolist(), shard_names, strict=True))
         unmatched = matching.sides[side]
         return [names[row] or _place_in_words(unmatched.spot(row)) for row in sorted(names, key=unmatched.spot)]
 
@@ -307,15 +306,15 @@ class _Comparison(Struct, frozen=True):
         self, function: Callable[[RecordsTask], R], side: int, matching: Matching, rows: NDArray[np.intp]
     ) -> Iterator[tuple[NDArray[np.intp], R]]:
         """The outcome of a function for the rows of each shard."""
-        of_shards: dict[str, NDArray[np.intp]] = {}
+        rows_by_shard: dict[str, NDArray[np.intp]] = {}
 
         def tasks() -> Iterator[RecordsTask]:
-            for shard, of_shard, places in matching.sides[side].by_shard(rows):
-                of_shards[shard] = of_shard
+            for shard, shard_rows, places in matching.sides[side].by_shard(rows):
+                rows_by_shard[shard] = shard_rows
                 yield RecordsTask(side, shard, places)
 
-        for task, found in self._run(function, tasks()):
-            yield of_shards.pop(task.shard), found
+        for task, outcome in self._run(function, tasks()):
+            yield rows_by_shard.pop(task.shard), outcome
 
     def _run(self, function: Callable[[T], R], tasks: Iterable[T]) -> Iterator[tuple[T, R]]:
         """The outcome of each task; raises the error of a task that fails."""
@@ -359,60 +358,3 @@ def _known_features(record: _Differing, shown: DifferingRecord) -> Sequence[str]
     if record.features is not None:
         return record.features
     return None if shown.features is None else list(shown.features)
-
-
-# values as text --------------------------------------------------------------------------------------------------
-
-
-def differing_values(first: Mapping[str, Value | str], second: Mapping[str, Value | str]) -> dict[str, tuple[str, str]]:
-    """Both values as text of each feature that differs."""
-    differing = sorted(name for name in first.keys() | second.keys() if first.get(name) != second.get(name))
-    return {name: _both_in_words(first.get(name), second.get(name)) for name in differing}
-
-
-def _both_in_words(first: Value | str | None, second: Value | str | None) -> tuple[str, str]:
-    """Two values that differ, as texts that differ."""
-    for in_words in (_in_words, _with_kind, _with_digest):
-        texts = in_words(first), in_words(second)
-        if texts[FIRST] != texts[SECOND]:
-            break
-    return texts
-
-
-def _in_words(value: Value | str | None) -> str:
-    """A value as text: one item is itself, none or several are a list."""
-    if value is None:
-        return "none"
-    if isinstance(value, str):
-        return value
-    items = _items(value)
-    if len(items) == 1 and value.kind != "steps":
-        return _item_in_words(items[0])
-    shown = ", ".join(map(_item_in_words, itertools.islice(items, 8)))
-    return f"[{shown}{', ...' if len(items) > 8 else ''}]"
-
-
-def _with_kind(value: Value | str | None) -> str:
-    """A value as text and the kind of its feature."""
-    return f"{_in_words(value)} ({value.kind or 'not set'})" if isinstance(value, Value) else _in_words(value)
-
-
-def _with_digest(value: Value | str | None) -> str:
-    """A value as text and a digest of all its bits."""
-    return f"{_in_words(value)} (SHA-256 {hashlib.sha256(repr(value).encode()).hexdigest()[:12]})"
-
-
-def _items(value: Value) -> Sequence[object]:
-    if isinstance(value.items, bytes):
-        return struct.unpack(f"<{len(value.items) // 4}f", value.items)
-    return value.items
-
-
-def _item_in_words(item: object) -> str:
-    if isinstance(item, Value):
-        return _in_words(item)
-    if isinstance(item, bytes) and len(item) > _SHOWN:
-        return f"{len(item):,} bytes, SHA-256 {hashlib.sha256(item).hexdigest()[:12]}"
-    if isinstance(item, bytes):
-        return item.decode(errors="backslashreplace")
-    return f"{item:.7g}" if isinstance(item, float) else str(item)
