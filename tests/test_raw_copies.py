@@ -445,6 +445,34 @@ def test_the_damaged_images_of_a_recipe(tmp_path: Path) -> None:
     assert named == {str(path.relative_to(folder)) for path in (first, second)}
 
 
+@pytest.mark.parametrize(
+    ("lines", "depth", "level", "damaged"),
+    [
+        (("check: header",), None, "as listed", 0),
+        (("check: header",), "decode", "damaged", 1),
+        (("check: header", "resize: 16"), None, "damaged", 1),
+        (("check: strict",), None, "damaged", 2),
+        (("check: strict",), "decode", "damaged", 2),
+        (("check: decode",), None, "damaged", 1),
+    ],
+)
+def test_a_recipe_is_checked_no_less_than_convert_does(
+    lines: tuple[str, ...], depth: Depth | None, level: str, damaged: int, tmp_path: Path
+) -> None:
+    """A check of headers proves no pixels, resized images are decoded, and strict refuses warned images."""
+    folder, recipe = flowers(tmp_path, "expected: {images: 25}", *lines)
+    first, second = sorted(folder.rglob("*.jpg"))[:2]
+    content = first.read_bytes()
+    start = content.index(b"\xff\xda") + 30
+    first.write_bytes(content[:start] + bytes(len(content) - start - 2) + content[-2:])  # whole by its headers
+    content = second.read_bytes()
+    second.write_bytes(content[:20] + b"\x12\x34" + content[20:])  # stray bytes ahead of the scan
+    verdict = verify_raw(Layout(tmp_path), ENGINE, dataset=read_dataset(recipe), depth=depth)
+    assert (verdict.level, verdict.counts.get("damaged", 0)) == (level, damaged)
+    assert verdict.depth == ("full" if level == "as listed" else "decode")
+    assert verdict.counts.get("warned", 0) == ("check: strict" not in lines)
+
+
 # refused -----------------------------------------------------------------------------------------------------------
 
 

@@ -63,6 +63,7 @@ class CopyListing(Struct, frozen=True):
     layout: Layout
     splits: tuple[RawSplit, ...]
     problems: tuple[Problem, ...]
+    depth: Depth
     notes: tuple[str, ...]
     skipped: int
     lacking: tuple[str, ...]
@@ -178,7 +179,7 @@ def list_copy(
             listing.take(source, engine, progress, recorder, by_class)
         else:
             listing.lack(ProblemKind.MISSING_IMAGE, split, _none_of(split), count=facts.IMAGES[split])
-    return listing.done(digests)
+    return listing.done(digests, depth or "decode")
 
 
 def _with_images(layout: Layout) -> Layout:
@@ -209,9 +210,9 @@ class _Listing:
         self.lacking: list[str] = []
         self.skipped = 0
 
-    def done(self, digests: Digests) -> CopyListing:
+    def done(self, digests: Digests, depth: Depth) -> CopyListing:
         """The listing."""
-        parts = tuple(self.splits), tuple(self.problems), tuple(self.notes)
+        parts = tuple(self.splits), tuple(self.problems), depth, tuple(self.notes)
         return CopyListing(self.layout, *parts, self.skipped, tuple(self.lacking), digests)
 
     def lack(self, kind: ProblemKind, subject: str, detail: str, *, count: int = 1, remedy: str = _GET) -> None:
