@@ -32,8 +32,8 @@ def verify_raw(
     """Check a copy before it is converted: what is there, what is missing, and whether every image is sound.
 
     "quick" lists names and numbers; "full" reads every image and its header; "decode" decodes every image. None:
-    decode, except the images of an archive with the published MD5, and those of a recipe with its own check. An official archive's MD5 is computed unless
-    download has verified it, or the check is quick.
+    decode, except the images of an archive with the published MD5, and those of a recipe that checks headers alone.
+    An official archive's MD5 is computed unless download has verified it, or the check is quick.
 
     Raises:
         InputError: there is nothing to check.
