@@ -16,17 +16,19 @@ from existing import existing
 from made_devkit import add_devkit
 from made_sets import ENGINE, make_flowers
 from made_tars import in_memory, pack, save, unpack
-from raw_copies import COPIES, TRAIN_TAR, replace_file, state_of, use_facts, write_folders
+from raw_copies import COPIES, TRAIN_TAR, replace_file, state_of, use_facts, write_folders, write_official
 
-from imagenet_prep import ConvertOptions, Layout, annotate, make_engine
+from imagenet_prep import ConvertOptions, Layout, annotate, convert, make_engine
 from imagenet_prep.checks.raw_verdict import RawVerdict
 from imagenet_prep.checks.verdict import Depth
 from imagenet_prep.cli.commands import cli
 from imagenet_prep.demo import photographs
 from imagenet_prep.demo.archives import MadeSet, make
 from imagenet_prep.errors import InputError, UsageError
+from imagenet_prep.fetch.transfer import Target
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.images import pixels
+from imagenet_prep.model import Silent
 from imagenet_prep.registry import read_dataset
 from imagenet_prep.stages.verify_raw import verify_raw
 
@@ -486,6 +488,26 @@ def test_a_folder_without_images_is_refused(tmp_path: Path) -> None:
     ):
         with pytest.raises(UsageError, match=expected):
             cli.main(words, standalone_mode=False)
+
+
+def test_a_copy_that_was_consumed_is_one_problem_a_split(whole: MadeSet, tmp_path: Path) -> None:
+    """Images that are in the shards alone are not compared class by class, and nothing calls them damaged."""
+    layout = Layout(tmp_path / "data")
+    write_official(layout.raw_dir, whole)
+    for split in facts.SPLITS:
+        name = facts.ARCHIVES[split].filename
+        Target(layout, name, None, {"md5": whole.md5[split]}).check_present(Silent())
+    options = ConvertOptions(train_shards=2, validation_shards=2, allow_incomplete=True, consume=True)
+    convert(layout, ENGINE, options)
+    before = state_of(tmp_path)
+    verdict = verify_raw(Layout(layout.data_dir, layout.data_dir), ENGINE)
+    assert verdict.level == "incomplete"
+    assert [(each.kind.value, each.subject) for each in verdict.problems] == [
+        ("missing-image", "train"),
+        ("missing-image", "validation"),
+    ]
+    assert "was consumed: its images are in the shards alone" in verdict.problems[0].detail
+    assert state_of(tmp_path) == before
 
 
 def test_workers_and_threads_find_the_same(copy: Path, whole: MadeSet) -> None:

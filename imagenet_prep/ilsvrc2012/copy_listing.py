@@ -172,7 +172,9 @@ def list_copy(
     by_class = listing.read_devkit()
     for split in facts.SPLITS:
         source = sources.get(split)
-        if source is not None:
+        if isinstance(source, ConsumedImages):
+            listing.problems.append(_consumed(source))
+        elif source is not None:
             progress.note(f"indexing {source.path}")
             check: Check = "header" if depth == "full" or (depth is None and _is_proven(source, digests)) else "decode"
             recorder = check_as(InceptionRecorder(), check)
@@ -196,6 +198,12 @@ def _is_proven(source: ImageSource, digests: Digests) -> bool:
 
 def _none_of(split: str) -> str:
     return f"expected {facts.IMAGES[split]:,} images, found none"
+
+
+def _consumed(source: ImageSource) -> Problem:
+    """The one problem of a split whose images are in its shards: nothing of it can be compared."""
+    fault = problem_of(gone(source.path), ProblemKind.MISSING_IMAGE, source.split)
+    return replace(fault, count=facts.IMAGES[source.split])
 
 
 class _Listing:
@@ -337,8 +345,6 @@ class _Listing:
 def _list(source: ImageSource, engine: Engine, progress: Progress, obstacles: Obstacles) -> Catalog:
     """The images of a split, without those among the obstacles."""
     try:
-        if isinstance(source, ConsumedImages):
-            raise gone(source.path)
         return source.catalog(engine, progress)
     except InputError as error:
         obstacles.add(problem_of(error, ProblemKind.UNREADABLE, source.split))
