@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import shutil
@@ -473,6 +474,14 @@ def test_a_recipe_is_checked_no_less_than_convert_does(
     assert (verdict.level, verdict.counts.get("damaged", 0)) == (level, damaged)
     assert verdict.depth == ("full" if level == "as listed" else "decode")
     assert verdict.counts.get("warned", 0) == ("check: strict" not in lines)
+
+
+def test_a_packed_tar_of_a_recipe_is_named(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """A fault of a whole file has no image: the line starts with the file."""
+    save(tmp_path / "set.tar", gzip.compress(pack({"cat/1.jpg": photographs.tiny(1)})))
+    save(tmp_path / "set.yaml", "source: {tar: set.tar}\n")
+    assert cli.main(["verify", "--config", str(tmp_path / "set.yaml"), "-q"], standalone_mode=False) == 3
+    assert f"unreadable: {tmp_path / 'set.tar'} is compressed with gzip: " in capfd.readouterr().out
 
 
 # refused -----------------------------------------------------------------------------------------------------------
