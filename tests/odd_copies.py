@@ -186,6 +186,31 @@ def _zip_of_folders(folder: Path, made: MadeSet) -> None:
     write_zip_of(folder / "imagenet.zip", _images(made, "train/", "val/"))
 
 
+def _zip_below_a_folder(folder: Path, made: MadeSet) -> None:
+    write_zip_of(folder / "imagenet.zip", _images(made, "my data/train/", "my data/val/"))
+
+
+def _compressed_in_a_folder(folder: Path, made: MadeSet) -> None:
+    """The class tars, each of them compressed."""
+    for name, tar in train_tars(made).items():
+        save(folder / "train" / f"{name}.gz", gzip.compress(tar, 1))
+    save(folder / VALIDATION_TAR, made.archives["validation"].read_bytes())
+
+
+def _flat_train(folder: Path, made: MadeSet) -> None:
+    """Train images without class folders."""
+    for name, content in contents(made, "train").items():
+        save(folder / "train" / name, content)
+    save(folder / VALIDATION_TAR, made.archives["validation"].read_bytes())
+
+
+def _folders_beside_an_archive(folder: Path, made: MadeSet) -> None:
+    """Train in a folder of a folder, the validation archive above it."""
+    for name, content in contents(made, "train").items():
+        save(folder / "imagenet" / "train" / made.images[name].wnid / name, content)
+    save(folder / VALIDATION_TAR, made.archives["validation"].read_bytes())
+
+
 def _folder_tar_as_train(folder: Path, made: MadeSet) -> None:
     """The official name on a tar of class folders."""
     train = (each for each in _images(made, "train/", "") if each[0].startswith("train/"))
@@ -249,6 +274,14 @@ TOLD: dict[str, tuple[Write, str]] = {
         "holds train images of ILSVRC2012 in folders",
     ),
     "train.tar of folders": (_folder_tar_as_train, f"{TRAIN_TAR} holds images in folders, in place of tars"),
+    "zip below a folder": (_zip_below_a_folder, "imagenet.zip holds train images of ILSVRC2012 in folders"),
+    "class tars compressed": (_compressed_in_a_folder, "train holds compressed class tars: n01440764.tar.gz"),
+    "train without class folders": (_flat_train, "train has its images in no class folders: n01440764_"),
+    "train/train/train": (
+        _folders("train/train/train", "val/val/val"),
+        "train/train/train holds train images, and is not",
+    ),
+    "folders beside an archive": (_folders_beside_an_archive, "imagenet/train holds train images, and is not"),
     "zip of folders": (_zip_of_folders, "imagenet.zip holds train images of ILSVRC2012 in folders"),
 }
 """Copies that one command makes readable, and what the refusal says; their records are then those of the archives."""

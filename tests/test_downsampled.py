@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import pickle
 import struct
+import subprocess
 import tracemalloc
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -165,6 +168,23 @@ def test_batches_may_be_in_folders(tmp_path: Path) -> None:
     said = command("init", "small", cwd=tmp_path).stdout
     assert "found 12 images" in said
     assert "missing, by the numbers of the others: Imagenet64_train_part1/train_data_batch_2" in said
+
+
+@pytest.mark.parametrize("form", ["zip", "gz"])
+def test_packed_batches_are_named_with_the_command_that_unpacks_them(form: str, tmp_path: Path) -> None:
+    """As image-net.org gives them: init refuses, its command is run as it is printed, and init takes the batches."""
+    folder = tmp_path / "it's small"
+    folder.mkdir()
+    for name, batch in batches(8, 4).items():
+        content = _pickle(2)(batch)
+        if form == "gz":
+            (folder / f"{name}.gz").write_bytes(gzip.compress(content))
+        else:
+            with zipfile.ZipFile(folder / f"Imagenet8_{name[:3]}.zip", "a") as archive:
+                archive.writestr(name, content)
+    refused = command("init", folder, cwd=tmp_path, status=4).stderr
+    subprocess.run(["sh", "-c", refused.strip().splitlines()[-1]], check=True)
+    assert "found 16 images" in command("init", folder, cwd=tmp_path).stdout
 
 
 def _both_forms(folder: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import shutil
@@ -16,17 +17,19 @@ from existing import existing
 from made_devkit import add_devkit
 from made_sets import ENGINE, make_flowers
 from made_tars import in_memory, pack, save, unpack
-from raw_copies import COPIES, TRAIN_TAR, replace_file, state_of, use_facts, write_folders
+from raw_copies import COPIES, TRAIN_TAR, replace_file, state_of, use_facts, write_folders, write_official
 
-from imagenet_prep import ConvertOptions, Layout, annotate, make_engine
+from imagenet_prep import ConvertOptions, Layout, annotate, convert, make_engine
 from imagenet_prep.checks.raw_verdict import RawVerdict
 from imagenet_prep.checks.verdict import Depth
 from imagenet_prep.cli.commands import cli
 from imagenet_prep.demo import photographs
 from imagenet_prep.demo.archives import MadeSet, make
 from imagenet_prep.errors import InputError, UsageError
+from imagenet_prep.fetch.transfer import Target
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.images import pixels
+from imagenet_prep.model import Silent
 from imagenet_prep.registry import read_dataset
 from imagenet_prep.stages.verify_raw import verify_raw
 
@@ -447,6 +450,42 @@ def test_the_damaged_images_of_a_recipe(tmp_path: Path) -> None:
     assert named == {str(path.relative_to(folder)) for path in (first, second)}
 
 
+@pytest.mark.parametrize(
+    ("lines", "depth", "level", "damaged"),
+    [
+        (("check: header",), None, "as listed", 0),
+        (("check: header",), "decode", "damaged", 1),
+        (("check: header", "resize: 16"), None, "damaged", 1),
+        (("check: strict",), None, "damaged", 2),
+        (("check: strict",), "decode", "damaged", 2),
+        (("check: decode",), None, "damaged", 1),
+    ],
+)
+def test_a_recipe_is_checked_no_less_than_convert_does(
+    lines: tuple[str, ...], depth: Depth | None, level: str, damaged: int, tmp_path: Path
+) -> None:
+    """A check of headers proves no pixels, resized images are decoded, and strict refuses warned images."""
+    folder, recipe = flowers(tmp_path, "expected: {images: 25}", *lines)
+    first, second = sorted(folder.rglob("*.jpg"))[:2]
+    content = first.read_bytes()
+    start = content.index(b"\xff\xda") + 30
+    first.write_bytes(content[:start] + bytes(len(content) - start - 2) + content[-2:])  # whole by its headers
+    content = second.read_bytes()
+    second.write_bytes(content[:20] + b"\x12\x34" + content[20:])  # stray bytes ahead of the scan
+    verdict = verify_raw(Layout(tmp_path), ENGINE, dataset=read_dataset(recipe), depth=depth)
+    assert (verdict.level, verdict.counts.get("damaged", 0)) == (level, damaged)
+    assert verdict.depth == ("full" if level == "as listed" else "decode")
+    assert verdict.counts.get("warned", 0) == ("check: strict" not in lines)
+
+
+def test_a_packed_tar_of_a_recipe_is_named(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """A fault of a whole file has no image: the line starts with the file."""
+    save(tmp_path / "set.tar", gzip.compress(pack({"cat/1.jpg": photographs.tiny(1)})))
+    save(tmp_path / "set.yaml", "source: {tar: set.tar}\n")
+    assert cli.main(["verify", "--config", str(tmp_path / "set.yaml"), "-q"], standalone_mode=False) == 3
+    assert f"unreadable: {tmp_path / 'set.tar'} is compressed with gzip: " in capfd.readouterr().out
+
+
 # refused -----------------------------------------------------------------------------------------------------------
 
 
@@ -460,6 +499,26 @@ def test_a_folder_without_images_is_refused(tmp_path: Path) -> None:
     ):
         with pytest.raises(UsageError, match=expected):
             cli.main(words, standalone_mode=False)
+
+
+def test_a_copy_that_was_consumed_is_one_problem_a_split(whole: MadeSet, tmp_path: Path) -> None:
+    """Images that are in the shards alone are not compared class by class, and nothing calls them damaged."""
+    layout = Layout(tmp_path / "data")
+    write_official(layout.raw_dir, whole)
+    for split in facts.SPLITS:
+        name = facts.ARCHIVES[split].filename
+        Target(layout, name, None, {"md5": whole.md5[split]}).check_present(Silent())
+    options = ConvertOptions(train_shards=2, validation_shards=2, allow_incomplete=True, consume=True)
+    convert(layout, ENGINE, options)
+    before = state_of(tmp_path)
+    verdict = verify_raw(Layout(layout.data_dir, layout.data_dir), ENGINE)
+    assert verdict.level == "incomplete"
+    assert [(each.kind.value, each.subject) for each in verdict.problems] == [
+        ("missing-image", "train"),
+        ("missing-image", "validation"),
+    ]
+    assert "was consumed: its images are in the shards alone" in verdict.problems[0].detail
+    assert state_of(tmp_path) == before
 
 
 def test_workers_and_threads_find_the_same(copy: Path, whole: MadeSet) -> None:

@@ -25,6 +25,7 @@ class RawListing(Protocol):
         dataset: the name of the data set.
         splits: those that are there.
         problems: what keeps convert from reading the copy, and what is missing.
+        depth: that of the check of its images.
         notes: remarks that are not problems.
         skipped: how many files are no images of the data set, and are skipped.
     """
@@ -35,6 +36,8 @@ class RawListing(Protocol):
     def splits(self) -> tuple[RawSplit, ...]: ...  # noqa: D102
     @property
     def problems(self) -> tuple[Problem, ...]: ...  # noqa: D102
+    @property
+    def depth(self) -> Depth: ...  # noqa: D102
     @property
     def notes(self) -> tuple[str, ...]: ...  # noqa: D102
     @property

@@ -255,7 +255,8 @@ def print_raw_verdict(verdict: RawVerdict) -> None:
         tell(f"note: {note}")
     shown = verdict.shown_problems
     for problem in shown:
-        tell(f"{problem.subject}: {problem.detail}", lead=f"{problem.kind.value}: ", colour="red")
+        subject = f"{problem.subject}: " if problem.subject else ""  # a file that is no entry is in the detail
+        tell(f"{subject}{problem.detail}", lead=f"{problem.kind.value}: ", colour="red")
     for remedy in dict.fromkeys(problem.remedy for problem in shown if problem.remedy):
         tell(f"to do: {remedy}")
     print_conclusion(verdict)

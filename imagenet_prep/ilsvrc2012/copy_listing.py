@@ -63,6 +63,7 @@ class CopyListing(Struct, frozen=True):
     layout: Layout
     splits: tuple[RawSplit, ...]
     problems: tuple[Problem, ...]
+    depth: Depth
     notes: tuple[str, ...]
     skipped: int
     lacking: tuple[str, ...]
@@ -171,14 +172,16 @@ def list_copy(
     by_class = listing.read_devkit()
     for split in facts.SPLITS:
         source = sources.get(split)
-        if source is not None:
+        if isinstance(source, ConsumedImages):
+            listing.problems.append(_consumed(source))
+        elif source is not None:
             progress.note(f"indexing {source.path}")
             check: Check = "header" if depth == "full" or (depth is None and _is_proven(source, digests)) else "decode"
             recorder = check_as(InceptionRecorder(), check)
             listing.take(source, engine, progress, recorder, by_class)
         else:
             listing.lack(ProblemKind.MISSING_IMAGE, split, _none_of(split), count=facts.IMAGES[split])
-    return listing.done(digests)
+    return listing.done(digests, depth or "decode")
 
 
 def _with_images(layout: Layout) -> Layout:
@@ -197,6 +200,12 @@ def _none_of(split: str) -> str:
     return f"expected {facts.IMAGES[split]:,} images, found none"
 
 
+def _consumed(source: ImageSource) -> Problem:
+    """The one problem of a split whose images are in its shards: nothing of it can be compared."""
+    fault = problem_of(gone(source.path), ProblemKind.MISSING_IMAGE, source.split)
+    return replace(fault, count=facts.IMAGES[source.split])
+
+
 class _Listing:
     """Collects what becomes a CopyListing."""
 
@@ -209,9 +218,9 @@ class _Listing:
         self.lacking: list[str] = []
         self.skipped = 0
 
-    def done(self, digests: Digests) -> CopyListing:
+    def done(self, digests: Digests, depth: Depth) -> CopyListing:
         """The listing."""
-        parts = tuple(self.splits), tuple(self.problems), tuple(self.notes)
+        parts = tuple(self.splits), tuple(self.problems), depth, tuple(self.notes)
         return CopyListing(self.layout, *parts, self.skipped, tuple(self.lacking), digests)
 
     def lack(self, kind: ProblemKind, subject: str, detail: str, *, count: int = 1, remedy: str = _GET) -> None:
@@ -336,8 +345,6 @@ class _Listing:
 def _list(source: ImageSource, engine: Engine, progress: Progress, obstacles: Obstacles) -> Catalog:
     """The images of a split, without those among the obstacles."""
     try:
-        if isinstance(source, ConsumedImages):
-            raise gone(source.path)
         return source.catalog(engine, progress)
     except InputError as error:
         obstacles.add(problem_of(error, ProblemKind.UNREADABLE, source.split))

@@ -125,13 +125,17 @@ class ImageNet(Dataset):
     def following(self, layout: Layout, states: Mapping[str, State]) -> str:
         """The first of download, annotate and convert that is needed; see Dataset."""
         from imagenet_prep.ilsvrc2012.boxes import find_annotations
-        from imagenet_prep.ilsvrc2012.official import FOLDERS
-        from imagenet_prep.ilsvrc2012.raw_data import fetched_from, find_astray, find_source, own_images
-        from imagenet_prep.ilsvrc2012.repacked import find_misplaced
+        from imagenet_prep.ilsvrc2012.raw_data import (
+            fetched_from,
+            find_astray,
+            find_misplaced_images,
+            find_source,
+            own_images,
+        )
 
         sources = {split: find_source(layout, split) for split in facts.SPLITS}
         for split in [split for split, source in sources.items() if source is None]:
-            astray = find_astray(layout, split) or find_misplaced(layout, split, FOLDERS[split])
+            astray = find_astray(layout, split) or find_misplaced_images(layout, split)
             if astray and states["convert"] == "not started":
                 return astray.mend
         found = list(sources.values())

@@ -20,10 +20,14 @@ from imagenet_prep.ilsvrc2012.boxes import find_annotations, find_boxes_csv
 from imagenet_prep.ilsvrc2012.official import FOLDERS, ClassTars, ImageFolders, ImageSource, OfficialTar, finished
 from imagenet_prep.ilsvrc2012.repacked import (
     AGAIN,
+    UNPACKED,
     Content,
+    Misplaced,
+    compressed_in_folder,
     content_of_tar,
     content_of_zip,
     find_misplaced,
+    is_compressed_class_tar,
     unpack_command,
     unzip_command,
 )
@@ -172,7 +176,7 @@ def find_astray(layout: Layout, key: str) -> Astray | None:
     for folder in dict.fromkeys((layout.raw_dir, layout.own_raw_dir, layout.data_dir)):
         raw_dir = layout.own_raw_dir if folder == layout.data_dir else folder
         names = [name for name in _names(folder) if any(part in name for part in _PACKED) and _TASK_3 not in name]
-        for name in [name for name in names if not name.endswith(_UNFINISHED)][:_LOOKED_AT]:
+        for name in [name for name in names if not name.endswith((UNPACKED, *_UNFINISHED))][:_LOOKED_AT]:
             found = None
             if key in facts.SPLITS:
                 found = _astray_images(folder / name, key, raw_dir)
@@ -262,9 +266,15 @@ def refuse_astray(layout: Layout, key: str) -> None:
         raise InputError(found.what, found.expected, f"{found.mend}    {AGAIN}")
 
 
+def find_misplaced_images(layout: Layout, split: str) -> Misplaced | None:
+    """Find the images of a split that no copy has in other folders, or under other names."""
+    keeps = any(find_source(layout, other) for other in facts.SPLITS if other != split)
+    return find_misplaced(layout, split, FOLDERS[split], keeps=keeps)
+
+
 def refuse_misplaced_images(layout: Layout, split: str) -> None:
     """Raise InputError if the images of a split that no copy has are in other folders, or have other names."""
-    found = find_misplaced(layout, split, FOLDERS[split])
+    found = find_misplaced_images(layout, split)
     if found is not None:
         raise found.error
 
@@ -298,6 +308,9 @@ def refuse_empty(layout: Layout, source: ImageSource, part: Part) -> None:
     if misplaced is not None:
         raise misplaced.error
     names = _names(source.path) if is_folder else []
+    compressed = next(filter(is_compressed_class_tar, names), None)
+    if compressed is not None:
+        raise compressed_in_folder(source.path, compressed)
     raise InputError(
         f"{source.path} holds no {source.split} image of {part.name}",
         f"expected folders such as n01440764, or an archive of image-net.org; found {listed(names) or 'nothing'}",

@@ -25,6 +25,8 @@ from imagenet_prep.storage.layout import STATE_NAME, Layout
 from imagenet_prep.storage.location import AnyPath, local_or_none, local_path
 
 AGAIN = "(then run the same command again)"
+UNPACKED = ".unpacked"
+"""The ending of an archive that was unpacked and is not looked at again."""
 
 _AROUND = {".", "train", "val", "validation", "ILSVRC2012_img_train", "ILSVRC2012_img_val"}
 """Folders that may be around the members of the official archives."""
@@ -134,42 +136,68 @@ def unpack_command(archive: AnyPath, content: Content, raw_dir: AnyPath) -> str:
 def unzip_command(archive: AnyPath, content: Content, raw_dir: AnyPath) -> str:
     """The command that unpacks a zip of folders where its images are found."""
     target = str(raw_dir / content.folder if content.folder else raw_dir)
-    return command_line(["unzip", "-q", str(archive), "-d", target])
+    unpack = command_line(["unzip", "-q", str(archive), "-d", target])
+    # with folders around the images the next run has to name their place, not the zip again
+    return f"{unpack} && {_move_away(archive)}" if content.outer else unpack
+
+
+def _move_away(archive: AnyPath) -> str:
+    """The command after which an archive that was unpacked is not looked at."""
+    return command_line(["mv", "--", str(archive), f"{archive}{UNPACKED}"])
 
 
 def foreign_member(archive: object, member: bytes, offset: int, expected: str) -> InputError:
     """The error for a member of an official archive that is none of the ``expected``, with the command that helps."""
     if not isinstance(archive, Path):
         return stranger(archive, member, offset, expected)
-    if re.fullmatch(rb"n[0-9]{8}\.tar\.(gz|bz2|xz|zst)", member):
+    if is_compressed_class_tar(member.decode("ascii", "replace")):
         return _compressed_class_tars(archive, member)
     content = content_of(member.decode("utf-8", "replace")) if b"/" in member else None
     if content is None or content.kind == "official":
         return stranger(archive, member, offset, expected)
     what = "Kaggle's tree" if content.kind == "Kaggle" else "images in folders"
     unpack = unpack_command(archive, content, archive.parent)
-    away = command_line(["mv", "--", str(archive), f"{archive}.unpacked"])
     return InputError(
         f"{archive} holds {what}, in place of {expected}",
         f"got {member[:100].decode('utf-8', 'backslashreplace')!r}; unpack it once",
-        f"{unpack} && {away}    {AGAIN}",
+        f"{unpack} && {_move_away(archive)}    {AGAIN}",
     )
 
 
 _DECOMPRESSORS = {"gz": "gzip", "bz2": "bzip2", "xz": "xz", "zst": "zstd"}
 
 
+def is_compressed_class_tar(name: str) -> bool:
+    """Whether a name is that of a compressed class tar, such as n01440764.tar.gz."""
+    return re.fullmatch(r"n[0-9]{8}\.tar\.(gz|bz2|xz|zst)", name) is not None
+
+
 def _compressed_class_tars(archive: Path, member: bytes) -> InputError:
     name = member.decode()
-    folder, ending = archive.with_suffix(""), name.rpartition(".")[2]
+    folder = archive.with_suffix("")
     make = command_line(["mkdir", "-p", "--", str(folder)])
     unpack = command_line(["tar", "-xf", str(archive), "-C", str(folder)])
-    decompress = f"{command_line([_DECOMPRESSORS[ending], '-d', '--'])} {quoted(str(folder))}/n*.tar.{ending}"
-    away = command_line(["mv", "--", str(archive), f"{archive}.unpacked"])
+    return _refuse_compressed(
+        archive, name, f"{make} && {unpack} && {_decompress(folder, name)} && {_move_away(archive)}"
+    )
+
+
+def compressed_in_folder(folder: AnyPath, name: str) -> InputError:
+    """The error for a folder of compressed class tars, ``name`` one of them, with the command that helps."""
+    return _refuse_compressed(folder, name, _decompress(folder, name))
+
+
+def _decompress(folder: AnyPath, name: str) -> str:
+    """The command that decompresses the class tars of a folder in place."""
+    ending = name.rpartition(".")[2]
+    return f"{command_line([_DECOMPRESSORS[ending], '-d', '--'])} {quoted(str(folder))}/n*.tar.{ending}"
+
+
+def _refuse_compressed(path: AnyPath, name: str, mend: str) -> InputError:
     return InputError(
-        f"{archive} holds compressed class tars: {name}",
-        f"expected plain tars, whose images are read in place, such as {name.removesuffix(f'.{ending}')}",
-        f"{make} && {unpack} && {decompress} && {away}    {AGAIN}",
+        f"{path} holds compressed class tars: {name}",
+        f"expected plain tars, whose images are read in place, such as {name.rpartition('.')[0]}",
+        f"{mend}    {AGAIN}",
     )
 
 
@@ -230,11 +258,12 @@ class Misplaced(Struct, frozen=True):
 
 
 def find_misplaced(
-    layout: Layout, split: str, places: Sequence[str], folder: AnyPath | None = None
+    layout: Layout, split: str, places: Sequence[str], folder: AnyPath | None = None, *, keeps: bool = False
 ) -> Misplaced | None:
     """Images of a split that have other names, or are in other folders, than are read; None if there are none.
 
     They are below the raw folder, where the ``places`` of class folders are; or below ``folder``, one of these.
+    ``keeps``: the raw folder has the other split, so another raw folder would lack it.
     """
     local = local_or_none(folder or layout.raw_dir)
     image = find_image(local, split) if local else None
@@ -244,7 +273,9 @@ def find_misplaced(
     if class_folder is not None and not class_folder.is_relative_to(local):
         class_folder = None
     root = class_folder.parent if class_folder else image.parent
-    return _wrong_names(image, class_folder, root) or _wrong_place(layout, root, split, places)
+    is_flat = split == facts.TRAIN and class_folder is None
+    flat = _without_class_folders(image) if is_flat else None
+    return _wrong_names(image, class_folder, root) or flat or _wrong_place(layout, root, split, places, keeps)
 
 
 def _wrong_names(image: Path, class_folder: Path | None, root: Path) -> Misplaced | None:
@@ -266,12 +297,21 @@ def _wrong_names(image: Path, class_folder: Path | None, root: Path) -> Misplace
     return None
 
 
+def _without_class_folders(image: Path) -> Misplaced:
+    """Train images that are all in one folder."""
+    root = image.parent
+    body = 'name="${each##*/}"; wnid="${each%/*}/${name%%_*}"; mkdir -p -- "$wnid" && mv -n -- "$each" "$wnid"'
+    loop = _in_each("-maxdepth 1 -type f -name 'n????????_*'", root, body)
+    what = f"{root} has its images in no class folders: {image.name}"
+    return Misplaced(what, f"expected {image.name.partition('_')[0]}/{image.name}", loop, root)
+
+
 def _in_each(test: str, folder: Path, body: str) -> str:
     """A command for a POSIX shell that runs ``body`` for ``each`` entry below a folder that passes a test of find."""
     return f"find {quoted(str(folder))} {test} -exec sh -c 'for each; do {body}; done' sh {{}} +"
 
 
-def _wrong_place(layout: Layout, root: Path, split: str, places: Sequence[str]) -> Misplaced | None:
+def _wrong_place(layout: Layout, root: Path, split: str, places: Sequence[str], keeps: bool) -> Misplaced | None:
     """Class folders, or a flat folder, that are in no folder that is read."""
     folder = local_path(layout.raw_dir)
     if any(root == folder / place for place in places):
@@ -280,7 +320,7 @@ def _wrong_place(layout: Layout, root: Path, split: str, places: Sequence[str]) 
     expected = f"expected {' or '.join(places[:2])} in {folder}"
     bases = [base for place in places if (base := _base_of(root, place))]
     above = min(bases, key=lambda base: len(base.parts), default=None)
-    if above is not None:
+    if above is not None and not keeps and _has_both(folder, above):
         return Misplaced(what, expected, command("convert", layout.data_dir, _elsewhere(layout, above)), root)
     target = folder / _FOLDERS[split]
     if root == folder:
@@ -292,6 +332,12 @@ def _wrong_place(layout: Layout, root: Path, split: str, places: Sequence[str]) 
     aside = f"{target}.old"
     moves = ((root, f"{target}.new"), (target, aside), (f"{target}.new", target))
     return Misplaced(what, expected, " && ".join(command_line(["mv", "--", *map(str, move)]) for move in moves), root)
+
+
+def _has_both(folder: Path, inner: Path) -> bool:
+    """Whether the first images of each split below a folder are below an inner one: none that it lacks are left."""
+    images = (find_image(folder, split) for split in facts.SPLITS)
+    return all(image is None or image.is_relative_to(inner) for image in images)
 
 
 def _elsewhere(layout: Layout, raw_dir: Path) -> Settings:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -10,7 +10,9 @@ from msgspec import Struct
 
 from imagenet_prep.checks.raw_check import ImageFindings, RawSplit, check_as
 from imagenet_prep.checks.verdict import Depth, ReasonedLevel
+from imagenet_prep.datasets.plan import Recorder
 from imagenet_prep.errors import InputError
+from imagenet_prep.images.grades import Check
 from imagenet_prep.model import Engine, Problem, ProblemKind, Progress
 from imagenet_prep.recipes.labels import class_notes
 from imagenet_prep.recipes.loading import load
@@ -28,6 +30,7 @@ class RecipeListing(Struct, frozen=True):
     dataset: str
     splits: tuple[RawSplit, ...]
     problems: tuple[Problem, ...]
+    depth: Depth
     notes: tuple[str, ...] = ()
     skipped: int = 0
     expected: Mapping[str, Any] = {}
@@ -60,18 +63,32 @@ def list_recipe(
             dataset = load(file, root, engine, progress=progress)
         except InputError as error:
             obstacles.add(problem_of(error, ProblemKind.UNREADABLE, file.path.name))
-            return RecipeListing(name, (), tuple(obstacles.problems))
+            return RecipeListing(name, (), tuple(obstacles.problems), depth or "decode")
     notes = (*dataset.notes, *class_notes(dataset.classes.names, dataset.classes.numbers), *dataset.warnings)
     splits = tuple(_raw_split(split, dataset, depth) for split in dataset.splits)
-    return RecipeListing(name, splits, tuple(obstacles.problems), notes, dataset.skipped, dataset.expected)
+    problems = tuple(obstacles.problems)
+    depth = depth or _depth_of(splits)
+    return RecipeListing(name, splits, problems, depth, notes, dataset.skipped, dataset.expected)
+
+
+def _depth_of(splits: Sequence[RawSplit]) -> Depth:
+    """The depth of the recipe's own checks."""
+    return "full" if any(split.recorder.check == "header" for split in splits) else "decode"
 
 
 def _raw_split(split: SplitPlan, dataset: RecipeDataset, depth: Depth | None) -> RawSplit:
-    """A split with the check of its images: the recipe's own, unless another depth is asked for."""
+    """A split with the check of its images."""
     total = dataset.expected.get(split.prefix)
     expected = total.get("images") if isinstance(total, Mapping) else None
     if len(dataset.splits) == 1 and expected is None:
         expected = dataset.expected.get("images")
-    check = {"full": "header", "decode": "decode"}.get(depth or "", split.recorder.check)
-    place = shown_name(split.origin)
-    return RawSplit(split.prefix, place, split.catalog, check_as(split.recorder, check), expected)  # type: ignore[arg-type]
+    recorder = check_as(split.recorder, _check_of(split.recorder, depth))
+    return RawSplit(split.prefix, shown_name(split.origin), split.catalog, recorder, expected)
+
+
+def _check_of(recorder: Recorder, depth: Depth | None) -> Check:
+    """The recipe's own check, unless a depth is asked for: no less than convert does, except with "full"."""
+    if depth == "full":
+        return "header"
+    is_decoded = depth == "decode" or recorder.how is not None  # convert decodes what it encodes again
+    return "decode" if is_decoded and recorder.check == "header" else recorder.check

@@ -32,8 +32,8 @@ def verify_raw(
     """Check a copy before it is converted: what is there, what is missing, and whether every image is sound.
 
     "quick" lists names and numbers; "full" reads every image and its header; "decode" decodes every image. None:
-    decode, except the images of an archive with the published MD5. An official archive's MD5 is computed unless
-    download has verified it, or the check is quick.
+    decode, except the images of an archive with the published MD5, and those of a recipe that checks headers alone.
+    An official archive's MD5 is computed unless download has verified it, or the check is quick.
 
     Raises:
         InputError: there is nothing to check.
@@ -42,13 +42,13 @@ def verify_raw(
     progress = progress or Silent()
     listing = dataset.list_raw(layout, engine, options or dataset.options, progress, depth)
     found = ImageFindings() if depth == "quick" else check_images(listing.splits, engine, progress)
-    across, claim = listing.judge(found, depth or "decode")
+    across, claim = listing.judge(found, listing.depth)
     problems = (*listing.problems, *found.problems, *across)
-    level = level_of(claim.level, {problem.kind for problem in problems}, depth=depth or "decode")
+    level = level_of(claim.level, {problem.kind for problem in problems}, depth=listing.depth)
     reason = claim.reason or _QUICK
     return RawVerdict(
         raw=str(layout.raw_dir),
-        depth=depth or "decode",
+        depth=listing.depth,
         problems=problems,
         totals=tuple(map(RawTotal.take, listing.splits)),
         level=level,

@@ -16,7 +16,7 @@ from typing import Any
 from msgspec import Struct
 
 from imagenet_prep.errors import InputError, UsageError, all_of
-from imagenet_prep.escaping import command
+from imagenet_prep.escaping import command, command_line
 from imagenet_prep.recipes.columns import Content
 from imagenet_prep.recipes.inspection import Inspection, strange
 from imagenet_prep.recipes.labels_search import LabelsFile, name_in_recipe
@@ -136,7 +136,8 @@ def choose_layout(inspection: Inspection, wanted: str | None = None) -> Choice:
         found = counted(inspection.listing.names, 5) or "nothing"
         what = f"{inspection.folder} holds nothing to make records of"
         expected = f"expected images (JPEG, PNG, TIFF), arrays (.npy, .npz), or tars of them; found {found}"
-        raise all_of([*inspection.faults, InputError(what, expected)])
+        hint = _unpacking(inspection.folder, inspection.others.get("packed", ()))
+        raise all_of([*inspection.faults, InputError(what, expected, hint)])
     name = wanted or max(readings, key=lambda each: readings[each].certainty)
     reading = readings[name]
     ties = {each: other for each, other in readings.items() if other.certainty == reading.certainty}
@@ -208,6 +209,23 @@ def _left_out(inspection: Inspection, reading: Reading) -> tuple[list[InputError
     passed += [f"{number_of(len(empty), 'empty folder')}: {listed(empty)}"] if empty else []
     passed += [f"{name}: {why}" for why in PRIVATE.values() for name in inspection.remarks.passed.get(why, ())]
     return lost, passed
+
+
+_MOST_UNPACKED = 4
+"""Files that a command names; of more, the hint says what to do."""
+
+
+def _unpacking(folder: Path, names: Sequence[str]) -> str:
+    """The hint for packed files: the command that unpacks zips or .gz files in place; "" if there are none."""
+    endings = {suffix_of(name).lower() for name in names}
+    paths = [str(folder / name) for name in names]
+    if endings == {".gz"} and len(names) <= _MOST_UNPACKED:
+        return command_line(["gzip", "-d", "--", *paths])
+    if endings == {".zip"} and len(names) <= _MOST_UNPACKED:
+        unpack = (command_line(["unzip", "-q", path, "-d", str(folder)]) for path in paths)
+        move = (command_line(["mv", "--", path, f"{path}.unpacked"]) for path in paths)
+        return " && ".join((*unpack, *move))
+    return "unpack them, and run the same command again" if names else ""
 
 
 def _unread(inspection: Inspection, what: str, names: Sequence[str]) -> InputError:
