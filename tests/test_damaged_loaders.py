@@ -16,6 +16,7 @@ import pytest
 from made_sets import ENGINE, flip
 from made_tars import save
 from PIL import Image
+from running import command
 
 import imagenet_prep
 from imagenet_prep import Layout, convert, verify
@@ -129,6 +130,28 @@ def damage_header(data_dir: Path, index: int) -> int:
     return number
 
 
+def test_the_remedy_for_them_is_no_repair(of_headers: Path, tmp_path: Path) -> None:
+    """verify says what helps; repair makes the same records, and says so; after what verify says the set is sound."""
+    folder = Path(shutil.copytree(of_headers.parent, tmp_path / "set"))
+    said = command("verify", "out", "--depth", "decode", cwd=folder, status=3)
+    assert "to do: convert took it, so repair keeps it: remove the shard, and run the same convert with" in said.stdout
+    assert "imagenet-prep repair" not in said.stdout
+    assert (
+        "unchanged: it is as convert made it"
+        in command("repair", "out", "--depth", "decode", cwd=folder, status=3).stdout
+    )
+    layout = Layout(folder / "out")
+    for problem in verify(layout, ENGINE, depth="decode").problems:
+        layout.shard_path(problem.subject).unlink(missing_ok=True)
+    words = ("convert", "out", "--config", "recipe.yaml")
+    (folder / "recipe.yaml").write_text(RECIPE.replace("header", "decode"))
+    assert "3 images can't be converted" in command(*words, cwd=folder, status=3).stderr
+    command(*words, "--on-damaged", "skip", cwd=folder, status=3)
+    assert len(layout.damaged_images_path.read_bytes().splitlines()) == 3
+    assert verify(layout, ENGINE, depth="decode").problems == ()
+    assert len(imagenet_prep.open(layout.data_dir, "train")) == IMAGES - 3
+
+
 # PyTorch -------------------------------------------------------------------------------------------------------
 
 
@@ -148,7 +171,7 @@ def test_the_loader_raises(torch: Any, of_headers: Path, workers: int) -> None:
     first = next(number for number in order_of(of_headers) if number in HOLLOW)
     assert re.search(r"train-0000\d-of-00006: record \d+ at byte \d+: its image is damaged", text)
     assert f"{first:04d}.jpg: the " in text
-    assert "imagenet-prep verify" in text
+    assert re.search(r"imagenet-prep verify \S+ --depth decode", text)  # a check of bytes would not find it
     assert "on_damaged='skip' leaves out damaged records" in text
 
 
