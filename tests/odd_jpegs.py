@@ -167,6 +167,7 @@ DAMAGED = {
     "odd sampling factors, a restart marker is missing": ODDLY_SAMPLED.replace(b"\xff\xd1", b"", 1),
     "odd sampling factors, a wrong restart marker": ODDLY_SAMPLED.replace(b"\xff\xd1", b"\xff\xd5", 1),
     "odd sampling factors, the last interval is missing": ODDLY_SAMPLED[:_ODD_LAST] + b"\xff\xd9",
+    "odd sampling factors, a Huffman table is missing": ODDLY_SAMPLED.replace(b"\xff\xc4", b"\xff\xe4", 1),
     "odd sampling factors, half a trailer": _ODD_HALF + _NOISE + b"\xff\xd9" + bytes(20),
     "no rows": replaced(BASELINE, _FRAME + 5, b"\0\0"),
     "no columns": replaced(BASELINE, _FRAME + 7, b"\0\0"),

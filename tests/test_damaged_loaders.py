@@ -152,6 +152,17 @@ def test_the_remedy_for_them_is_no_repair(of_headers: Path, tmp_path: Path) -> N
     assert len(imagenet_prep.open(layout.data_dir, "train")) == IMAGES - 3
 
 
+def test_images_beyond_the_listed_ones_are_counted(tmp_path: Path) -> None:
+    """Of 30 damaged images in a shard 20 are listed, and a line counts the others: it is not cut off as one more."""
+    for number in range(30):
+        save(tmp_path / "in" / "a" / f"{number:04d}.jpg", hollow(noise(number)))
+    (tmp_path / "recipe.yaml").write_text(RECIPE.replace("shards: 6", "shards: 1"))
+    convert(Layout(tmp_path / "out"), ENGINE, dataset=RecipeSet.read(tmp_path / "recipe.yaml"))
+    said = command("verify", "out", "--depth", "decode", cwd=tmp_path, status=3).stdout
+    assert "and 10 more of this kind" in said
+    assert "... and 1 more" not in said
+
+
 # PyTorch -------------------------------------------------------------------------------------------------------
 
 

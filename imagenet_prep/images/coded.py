@@ -110,7 +110,10 @@ def _check_scan(frame: _Frame, scan: bytes, tables: Mapping[int, Table], parts: 
     blocks: list[tuple[Table, Table]] = []
     for component, selector in zip(components, scan[2:-3:2], strict=True):
         several = component.across * component.down if len(components) > 1 else 1
-        blocks += [(tables[selector >> 4], tables[0x10 | selector & 15])] * several
+        dc, ac = tables.get(selector >> 4), tables.get(0x10 | selector & 15)
+        if dc is None or ac is None:
+            raise ImageError("the JPEG does not decode: a Huffman table is missing")
+        blocks += [(dc, ac)] * several
     units = _count_units(frame, components)
     if interval and len(parts) != -(-units // interval):
         raise ImageError(f"the JPEG does not decode: {len(parts)} restart intervals, expected {-(-units // interval)}")
