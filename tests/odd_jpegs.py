@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import random
 import struct
+from pathlib import Path
 from typing import Any
 
 from PIL import Image
@@ -71,8 +72,11 @@ PROGRESSIVE = saved(progressive=True)
 RESTARTS = saved(restart_marker_rows=1)
 CMYK = photographs.encode(PHOTOGRAPH, Kind.CMYK)
 THUMBNAIL = saved(PHOTOGRAPH.resize((40, 30)))
+ODDLY_SAMPLED = (Path(__file__).parent / "oddly_sampled.jpg").read_bytes()
+"""The photograph by cjpeg of libjpeg-turbo: -quality 75 -sample 2x2,2x1,1x1 -restart 2."""
 WITH_THUMBNAIL = headed(BASELINE, 0xE1, b"Exif\0\0MM\0*\0\0\0\x08\0\0\0\0\0\0" + THUMBNAIL)
 _NO_JFIF = BASELINE[:2] + BASELINE[20:]
+_FACTORS = BASELINE.index(b"\xff\xc0") + 11  # of the first component: 2 x 2 blocks, and 1 x 4 are as many
 _ICC_CUT = b"ICC_PROFILE\0\1"
 _ICC_NUMBERS = b"ICC_PROFILE\0\3\1" + bytes(100)
 EXIF_CUT = b"Exif\0\0MM\0*\0\0\0\x08\0\x0c\x01\x0f\0\2"
@@ -106,6 +110,9 @@ WARNED = {
     "a trailer after restart markers": RESTARTS + bytes(30),
     "a trailer and a thumbnail": WITH_THUMBNAIL + bytes(5000),
     "an MPO with odd scan parameters": _SAMSUNG + PROGRESSIVE,
+    "odd sampling factors, Se 0": with_scan(ODDLY_SAMPLED, 0, 0, 0),
+    "odd sampling factors, stray bytes before DHT": before(ODDLY_SAMPLED, 0xC4, b"padding"),
+    "odd sampling factors, a trailer": ODDLY_SAMPLED + bytes(30),
     "all at once": headed(before(_SAMSUNG, 0xDA, b"zz"), 0xE2, _ICC_NUMBERS) + bytes(77),
 }
 """JPEGs with whole pixels and odd headers or markers, by kind: each is refused by a strict rule."""
@@ -118,6 +125,9 @@ CLEAN = {
     "Adobe's code unknown, with JFIF": headed(BASELINE, 0xEE, b"Adobe\0\x64\0\0\0\0\7"),
     "fill bytes": inserted(BASELINE, 2, b"\xff" * 9),
     "a thumbnail": WITH_THUMBNAIL,
+    "odd sampling factors": ODDLY_SAMPLED,
+    "4:4:1": replaced(BASELINE, _FACTORS, b"\x14"),
+    "odd sampling factors, fill bytes": inserted(ODDLY_SAMPLED, len(ODDLY_SAMPLED) - 2, b"\xff" * 20),
     "an odd density": replaced(BASELINE, 13, b"\x09\0\0\0\0"),
 }
 """JPEGs with odd parts that no JPEG decoder looks at, by kind."""
@@ -128,6 +138,8 @@ _FIRST_TABLE = _OPTIMIZED.index(b"\xff\xc4")
 _SECOND_SCAN = PROGRESSIVE.index(b"\xff\xda", PROGRESSIVE.index(b"\xff\xda") + 2)
 _NEXT_TABLE = PROGRESSIVE.index(b"\xff\xc4", PROGRESSIVE.index(b"\xff\xda"))
 _RESTART = RESTARTS.index(b"\xff\xd1", scan_start(RESTARTS))
+_ODD_HALF = ODDLY_SAMPLED[: len(ODDLY_SAMPLED) // 2]
+_ODD_LAST = ODDLY_SAMPLED.rindex(b"\xff\xd2")
 _FRAME = BASELINE.index(b"\xff\xc0")
 
 DAMAGED = {
@@ -149,6 +161,14 @@ DAMAGED = {
     "a restart marker is missing": RESTARTS[:_RESTART] + RESTARTS[_RESTART + 2 :],
     "a Huffman table is missing": _OPTIMIZED[:_FIRST_TABLE]
     + _OPTIMIZED[_FIRST_TABLE + 2 + struct.unpack_from(">H", _OPTIMIZED, _FIRST_TABLE + 2)[0] :],
+    "odd sampling factors, cut, with an end marker": _ODD_HALF + b"\xff\xd9",
+    "odd sampling factors, the second half is zeros": _ODD_HALF + bytes(2000) + b"\xff\xd9",
+    "odd sampling factors, bytes before the end marker": ODDLY_SAMPLED[:-2] + bytes(10) + b"\xff\xd9",
+    "odd sampling factors, a restart marker is missing": ODDLY_SAMPLED.replace(b"\xff\xd1", b"", 1),
+    "odd sampling factors, a wrong restart marker": ODDLY_SAMPLED.replace(b"\xff\xd1", b"\xff\xd5", 1),
+    "odd sampling factors, the last interval is missing": ODDLY_SAMPLED[:_ODD_LAST] + b"\xff\xd9",
+    "odd sampling factors, a Huffman table is missing": ODDLY_SAMPLED.replace(b"\xff\xc4", b"\xff\xe4", 1),
+    "odd sampling factors, half a trailer": _ODD_HALF + _NOISE + b"\xff\xd9" + bytes(20),
     "no rows": replaced(BASELINE, _FRAME + 5, b"\0\0"),
     "no columns": replaced(BASELINE, _FRAME + 7, b"\0\0"),
     "bytes after the first two, which no decoder skips": inserted(BASELINE, 2, bytes(2)),

@@ -16,6 +16,7 @@ import pytest
 from made_sets import ENGINE, flip
 from made_tars import save
 from PIL import Image
+from running import command
 
 import imagenet_prep
 from imagenet_prep import Layout, convert, verify
@@ -129,6 +130,39 @@ def damage_header(data_dir: Path, index: int) -> int:
     return number
 
 
+def test_the_remedy_for_them_is_no_repair(of_headers: Path, tmp_path: Path) -> None:
+    """verify says what helps; repair makes the same records, and says so; after what verify says the set is sound."""
+    folder = Path(shutil.copytree(of_headers.parent, tmp_path / "set"))
+    said = command("verify", "out", "--depth", "decode", cwd=folder, status=3)
+    assert "to do: convert took it, so repair keeps it: remove the shard, and run the same convert with" in said.stdout
+    assert "imagenet-prep repair" not in said.stdout
+    assert (
+        "unchanged: it is as convert made it"
+        in command("repair", "out", "--depth", "decode", cwd=folder, status=3).stdout
+    )
+    layout = Layout(folder / "out")
+    for problem in verify(layout, ENGINE, depth="decode").problems:
+        layout.shard_path(problem.subject).unlink(missing_ok=True)
+    words = ("convert", "out", "--config", "recipe.yaml")
+    (folder / "recipe.yaml").write_text(RECIPE.replace("header", "decode"))
+    assert "3 images can't be converted" in command(*words, cwd=folder, status=3).stderr
+    command(*words, "--on-damaged", "skip", cwd=folder, status=3)
+    assert len(layout.damaged_images_path.read_bytes().splitlines()) == 3
+    assert verify(layout, ENGINE, depth="decode").problems == ()
+    assert len(imagenet_prep.open(layout.data_dir, "train")) == IMAGES - 3
+
+
+def test_images_beyond_the_listed_ones_are_counted(tmp_path: Path) -> None:
+    """Of 30 damaged images in a shard 20 are listed, and a line counts the others: it is not cut off as one more."""
+    for number in range(30):
+        save(tmp_path / "in" / "a" / f"{number:04d}.jpg", hollow(noise(number)))
+    (tmp_path / "recipe.yaml").write_text(RECIPE.replace("shards: 6", "shards: 1"))
+    convert(Layout(tmp_path / "out"), ENGINE, dataset=RecipeSet.read(tmp_path / "recipe.yaml"))
+    said = command("verify", "out", "--depth", "decode", cwd=tmp_path, status=3).stdout
+    assert "and 10 more of this kind" in said
+    assert "... and 1 more" not in said
+
+
 # PyTorch -------------------------------------------------------------------------------------------------------
 
 
@@ -148,7 +182,7 @@ def test_the_loader_raises(torch: Any, of_headers: Path, workers: int) -> None:
     first = next(number for number in order_of(of_headers) if number in HOLLOW)
     assert re.search(r"train-0000\d-of-00006: record \d+ at byte \d+: its image is damaged", text)
     assert f"{first:04d}.jpg: the " in text
-    assert "imagenet-prep verify" in text
+    assert re.search(r"imagenet-prep verify \S+ --depth decode", text)  # a check of bytes would not find it
     assert "on_damaged='skip' leaves out damaged records" in text
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import random
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from imagenet_prep.checks.examiner import check_jpeg
 from imagenet_prep.demo import photographs
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.images import arrays, grades, jpeg, pixels
+from imagenet_prep.images.coded import check_coded
 from imagenet_prep.images.grades import Check
 from imagenet_prep.images.jpeg import ImageError
 from imagenet_prep.images.pixels import Reencode
@@ -29,6 +31,7 @@ from imagenet_prep.reading.shard import Shard
 tf = tf_fixture.tf
 
 SMALLER = Reencode(resize=60)
+_GREY = odd_jpegs.saved(odd_jpegs.PHOTOGRAPH.convert("L"))
 
 
 def _named(images: dict[str, bytes]) -> Any:
@@ -117,11 +120,15 @@ USERS = {
 }
 
 
-@pytest.mark.parametrize("user", USERS)
+def _decode_upper_half(data: bytes) -> Any:
+    return pixels.decode_part(data, lambda height, width: (0, 0, height // 2, width), 40)
+
+
+@pytest.mark.parametrize("user", USERS | {"decode_part, above": _decode_upper_half})
 @_named(odd_jpegs.WARNED | odd_jpegs.CLEAN)
 def test_verify_and_the_loaders_take_what_convert_takes(user: str, data: bytes) -> None:
     """One judge: verify finds no fault in a warned image, and the loaders decode it."""
-    USERS[user](data)
+    (USERS | {"decode_part, above": _decode_upper_half})[user](data)
 
 
 @pytest.mark.parametrize("user", USERS)
@@ -178,6 +185,27 @@ def test_as_many_flipped_bits_are_found_as_by_the_strict_rule() -> None:
                 except ImageError:
                     found[check] += 1
     assert found["decode"] >= found["strict"] > 60
+
+
+def _finds(check: Callable[[bytes], object], data: bytes) -> bool:
+    try:
+        check(data)
+    except ImageError:
+        return True
+    return False
+
+
+@pytest.mark.parametrize("data", [odd_jpegs.BASELINE, odd_jpegs.RESTARTS, _GREY], ids=["4:2:0", "restarts", "grey"])
+def test_codes_of_odd_sampling_factors_are_judged_as_by_the_decoder(data: bytes) -> None:
+    """The reader of codes, for factors that the decoder refuses, finds each flipped bit that the decoder finds."""
+    rng, start, header = random.Random(4), odd_jpegs.scan_start(data), jpeg.read_header(data)
+    judges = (lambda flipped: pixels.check_decode(flipped, header), check_coded)
+    found = []
+    for _ in range(100):
+        flipped = bytearray(data)
+        flipped[rng.randrange(start, len(data) - 2)] ^= 1 << rng.randrange(8)
+        found.append(tuple(_finds(check, bytes(flipped)) for check in judges))
+    assert set(found) == {(False, False), (True, True)}
 
 
 # sets ------------------------------------------------------------------------------------------------------------

@@ -52,9 +52,9 @@ class Findings:
 
     def __init__(self, subject: str, remedy: str) -> None:
         self._subject = subject
-        self._remedy = remedy
+        self.remedy = remedy
         self.counts: Counter[ProblemKind] = Counter()
-        self._problems: list[Problem] = []
+        self._listed: list[tuple[Finding, Place | None]] = []
 
     def __len__(self) -> int:
         return self.counts.total()
@@ -66,16 +66,17 @@ class Findings:
         """Add a finding, with the place of its record if it is about one."""
         self.counts[found.kind] += 1
         if self.counts[found.kind] <= LIMIT:
-            self._problems.append(problem(found, self._subject, self._remedy, at))
+            self._listed.append((found, at))
 
     def problems(self) -> tuple[Problem, ...]:
         """The listed problems, in order, then one per kind with the number of others."""
+        listed = tuple(problem(found, self._subject, self.remedy, at) for found, at in self._listed)
         rest = tuple(
-            Problem(kind, self._subject, f"and {count - LIMIT:,} more of this kind", self._remedy, count=count - LIMIT)
+            Problem(kind, self._subject, f"and {count - LIMIT:,} more of this kind", self.remedy, count=count - LIMIT)
             for kind, count in self.counts.items()
             if count > LIMIT
         )
-        return tuple(self._problems) + rest
+        return listed + rest
 
 
 def problem(found: Finding, subject: str, remedy: str, at: Place | None = None) -> Problem:

@@ -27,6 +27,12 @@ from imagenet_prep.tfrecord.framing import OVERHEAD, Framed, FramingError, Index
 
 REMEDY_FOREIGN = "get a sound copy of this shard"
 
+REMEDY_TAKEN = (
+    "convert took it, so repair keeps it: remove the shard, and run the same convert with --check decode"
+    " (in a recipe check: decode)"
+)
+"""For images that were not decoded when their shard was made."""
+
 _HASHED = 1 << 20
 
 
@@ -165,6 +171,8 @@ class ShardCheck(Struct, Portable[str], frozen=True, dict=True):
             self._check_bytes(reading, info.file_digest, view)
         for finding in self._check_index(reading, info):
             reading.findings.add(finding)
+        if {*reading.findings.counts} == {ProblemKind.BAD_IMAGE}:
+            reading.findings.remedy = REMEDY_TAKEN
 
     def _check_bytes(self, reading: _Reading, expected: str, view: View) -> None:
         """Compare the bytes of a compressed file: some belong to no record, such as a header's time, or padding."""

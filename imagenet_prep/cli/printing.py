@@ -427,8 +427,10 @@ def _print_problems(problems: tuple[Problem, ...]) -> None:
 
 
 def _print_findings(problems: tuple[Problem, ...]) -> None:
-    """Print the first problems."""
-    for problem in problems[:SHOWN_PROBLEMS]:
+    """Print the first problems, and the last one if it is the only other: it may count for several."""
+    others = len(problems) - SHOWN_PROBLEMS
+    shown = problems if others == 1 else problems[:SHOWN_PROBLEMS]
+    for problem in shown:
         tell(f"{problem.subject}: {problem.detail}", lead=f"{problem.kind.value}: ", colour="red")
-    if len(problems) > SHOWN_PROBLEMS:
-        tell(f"... and {len(problems) - SHOWN_PROBLEMS:,} more")
+    if others > 1:
+        tell(f"... and {others:,} more")

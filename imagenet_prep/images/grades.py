@@ -33,7 +33,6 @@ _START = b"\xff\xd8\xff"
 _JFIF, _JFIF_LENGTH, _JFIF_MAJOR = b"JFIF\0", 18, 9  # the length and the place of its major revision, from the marker
 _ADOBE, _ADOBE_LENGTH, _ADOBE_TRANSFORM = b"Adobe", 16, 15
 _TRANSFORMS = {3: (0, 1), 4: (0, 2)}  # the codes of Adobe's marker by components; the last is what decoders assume
-_WHOLE_COEFFICIENTS = b"\x00\x3f\x00"  # Ss, Se, Ah and Al of a sequential scan: T.81, B.2.3
 
 
 class Judged(Struct, Generic[T], frozen=True):
@@ -143,8 +142,8 @@ class _Plain:
         if jpeg.is_frame(segment.marker):
             self._frame = segment.marker
         if segment.marker == jpeg.SOS and self._frame in jpeg.SEQUENTIAL:
-            self._has_odd_scans |= content[-3:] != _WHOLE_COEFFICIENTS
-            return bytes(content[:-3]) + _WHOLE_COEFFICIENTS
+            self._has_odd_scans |= content[-3:] != jpeg.WHOLE_COEFFICIENTS
+            return bytes(content[:-3]) + jpeg.WHOLE_COEFFICIENTS
         is_application = _APP0 <= segment.marker <= _APP15 or segment.marker == _COM
         if is_application and is_header and self._drops_segments:
             return self._colour_segment(segment.marker, bytearray(content))

@@ -62,7 +62,7 @@ def _has_half_height(data: Buffer) -> bool:
 
     try:
         return bool(simplejpeg.decode_jpeg_header(data, strict=False)[3] == "440")
-    except ValueError:  # sampling factors that it can't tell
+    except (ValueError, KeyError):  # sampling factors that it can't tell
         return False
 
 

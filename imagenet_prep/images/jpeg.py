@@ -25,6 +25,9 @@ SOI, EOI, SOS = 0xD8, 0xD9, 0xDA
 SEQUENTIAL = frozenset({0xC0, 0xC1, 0xC9})
 """The frames whose scans hold whole coefficients: baseline and extended, Huffman and arithmetic coding."""
 
+WHOLE_COEFFICIENTS = b"\x00\x3f\x00"
+"""Ss, Se, Ah and Al of their scan headers: T.81, B.2.3."""
+
 _SOF = frozenset({0xC0, 0xC1, 0xC2, 0xC3, 0xC5, 0xC6, 0xC7, 0xC9, 0xCA, 0xCB, 0xCD, 0xCE, 0xCF})
 _ALONE = frozenset({0x01, *range(0xD0, 0xD8), EOI, SOI})  # TEM and RST0 to RST7: no length follows
 _WITHOUT_LENGTH = _ALONE | {SOS, 0xFF}  # the walk of headers ends at SOS; a fill byte

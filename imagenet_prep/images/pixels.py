@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from msgspec import Struct
 
 from imagenet_prep.images import ENDINGS, format_of, grades, jpeg, png
+from imagenet_prep.images.coded import check_coded
 from imagenet_prep.images.inks import inks_as_rgb
 from imagenet_prep.images.jpeg import ImageError, check_claim
 from imagenet_prep.images.opening import opened
@@ -115,9 +116,9 @@ def decode_whole(data: Buffer, header: jpeg.JpegHeader) -> Image.Image:
 
 
 def _decoded(data: Buffer, header: jpeg.JpegHeader, colorspace: str, **how: Any) -> NDArray[np.uint8]:
-    """A JPEG decoded by simplejpeg, strictly; or by Pillow, less strictly and to RGB, if simplejpeg can't.
+    """A JPEG decoded by simplejpeg, strictly; or by Pillow, to RGB, if simplejpeg can't.
 
-    simplejpeg can't decode odd sampling factors, or four components as RGB.
+    simplejpeg can't decode four components as RGB, or odd sampling factors, whose coded data is checked here instead.
     """
     import numpy as np
     import simplejpeg  # it imports NumPy: a conversion that decodes nothing never loads either
@@ -130,8 +131,10 @@ def _decoded(data: Buffer, header: jpeg.JpegHeader, colorspace: str, **how: Any)
         except ValueError as error:
             if "subsampling" not in str(error):
                 raise ImageError(f"the JPEG does not decode: {error}") from None
-    else:
-        check_decode(data, header)
+        lenient = np.array(decode_rgb(data))
+        check_coded(data)
+        return lenient
+    check_decode(data, header)
     return np.array(decode_rgb(data))
 
 
@@ -270,7 +273,7 @@ def _decode_above(
     if shorter is not None:
         check_claim(header.width, header.height, len(data))
         smaller["min_height"] = math.ceil(rows * scale)
-        with contextlib.suppress(ValueError):  # then the whole image is decoded, which tells why
+        with contextlib.suppress(ValueError, KeyError):  # then the whole image is decoded, which tells why
             height, width = simplejpeg.decode_jpeg_header(shorter, **smaller)[:2]
             pixels = np.empty((height, width, 3), np.uint8)
             try:

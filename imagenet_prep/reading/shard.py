@@ -222,7 +222,8 @@ class Record:
             with contextlib.suppress(InputError):
                 name = self.filename
             what, reason = f"{self._where}: its image is damaged", f"{name}: {error}" if name else str(error)
-            raise DamagedRecordError.of("image", self.number, name, what, reason, remedy(self.shard)) from error
+            hint = remedy(self.shard, depth="decode")
+            raise DamagedRecordError.of("image", self.number, name, what, reason, hint) from error
 
 
 def _of_another_process(
@@ -449,12 +450,12 @@ def _recorded_name(path: AnyPath, number: int) -> str:
     return ""
 
 
-def remedy(path: AnyPath) -> str:
-    """The verify command for a shard that imagenet-prep made; for other files, advice to get a sound copy."""
+def remedy(path: AnyPath, **settings: str) -> str:
+    """The verify command, with ``settings``, for a shard that imagenet-prep made; otherwise to get a sound copy."""
     layout = Layout(path.parent)
     if not _is_recorded(layout, path.name):
         return "get a sound copy of it"
-    return f"{command('verify', layout.data_dir)}    (finds every fault in this set of shards)"
+    return f"{command('verify', layout.data_dir, tuple(settings.items()))}    (finds every fault in this set of shards)"
 
 
 def recorded_lists(path: AnyPath) -> frozenset[str]:
