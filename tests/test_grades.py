@@ -13,6 +13,7 @@ import numpy as np
 import odd_jpegs
 import pytest
 import tf_fixture
+from existing import existing
 from made_tars import save
 from PIL import Image, ImageCms
 from running import command
@@ -276,6 +277,25 @@ def test_warned_images_are_in_their_records_byte_for_byte(folder: Path) -> None:
     lines = [json.loads(line) for line in command("show", shard, "--json", "-", cwd=folder).stdout.splitlines()]
     warned = {line["features"]["image/encoded"][0].get("warned", "") for line in lines}
     assert warned == {"", "10,000 bytes after the end", "4 stray bytes before markers", "odd scan parameters"}
+
+
+def test_a_stricter_check_of_a_finished_set(folder: Path) -> None:
+    """strict refuses the warned images that are in the shards; where there are none, convert says what it did not do."""
+    _convert(folder, RECIPES["inception"])
+    (shard,) = (path for path in existing(folder / "out", "train-*") if path.is_file())
+    content = shard.read_bytes()
+    said = _convert(folder, RECIPES["inception"] + "check: strict\n", status=3)
+    assert said.count("bad image: ") == 3
+    assert _convert(folder, RECIPES["inception"]).count("decides only") == 0
+    assert shard.read_bytes() == content
+    assert "warned: 3" in command("verify", "out", cwd=folder).stdout
+    for name in ODD:
+        (folder / "pets" / "cats" / name).unlink()
+    save(folder / "pets" / "cats" / "sound.jpg", odd_jpegs.BASELINE)
+    _convert(folder, RECIPES["inception"], "--overwrite")
+    said = _convert(folder, RECIPES["inception"] + "check: strict\n")
+    assert "check strict decides only about shards that are made" in said
+    assert "verify out --depth decode" in said
 
 
 @pytest.mark.parametrize("name", sorted(RECIPES.keys() - {"raw"}))

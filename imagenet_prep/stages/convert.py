@@ -13,6 +13,7 @@ from imagenet_prep.datasets.declarations import MakingOptions
 from imagenet_prep.datasets.identity import find_changed
 from imagenet_prep.datasets.plan import PlannedSet, PlannedSplit, differences, plan_name, plan_of, read_planned
 from imagenet_prep.errors import UsageError, WriteError
+from imagenet_prep.escaping import command
 from imagenet_prep.model import Engine, Problem, Progress, ShardInfo, ShardPlan, Silent
 from imagenet_prep.registry import ILSVRC2012, KNOWN_SPLITS, refuse_images, refuse_other_set
 from imagenet_prep.shards.consumption import (
@@ -93,6 +94,8 @@ def convert(
             else:
                 refuse_superseded(work.plan, layout)
         summaries = tuple(summary_of(split, todo, journal) for split in work.splits)
+        if not todo:
+            _note_check(work, progress)
         if share:
             progress.note(f"{share} is done; when all ranks are, run: {merge_command(layout)}")
         elif options.consume:
@@ -101,6 +104,18 @@ def convert(
             progress.note(f"{each.split}: Finished writing all {each.images} images in data set.")
         named_in = None if share else layout.damaged_images_path
         return ConvertSummary(summaries, tuple(problems), work.planned.notes, named_in)
+
+
+def _note_check(work: _Conversion, progress: Progress) -> None:
+    """Say that shards which were done before are kept, if ``check`` asks for more than headers."""
+    checks = {split.recorder.check for split in work.splits if split.recorder.check == "strict"}
+    if work.options.check == "decode":
+        checks.add("decode")
+    for check in checks:
+        progress.note(
+            f"every shard was done before and is kept: check {check} decides only about shards that are made; "
+            f"to decode all images: {command('verify', work.layout.data_dir, (('depth', 'decode'),))}"
+        )
 
 
 def foresee(
@@ -243,6 +258,8 @@ class _Conversion(Struct, frozen=True):
         if info is None or info.fingerprint != plan.fingerprint:
             return False
         if info.set_aside and self.options.on_damaged == "refuse":
+            return False
+        if info.warned and split.recorder.check == "strict":
             return False
         if self.layout.shards.size(info.name) != info.size:
             return False
