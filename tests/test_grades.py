@@ -280,7 +280,7 @@ def test_warned_images_are_in_their_records_byte_for_byte(folder: Path) -> None:
 
 
 def test_a_stricter_check_of_a_finished_set(folder: Path) -> None:
-    """strict refuses the warned images that are in the shards; where there are none, convert says what it did not do."""
+    """strict refuses warned images that are in shards; where there are none, convert says what it did not look at."""
     _convert(folder, RECIPES["inception"])
     (shard,) = (path for path in existing(folder / "out", "train-*") if path.is_file())
     content = shard.read_bytes()
