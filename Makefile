@@ -6,7 +6,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 ARGS ?=
 EXTRAS ?=
-EVERY_CORE := --numprocesses auto --dist worksteal
+# Three for two processors: one of them waits for a server, a worker or a timer.
+TEST_WORKERS := $(shell expr $$(nproc 2>/dev/null || getconf _NPROCESSORS_ONLN) \* 3 / 2)
+EVERY_CORE := --numprocesses $(TEST_WORKERS) --dist worksteal
 
 .PHONY: help imagenet demo test docs release lint check portable exhaustive fuzz mutants torture bench bench-planning rehearsal screenshots clean
 

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import itertools
-import lzma
 import re
-import tarfile
-import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -107,6 +104,10 @@ def content_of_tar(path: AnyPath) -> Content | None:
 
 
 def _first_names(path: AnyPath) -> Iterator[str]:
+    import lzma  # only what is refused gets here: a conversion loads none of these
+    import tarfile
+    import zlib
+
     faults = (OSError, EOFError, tarfile.TarError, zlib.error, lzma.LZMAError)
     with suppress(*faults), open_file(path) as file, tarfile.open(fileobj=file, mode="r|*") as tar:
         files = (member for member in tar if member.isfile())
