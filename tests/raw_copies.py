@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import zipfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -99,9 +99,13 @@ COPIES: dict[str, Write] = {
 
 def state_of(folder: Path) -> dict[str, tuple[int, int, int]]:
     """Size, time of change and time of the last write of everything below a folder, the folder included."""
-    paths: Iterable[Path] = (folder, *folder.rglob("*"))
-    statuses = {str(path.relative_to(folder)): path.lstat() for path in paths}
-    return {name: (found.st_size, found.st_ctime_ns, found.st_mtime_ns) for name, found in statuses.items()}
+    states: dict[str, tuple[int, int, int]] = {}
+    for parent, folders, files in os.walk(folder):
+        for name in (*folders, *files, "."):
+            path = f"{parent}/{name}"
+            status = os.lstat(path)
+            states[path] = status.st_size, status.st_ctime_ns, status.st_mtime_ns
+    return states
 
 
 def replace_file(path: Path, content: bytes) -> None:

@@ -260,7 +260,10 @@ def test_a_kill_before_a_step_loses_nothing(few: MadeSet, quick: Path, every: bo
     steps = run_until(10_000, lambda: made(filled(quick / "all", few), consume))
     kinds = {step.replace("validation", "train"): moment for moment, step in enumerate(steps, 1)}
     assert len(kinds) > 30
-    for moment in range(1, len(steps) + 1) if every else sorted(kinds.values()):
+    sampled = sorted(kinds.values())
+    if shards != (3, 2):
+        sampled = sampled[::3]
+    for moment in range(1, len(steps) + 1) if every else sampled:
         layout = filled(quick / "data", few)
         run_until(moment, lambda layout=layout: made(layout, consume))
         if every or moment % 3 == 0:

@@ -260,6 +260,7 @@ def test_warned_images_are_counted_and_named_everywhere(folder: Path, recipe: st
         assert "repair" not in said.stdout + said.stderr
     verdict = json.loads(command("verify", "out", "--depth", "decode", "--json", "-", cwd=folder).stdout)
     assert (verdict["counts"], verdict["problems"]) == ({"warned": 3}, [])
+    assert verdict["warned"] == shard["warned"]
     command("report", "out", "--output", "page.html", cwd=folder)
     assert "b.jpg (odd scan parameters)" in (folder / "page.html").read_text()
     assert "warned: 3" in command("status", "out", cwd=folder).stdout

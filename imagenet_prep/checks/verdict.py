@@ -106,8 +106,9 @@ class Verdict(Struct, frozen=True):
         differences: how the records differ from that flavour, within its guarantees.
         order: "canonical", "the records of 2016 in another order", "not canonical", or "unknown".
         fingerprint: SHA-256 (hex) over the names, record counts and digests of all shards; "" after a quick check.
-        dataset: its name.
         faulty: every shard that is missing or has a problem of its own, with the kinds of its problems.
+        dataset: its name.
+        warned: images that are unusual though their pixels are whole, with the warning; as in ShardInfo.
     """
 
     depth: Depth
@@ -124,6 +125,7 @@ class Verdict(Struct, frozen=True):
     fingerprint: str = ""
     faulty: Mapping[str, tuple[ProblemKind, ...]] = {}
     dataset: str = "ILSVRC2012"
+    warned: tuple[str, ...] = ()
 
     @property
     def conclusion(self) -> str:

@@ -108,9 +108,11 @@ def convert(
 
 def _note_check(work: _Conversion, progress: Progress) -> None:
     """Say that shards which were done before are kept, if ``check`` asks for more than headers."""
-    checks = {split.recorder.check for split in work.splits if split.recorder.check == "strict"}
+    checks: list[str] = []
+    if any(split.recorder.check == "strict" for split in work.splits):
+        checks.append("strict")
     if work.options.check == "decode":
-        checks.add("decode")
+        checks.append("decode")
     for check in checks:
         progress.note(
             f"every shard was done before and is kept: check {check} decides only about shards that are made; "

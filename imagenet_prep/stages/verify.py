@@ -156,6 +156,7 @@ class _SetCheck(Struct, frozen=True):
             fingerprint=fingerprint(checked.reports, names) if checked and not self.share else "",
             faulty={name: tuple(sorted(kinds[name])) for name in names if name in kinds},
             dataset=self.dataset.name,
+            warned=tuple(warning for info in self.inventory.infos.values() for warning in info.warned),
         )
 
     def _state(self) -> tuple[StateKind, str]:
