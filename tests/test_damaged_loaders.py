@@ -336,6 +336,7 @@ def test_map_raises_or_goes_on(data_dir: Path) -> None:
         records.map(numbered, on_damaged="refuse")  # type: ignore[arg-type]
 
 
+@pytest.mark.torch  # what make portable leaves out with it
 @pytest.mark.parametrize("stop", [1, 2, 40])
 def test_grain_goes_on(data_dir: Path, stop: int) -> None:
     """Shuffled, in batches that are filled up; an iterator with the state of another gives the rest."""

@@ -359,6 +359,12 @@ def test_a_tiff_of_other_colours_becomes_a_jpeg(mode: str) -> None:
         )
     buffer = io.BytesIO()
     picture.convert(mode).save(buffer, "TIFF")
+    try:
+        Image.open(buffer).load()
+    except OSError:  # Pillow 12 does not read the TIFFs in YCbCr that it writes
+        with pytest.raises(ImageError, match="truncated"):
+            prepare(buffer.getvalue(), "decode")
+        return
     prepared = prepare(buffer.getvalue(), "decode")
     assert prepared.repair == "tiff"
     difference = pixels.decode_array(prepared.encoded).astype(int) - np.asarray(odd_jpegs.PHOTOGRAPH)
