@@ -196,7 +196,7 @@ def _unread(task: ImageTask, error: InputError) -> Problem:
 
 def _add(findings: ImageFindings, report: ImageReport) -> None:
     findings.damaged += len(report.problems)
-    findings.problems += report.problems[: MOST - len(findings.problems)]
+    findings.problems += report.problems[: max(0, MOST - len(findings.problems))]
     findings.odd.add(report.odd)
     findings.warned.add(report.warned)
 

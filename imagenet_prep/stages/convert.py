@@ -107,17 +107,13 @@ def convert(
 
 
 def _note_check(work: _Conversion, progress: Progress) -> None:
-    """Say that shards which were done before are kept, if ``check`` asks for more than headers."""
-    checks: list[str] = []
-    if any(split.recorder.check == "strict" for split in work.splits):
-        checks.append("strict")
-    if work.options.check == "decode":
-        checks.append("decode")
-    for check in checks:
-        progress.note(
-            f"every shard was done before and is kept: check {check} decides only about shards that are made; "
-            f"to decode all images: {command('verify', work.layout.data_dir, (('depth', 'decode'),))}"
-        )
+    """Say that shards which were done before are kept, if the user asks for a check of all pixels."""
+    is_strict = any(split.recorder.check == "strict" for split in work.splits)
+    check = "strict" if is_strict else work.options.check
+    if check in ("strict", "decode"):
+        decode = command("verify", work.layout.data_dir, (("depth", "decode"),))
+        progress.note(f"every shard was done before and is kept: check {check} decides only about shards that are made")
+        progress.note(f"to decode all images: {decode}")
 
 
 def foresee(
