@@ -9,17 +9,20 @@ from typing import Any
 
 import pytest
 from existing import existing
-from made_sets import ENGINE, flip, write
+from made_sets import ENGINE, flip, make_flowers, write
 from made_tars import save, unpack
 from running import command
 from test_export import streaming  # noqa: F401 - a fixture
 
 import imagenet_prep
-from imagenet_prep import Layout, export
+from imagenet_prep import Layout, convert, export
 from imagenet_prep.demo import photographs
-from imagenet_prep.errors import DamagedRecordError, UsageError
+from imagenet_prep.errors import DamagedRecordError, InputError, UsageError
 from imagenet_prep.exports import FORMATS
+from imagenet_prep.model import OnDamaged
 from imagenet_prep.pipeline import verify_and_repair
+from imagenet_prep.recipes.recipe_set import RecipeSet
+from imagenet_prep.tfrecord.framing import OVERHEAD, iter_records
 
 pytestmark = pytest.mark.once
 
@@ -116,6 +119,25 @@ def test_a_compressed_shard(tmp_path: Path) -> None:
     save(tmp_path / "set" / "train-00000-of-00001", gzip.compress(bytes(content)))
     summary = export(Layout(tmp_path / "set"), "webdataset", tmp_path / "out", ENGINE, on_damaged="skip")
     assert (summary.splits[0].records, summary.left_out) == (3, 1)
+
+
+@pytest.mark.parametrize("on_damaged", ["refuse", "skip"])
+def test_other_records_in_a_compressed_shard_are_refused(tmp_path: Path, on_damaged: OnDamaged) -> None:
+    """Sound records that are not the recorded ones are no damage to leave out: the manifest decides."""
+    make_flowers(tmp_path / "in", 4)
+    (tmp_path / "recipe.yaml").write_text("source: {folders: in}\nrecord: inception\nshards: 1\ncompression: gzip\n")
+    layout = Layout(tmp_path / "out")
+    convert(layout, ENGINE, dataset=RecipeSet.read(tmp_path / "recipe.yaml"))
+    shard = tmp_path / "out" / "train-00000-of-00001"
+    content = gzip.decompress(shard.read_bytes())
+    lengths = [len(record.data) + OVERHEAD for record in iter_records(memoryview(content))]
+    first, second = content[: lengths[0]], content[lengths[0] : sum(lengths[:2])]
+    other = gzip.compress(second * 2 + content[len(first + second) :], mtime=0)
+    padding = shard.stat().st_size - len(other)
+    comment = b"\x10" + other[4:10] + b"-" * (padding - 1) + b"\0"  # a flag, and the text of a gzip header
+    shard.write_bytes(other[:3] + comment + other[10:])
+    with pytest.raises(InputError, match=shard.name):
+        export(layout, "webdataset", tmp_path / "tars", ENGINE, on_damaged=on_damaged)
 
 
 @pytest.mark.parametrize("container", ["croissant", "tfds"])
