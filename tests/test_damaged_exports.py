@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
+import itertools
 import json
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 from existing import existing
@@ -19,20 +22,24 @@ from imagenet_prep import Layout, convert, export
 from imagenet_prep.demo import photographs
 from imagenet_prep.errors import DamagedRecordError, InputError, UsageError
 from imagenet_prep.exports import FORMATS
-from imagenet_prep.model import OnDamaged
+from imagenet_prep.model import OnDamaged, Outcomes
 from imagenet_prep.pipeline import verify_and_repair
+from imagenet_prep.reading.shard import Shard
 from imagenet_prep.recipes.recipe_set import RecipeSet
 from imagenet_prep.tfrecord.framing import OVERHEAD, iter_records
 
 pytestmark = pytest.mark.once
 
+T = TypeVar("T")
+R = TypeVar("R")
+
 SHARD = "train-00003-of-00008"
 COPYING = [name for name in FORMATS if name not in ("croissant", "tfds")]
 
 
-def damage(layout: Layout, *indices: int) -> list[str]:
+def damage(layout: Layout, *indices: int, shard: str = SHARD) -> list[str]:
     """Flip a bit in the data of these records of a shard, and in the length of the last one: their images' names."""
-    records = [record for record in imagenet_prep.open(layout.data_dir, "train") if record.shard.name == SHARD]
+    records = [*Shard.open(layout.shard_path(shard)).records()]
     chosen = [records[index] for index in indices]
     names = [record.filename for record in chosen]
     for record in chosen[:-1]:
@@ -82,6 +89,37 @@ def test_each_format_refuses_or_leaves_out(container: str, layout: Layout, tmp_p
     summary = export(layout, container, out, ENGINE, on_damaged="skip")
     assert (summary.left_out, summary.named_in, named(out)) == (0, None, [])
     assert finals(out) == expected
+
+
+class InterruptedEngine:
+    """An engine whose run stops after its first outcome."""
+
+    workers = 1
+
+    def map(self, function: Callable[[T], R], tasks: Iterable[T]) -> Outcomes[T, R]:
+        """One outcome, then the interruption."""
+        yield next(ENGINE.map(function, itertools.islice(tasks, 1)))
+        raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("container", ["webdataset", "folders"])
+def test_an_interrupted_run_forgets_no_shard_with_gaps(container: str, layout: Layout, tmp_path: Path) -> None:
+    """Two shards lack records; the next run is stopped after the first of them: the one after it exports both."""
+    whole = export(layout, container, tmp_path / "whole", ENGINE).out
+    shards = [SHARD, "train-00005-of-00008"]
+    sound = {shard: layout.shard_path(shard).read_bytes() for shard in shards}
+    names = damage(layout, 2) + damage(layout, 1, shard=shards[1])
+    out = tmp_path / "out"
+    for engine in (ENGINE, InterruptedEngine(), ENGINE):
+        with contextlib.suppress(KeyboardInterrupt):
+            assert export(layout, container, out, engine, on_damaged="skip").left_out == 2
+        assert [line["image"] for line in named(out)] == names
+    layout.shard_path(SHARD).write_bytes(sound[SHARD])
+    assert export(layout, container, out, ENGINE, on_damaged="skip").left_out == 1
+    assert [line["image"] for line in named(out)] == names[1:]
+    layout.shard_path(shards[1]).write_bytes(sound[shards[1]])
+    assert export(layout, container, out, ENGINE).left_out == 0
+    assert (named(out), finals(out)) == ([], finals(whole))
 
 
 def test_counts_of_an_export_are_those_of_its_files(layout: Layout, tmp_path: Path) -> None:
