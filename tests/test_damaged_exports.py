@@ -2,34 +2,44 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
+import itertools
 import json
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 from existing import existing
-from made_sets import ENGINE, flip, write
+from made_sets import ENGINE, flip, make_flowers, write
 from made_tars import save, unpack
 from running import command
 from test_export import streaming  # noqa: F401 - a fixture
 
 import imagenet_prep
-from imagenet_prep import Layout, export
+from imagenet_prep import Layout, convert, export
 from imagenet_prep.demo import photographs
-from imagenet_prep.errors import DamagedRecordError, UsageError
+from imagenet_prep.errors import DamagedRecordError, InputError, UsageError
 from imagenet_prep.exports import FORMATS
+from imagenet_prep.model import OnDamaged, Outcomes
 from imagenet_prep.pipeline import verify_and_repair
+from imagenet_prep.reading.shard import Shard
+from imagenet_prep.recipes.recipe_set import RecipeSet
+from imagenet_prep.tfrecord.framing import OVERHEAD, iter_records
 
 pytestmark = pytest.mark.once
+
+T = TypeVar("T")
+R = TypeVar("R")
 
 SHARD = "train-00003-of-00008"
 COPYING = [name for name in FORMATS if name not in ("croissant", "tfds")]
 
 
-def damage(layout: Layout, *indices: int) -> list[str]:
+def damage(layout: Layout, *indices: int, shard: str = SHARD) -> list[str]:
     """Flip a bit in the data of these records of a shard, and in the length of the last one: their images' names."""
-    records = [record for record in imagenet_prep.open(layout.data_dir, "train") if record.shard.name == SHARD]
+    records = [*Shard.open(layout.shard_path(shard)).records()]
     chosen = [records[index] for index in indices]
     names = [record.filename for record in chosen]
     for record in chosen[:-1]:
@@ -81,6 +91,37 @@ def test_each_format_refuses_or_leaves_out(container: str, layout: Layout, tmp_p
     assert finals(out) == expected
 
 
+class InterruptedEngine:
+    """An engine whose run stops after its first outcome."""
+
+    workers = 1
+
+    def map(self, function: Callable[[T], R], tasks: Iterable[T]) -> Outcomes[T, R]:
+        """One outcome, then the interruption."""
+        yield next(ENGINE.map(function, itertools.islice(tasks, 1)))
+        raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("container", ["webdataset", "folders"])
+def test_an_interrupted_run_forgets_no_shard_with_gaps(container: str, layout: Layout, tmp_path: Path) -> None:
+    """Two shards lack records; the next run is stopped after the first of them: the one after it exports both."""
+    whole = export(layout, container, tmp_path / "whole", ENGINE).out
+    shards = [SHARD, "train-00005-of-00008"]
+    sound = {shard: layout.shard_path(shard).read_bytes() for shard in shards}
+    names = damage(layout, 2) + damage(layout, 1, shard=shards[1])
+    out = tmp_path / "out"
+    for engine in (ENGINE, InterruptedEngine(), ENGINE):
+        with contextlib.suppress(KeyboardInterrupt):
+            assert export(layout, container, out, engine, on_damaged="skip").left_out == 2
+        assert [line["image"] for line in named(out)] == names
+    layout.shard_path(SHARD).write_bytes(sound[SHARD])
+    assert export(layout, container, out, ENGINE, on_damaged="skip").left_out == 1
+    assert [line["image"] for line in named(out)] == names[1:]
+    layout.shard_path(shards[1]).write_bytes(sound[shards[1]])
+    assert export(layout, container, out, ENGINE).left_out == 0
+    assert (named(out), finals(out)) == ([], finals(whole))
+
+
 def test_counts_of_an_export_are_those_of_its_files(layout: Layout, tmp_path: Path) -> None:
     """``_info.json`` counts the samples that each tar has."""
     damage(layout, 0, 7)
@@ -116,6 +157,25 @@ def test_a_compressed_shard(tmp_path: Path) -> None:
     save(tmp_path / "set" / "train-00000-of-00001", gzip.compress(bytes(content)))
     summary = export(Layout(tmp_path / "set"), "webdataset", tmp_path / "out", ENGINE, on_damaged="skip")
     assert (summary.splits[0].records, summary.left_out) == (3, 1)
+
+
+@pytest.mark.parametrize("on_damaged", ["refuse", "skip"])
+def test_other_records_in_a_compressed_shard_are_refused(tmp_path: Path, on_damaged: OnDamaged) -> None:
+    """Sound records that are not the recorded ones are no damage to leave out: the manifest decides."""
+    make_flowers(tmp_path / "in", 4)
+    (tmp_path / "recipe.yaml").write_text("source: {folders: in}\nrecord: inception\nshards: 1\ncompression: gzip\n")
+    layout = Layout(tmp_path / "out")
+    convert(layout, ENGINE, dataset=RecipeSet.read(tmp_path / "recipe.yaml"))
+    shard = tmp_path / "out" / "train-00000-of-00001"
+    content = gzip.decompress(shard.read_bytes())
+    lengths = [len(record.data) + OVERHEAD for record in iter_records(memoryview(content))]
+    first, second = content[: lengths[0]], content[lengths[0] : sum(lengths[:2])]
+    other = gzip.compress(second * 2 + content[len(first + second) :], mtime=0)
+    padding = shard.stat().st_size - len(other)
+    comment = b"\x10" + other[4:10] + b"-" * (padding - 1) + b"\0"  # a flag, and the text of a gzip header
+    shard.write_bytes(other[:3] + comment + other[10:])
+    with pytest.raises(InputError, match=shard.name):
+        export(layout, "webdataset", tmp_path / "tars", ENGINE, on_damaged=on_damaged)
 
 
 @pytest.mark.parametrize("container", ["croissant", "tfds"])

@@ -87,10 +87,12 @@ def takes(recorder: Recorder, item: Item, data: Buffer) -> bool:
     return True
 
 
+_LOOSER: Mapping[Check, tuple[Check, ...]] = {"strict": ("decode", "header"), "decode": ("header",), "header": ()}
+
+
 def looser_check(recorder: Recorder, item: Item, data: Buffer) -> str:
     """The setting with which a recorder would take an item that it refuses, as the user writes it; "" for none."""
-    looser: tuple[Check, ...] = ("decode", "header") if recorder.check == "strict" else ("header",)
-    for check in looser:
+    for check in _LOOSER[recorder.check]:
         if takes(replace(recorder, check=check), item, data):
             return recorder.loosely.format(check)
     return ""

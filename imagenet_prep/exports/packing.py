@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import itertools
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -21,9 +22,10 @@ from imagenet_prep.exports.source_set import ImageValues, Meaning, SourceSet, So
 from imagenet_prep.model import Engine, Failed, Progress
 from imagenet_prep.reading.shard import Record
 from imagenet_prep.sources.names import below
+from imagenet_prep.state.damaged_images import DamagedImage, write_damaged_images
 from imagenet_prep.storage.durable import sync_file_system
-from imagenet_prep.storage.files import append_to, plain_lines, save_bytes
-from imagenet_prep.storage.layout import Layout
+from imagenet_prep.storage.files import append_to, plain_lines
+from imagenet_prep.storage.layout import Layout, by_number
 from imagenet_prep.storage.location import AnyPath, local_path
 from imagenet_prep.storage.refusals import AGAIN, space_errors, writing
 from imagenet_prep.tfrecord import crc32c
@@ -68,22 +70,12 @@ class Packer:
         return ""
 
 
-class LeftOutRecord(Struct, frozen=True):
-    """A line of an export's damaged-images.jsonl: a damaged record that its shard's file lacks, and why."""
-
-    split: str
-    shard: str
-    record: int
-    image: str
-    reason: str
-
-
 class Packed(Struct, frozen=True):
     """A shard's outcome: the size of each of its files by path, whether any was made now, and the damaged records."""
 
     sizes: dict[str, int]
     is_made: bool
-    left_out: tuple[LeftOutRecord, ...]
+    left_out: tuple[DamagedImage, ...]
 
 
 class Files:
@@ -95,7 +87,7 @@ class Files:
         self._out = out
         self.sizes: dict[str, int] = {}
         self.made: dict[str, Path] = {}
-        self.left_out: list[LeftOutRecord] = []
+        self.left_out: list[DamagedImage] = []
 
     def records(self) -> Iterator[Record]:
         """The records of the shard, without damaged ones if they are left out.
@@ -123,7 +115,7 @@ class Files:
 
     def _leave_out(self, error: DamagedRecordError) -> None:
         shard = self._shard
-        self.left_out.append(LeftOutRecord(shard.split, shard.name, error.number, error.image, error.detail))
+        self.left_out.append(DamagedImage(shard.split, shard.name, error.image, error.detail, error.number))
 
     def has(self, path: str, size: int) -> bool:
         """Whether the export has a file of this size, in bytes, from an earlier run: then it counts as written.
@@ -232,16 +224,6 @@ class ExportedFile(Struct, frozen=True):
     size: int
 
 
-def left_out_on_record(names: AnyPath) -> dict[str, tuple[LeftOutRecord, ...]]:
-    """The damaged records that an earlier run of an export left out, by shard."""
-    found = dict[str, tuple[LeftOutRecord, ...]]()
-    for line in plain_lines(names):
-        with contextlib.suppress(ValueError):
-            record = decode(line, type=LeftOutRecord)
-            found[record.shard] = (*found.get(record.shard, ()), record)
-    return found
-
-
 def sizes_on_record(journal: AnyPath) -> dict[str, int]:
     """The bytes of each file in the journal of an export; a line that a crash cut short is skipped."""
     sizes = dict[str, int]()
@@ -256,13 +238,13 @@ class ExportRun(Struct, frozen=True):
     """One run of an export: the bytes of each shard's files, the shards exported now, and the errors of others.
 
     ``journal`` has a line per file that is a shard's, once it has its name. ``names`` is the file that names the
-    damaged records ``left_out``; it is written first.
+    damaged records ``left_out``, of earlier runs too until their shard is exported again; it is written first.
     """
 
     journal: AnyPath
     names: AnyPath
     sizes: dict[str, int]
-    left_out: dict[str, tuple[LeftOutRecord, ...]] = {}
+    left_out: dict[str, tuple[DamagedImage, ...]] = {}
     made: set[str] = field(default_factory=set)
     failures: list[Exception] = []
 
@@ -297,13 +279,13 @@ class ExportRun(Struct, frozen=True):
         with writing(out):
             sync_file_system(out)
 
-    def _keep_names(self, shard: str, left_out: tuple[LeftOutRecord, ...]) -> None:
-        """Write the names of the damaged records again, durably, if a shard has any."""
-        self.left_out.pop(shard, None)
-        if left_out:
-            self.left_out[shard] = left_out
-            records = [each for _, several in sorted(self.left_out.items()) for each in several]
-            save_bytes(self.names, b"".join(encode(each) + b"\n" for each in records))
+    def _keep_names(self, shard: str, left_out: tuple[DamagedImage, ...]) -> None:
+        """Write the names of the damaged records again, durably, if this shard has other ones than before."""
+        if left_out == self.left_out.get(shard, ()):
+            return
+        self.left_out[shard] = left_out
+        names = sorted(self.left_out, key=by_number)
+        write_damaged_images(self.names, itertools.chain(*(self.left_out[name] for name in names)))
 
     def _record(self, sizes: Mapping[str, int]) -> None:
         lines = [encode(ExportedFile(path, size)) + b"\n" for path, size in sizes.items()]

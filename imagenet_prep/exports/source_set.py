@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import partial
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -70,27 +69,30 @@ class SourceShard(Struct, frozen=True):
                 those that were written.
         """
         shard = Shard.open(self.path, in_order=True, lists=self.lists)
-        if self.on_damaged == "skip":
-            yield from self._sound(shard, damaged)
+        if self.on_damaged == "skip" and shard.compression == "none":
+            yield from self._by_number(damaged)
             return
         lengths, crcs = array("Q"), array("I")
         for framed in shard.followed():
-            yield shard.sound(framed)
             lengths.append(len(framed.data))
             crcs.append(framed.crc)
+            try:
+                record = shard.sound(framed)
+            except DamagedRecordError as error:
+                if self.on_damaged == "refuse":
+                    raise
+                damaged(error)
+            else:
+                yield record
         if self.recorded:
             self.recorded.refuse_other(self.path, lengths, crcs)
 
-    def _sound(self, shard: Shard, damaged: Callable[[DamagedRecordError], object]) -> Iterator[Record]:
-        """The records that are not damaged; those of a plain shard are found by its index."""
-        if shard.compression == "none":
-            indexed = IndexedShard(self.layout, self.name, self.recorded, lists=self.lists)
-            reads: Iterable[Callable[[], Record]] = (partial(indexed.record, at) for at in range(indexed.count()))
-        else:
-            reads = (partial(shard.sound, framed) for framed in shard.followed())
-        for read in reads:
+    def _by_number(self, damaged: Callable[[DamagedRecordError], object]) -> Iterator[Record]:
+        """The records of a plain shard: its index finds those after a damaged length too."""
+        shard = IndexedShard(self.layout, self.name, self.recorded, lists=self.lists)
+        for number in range(shard.count()):
             try:
-                record = read()
+                record = shard.record(number)
             except DamagedRecordError as error:
                 damaged(error)
             else:

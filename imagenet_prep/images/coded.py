@@ -18,7 +18,6 @@ Buffer = bytes | memoryview
 Table = list[int]
 """By the next 16 bits: 256 times the length of their code, plus its symbol; 0 if there is no such code."""
 
-_HUFFMAN = frozenset({0xC0, 0xC1})
 _DHT, _DRI = 0xC4, 0xDD
 _RESTART = re.compile(rb"\xff+([\xd0-\xd7])")
 _READ_AHEAD = 8
@@ -61,7 +60,7 @@ def check_coded(data: Buffer) -> None:
             tables |= _read_tables(content)
         elif segment.marker == _DRI:
             interval = int.from_bytes(content[:2], "big")
-        elif segment.marker in _HUFFMAN:
+        elif segment.marker in jpeg.HUFFMAN:
             frame = _read_frame(content)
         elif segment.marker == jpeg.EOI or jpeg.is_frame(segment.marker):
             return
@@ -139,15 +138,15 @@ def _read_codes(coded: bytes, blocks: list[tuple[Table, Table]]) -> None:
         table, index = dc, 0
         while index < 64:
             window = int.from_bytes(coded[at >> 3 : (at >> 3) + 3].ljust(3, b"\0"), "big")
-            found = table[window >> 8 - (at & 7) & 0xFFFF]
-            at += (found >> 8) + (found & 15)
-            if not found or at > bits:
+            code = table[window >> 8 - (at & 7) & 0xFFFF]
+            at += (code >> 8) + (code & 15)
+            if not code or at > bits:
                 reason = "premature end of data segment" if at + 16 > bits else "bad Huffman code"
                 raise ImageError(f"the JPEG does not decode: Corrupt JPEG data: {reason}")
-            run = found >> 4 & 15
+            run = code >> 4 & 15
             if table is dc:
                 table, index = ac, 1
-            elif found & 15 or run == 15:
+            elif code & 15 or run == 15:
                 index += run + 1
             else:
                 break

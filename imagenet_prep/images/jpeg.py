@@ -22,7 +22,10 @@ MOST_PER_BYTE = 128
 """A larger image may have this many pixels per byte of its file: a photograph has two, a blank page fewer than 128."""
 
 SOI, EOI, SOS = 0xD8, 0xD9, 0xDA
-SEQUENTIAL = frozenset({0xC0, 0xC1, 0xC9})
+HUFFMAN = frozenset({0xC0, 0xC1})
+"""The sequential frames of Huffman codes: baseline and extended."""
+
+SEQUENTIAL = HUFFMAN | {0xC9}
 """The frames whose scans hold whole coefficients: baseline and extended, Huffman and arithmetic coding."""
 
 WHOLE_COEFFICIENTS = b"\x00\x3f\x00"
@@ -88,7 +91,7 @@ def read_header(data: Buffer) -> JpegHeader:
 
 
 def read_plain_header(data: Buffer) -> JpegHeader:
-    """The same for a header without stray bytes before its frame header.
+    """Size and components of a JPEG that has no stray bytes before its frame header, as ``read_header``.
 
     Raises:
         StrayBytesError: there are some.
@@ -178,7 +181,7 @@ def with_rows(data: Buffer, rows: int) -> bytearray | None:
         frame, scan = _find(data, _SOF), _find(data, frozenset({SOS}))
     except StrayBytesError:
         return None
-    if data[frame + 1] not in (0xC0, 0xC1) or scan < 0 or data[scan + 4] != data[frame + 9]:
+    if data[frame + 1] not in HUFFMAN or scan < 0 or data[scan + 4] != data[frame + 9]:
         return None
     shorter = bytearray(data)
     shorter[frame + 5 : frame + 7] = rows.to_bytes(2, "big")

@@ -87,6 +87,8 @@ def check_decode(data: Buffer, header: jpeg.JpegHeader) -> None:
 def decode_for(data: Buffer, header: jpeg.JpegHeader, target: tuple[int, int]) -> Image.Image:
     """Decode a JPEG with this header to RGB or grey, strictly, at reduced scale where ``target`` (pixels) allows it.
 
+    Four components are decoded in full size.
+
     Raises:
         ImageError: with libjpeg's own message.
     """
@@ -109,9 +111,6 @@ def decode_whole(data: Buffer, header: jpeg.JpegHeader) -> Image.Image:
     Raises:
         ImageError: with the decoder's own message.
     """
-    if header.components == 4:
-        check_decode(data, header)
-        return decode_rgb(data)
     return decode_for(data, header, (header.width, header.height))
 
 
@@ -215,7 +214,7 @@ def decode_array(data: Buffer, min_side: int | None = None) -> NDArray[np.uint8]
 
 
 def _whole(data: Buffer, **how: Any) -> NDArray[np.uint8]:
-    """The RGB pixels of a JPEG that is clean or warned; bytes after its end are nothing to a reader of pixels."""
+    """The RGB pixels of a JPEG that is clean or warned; bytes after its end are ignored."""
 
     def decode(data: Buffer, header: jpeg.JpegHeader) -> NDArray[np.uint8]:
         return _decoded(data, header, "RGB", **how)

@@ -123,8 +123,6 @@ def _reencode(data: Buffer, check: Check, how: Reencode, *, upright: bool) -> Pr
     """A JPEG, decoded and encoded again."""
 
     def decode(data: Buffer, header: jpeg.JpegHeader) -> Image:
-        if header.components == 4:
-            return pixels.decode_whole(data, header)
         return pixels.decode_for(data, header, how.target(header.width, header.height))
 
     judged = grades.judge(data, check, decode)
@@ -161,9 +159,7 @@ def _again(
 def read_orientation(data: Buffer) -> int:
     """The EXIF orientation of a JPEG or PNG, 1 to 8; 1 (upright) if it is missing or invalid."""
     try:
-        kind = format_of(data)
-        tiff = next(_exif_of_png(data), b"") if kind == "PNG" else b""
-        tiff = _find_tiff(data) if kind == "JPEG" else tiff
+        tiff = _find_exif(data)
         return _orientation(tiff) if tiff else UPRIGHT
     except (struct.error, IndexError):  # truncated EXIF: some cameras write it
         return UPRIGHT
@@ -188,7 +184,17 @@ def _exif_of_png(data: Buffer) -> Iterator[bytes]:
     return (bytes(data[start:stop]) for kind, start, stop in png.iter_chunks(data) if kind == b"eXIf")
 
 
-def _find_tiff(data: Buffer) -> bytes:
+def _find_exif(data: Buffer) -> bytes:
+    """The TIFF structure of an image file's EXIF, b"" if there is none."""
+    match format_of(data):
+        case "PNG":
+            return next(_exif_of_png(data), b"")
+        case "JPEG":
+            return _exif_of_jpeg(data)
+    return b""
+
+
+def _exif_of_jpeg(data: Buffer) -> bytes:
     """The TIFF structure of a JPEG's first EXIF segment before the image data, b"" if there is none."""
     for segment in jpeg.iter_segments(data):
         start = segment.start + 4

@@ -13,10 +13,11 @@ from msgspec.structs import replace
 
 from imagenet_prep.errors import DamagedRecordError, InputError, UsageError
 from imagenet_prep.exports import load_format
-from imagenet_prep.exports.packing import ExportRun, Packer, left_out_on_record, sizes_on_record
+from imagenet_prep.exports.packing import ExportRun, Packer, sizes_on_record
 from imagenet_prep.exports.source_set import SourceSet, SourceShard
 from imagenet_prep.model import Engine, OnDamaged, Progress, Silent
 from imagenet_prep.shards.run import unfinished
+from imagenet_prep.state.damaged_images import load_damaged_images, remove_damaged_images
 from imagenet_prep.storage.files import load_json, save_bytes, save_json
 from imagenet_prep.storage.layout import STATE_NAME, Layout
 from imagenet_prep.storage.location import AnyPath, local_path, refuse_url
@@ -99,8 +100,8 @@ def export(
         _refuse_other(target, identity)
         run = _export_shards(target, packer, source, identity, progress, engine)
         _refuse_failures(run, source, progress)
-        if not run.left_out:
-            target.damaged_images_path.unlink(missing_ok=True)
+        if not any(run.left_out.values()):
+            remove_damaged_images(target)
         source = _without(source, run)
         for name, content in packer.finish(source, folder).items():
             save_bytes(folder / name, content)
@@ -136,7 +137,9 @@ def _export_shards(
 ) -> ExportRun:
     """Export all shards whose files are missing, or differ in size from those that were written."""
     sizes = _sizes_of_finished(target, packer, source) if packer.unit == "shard" else {}
-    for name in left_out_on_record(target.damaged_images_path):  # the set may have been repaired since
+    known = load_damaged_images(target.damaged_images_path)
+    left_out = {shard.name: known[shard.name] for shard in source.shards if shard.name in known}
+    for name in left_out:  # the set may have been repaired since
         sizes.pop(name, None)
     todo = [shard for shard in source.shards if shard.name not in sizes]
     if packer.unit == "shard" or (packer.unit == "image" and not target.export_path.exists()):  # otherwise unknown
@@ -144,7 +147,7 @@ def _export_shards(
     save_json(target.export_path, identity)
     total = sum(shard.size for shard in source.shards)
     with unfinished(target) as own:
-        run = ExportRun(target.exported_path, target.damaged_images_path, sizes, left_out={})
+        run = ExportRun(target.exported_path, target.damaged_images_path, sizes, left_out)
         progress.begin("export", total, "B", total - sum(shard.size for shard in todo))
         run.export_shards(packer, own, engine, todo, progress)
         progress.end()

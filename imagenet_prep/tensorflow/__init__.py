@@ -282,7 +282,6 @@ class _Passing:
                 continue
             record = self._records[number]
             fault: RecordFault = "image"
-            words = f"{record.shard}: record {number} is damaged"
             try:
                 words = f"{record!r}: TensorFlow can't decode its image, {record.filename}"
             except DamagedRecordError as error:

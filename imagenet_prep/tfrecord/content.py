@@ -12,7 +12,17 @@ import hashlib
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
-from imagenet_prep.tfrecord.example import SHORT, Buffer, ExampleError, parse_fields, read_varints
+from imagenet_prep.tfrecord.example import (
+    SHORT,
+    Buffer,
+    BytesList,
+    ExampleError,
+    iter_entries,
+    parse_entry,
+    parse_fields,
+    read_varints,
+    split_entry,
+)
 
 FEATURES, FEATURE_LISTS, OTHER = 1, 2, 0
 """The parts of a content: an Example has features, a SequenceExample also feature lists, and other fields are kept."""
@@ -65,16 +75,17 @@ def differing_keys(first: Buffer, second: Buffer) -> list[Key]:
 
 def name_in(data: memoryview) -> str:
     """The text of the feature ``image/filename``, if its entry starts with its name; otherwise "". No image is read."""
-    entry = b""
+    filename: Buffer = b""
     try:
-        for part, wire, start, stop in parse_fields(data, 0, len(data)):
-            for _, _, at, end in parse_fields(data, start, stop) if (part, wire) == (FEATURES, 2) else ():
-                if bytes(data[at : at + len(_FILENAME)]) == _FILENAME:
-                    entry = bytes(data[at:end])
-        items = _parse_value(FEATURES, entry).items
-        return items[0].decode() if len(items) == 1 and isinstance(items[0], bytes) else ""
+        for entry in iter_entries(data):
+            if bytes(entry[: len(_FILENAME)]) == _FILENAME:
+                filename = entry
+        _, feature = parse_entry(filename)
+        if isinstance(feature, BytesList) and len(feature.values) == 1:
+            return str(feature.values[0], "utf-8")
     except (ExampleError, UnicodeDecodeError):
-        return ""
+        pass
+    return ""
 
 
 def _entries(data: Buffer) -> dict[Key, bytes]:
@@ -136,14 +147,7 @@ def _shortened(value: object, digest_of_long: Callable[[bytes], bytes]) -> objec
 
 
 def _name(entry: bytes) -> str:
-    """The name in an entry: the last one, as in protobuf."""
-    names = [
-        entry[start:stop] for field, wire, start, stop in parse_fields(entry, 0, len(entry)) if (field, wire) == (1, 2)
-    ]
-    try:
-        return names[-1].decode() if names else ""
-    except UnicodeDecodeError:
-        raise ExampleError("the name of a feature is not UTF-8") from None
+    return split_entry(entry)[0]
 
 
 _short_name = functools.lru_cache(4096)(_name)
