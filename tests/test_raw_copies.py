@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import re
 import shutil
 import tarfile
 from collections.abc import Callable
@@ -380,6 +381,15 @@ def test_a_part_is_one_where_that_is_allowed(split: str, copy: Path) -> None:
     assert look(copy, allow_incomplete=True).level == "damaged"
 
 
+def test_a_part_names_two_gaps_and_counts_the_others(copy: Path) -> None:
+    """The gaps have commas in them, so a semicolon is between two of them."""
+    for folder in sorted((copy / "train").iterdir())[:3]:
+        shutil.rmtree(folder)
+    reason = look(copy, allow_incomplete=True).reason
+    gaps = reason.partition(" Missing: ")[2]
+    assert re.fullmatch(r"[^;]*: expected [^;]*; [^;]*: expected [^;]*; 2 more\.", gaps), gaps
+
+
 ABSENT = {
     "train": "validation: expected 1,000 images, found none.",
     "validation": "train: expected 2,000 images, found none.",
@@ -496,6 +506,7 @@ def test_a_folder_without_images_is_refused(tmp_path: Path) -> None:
     for words, expected in (
         (["verify"], "verify without a folder"),
         (["verify", "--raw", str(tmp_path), "--rank", "0/2"], "--rank with --raw"),
+        (["verify", str(tmp_path / "nothing"), "--raw", str(tmp_path)], "nothing does not exist"),
     ):
         with pytest.raises(UsageError, match=expected):
             cli.main(words, standalone_mode=False)
