@@ -338,6 +338,8 @@ def _verify_raw(data_dir: Path | None, given: Mapping[str, Any], progress: Progr
 
     if given["share"] is not None:
         raise UsageError("--rank with --raw", "expected it for shards", "leave it out")
+    if data_dir is not None:
+        _data_must_be_there(data_dir)
     dataset = read_dataset(given["config"]) if given["config"] else ILSVRC2012
     options = dataset.options
     if isinstance(options, ConvertOptions):
