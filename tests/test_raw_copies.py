@@ -19,6 +19,7 @@ from made_devkit import add_devkit
 from made_sets import ENGINE, make_flowers
 from made_tars import in_memory, pack, save, unpack
 from raw_copies import COPIES, TRAIN_TAR, replace_file, state_of, use_facts, write_folders, write_official
+from running import command
 
 from imagenet_prep import ConvertOptions, Layout, annotate, convert, make_engine
 from imagenet_prep.checks.raw_verdict import RawVerdict
@@ -499,6 +500,14 @@ def test_a_packed_tar_of_a_recipe_is_named(tmp_path: Path, capfd: pytest.Capture
 # refused -----------------------------------------------------------------------------------------------------------
 
 
+def test_the_help_has_the_command_for_the_recipe_of_init(tmp_path: Path) -> None:
+    """After init, verify's example checks the images of the recipe that init wrote."""
+    make_flowers(tmp_path / "flowers", 3)
+    command("init", "flowers", cwd=tmp_path)
+    (words,) = re.findall(r"imagenet-prep (verify .*--config flowers\.yaml)", command("verify", "--help").stdout)
+    assert "\nas listed: all 15 images listed are sound." in command(*words.split(), cwd=tmp_path).stdout
+
+
 def test_a_folder_without_images_is_refused(tmp_path: Path) -> None:
     """Where there is nothing to check, the error says what was expected; and what the options need."""
     with pytest.raises(InputError, match="no images of ImageNet"):
@@ -506,6 +515,7 @@ def test_a_folder_without_images_is_refused(tmp_path: Path) -> None:
     for words, expected in (
         (["verify"], "verify without a folder"),
         (["verify", "--raw", str(tmp_path), "--rank", "0/2"], "--rank with --raw"),
+        (["verify", "--config", __file__, "--rank", "0/2"], "--rank with --config"),
         (["verify", str(tmp_path / "nothing"), "--raw", str(tmp_path)], "nothing does not exist"),
     ):
         with pytest.raises(UsageError, match=expected):
