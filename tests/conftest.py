@@ -171,6 +171,13 @@ def objects(object_server: ObjectServer, monkeypatch: pytest.MonkeyPatch) -> Ite
 
 
 @pytest.fixture
+def inside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder, and the current one."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
 def data_dir(tmp_path: Path, made: MadeSet) -> Iterator[Path]:
     """A DATA_DIR whose raw-data holds the test's own copies of the archives of ``made``."""
     yield from _data_dir(tmp_path / "data", made)

@@ -78,13 +78,6 @@ WITHOUT_BOXES: Mapping[str, Write] = {
 
 
 @pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder of the test, which is the current one."""
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
-@pytest.fixture
 def url(tmp_path: Path, made_tiny: MadeSet) -> Iterator[str]:
     """The address of a server that has the archives of boxes."""
     folder = tmp_path / "served"
@@ -113,9 +106,9 @@ def words_of(text: str) -> list[str]:
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize("kind", WITH_BOXES)
-def test_the_row_of_copies_with_boxes(place: Path, made_tiny: MadeSet, kind: str) -> None:
+def test_the_row_of_copies_with_boxes(inside: Path, made_tiny: MadeSet, kind: str) -> None:
     """annotate, then convert: the train records have boxes."""
-    WITH_BOXES[kind](place / "raw", made_tiny)
+    WITH_BOXES[kind](inside / "raw", made_tiny)
     (annotate,) = readme_row("the archives with the boxes")
     command(*words_of(annotate))
     command("convert", "new", "--raw", "raw", *PART)
@@ -124,9 +117,9 @@ def test_the_row_of_copies_with_boxes(place: Path, made_tiny: MadeSet, kind: str
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize("kind", WITHOUT_BOXES)
-def test_copies_without_boxes(place: Path, made_tiny: MadeSet, url: str, kind: str) -> None:
+def test_copies_without_boxes(inside: Path, made_tiny: MadeSet, url: str, kind: str) -> None:
     """The README's row converts them; the note of convert says how to add boxes, and its commands do."""
-    WITHOUT_BOXES[kind](place / "raw", made_tiny)
+    WITHOUT_BOXES[kind](inside / "raw", made_tiny)
     (convert,) = readme_row("parquet files or class folders")
     ran = command(*words_of(convert), *PART)
     assert boxes_in("new") == 0
@@ -139,9 +132,9 @@ def test_copies_without_boxes(place: Path, made_tiny: MadeSet, url: str, kind: s
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
-def test_the_commands_of_the_page(place: Path, made_tiny: MadeSet, url: str) -> None:
+def test_the_commands_of_the_page(inside: Path, made_tiny: MadeSet, url: str) -> None:
     """The page's section on boxes, from a copy without boxes to records with boxes."""
-    write_parquet(place / "raw", made_tiny)
+    write_parquet(inside / "raw", made_tiny)
     section = PAGE.read_text().partition("\n## Boxes\n")[2]
     block = section.partition("```sh\n")[2].partition("```")[0]
     more = {"download": ("--base-url", url, "--no-digest"), "convert": PART}
@@ -152,9 +145,9 @@ def test_the_commands_of_the_page(place: Path, made_tiny: MadeSet, url: str) -> 
 
 
 @pytest.mark.parametrize("kind", WITHOUT_BOXES)
-def test_annotate_of_copies_without_boxes(place: Path, made_tiny: MadeSet, url: str, kind: str) -> None:
+def test_annotate_of_copies_without_boxes(inside: Path, made_tiny: MadeSet, url: str, kind: str) -> None:
     """It refuses and writes nothing; after the command that it proposes, the same call succeeds."""
-    WITHOUT_BOXES[kind](place / "raw", made_tiny)
+    WITHOUT_BOXES[kind](inside / "raw", made_tiny)
     refused = prep("annotate", "new", "--raw", "raw")
     assert refused.returncode == 4
     assert not Path("new").exists()
@@ -166,9 +159,9 @@ def test_annotate_of_copies_without_boxes(place: Path, made_tiny: MadeSet, url: 
 
 
 @pytest.mark.parametrize("kind", WITHOUT_BOXES)
-def test_validation_boxes_of_copies_without_boxes(place: Path, made_tiny: MadeSet, url: str, kind: str) -> None:
+def test_validation_boxes_of_copies_without_boxes(inside: Path, made_tiny: MadeSet, url: str, kind: str) -> None:
     """convert names the download first, then the annotate of this copy; both work."""
-    WITHOUT_BOXES[kind](place / "raw", made_tiny)
+    WITHOUT_BOXES[kind](inside / "raw", made_tiny)
     call = ("convert", "new", "--raw", "raw", *PART, "--set", "validation_boxes=true")
     hint = error_lines(prep(*call))[-1].partition("    (")[0]
     command(*shlex.split(hint.removeprefix("imagenet-prep ")), "--base-url", url, "--no-digest", **ACCOUNT)
@@ -180,16 +173,16 @@ def test_validation_boxes_of_copies_without_boxes(place: Path, made_tiny: MadeSe
 
 
 @pytest.mark.parametrize("form", ["archive", "folder"])
-def test_annotate_starts_a_data_dir_with_boxes_of_your_own(place: Path, made_tiny: MadeSet, form: str) -> None:
+def test_annotate_starts_a_data_dir_with_boxes_of_your_own(inside: Path, made_tiny: MadeSet, form: str) -> None:
     """Only the result goes there, so it may be new; the boxes are those of annotate without --boxes."""
-    write_kaggle_tree(place / "raw", made_tiny)
-    annotations = place / "raw/ILSVRC/Annotations/CLS-LOC/train"
+    write_kaggle_tree(inside / "raw", made_tiny)
+    annotations = inside / "raw/ILSVRC/Annotations/CLS-LOC/train"
     command("annotate", "new", "--boxes", made_tiny.archives["boxes"] if form == "archive" else annotations)
     command("annotate", "other", "--raw", "raw")
     assert Layout(Path("new")).boxes_csv.read_bytes() == Layout(Path("other")).boxes_csv.read_bytes()
 
 
-def test_annotate_refuses_before_it_writes(place: Path, made_tiny: MadeSet) -> None:
+def test_annotate_refuses_before_it_writes(inside: Path, made_tiny: MadeSet) -> None:
     """Without annotations of validation images, those of train are not written either; a mistyped PATH is named."""
     refused = prep("annotate", "new", "--boxes", made_tiny.archives["boxes"], "--validation-boxes")
     assert refused.returncode == 4

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import shutil
 import subprocess
@@ -22,7 +23,8 @@ from test_recipe_sets import made as made_by_recipe
 from imagenet_prep import ConvertOptions, Layout, annotate, convert, verify
 from imagenet_prep.checks.dataset import SetFindings
 from imagenet_prep.checks.inventory import Inventory
-from imagenet_prep.checks.verdict import RIGHT, Depth, Level, SplitReport, level_of
+from imagenet_prep.checks.verdict import RIGHT, Depth, Level, SplitReport, Verdict, level_of
+from imagenet_prep.cli.printing import SHOWN_PROBLEMS, print_verdict
 from imagenet_prep.demo import photographs
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.demo.photographs import Kind
@@ -31,7 +33,7 @@ from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.completeness import Evidence, claim
 from imagenet_prep.ilsvrc2012.imagenet import ENTRY
 from imagenet_prep.ilsvrc2012.settings import WHOLE, Part, find_part
-from imagenet_prep.model import ProblemKind, ShardInfo
+from imagenet_prep.model import Problem, ProblemKind, ShardInfo
 from imagenet_prep.stages.merge import merge
 from imagenet_prep.state.manifest import Manifest, load_manifest
 from imagenet_prep.state.set_state import SetState, StateKind
@@ -393,3 +395,13 @@ def test_other_images_than_the_manifest_records_are_damage(sound: Layout, tmp_pa
     verdict = verify(layout, ENGINE)
     assert verdict.level == "damaged"
     assert "PNG images, ILSVRC2012 has 1" in verdict.problems[0].detail
+
+
+def test_every_problem_that_is_printed_has_its_remedy(capsys: pytest.CaptureFixture[str]) -> None:
+    """The last problem is printed if it is the only one after the first twenty, and its own remedy with it."""
+    damaged = [Problem(K.BAD_CRC, f"shard {number}", "a", "repair") for number in range(SHOWN_PROBLEMS)]
+    problems = (*damaged, Problem(K.MISSING_IMAGE, "train", "b", "get the images"))
+    print_verdict(Verdict("full", problems, (), "damaged", "", has_manifest=True))
+    printed = capsys.readouterr().out
+    assert "missing-image: train: b\n" in printed
+    assert re.findall("^to do: (.*)$", printed, re.MULTILINE) == ["repair", "get the images"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import re
 import shutil
 import tarfile
 from collections.abc import Callable
@@ -18,6 +19,7 @@ from made_devkit import add_devkit
 from made_sets import ENGINE, make_flowers
 from made_tars import in_memory, pack, save, unpack
 from raw_copies import COPIES, TRAIN_TAR, replace_file, state_of, use_facts, write_folders, write_official
+from running import command
 
 from imagenet_prep import ConvertOptions, Layout, annotate, convert, make_engine
 from imagenet_prep.checks.raw_verdict import RawVerdict
@@ -380,6 +382,15 @@ def test_a_part_is_one_where_that_is_allowed(split: str, copy: Path) -> None:
     assert look(copy, allow_incomplete=True).level == "damaged"
 
 
+def test_a_part_names_two_gaps_and_counts_the_others(copy: Path) -> None:
+    """The gaps have commas in them, so a semicolon is between two of them."""
+    for folder in sorted((copy / "train").iterdir())[:3]:
+        shutil.rmtree(folder)
+    reason = look(copy, allow_incomplete=True).reason
+    gaps = reason.partition(" Missing: ")[2]
+    assert re.fullmatch(r"[^;]*: expected [^;]*; [^;]*: expected [^;]*; 2 more\.", gaps), gaps
+
+
 ABSENT = {
     "train": "validation: expected 1,000 images, found none.",
     "validation": "train: expected 2,000 images, found none.",
@@ -489,6 +500,14 @@ def test_a_packed_tar_of_a_recipe_is_named(tmp_path: Path, capfd: pytest.Capture
 # refused -----------------------------------------------------------------------------------------------------------
 
 
+def test_the_help_has_the_command_for_the_recipe_of_init(tmp_path: Path) -> None:
+    """After init, verify's example checks the images of the recipe that init wrote."""
+    make_flowers(tmp_path / "flowers", 3)
+    command("init", "flowers", cwd=tmp_path)
+    (words,) = re.findall(r"imagenet-prep (verify .*--config flowers\.yaml)", command("verify", "--help").stdout)
+    assert "\nas listed: all 15 images listed are sound." in command(*words.split(), cwd=tmp_path).stdout
+
+
 def test_a_folder_without_images_is_refused(tmp_path: Path) -> None:
     """Where there is nothing to check, the error says what was expected; and what the options need."""
     with pytest.raises(InputError, match="no images of ImageNet"):
@@ -496,6 +515,8 @@ def test_a_folder_without_images_is_refused(tmp_path: Path) -> None:
     for words, expected in (
         (["verify"], "verify without a folder"),
         (["verify", "--raw", str(tmp_path), "--rank", "0/2"], "--rank with --raw"),
+        (["verify", "--config", __file__, "--rank", "0/2"], "--rank with --config"),
+        (["verify", str(tmp_path / "nothing"), "--raw", str(tmp_path)], "nothing does not exist"),
     ):
         with pytest.raises(UsageError, match=expected):
             cli.main(words, standalone_mode=False)

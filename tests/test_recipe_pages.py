@@ -77,13 +77,6 @@ MAKERS: dict[str, Callable[[Path], object]] = {
 }
 
 
-@pytest.fixture
-def inside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty folder, and the current one."""
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
 def test_every_page_is_tried() -> None:
     """No page is without its test."""
     assert {path.name for path in existing(PAGES, "*.md")} == {*MAKERS, "imagenet.md"}

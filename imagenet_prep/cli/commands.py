@@ -295,14 +295,14 @@ def merge(data_dir: Path, output: Path | None, quiet: bool) -> int:
 def verify(data_dir: Path | None, quiet: bool, **given: Any) -> int:
     """Read every byte of the shards, and give a verdict; exit status 3 if anything is wrong.
 
-    It also verifies shards that another tool made, or a single TFRecord file; with --raw, images before they are
-    converted.
+    It also verifies shards that another tool made, or a single TFRecord file; with --raw or --config, images before
+    they are converted.
 
     \b
     imagenet-prep verify /data/imagenet
     imagenet-prep verify movies.tfrecord
     imagenet-prep verify --raw /data/kaggle
-    imagenet-prep verify --raw flowers --config flowers.yaml
+    imagenet-prep verify --config flowers.yaml
     """
     from imagenet_prep.stages.verify import verify, verify_file
 
@@ -310,7 +310,7 @@ def verify(data_dir: Path | None, quiet: bool, **given: Any) -> int:
     if given["raw"] or given["config"]:
         return _verify_raw(data_dir, given, progress)
     if data_dir is None:
-        raise UsageError("verify without a folder", "expected DATA_DIR, a TFRecord file, or --raw FOLDER")
+        raise UsageError("verify without a folder", "expected DATA_DIR, a TFRecord file, --raw FOLDER or --config FILE")
     where, depth = _set_or_file(data_dir), _depth_of(given)
     check = functools.partial(
         verify,
@@ -337,7 +337,10 @@ def _verify_raw(data_dir: Path | None, given: Mapping[str, Any], progress: Progr
     from imagenet_prep.stages.verify_raw import verify_raw
 
     if given["share"] is not None:
-        raise UsageError("--rank with --raw", "expected it for shards", "leave it out")
+        option = "--raw" if given["raw"] else "--config"
+        raise UsageError(f"--rank with {option}", "expected it for shards", "leave it out")
+    if data_dir is not None:
+        _data_must_be_there(data_dir)
     dataset = read_dataset(given["config"]) if given["config"] else ILSVRC2012
     options = dataset.options
     if isinstance(options, ConvertOptions):

@@ -390,7 +390,12 @@ raw_copy = _all_of(
         type=_Anywhere(path_type=Path, file_okay=False, exists=True),
         help="Check the images in this folder before they are converted; writes nothing.",
     ),
-    click.option("--config", "-c", type=existing_file, help="With --raw: the recipe of these images."),
+    click.option(
+        "--config",
+        "-c",
+        type=existing_file,
+        help="Check the images of this recipe before they are converted; with --raw, its paths start there.",
+    ),
 )
 places = _all_of(data_dir, raw, output)
 working = _all_of(workers, engine, quiet)

@@ -257,8 +257,7 @@ def print_raw_verdict(verdict: RawVerdict) -> None:
     for problem in shown:
         subject = f"{problem.subject}: " if problem.subject else ""  # a file that is no entry is in the detail
         tell(f"{subject}{problem.detail}", lead=f"{problem.kind.value}: ", colour="red")
-    for remedy in dict.fromkeys(problem.remedy for problem in shown if problem.remedy):
-        tell(f"to do: {remedy}")
+    _print_remedies(shown)
     print_conclusion(verdict)
 
 
@@ -422,15 +421,23 @@ def _json(value: object, indent: int | None = None) -> str:
 def _print_problems(problems: tuple[Problem, ...]) -> None:
     """Print the first problems, then each of their remedies once."""
     _print_findings(problems)
-    for remedy in dict.fromkeys(problem.remedy for problem in problems[:SHOWN_PROBLEMS] if problem.remedy):
-        tell(f"to do: {remedy}")
+    _print_remedies(_first_of(problems))
 
 
 def _print_findings(problems: tuple[Problem, ...]) -> None:
-    """Print the first problems, and the last one if it is the only other: it may count for several."""
-    others = len(problems) - SHOWN_PROBLEMS
-    shown = problems if others == 1 else problems[:SHOWN_PROBLEMS]
+    """Print the first problems, and the number of the others."""
+    shown = _first_of(problems)
     for problem in shown:
         tell(f"{problem.subject}: {problem.detail}", lead=f"{problem.kind.value}: ", colour="red")
-    if others > 1:
-        tell(f"... and {others:,} more")
+    if len(shown) < len(problems):
+        tell(f"... and {len(problems) - len(shown):,} more")
+
+
+def _first_of(problems: tuple[Problem, ...]) -> tuple[Problem, ...]:
+    """The problems to print: the first ones, and the last one if it is the only other: it may count for several."""
+    return problems if len(problems) == SHOWN_PROBLEMS + 1 else problems[:SHOWN_PROBLEMS]
+
+
+def _print_remedies(problems: Iterable[Problem]) -> None:
+    for remedy in dict.fromkeys(problem.remedy for problem in problems if problem.remedy):
+        tell(f"to do: {remedy}")

@@ -93,7 +93,7 @@ class CopyListing(Struct, frozen=True):
         images = sum(len(split.catalog) for split in self.splits)
         if self.lacking:
             sound = "" if depth == "quick" else ", all sound"
-            return ReasonedLevel("part", f"{number_of(images, 'image')}{sound}. Missing: {listed(self.lacking, 2)}.")
+            return ReasonedLevel("part", f"{number_of(images, 'image')}{sound}. Missing: {self._shown_lacking}.")
         if depth == "quick":
             return ReasonedLevel("complete", "")
         proven = [split.name for split in self.splits if split.name in self.digests.published]
@@ -108,6 +108,12 @@ class CopyListing(Struct, frozen=True):
         known = "Their names, numbers and odd images are the published ones"
         sizes = "; so are their sizes, packed as the published archives are." if self._has_published_sizes else "."
         return ReasonedLevel("complete", f"{there} {known}{sizes}")
+
+    @property
+    def _shown_lacking(self) -> str:
+        """The first two gaps, which are sentences with commas, and the number of the others."""
+        others = len(self.lacking) - 2
+        return "; ".join((*self.lacking[:2], *([f"{others:,} more"] if others > 0 else [])))
 
     def _doubts(self, findings: ImageFindings) -> Iterator[str]:
         """The evidence that the images are not the published ones."""

@@ -63,7 +63,9 @@ def refuse_two_forms(paths: Iterable[Path]) -> None:
     """Raise InputError for a batch in two forms: each of its images would be there twice."""
     batches: dict[Path, Path] = {}
     for path in paths:
-        first = batches.setdefault(path.with_name(stem(path)), path) if is_downsampled(path.name) else path
+        if not is_downsampled(path.name):
+            continue
+        first = batches.setdefault(path.with_name(stem(path)), path)
         if first != path:
             what = f"{first} and {path} are one batch in two forms"
             raise InputError(what, "expected each batch once", "move one of the two away")
@@ -71,7 +73,9 @@ def refuse_two_forms(paths: Iterable[Path]) -> None:
 
 def refuse_labels(path: Path, labels: Sequence[Any]) -> None:
     """Raise InputError for a label of a batch that is none of the 1000: labels from 0 would name other classes."""
-    wrong = next((label for label in labels if not 1 <= label <= _CLASSES), None) if is_downsampled(path.name) else None
+    if not is_downsampled(path.name):
+        return
+    wrong = next((label for label in labels if not 1 <= label <= _CLASSES), None)
     if wrong is not None:
         what = f"{path} has the label {wrong}"
         raise InputError(what, f"expected 1 to {_CLASSES}", "get the published files, or rename these to read them")

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from imagenet_prep.datasets import order
 from imagenet_prep.errors import InputError, all_of
 from imagenet_prep.images.arrays import names_in_npz
-from imagenet_prep.model import Engine, OnDamaged, ProblemKind, Progress, Silent
+from imagenet_prep.model import Engine, OnDamaged, Progress, Silent
 from imagenet_prep.recipes import columns as cols
 from imagenet_prep.recipes import rules
 from imagenet_prep.recipes.annotating import Annotations, annotate
@@ -120,9 +120,6 @@ def _annotated(file: RecipeFile, inputs: Inputs, listing: Catalog, root: Path, c
 # labels and splits ---------------------------------------------------------------------------------------------
 
 
-_LACKING = {"images": ProblemKind.MISSING_IMAGE, "classes": ProblemKind.MISSING_CLASS}
-
-
 class _Sorted(Struct, frozen=True):
     """The files of a recipe with their annotations, splits and labels; whether records are of Inception's layout."""
 
@@ -212,7 +209,7 @@ class _Sorted(Struct, frozen=True):
                 what = f"{file.place(key)}: {count:,} {name} expected, {found:,} found{where}"
                 hint = "get what is missing, or correct `expected` in the recipe"
                 error = InputError(what, "expected the whole set", hint)
-                refuse(error, _LACKING[name] if found < count else ProblemKind.WRONG_COUNT, split or name)
+                refuse(error, rules.kind_of_total(name, count, found), split or name)
 
     def all_notes(self, root: Path) -> Iterator[str]:
         """The notes on images that become JPEGs, splits and labels, links out of the data, and a manifest elsewhere."""

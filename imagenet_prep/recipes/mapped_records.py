@@ -70,9 +70,10 @@ class MappedRecorder(Recorder, frozen=True):
         """The Example of all features, in canonical encoding."""
         repair = warning = ""
         if self.content == "image":
-            given, made, repair, warning = self._image(arrays.png_of(data) if is_npy(data) else data)
+            image = self._image(arrays.png_of(data) if is_npy(data) else data)
+            given, repair, warning = image.columns, image.repair, image.warning
             if self.masks is not None or SIZE in item.columns:
-                item = follow(item, data, made, self.masks)
+                item = follow(item, data, image.form, self.masks)
         else:
             given, warning = self._numbers(data)
         parts: list[Buffer] = []
@@ -86,8 +87,8 @@ class MappedRecorder(Recorder, frozen=True):
         total = sum(map(len, parts))
         return Recorded(_joined([b"\x0a" + varint(total), *parts]), repair, warning)
 
-    def _image(self, data: Buffer) -> tuple[dict[str, Any], ImageForm, str, str]:
-        """The columns of an image file, its form in the record, what was changed, and what it warns of.
+    def _image(self, data: Buffer) -> RecordedImage:
+        """The image of a file as the record has it.
 
         JPEGs as in ImageNet's records; PNGs are kept unless everything is encoded again, with ``keep`` all formats are.
         """
@@ -96,11 +97,12 @@ class MappedRecorder(Recorder, frozen=True):
         image = prepare(data, self.check, self.how, upright=self.upright)
         if self.how is not None and image.repair == "png" and not image.lost:  # a JPEG is what was asked for
             image = replace(image, repair="")
-        made = ImageForm(image.width, image.height, image.orientation)
+        form = ImageForm(image.width, image.height, image.orientation)
         channels = jpeg.read_header(image.encoded).components
-        return _image_columns(image.encoded, "JPEG", made, channels), made, image.changes, image.warning
+        columns = _image_columns(image.encoded, "JPEG", form, channels)
+        return RecordedImage(columns, form, image.changes, image.warning)
 
-    def _kept(self, data: Buffer) -> tuple[dict[str, Any], ImageForm, str, str]:
+    def _kept(self, data: Buffer) -> RecordedImage:
         kind, width, height, channels = pixels.read_facts(data)
         warning = ""
         if kind == "PNG":
@@ -109,8 +111,8 @@ class MappedRecorder(Recorder, frozen=True):
             warning = prepare(data, self.check).warning
         elif self.check != "header" or kind != "PNG":
             pixels.decode_rgb(data)
-        made = ImageForm(width, height)
-        return _image_columns(data, kind, made, channels), made, "", warning
+        form = ImageForm(width, height)
+        return RecordedImage(_image_columns(data, kind, form, channels), form, warning=warning)
 
     def _numbers(self, data: Buffer) -> tuple[dict[str, Any], str]:
         """The columns of an array, or of an image's samples, that the features hold; and what the image warns of."""
@@ -214,6 +216,15 @@ class ImageForm(NamedTuple):
     width: int
     height: int
     orientation: int = UPRIGHT
+
+
+class RecordedImage(NamedTuple):
+    """An image in a record: its columns and form, what was changed in it, and what is unusual about its file."""
+
+    columns: dict[str, Any]
+    form: ImageForm
+    repair: str = ""
+    warning: str = ""
 
 
 def follow(item: Item, data: Buffer, made: ImageForm, masks: Path | None) -> Item:

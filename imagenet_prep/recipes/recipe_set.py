@@ -16,7 +16,7 @@ from imagenet_prep.datasets.declarations import MakingOptions
 from imagenet_prep.datasets.plan import PlannedSet, planned_manifest
 from imagenet_prep.errors import InputError, PrepError, UsageError
 from imagenet_prep.escaping import Settings, command
-from imagenet_prep.model import Engine, OnDamaged, Problem, ProblemKind, Progress, State
+from imagenet_prep.model import Engine, OnDamaged, Problem, Progress, State
 from imagenet_prep.state.manifest import (
     RECIPE,
     Manifest,
@@ -131,7 +131,7 @@ class RecipeSet(Dataset):
     def check_set(self, inventory: Inventory, checked: Checked, examiner: Examiner, *, is_part: bool) -> SetFindings:
         """Whether the shards hold what the manifest counts: names may lack their folders, and be there twice."""
         from imagenet_prep.checks.inventory import check_totals
-        from imagenet_prep.recipes.rules import totals_in
+        from imagenet_prep.recipes.rules import kind_of_total, totals_in
         from imagenet_prep.recipes.splits import missing_classes
 
         manifest, problems = inventory.manifest, list[Problem]()
@@ -151,8 +151,7 @@ class RecipeSet(Dataset):
         for split, name, count, found in totals:
             if found != count and (found or name == "images"):  # labels under other names are not counted
                 said = f"expected {count:,} {name}, got {found:,}"
-                kind = _LACKING[name] if found < count else ProblemKind.WRONG_COUNT
-                problems.append(Problem(kind, split or name, said, _REMEDY))
+                problems.append(Problem(kind_of_total(name, count, found), split or name, said, _REMEDY))
         named = {split: [f"label {label}" for label in sorted(those)] for split, those in labels.items()}
         return SetFindings(tuple(problems), tuple(missing_classes(named)) if manifest else (), flavour="recipe")
 
@@ -260,7 +259,6 @@ def _of_the_call(options: MakingOptions, file: RecipeFile) -> Settings:
     return tuple(chosen)
 
 
-_LACKING = {"images": ProblemKind.MISSING_IMAGE, "classes": ProblemKind.MISSING_CLASS}
 _REMEDY = "get the missing images and make the set again, or correct `expected` in the recipe"
 _READING = ("read_order", "memory")
 

@@ -7,6 +7,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeGuard
 
+from imagenet_prep.model import ProblemKind
 from imagenet_prep.recipes.recipe_file import Key, RecipeFile
 from imagenet_prep.storage.layout import RAW_NAME, STATE_NAME, grown_from
 
@@ -166,6 +167,14 @@ def totals_in(
         for name, count in totals.items():
             several: set[Any] = set().union(*(classes[each] for each in own))
             yield split, name, count, sum(images[each] for each in own) if name == "images" else len(several)
+
+
+_LACKING = {"images": ProblemKind.MISSING_IMAGE, "classes": ProblemKind.MISSING_CLASS}
+
+
+def kind_of_total(name: str, expected: int, actual: int) -> ProblemKind:
+    """The kind of problem of a total of ``expected`` that is wrong; ``name`` is "images" or "classes"."""
+    return _LACKING[name] if actual < expected else ProblemKind.WRONG_COUNT
 
 
 # splits and shards ---------------------------------------------------------------------------------------------

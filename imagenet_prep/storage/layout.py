@@ -168,14 +168,14 @@ class Layout(Struct, frozen=True):
 
         Few folders are looked at, and none in an object store.
         """
-        found: list[AnyPath] = []
+        folders: list[AnyPath] = []
         pending = [(self.output_dir, 0)] if isinstance(self.output_dir, Path) else []
         for folder, depth in pending:
-            if depth:
-                found += [folder] if (folder / STATE_NAME / SETS_NAME).is_dir() else []
+            if depth and (folder / STATE_NAME / SETS_NAME).is_dir():
+                folders.append(folder)
             if depth < _DEEPEST_SETS and len(pending) < _MOST_FOLDERS:
                 pending += [(path, depth + 1) for path in self._folders_in(folder)]
-        return found
+        return folders
 
     def _folders_in(self, folder: Path) -> list[Path]:
         """The folders in a folder, except hidden ones, raw data and state."""

@@ -146,11 +146,13 @@ def choose_layout(inspection: Inspection, wanted: str | None = None) -> Choice:
     lost, passed = _left_out(inspection, reading)
     faults = [*inspection.faults, *reading.faults]
     if wanted is None:
-        told = {each.what for each in faults}
-        for verb, several in (("leave it out", lost), ("clip or drop them", reading.clipped)):
-            way = "" if reading.faults else f"to {verb}: {as_command(inspection, name)} ({reading.meaning})"
-            hints = ((each, "; ".join(filter(None, (each.hint, way)))) for each in several if each.what not in told)
-            faults += [InputError(each.what, each.detail, hint) for each, hint in hints]
+        known = {fault.what for fault in faults}
+        for verb, choices in (("leave it out", lost), ("clip or drop them", reading.clipped)):
+            remedy = "" if reading.faults else f"to {verb}: {as_command(inspection, name)} ({reading.meaning})"
+            for fault in choices:
+                hint = "; ".join(filter(None, (fault.hint, remedy)))
+                if fault.what not in known:
+                    faults.append(InputError(fault.what, fault.detail, hint))
     if faults:
         raise all_of(list(dict.fromkeys(faults)))
     assert reading.proposal is not None
