@@ -25,9 +25,8 @@ from imagenet_prep.ilsvrc2012.planning import attach_boxes, find_sources, look_a
 from imagenet_prep.ilsvrc2012.raw_data import (
     ConsumedImages,
     nothing_found,
-    refuse_astray,
     refuse_known_copies,
-    refuse_misplaced_images,
+    refuse_unread,
 )
 from imagenet_prep.ilsvrc2012.settings import WHOLE, ConvertOptions
 from imagenet_prep.images.grades import Check
@@ -233,8 +232,7 @@ class _Listing:
     def look_for(self, split: str) -> None:
         """Look for a split that no copy has: an archive of another name, or a copy that is refused."""
         try:
-            refuse_astray(self.layout, split)
-            refuse_misplaced_images(self.layout, split)
+            refuse_unread(self.layout, split)
             refuse_known_copies(self.layout, split)
         except InputError as error:
             self.problems.append(problem_of(error, ProblemKind.WRONG_CONTENT, split))

@@ -32,10 +32,9 @@ from imagenet_prep.ilsvrc2012.raw_data import (
     find_copies,
     find_source,
     nothing_found,
-    refuse_astray,
     refuse_empty,
     refuse_known_copies,
-    refuse_misplaced_images,
+    refuse_unread,
 )
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions, Part, check_options
 from imagenet_prep.images import format_of
@@ -104,8 +103,7 @@ def _require_sources(layout: Layout, splits: Collection[str]) -> dict[str, Image
     for split in splits or facts.SPLITS:
         if split in found:
             continue
-        refuse_astray(layout, split)
-        refuse_misplaced_images(layout, split)
+        refuse_unread(layout, split)
         refuse_known_copies(layout, split)
         if splits:
             elsewhere = replace(layout, raw=Path("FOLDER")).elsewhere()
