@@ -114,6 +114,18 @@ def test_a_depth_claims_only_what_it_read(kind: str, depth: Depth, level: str, w
     assert (verdict.level, verdict.problems, verdict.depth) == (level, (), depth)
 
 
+def test_a_quick_check_looks_at_a_few_images(copy: Path) -> None:
+    """It reads the formats of a few images: more PNGs than ILSVRC2012 has show that somebody encoded them again."""
+    image = pixels.decode_rgb(photographs.tiny(1))
+    png = in_memory(lambda buffer: image.save(buffer, "PNG"))
+    for path in list((copy / "val").rglob("*.JPEG")):
+        replace_file(path, png)
+    verdict = look(copy, "quick")
+    assert verdict.level == "damaged"
+    assert [problem.kind.value for problem in verdict.problems] == ["wrong-content"]
+    assert "somebody encoded the images again: 8 PNG images" in verdict.problems[0].detail
+
+
 # wrong copies --------------------------------------------------------------------------------------------------
 
 

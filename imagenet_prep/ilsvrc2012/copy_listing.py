@@ -17,11 +17,11 @@ from imagenet_prep.errors import InputError
 from imagenet_prep.escaping import command
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.boxes import find_annotations, find_boxes_csv
-from imagenet_prep.ilsvrc2012.completeness import find_encoded_again
+from imagenet_prep.ilsvrc2012.completeness import find_encoded_again, remedy_encoded_again
 from imagenet_prep.ilsvrc2012.devkit import train_counts
 from imagenet_prep.ilsvrc2012.digests import Digests, find_digests
 from imagenet_prep.ilsvrc2012.official import ImageSource, OfficialTar
-from imagenet_prep.ilsvrc2012.planning import attach_boxes, find_sources, look_at_formats, other_copies
+from imagenet_prep.ilsvrc2012.planning import attach_boxes, find_sources, other_copies, sampled_repairs
 from imagenet_prep.ilsvrc2012.raw_data import (
     ConsumedImages,
     nothing_found,
@@ -71,22 +71,15 @@ class CopyListing(Struct, frozen=True):
 
     def judge(self, findings: ImageFindings, depth: Depth) -> tuple[tuple[Problem, ...], ReasonedLevel]:
         """Whether the images can be the published ones; see RawListing."""
-        encoded_again = find_encoded_again(findings.odd.names) if depth != "quick" else self._sampled()
+        is_read = depth != "quick"
+        repairs = findings.odd.names if is_read else sampled_repairs(split.catalog for split in self.splits)
+        encoded_again = find_encoded_again(repairs)
         level = self._level(findings, depth)
         if not encoded_again:
             return (), level
         detail = f"somebody encoded the images again: {encoded_again}"
-        own = command("init", self.layout.raw_dir)
-        remedy = f"get the published images; or make shards of these as a data set of your own: {own}"
+        remedy = remedy_encoded_again(self.layout.raw_dir)
         return (Problem(ProblemKind.WRONG_CONTENT, str(self.layout.raw_dir), detail, remedy),), level
-
-    def _sampled(self) -> str:
-        """The evidence of a few images, if they show that somebody encoded the images again."""
-        try:
-            look_at_formats([split.catalog for split in self.splits], self.layout)
-        except InputError as error:
-            return error.detail
-        return ""
 
     def _level(self, findings: ImageFindings, depth: Depth) -> ReasonedLevel:
         images = sum(len(split.catalog) for split in self.splits)

@@ -69,7 +69,7 @@ def plan(
     by_class = train_counts(layout) or {}
     if not splits:
         notes += _check_complete(layout, found, catalogs, options, by_class)
-        look_at_formats(catalogs.values(), layout)
+        _refuse_encoded_again(catalogs.values(), layout)
     planned: list[PlannedSplit] = []
     for split, catalog in catalogs.items():
         if not catalog:
@@ -198,11 +198,19 @@ _LOOKED_AT = 8
 """Images of a split whose format is looked at before any shard is made."""
 
 
-def look_at_formats(catalogs: Iterable[Catalog], layout: Layout) -> None:
-    """Raise InputError if a few images of local files that can be read in any order show other formats than JPEG.
+def _refuse_encoded_again(catalogs: Iterable[Catalog], layout: Layout) -> None:
+    """Raise InputError if a few images show that somebody encoded them again.
 
     It saves the work; the images of all finished shards decide.
     """
+    if repairs := sampled_repairs(catalogs):
+        from imagenet_prep.ilsvrc2012.completeness import refuse_encoded_again  # late: few need it
+
+        refuse_encoded_again(repairs, layout.raw_dir)
+
+
+def sampled_repairs(catalogs: Iterable[Catalog]) -> list[str]:
+    """A few images that are no JPEGs, with their formats, of local files that can be read in any order."""
     repairs = []
     for catalog in catalogs:
         rows = sorted({number * len(catalog) // _LOOKED_AT for number in range(_LOOKED_AT)}) if catalog else []
@@ -213,10 +221,7 @@ def look_at_formats(catalogs: Iterable[Catalog], layout: Layout) -> None:
             for name, data in zip(sample.names, read_in_turn(sample, Reader()), strict=True):
                 if (kind := format_of(data)) not in ("", "JPEG"):
                     repairs.append(f"{name} ({kind.lower()})")
-    if repairs:
-        from imagenet_prep.ilsvrc2012.completeness import refuse_encoded_again  # late: few need it
-
-        refuse_encoded_again(repairs, layout.raw_dir)
+    return repairs
 
 
 def other_copies(layout: Layout, source: ImageSource) -> list[str]:
