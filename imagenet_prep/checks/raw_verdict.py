@@ -43,7 +43,7 @@ class RawListing(Protocol):
     @property
     def skipped(self) -> int: ...  # noqa: D102
 
-    def judge(self, findings: ImageFindings, depth: Depth) -> tuple[tuple[Problem, ...], ReasonedLevel]:
+    def judge(self, findings: ImageFindings) -> tuple[tuple[Problem, ...], ReasonedLevel]:
         """The problems of all images together, and the level of the copy if there are no problems."""
         ...
 

@@ -53,6 +53,7 @@ class CopyListing(Struct, frozen=True):
         layout: where it is.
         splits: those that are there.
         problems: what keeps convert from reading it, and what is missing if that is not allowed.
+        depth: that of the check of its images.
         notes: remarks that are not problems.
         skipped: how many files are no images of the data set.
         lacking: what is missing although that is allowed, as text; empty if nothing is.
@@ -69,30 +70,30 @@ class CopyListing(Struct, frozen=True):
     digests: Digests
     dataset: ClassVar[str] = facts.NAME
 
-    def judge(self, findings: ImageFindings, depth: Depth) -> tuple[tuple[Problem, ...], ReasonedLevel]:
+    def judge(self, findings: ImageFindings) -> tuple[tuple[Problem, ...], ReasonedLevel]:
         """Whether the images can be the published ones; see RawListing."""
-        is_read = depth != "quick"
+        is_read = self.depth != "quick"
         repairs = findings.odd.names if is_read else sampled_repairs(split.catalog for split in self.splits)
         encoded_again = find_encoded_again(repairs)
-        level = self._level(findings, depth)
+        level = self._level(findings)
         if not encoded_again:
             return (), level
         detail = f"somebody encoded the images again: {encoded_again}"
         remedy = remedy_encoded_again(self.layout.raw_dir)
         return (Problem(ProblemKind.WRONG_CONTENT, str(self.layout.raw_dir), detail, remedy),), level
 
-    def _level(self, findings: ImageFindings, depth: Depth) -> ReasonedLevel:
+    def _level(self, findings: ImageFindings) -> ReasonedLevel:
         images = sum(len(split.catalog) for split in self.splits)
         if self.lacking:
-            sound = "" if depth == "quick" else ", all sound"
+            sound = "" if self.depth == "quick" else ", all sound"
             return ReasonedLevel("part", f"{number_of(images, 'image')}{sound}. Missing: {listed(self.lacking, 2)}.")
-        if depth == "quick":
+        if self.depth == "quick":
             return ReasonedLevel("complete", "")
         proven = [split.name for split in self.splits if split.name in self.digests.published]
         if len(proven) == len(facts.SPLITS):
             return ReasonedLevel("official", "the archives have the published MD5: every byte is the published one.")
         doubts = [*self._doubts(findings)]
-        if depth == "full":
+        if self.depth == "full":
             doubts.append("They were not decoded: --depth decode finds damage inside.")
         there = f"all {images:,} images of {facts.NAME} are there."
         if doubts:

@@ -35,13 +35,13 @@ class RecipeListing(Struct, frozen=True):
     skipped: int = 0
     expected: Mapping[str, Any] = {}
 
-    def judge(self, findings: ImageFindings, depth: Depth) -> tuple[tuple[Problem, ...], ReasonedLevel]:
+    def judge(self, findings: ImageFindings) -> tuple[tuple[Problem, ...], ReasonedLevel]:
         """Complete if the recipe gives the number of images of all splits; see RawListing."""
-        if depth == "quick":
+        if self.depth == "quick":
             return (), ReasonedLevel("complete", "")
         images = sum(len(split.catalog) for split in self.splits)
         there = f"all {number_of(images, 'image')} listed are sound."
-        if depth == "full":
+        if self.depth == "full":
             return (), ReasonedLevel("as listed", f"{there} They were not decoded: --depth decode finds damage inside.")
         if all(split.expected is not None for split in self.splits) or "images" in self.expected:
             return (), ReasonedLevel("complete", f"{there} Their number is that of the recipe.")
