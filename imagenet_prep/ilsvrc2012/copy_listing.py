@@ -33,7 +33,7 @@ from imagenet_prep.images.grades import Check
 from imagenet_prep.images.prepare import repaired_images
 from imagenet_prep.model import Engine, Problem, ProblemKind, Progress
 from imagenet_prep.sources.catalog import Catalog
-from imagenet_prep.sources.obstacles import Obstacles, collecting, problem_of
+from imagenet_prep.sources.obstacles import Obstacles, collecting, problem_of, refuse
 from imagenet_prep.sources.slices import gone
 from imagenet_prep.storage.layout import RAW_NAME, Layout
 from imagenet_prep.text import listed, number_of
@@ -250,7 +250,7 @@ class _Listing:
         """List a split, and compare it with the facts."""
         split = source.split
         with collecting() as obstacles:
-            catalog = _list(source, engine, progress, obstacles)
+            catalog = _list(source, engine, progress)
         misplaced = _count_misplaced(obstacles.problems)
         self.problems += _grouped(obstacles, split, len(catalog) + sum(misplaced.values()))
         self.notes += [*obstacles.notes, *other_copies(self.layout, source)]
@@ -334,12 +334,12 @@ class _Listing:
             self.lack(ProblemKind.MISSING_BOX, f"{split} boxes", detail, remedy=remedy)
 
 
-def _list(source: ImageSource, engine: Engine, progress: Progress, obstacles: Obstacles) -> Catalog:
-    """The images of a split, without those among the obstacles."""
+def _list(source: ImageSource, engine: Engine, progress: Progress) -> Catalog:
+    """The images of a split, without those that are refused."""
     try:
         return source.catalog(engine, progress)
     except InputError as error:
-        obstacles.add(problem_of(error, ProblemKind.UNREADABLE, source.split))
+        refuse(error, ProblemKind.UNREADABLE, source.split)
         return Catalog(split=source.split)
 
 
@@ -366,7 +366,7 @@ def _validation_names() -> dict[str, list[str]]:
 def _grouped(obstacles: Obstacles, split: str, images: int) -> Iterator[Problem]:
     """The problems of a listing of so many images; those of one class in one wrong place are one problem."""
     misplaced: dict[tuple[str, str, str], list[Problem]] = {}
-    for problem in obstacles.problems:
+    for problem in obstacles.listed(split):
         if problem.kind is ProblemKind.WRONG_LABEL:
             misplaced.setdefault((problem.subject, problem.expected, problem.got), []).append(problem)
         else:
@@ -375,9 +375,6 @@ def _grouped(obstacles: Obstacles, split: str, images: int) -> Iterator[Problem]
         yield _in_another_order(misplaced, split, images)
     else:
         yield from (_misplaced(*key, problems) for key, problems in misplaced.items())
-    if obstacles.more:
-        detail = f"{obstacles.more:,} more faults in this split"
-        yield Problem(ProblemKind.UNREADABLE, split, detail, count=obstacles.more)
 
 
 def _misplaced(place: str, wnid: str, wrong: str, problems: Sequence[Problem]) -> Problem:
