@@ -108,12 +108,9 @@ def convert(
 
 def _note_check(work: _Conversion, progress: Progress) -> None:
     """Say that shards which were done before are kept, if ``check`` asks for more than headers."""
-    checks: list[str] = []
-    if any(split.recorder.check == "strict" for split in work.splits):
-        checks.append("strict")
-    if work.options.check == "decode":
-        checks.append("decode")
-    for check in checks:
+    is_strict = any(split.recorder.check == "strict" for split in work.splits)
+    check = "strict" if is_strict else work.options.check
+    if check in ("strict", "decode"):
         progress.note(
             f"every shard was done before and is kept: check {check} decides only about shards that are made; "
             f"to decode all images: {command('verify', work.layout.data_dir, (('depth', 'decode'),))}"
