@@ -39,7 +39,6 @@ class RawSplit(Struct, frozen=True):
         catalog: its images.
         recorder: checks an image as convert would, before it makes the record.
         expected: how many images there should be; None if nobody knows.
-        misplaced: images that are there in a wrong place, and are no rows of the catalog.
     """
 
     name: str
@@ -47,7 +46,6 @@ class RawSplit(Struct, frozen=True):
     catalog: Catalog
     recorder: Recorder
     expected: int | None = None
-    misplaced: int = 0
 
 
 class Named(Struct):

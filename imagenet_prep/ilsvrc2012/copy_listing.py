@@ -20,7 +20,7 @@ from imagenet_prep.ilsvrc2012.boxes import find_annotations, find_boxes_csv
 from imagenet_prep.ilsvrc2012.completeness import find_encoded_again, remedy_encoded_again
 from imagenet_prep.ilsvrc2012.devkit import train_counts
 from imagenet_prep.ilsvrc2012.digests import Digests, find_digests
-from imagenet_prep.ilsvrc2012.official import ImageSource, OfficialTar
+from imagenet_prep.ilsvrc2012.official import ImageSource, OfficialTar, count_by_wnid
 from imagenet_prep.ilsvrc2012.planning import attach_boxes, find_sources, other_copies, sampled_repairs
 from imagenet_prep.ilsvrc2012.raw_data import (
     ConsumedImages,
@@ -35,14 +35,13 @@ from imagenet_prep.model import Engine, Problem, ProblemKind, Progress
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.obstacles import Obstacles, collecting, problem_of, refuse
 from imagenet_prep.sources.slices import gone
+from imagenet_prep.sources.tar_members import BLOCK
 from imagenet_prep.storage.layout import RAW_NAME, Layout
 from imagenet_prep.text import listed, number_of
 
 _GET = "get the missing images, or convert this part of the data set with --allow-incomplete"
 
-
-_BLOCK = 512
-_RECORD = 20 * _BLOCK
+_RECORD = 20 * BLOCK
 _MANY = 10  # places of misplaced images that have a cause each
 
 
@@ -124,19 +123,19 @@ class CopyListing(Struct, frozen=True):
 
 def packed_size(catalog: Catalog) -> int:
     """The bytes of the official archive with the images of a split: train as tars by class, in a tar."""
-    members = _BLOCK + -(-catalog.lengths.astype(np.int64) // _BLOCK) * _BLOCK
+    members = BLOCK + -(-catalog.lengths.astype(np.int64) // BLOCK) * BLOCK
     if catalog.split != facts.TRAIN:
         return _tar_size(int(members.sum()))
     labels = catalog.labels.astype(np.int64)
     by_class = np.zeros(facts.CLASSES + 1, np.int64)
     np.add.at(by_class, labels, members)
-    tars = [_BLOCK + _tar_size(size) for size in by_class.tolist() if size]
+    tars = [BLOCK + _tar_size(size) for size in by_class.tolist() if size]
     return _tar_size(sum(tars))
 
 
 def _tar_size(size: int) -> int:
     """The bytes of a tar whose members take ``size``, as GNU tar ends it: two empty blocks, in records of 20 blocks."""
-    return -(-(size + 2 * _BLOCK) // _RECORD) * _RECORD
+    return -(-(size + 2 * BLOCK) // _RECORD) * _RECORD
 
 
 # listing -------------------------------------------------------------------------------------------------------
@@ -213,8 +212,16 @@ class _Listing:
 
     def done(self, digests: Digests, depth: Depth) -> CopyListing:
         """The listing."""
-        parts = tuple(self.splits), tuple(self.problems), depth, tuple(self.notes)
-        return CopyListing(self.layout, *parts, self.skipped, tuple(self.lacking), digests)
+        return CopyListing(
+            layout=self.layout,
+            splits=tuple(self.splits),
+            problems=tuple(self.problems),
+            depth=depth,
+            notes=tuple(self.notes),
+            skipped=self.skipped,
+            lacking=tuple(self.lacking),
+            digests=digests,
+        )
 
     def lack(self, kind: ProblemKind, subject: str, detail: str, *, count: int = 1, remedy: str = _GET) -> None:
         """Something is missing: a problem, unless that is allowed."""
@@ -252,16 +259,14 @@ class _Listing:
         with collecting() as obstacles:
             catalog = _list(source, engine, progress)
         misplaced = _count_misplaced(obstacles.problems)
-        self.problems += _grouped(obstacles, split, len(catalog) + sum(misplaced.values()))
+        self.problems += _grouped(obstacles, split, len(catalog) + misplaced.total())
         self.notes += [*obstacles.notes, *other_copies(self.layout, source)]
         self.skipped += obstacles.skipped
         if source.missing:
             self.lack(ProblemKind.MISSING_IMAGE, split, f"the copy lacks {source.missing}")
         self._attach_boxes(catalog)
-        expected = facts.IMAGES[split]
-        total = sum(misplaced.values())
-        self.splits.append(RawSplit(split, source.words, catalog, recorder, expected, total))
-        counts = misplaced + Counter(_by_wnid(catalog))
+        self.splits.append(RawSplit(split, source.words, catalog, recorder, facts.IMAGES[split]))
+        counts = misplaced + Counter(count_by_wnid(catalog.count_by_label()))
         if split == facts.VALIDATION:
             self._compare_validation(catalog, counts)
         else:
@@ -344,10 +349,6 @@ def _list(source: ImageSource, engine: Engine, progress: Progress) -> Catalog:
 
 
 # what is there -------------------------------------------------------------------------------------------------
-
-
-def _by_wnid(catalog: Catalog) -> dict[str, int]:
-    return {facts.synsets()[label - 1]: count for label, count in catalog.count_by_label().items()}
 
 
 def _count_misplaced(problems: Iterable[Problem]) -> Counter[str]:

@@ -25,7 +25,7 @@ from imagenet_prep.ilsvrc2012.boxes import (
 )
 from imagenet_prep.ilsvrc2012.devkit import devkit_paths, train_counts
 from imagenet_prep.ilsvrc2012.imagenet import ENTRY
-from imagenet_prep.ilsvrc2012.official import ImageSource, expected_images, missing_text
+from imagenet_prep.ilsvrc2012.official import ImageSource, count_by_wnid, expected_images, missing_text
 from imagenet_prep.ilsvrc2012.raw_data import (
     ConsumedImages,
     checked_md5,
@@ -252,7 +252,7 @@ def _by_class(catalog: Catalog, by_class: Mapping[str, int], part: Part) -> dict
     """The manifest's entries for the train images of each class: how many are listed, and how many by the devkit."""
     if not by_class or catalog.split != facts.TRAIN:
         return {}
-    counts = {facts.synsets()[label - 1]: count for label, count in catalog.count_by_label().items()}
+    counts = count_by_wnid(catalog.count_by_label())
     return {"images_by_class": counts, "expected_by_class": {wnid: by_class[wnid] for wnid in part.labels}}
 
 
