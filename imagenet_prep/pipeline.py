@@ -21,7 +21,7 @@ from imagenet_prep.ilsvrc2012.raw_data import (
     needs_behind,
     own_images,
     refuse_astray,
-    refuse_misplaced_images,
+    refuse_unread,
 )
 from imagenet_prep.ilsvrc2012.settings import WHOLE, ConvertOptions, Part, check_options
 from imagenet_prep.model import Engine, Progress, Silent
@@ -73,9 +73,10 @@ def missing_archives(layout: Layout, *, validation_boxes: bool = False, part: Pa
         if not (find_annotations(layout, split) or find_boxes_csv(layout, split))
     ]
     for key in missing:
-        refuse_astray(layout, key)
         if key in facts.SPLITS:
-            refuse_misplaced_images(layout, key)
+            refuse_unread(layout, key)
+        else:
+            refuse_astray(layout, key)
     return tuple(missing)
 
 

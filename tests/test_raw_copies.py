@@ -16,7 +16,7 @@ import pytest
 from copies_of_imagenet import hugging_face_rows, write_hugging_face, write_parquet
 from existing import existing
 from made_devkit import add_devkit
-from made_sets import ENGINE, make_flowers
+from made_sets import ENGINE, FLOWERS, make_flowers
 from made_tars import in_memory, pack, save, unpack
 from raw_copies import COPIES, TRAIN_TAR, replace_file, state_of, use_facts, write_folders, write_official
 from running import command
@@ -33,6 +33,7 @@ from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.images import pixels
 from imagenet_prep.model import Silent
 from imagenet_prep.registry import read_dataset
+from imagenet_prep.sources import obstacles
 from imagenet_prep.stages.verify_raw import verify_raw
 
 pytestmark = pytest.mark.once
@@ -114,6 +115,18 @@ def test_a_depth_claims_only_what_it_read(kind: str, depth: Depth, level: str, w
     COPIES[kind](tmp_path, whole)
     verdict = look(tmp_path, depth)
     assert (verdict.level, verdict.problems, verdict.depth) == (level, (), depth)
+
+
+def test_a_quick_check_looks_at_a_few_images(copy: Path) -> None:
+    """It reads the formats of a few images: more PNGs than ILSVRC2012 has show that somebody encoded them again."""
+    image = pixels.decode_rgb(photographs.tiny(1))
+    png = in_memory(lambda buffer: image.save(buffer, "PNG"))
+    for path in list((copy / "val").rglob("*.JPEG")):
+        replace_file(path, png)
+    verdict = look(copy, "quick")
+    assert verdict.level == "damaged"
+    assert [problem.kind.value for problem in verdict.problems] == ["wrong-content"]
+    assert "somebody encoded the images again: 8 PNG images" in verdict.problems[0].detail
 
 
 # wrong copies --------------------------------------------------------------------------------------------------
@@ -459,6 +472,34 @@ def test_the_damaged_images_of_a_recipe(tmp_path: Path) -> None:
     assert (status, verdict["verdict"], verdict["counts"]) == (3, "damaged", {"damaged": 2, "skipped": 1})
     named = {problem["subject"] for problem in verdict["problems"]}
     assert named == {str(path.relative_to(folder)) for path in (first, second)}
+
+
+@pytest.mark.parametrize("name", ["1.jpg", "lilac/1.jpg"])
+@pytest.mark.parametrize("is_alone", [False, True], ids=["among others", "alone"])
+def test_a_file_of_a_recipe_without_a_class(name: str, is_alone: bool, tmp_path: Path) -> None:
+    """A file in no class folder, or in that of no class, is a problem; all other images are checked."""
+    classes = f"classes: [{', '.join(sorted(FLOWERS))}]"
+    folder, recipe = flowers(tmp_path, *([classes] if "/" in name else []))
+    if is_alone:
+        for path in list(folder.iterdir()):
+            shutil.rmtree(path)
+    save(folder / name, photographs.tiny(1))
+    verdict = verify_raw(Layout(tmp_path), ENGINE, dataset=read_dataset(recipe))
+    assert verdict.level == "damaged"
+    assert sum(total.images for total in verdict.totals) == (0 if is_alone else 25)
+
+
+def test_the_faults_of_a_recipe_beyond_those_listed_are_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only so many faults are named; the others are one problem with their number."""
+    folder, recipe = flowers(tmp_path, "expected: {images: 30, classes: 6}")
+    save(folder / "1.jpg", photographs.tiny(1))
+    monkeypatch.setattr(obstacles, "MOST", 1)
+    verdict = verify_raw(Layout(tmp_path), ENGINE, dataset=read_dataset(recipe))
+    assert verdict.level == "damaged"
+    assert len(verdict.problems) == 2
+    assert verdict.problems[-1].detail == "2 more faults in this listing"
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,6 @@ class RawSplit(Struct, frozen=True):
         catalog: its images.
         recorder: checks an image as convert would, before it makes the record.
         expected: how many images there should be; None if nobody knows.
-        misplaced: images that are there in a wrong place, and are no rows of the catalog.
     """
 
     name: str
@@ -47,7 +46,6 @@ class RawSplit(Struct, frozen=True):
     catalog: Catalog
     recorder: Recorder
     expected: int | None = None
-    misplaced: int = 0
 
 
 class Named(Struct):
@@ -178,13 +176,14 @@ def check_images(splits: Sequence[RawSplit], engine: Engine, progress: Progress)
             continue
         report = outcome.value
         _add(findings, report)
-        checksums[task.split][task.start : task.start + len(task.catalog)] = report.checksums
+        rows = orders[task.split][task.start : task.start + len(task.catalog)]
+        checksums[task.split][rows] = report.checksums
         progress.advance(task.catalog.size(range(len(task.catalog))))
     progress.end()
     findings.problems.sort(key=str)  # tasks end in any order
     findings.odd.names.sort()
     findings.warned.names.sort()
-    _find_twins(findings, splits, orders, checksums)
+    _find_twins(findings, splits, checksums)
     return findings
 
 
@@ -222,28 +221,23 @@ def _tasks(split: RawSplit, ordered: Column) -> Iterator[ImageTask]:
             yield ImageTask(split.name, start, catalog.whole(ordered[start:stop]), split.recorder)
 
 
-def _find_twins(
-    findings: ImageFindings, splits: Sequence[RawSplit], orders: dict[str, Column], checksums: dict[str, Column]
-) -> None:
+def _find_twins(findings: ImageFindings, splits: Sequence[RawSplit], checksums: dict[str, Column]) -> None:
     """Find images with the same length and CRC32C: of a million different images, no two have both by chance."""
-    keys = [
-        (split.catalog.lengths[orders[split.name]].astype(np.uint64) << np.uint64(32)) | checksums[split.name]
-        for split in splits
-    ]
+    keys = [(split.catalog.lengths.astype(np.uint64) << np.uint64(32)) | checksums[split.name] for split in splits]
     together = np.concatenate(keys) if keys else np.zeros(0, np.uint64)
     places = np.argsort(together, kind="stable")
     is_read = (together[places] & np.uint64(0xFFFFFFFF)) != 0
     is_twin = (np.diff(together[places]) == 0) & is_read[1:]
     findings.twin_count = int(is_twin.sum())
     for first in np.flatnonzero(is_twin)[:MOST].tolist():
-        pair = [_name_at(splits, orders, int(place)) for place in places[first : first + 2]]
+        pair = [_name_at(splits, int(place)) for place in places[first : first + 2]]
         findings.twins.append((pair[0], pair[1]))
 
 
-def _name_at(splits: Sequence[RawSplit], orders: dict[str, Column], place: int) -> str:
+def _name_at(splits: Sequence[RawSplit], place: int) -> str:
     for split in splits:
         if place < len(split.catalog):
-            return split.catalog.names[int(orders[split.name][place])]
+            return split.catalog.names[place]
         place -= len(split.catalog)
     raise IndexError(place)
 

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from operator import attrgetter
 from typing import Any, Protocol
 
-from msgspec import Struct, field, to_builtins
+from msgspec import Struct, field
 
 from imagenet_prep.checks.raw_check import ImageFindings, RawSplit
-from imagenet_prep.checks.verdict import SCHEMA, Depth, Level, ReasonedLevel, conclusion_of, remarks_of
+from imagenet_prep.checks.verdict import Depth, Level, ReasonedLevel, as_json, conclusion_of, remarks_of
 from imagenet_prep.model import Problem
 from imagenet_prep.text import listed, number_of
 
@@ -43,7 +43,7 @@ class RawListing(Protocol):
     @property
     def skipped(self) -> int: ...  # noqa: D102
 
-    def judge(self, findings: ImageFindings, depth: Depth) -> tuple[tuple[Problem, ...], ReasonedLevel]:
+    def judge(self, findings: ImageFindings) -> tuple[tuple[Problem, ...], ReasonedLevel]:
         """The problems of all images together, and the level of the copy if there are no problems."""
         ...
 
@@ -119,13 +119,7 @@ class RawVerdict(Struct, frozen=True):
 
     def as_dict(self) -> dict[str, Any]:
         """The verdict as JSON-ready values."""
-        value = to_builtins(self)
-        return {
-            "schema": SCHEMA,
-            "verdict": self.level,
-            **value,
-            "totals": {total["split"]: total for total in value["totals"]},
-        }
+        return as_json(self)
 
 
 def _first(problems: Sequence[Problem]) -> list[Problem]:

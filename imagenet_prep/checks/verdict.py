@@ -89,6 +89,13 @@ def remarks_of(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{name}: {count:,}" for name, count in counts.items())
 
 
+def as_json(verdict: Struct) -> dict[str, Any]:
+    """A Verdict or a RawVerdict as JSON-ready values: the schema and the level first, the totals by split."""
+    value = to_builtins(verdict)
+    totals = {total["split"]: total for total in value["totals"]}
+    return {"schema": SCHEMA, "verdict": value["verdict"], **value, "totals": totals}
+
+
 class Verdict(Struct, frozen=True):
     """The result of verify.
 
@@ -155,13 +162,7 @@ class Verdict(Struct, frozen=True):
 
     def as_dict(self) -> dict[str, Any]:
         """The verdict as JSON-ready values."""
-        value = to_builtins(self)
-        return {
-            "schema": SCHEMA,
-            "verdict": self.level,
-            **value,
-            "totals": {total["split"]: total for total in value["totals"]},
-        }
+        return as_json(self)
 
 
 # kept in DATA_DIR ------------------------------------------------------------------------------------------------

@@ -154,8 +154,13 @@ def refuse_encoded_again(repairs: Iterable[str], raw_dir: AnyPath) -> None:
         raise InputError(
             f"the images in {raw_dir} are not those of {facts.NAME}: somebody encoded them again",
             counts,
-            f"get the published images; or make shards of these as a data set of your own: {command('init', raw_dir)}",
+            remedy_encoded_again(raw_dir),
         )
+
+
+def remedy_encoded_again(raw_dir: AnyPath) -> str:
+    """The remedy for images that somebody encoded again."""
+    return f"get the published images; or make shards of these as a data set of your own: {command('init', raw_dir)}"
 
 
 def find_encoded_again(repairs: Iterable[str]) -> str:

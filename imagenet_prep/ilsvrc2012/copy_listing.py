@@ -17,33 +17,31 @@ from imagenet_prep.errors import InputError
 from imagenet_prep.escaping import command
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.boxes import find_annotations, find_boxes_csv
-from imagenet_prep.ilsvrc2012.completeness import find_encoded_again
+from imagenet_prep.ilsvrc2012.completeness import find_encoded_again, remedy_encoded_again
 from imagenet_prep.ilsvrc2012.devkit import train_counts
 from imagenet_prep.ilsvrc2012.digests import Digests, find_digests
-from imagenet_prep.ilsvrc2012.official import ImageSource, OfficialTar
-from imagenet_prep.ilsvrc2012.planning import attach_boxes, find_sources, look_at_formats, other_copies
+from imagenet_prep.ilsvrc2012.official import ImageSource, OfficialTar, count_by_wnid
+from imagenet_prep.ilsvrc2012.planning import attach_boxes, find_sources, other_copies, sampled_repairs
 from imagenet_prep.ilsvrc2012.raw_data import (
     ConsumedImages,
     nothing_found,
-    refuse_astray,
     refuse_known_copies,
-    refuse_misplaced_images,
+    refuse_unread,
 )
 from imagenet_prep.ilsvrc2012.settings import WHOLE, ConvertOptions
 from imagenet_prep.images.grades import Check
 from imagenet_prep.images.prepare import repaired_images
 from imagenet_prep.model import Engine, Problem, ProblemKind, Progress
 from imagenet_prep.sources.catalog import Catalog
-from imagenet_prep.sources.obstacles import Obstacles, collecting, problem_of
+from imagenet_prep.sources.obstacles import Obstacles, collecting, problem_of, refuse
 from imagenet_prep.sources.slices import gone
+from imagenet_prep.sources.tar_members import BLOCK
 from imagenet_prep.storage.layout import RAW_NAME, Layout
 from imagenet_prep.text import listed, number_of
 
 _GET = "get the missing images, or convert this part of the data set with --allow-incomplete"
 
-
-_BLOCK = 512
-_RECORD = 20 * _BLOCK
+_RECORD = 20 * BLOCK
 _MANY = 10  # places of misplaced images that have a cause each
 
 
@@ -54,6 +52,7 @@ class CopyListing(Struct, frozen=True):
         layout: where it is.
         splits: those that are there.
         problems: what keeps convert from reading it, and what is missing if that is not allowed.
+        depth: that of the check of its images.
         notes: remarks that are not problems.
         skipped: how many files are no images of the data set.
         lacking: what is missing although that is allowed, as text; empty if nothing is.
@@ -70,37 +69,30 @@ class CopyListing(Struct, frozen=True):
     digests: Digests
     dataset: ClassVar[str] = facts.NAME
 
-    def judge(self, findings: ImageFindings, depth: Depth) -> tuple[tuple[Problem, ...], ReasonedLevel]:
+    def judge(self, findings: ImageFindings) -> tuple[tuple[Problem, ...], ReasonedLevel]:
         """Whether the images can be the published ones; see RawListing."""
-        encoded_again = find_encoded_again(findings.odd.names) if depth != "quick" else self._sampled()
-        level = self._level(findings, depth)
+        is_read = self.depth != "quick"
+        repairs = findings.odd.names if is_read else sampled_repairs(split.catalog for split in self.splits)
+        encoded_again = find_encoded_again(repairs)
+        level = self._level(findings)
         if not encoded_again:
             return (), level
         detail = f"somebody encoded the images again: {encoded_again}"
-        own = command("init", self.layout.raw_dir)
-        remedy = f"get the published images; or make shards of these as a data set of your own: {own}"
+        remedy = remedy_encoded_again(self.layout.raw_dir)
         return (Problem(ProblemKind.WRONG_CONTENT, str(self.layout.raw_dir), detail, remedy),), level
 
-    def _sampled(self) -> str:
-        """The evidence of a few images, if they show that somebody encoded the images again."""
-        try:
-            look_at_formats([split.catalog for split in self.splits], self.layout)
-        except InputError as error:
-            return error.detail
-        return ""
-
-    def _level(self, findings: ImageFindings, depth: Depth) -> ReasonedLevel:
+    def _level(self, findings: ImageFindings) -> ReasonedLevel:
         images = sum(len(split.catalog) for split in self.splits)
         if self.lacking:
-            sound = "" if depth == "quick" else ", all sound"
+            sound = "" if self.depth == "quick" else ", all sound"
             return ReasonedLevel("part", f"{number_of(images, 'image')}{sound}. Missing: {self._shown_lacking}.")
-        if depth == "quick":
+        if self.depth == "quick":
             return ReasonedLevel("complete", "")
         proven = [split.name for split in self.splits if split.name in self.digests.published]
         if len(proven) == len(facts.SPLITS):
             return ReasonedLevel("official", "the archives have the published MD5: every byte is the published one.")
         doubts = [*self._doubts(findings)]
-        if depth == "full":
+        if self.depth == "full":
             doubts.append("They were not decoded: --depth decode finds damage inside.")
         there = f"all {images:,} images of {facts.NAME} are there."
         if doubts:
@@ -137,19 +129,19 @@ class CopyListing(Struct, frozen=True):
 
 def packed_size(catalog: Catalog) -> int:
     """The bytes of the official archive with the images of a split: train as tars by class, in a tar."""
-    members = _BLOCK + -(-catalog.lengths.astype(np.int64) // _BLOCK) * _BLOCK
+    members = BLOCK + -(-catalog.lengths.astype(np.int64) // BLOCK) * BLOCK
     if catalog.split != facts.TRAIN:
         return _tar_size(int(members.sum()))
     labels = catalog.labels.astype(np.int64)
     by_class = np.zeros(facts.CLASSES + 1, np.int64)
     np.add.at(by_class, labels, members)
-    tars = [_BLOCK + _tar_size(size) for size in by_class.tolist() if size]
+    tars = [BLOCK + _tar_size(size) for size in by_class.tolist() if size]
     return _tar_size(sum(tars))
 
 
 def _tar_size(size: int) -> int:
     """The bytes of a tar whose members take ``size``, as GNU tar ends it: two empty blocks, in records of 20 blocks."""
-    return -(-(size + 2 * _BLOCK) // _RECORD) * _RECORD
+    return -(-(size + 2 * BLOCK) // _RECORD) * _RECORD
 
 
 # listing -------------------------------------------------------------------------------------------------------
@@ -226,8 +218,16 @@ class _Listing:
 
     def done(self, digests: Digests, depth: Depth) -> CopyListing:
         """The listing."""
-        parts = tuple(self.splits), tuple(self.problems), depth, tuple(self.notes)
-        return CopyListing(self.layout, *parts, self.skipped, tuple(self.lacking), digests)
+        return CopyListing(
+            layout=self.layout,
+            splits=tuple(self.splits),
+            problems=tuple(self.problems),
+            depth=depth,
+            notes=tuple(self.notes),
+            skipped=self.skipped,
+            lacking=tuple(self.lacking),
+            digests=digests,
+        )
 
     def lack(self, kind: ProblemKind, subject: str, detail: str, *, count: int = 1, remedy: str = _GET) -> None:
         """Something is missing: a problem, unless that is allowed."""
@@ -239,8 +239,7 @@ class _Listing:
     def look_for(self, split: str) -> None:
         """Look for a split that no copy has: an archive of another name, or a copy that is refused."""
         try:
-            refuse_astray(self.layout, split)
-            refuse_misplaced_images(self.layout, split)
+            refuse_unread(self.layout, split)
             refuse_known_copies(self.layout, split)
         except InputError as error:
             self.problems.append(problem_of(error, ProblemKind.WRONG_CONTENT, split))
@@ -264,18 +263,16 @@ class _Listing:
         """List a split, and compare it with the facts."""
         split = source.split
         with collecting() as obstacles:
-            catalog = _list(source, engine, progress, obstacles)
+            catalog = _list(source, engine, progress)
         misplaced = _count_misplaced(obstacles.problems)
-        self.problems += _grouped(obstacles, split, len(catalog) + sum(misplaced.values()))
+        self.problems += _grouped(obstacles, split, len(catalog) + misplaced.total())
         self.notes += [*obstacles.notes, *other_copies(self.layout, source)]
         self.skipped += obstacles.skipped
         if source.missing:
             self.lack(ProblemKind.MISSING_IMAGE, split, f"the copy lacks {source.missing}")
         self._attach_boxes(catalog)
-        expected = facts.IMAGES[split]
-        total = sum(misplaced.values())
-        self.splits.append(RawSplit(split, source.words, catalog, recorder, expected, total))
-        counts = misplaced + Counter(_by_wnid(catalog))
+        self.splits.append(RawSplit(split, source.words, catalog, recorder, facts.IMAGES[split]))
+        counts = misplaced + Counter(count_by_wnid(catalog.count_by_label()))
         if split == facts.VALIDATION:
             self._compare_validation(catalog, counts)
         else:
@@ -348,20 +345,16 @@ class _Listing:
             self.lack(ProblemKind.MISSING_BOX, f"{split} boxes", detail, remedy=remedy)
 
 
-def _list(source: ImageSource, engine: Engine, progress: Progress, obstacles: Obstacles) -> Catalog:
-    """The images of a split, without those among the obstacles."""
+def _list(source: ImageSource, engine: Engine, progress: Progress) -> Catalog:
+    """The images of a split, without those that are refused."""
     try:
         return source.catalog(engine, progress)
     except InputError as error:
-        obstacles.add(problem_of(error, ProblemKind.UNREADABLE, source.split))
+        refuse(error, ProblemKind.UNREADABLE, source.split)
         return Catalog(split=source.split)
 
 
 # what is there -------------------------------------------------------------------------------------------------
-
-
-def _by_wnid(catalog: Catalog) -> dict[str, int]:
-    return {facts.synsets()[label - 1]: count for label, count in catalog.count_by_label().items()}
 
 
 def _count_misplaced(problems: Iterable[Problem]) -> Counter[str]:
@@ -380,7 +373,7 @@ def _validation_names() -> dict[str, list[str]]:
 def _grouped(obstacles: Obstacles, split: str, images: int) -> Iterator[Problem]:
     """The problems of a listing of so many images; those of one class in one wrong place are one problem."""
     misplaced: dict[tuple[str, str, str], list[Problem]] = {}
-    for problem in obstacles.problems:
+    for problem in obstacles.listed(split):
         if problem.kind is ProblemKind.WRONG_LABEL:
             misplaced.setdefault((problem.subject, problem.expected, problem.got), []).append(problem)
         else:
@@ -389,9 +382,6 @@ def _grouped(obstacles: Obstacles, split: str, images: int) -> Iterator[Problem]
         yield _in_another_order(misplaced, split, images)
     else:
         yield from (_misplaced(*key, problems) for key, problems in misplaced.items())
-    if obstacles.more:
-        detail = f"{obstacles.more:,} more faults in this split"
-        yield Problem(ProblemKind.UNREADABLE, split, detail, count=obstacles.more)
 
 
 def _misplaced(place: str, wnid: str, wrong: str, problems: Sequence[Problem]) -> Problem:

@@ -125,19 +125,14 @@ class ImageNet(Dataset):
     def following(self, layout: Layout, states: Mapping[str, State]) -> str:
         """The first of download, annotate and convert that is needed; see Dataset."""
         from imagenet_prep.ilsvrc2012.boxes import find_annotations
-        from imagenet_prep.ilsvrc2012.raw_data import (
-            fetched_from,
-            find_astray,
-            find_misplaced_images,
-            find_source,
-            own_images,
-        )
+        from imagenet_prep.ilsvrc2012.raw_data import fetched_from, find_source, find_unread, own_images
 
         sources = {split: find_source(layout, split) for split in facts.SPLITS}
-        for split in [split for split, source in sources.items() if source is None]:
-            astray = find_astray(layout, split) or find_misplaced_images(layout, split)
-            if astray and states["convert"] == "not started":
-                return astray.mend
+        if states["convert"] == "not started":
+            for split in [split for split, source in sources.items() if source is None]:
+                images = find_unread(layout, split)
+                if images is not None:
+                    return images.mend
         found = list(sources.values())
         if not all(found) and states["convert"] == "not started":
             own = own_images(layout)

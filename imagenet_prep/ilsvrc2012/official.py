@@ -113,18 +113,20 @@ def label_of(name: bytes, split: str, wnid: str) -> int | None:
     return facts.labels()[found] if found and wnid in ("", found) else None
 
 
-def refuse_misplaced(folder: str, name: str, split: str) -> bool:
-    """Refuse an image in the wrong class folder: its true class must not be guessed. Returns whether it is one."""
-    wnid, found = facts.class_of(name, split), folder.rpartition("/")[2]
-    if wnid not in facts.labels() or not facts.is_wnid(found):
-        return False
+def is_misplaced(class_folder: str, name: str, split: str) -> bool:
+    """Whether a file that is no image of its class folder is an image of another class."""
+    return facts.class_of(name, split) in facts.labels() and facts.is_wnid(class_folder)
+
+
+def refuse_misplaced(folder: str, name: str, split: str) -> None:
+    """Refuse an image in the wrong class folder: its true class must not be guessed."""
+    wnid, class_folder = facts.class_of(name, split) or "", folder.rpartition("/")[2]
     error = InputError(
         f"{folder}/{name} is in the wrong class folder",
-        f"expected it in {wnid}, found it in {found}",
+        f"expected it in {wnid}, found it in {class_folder}",
         "move it there, or run imagenet-prep untar DATA_DIR to sort the images",
     )
-    refuse(error, ProblemKind.WRONG_LABEL, folder, image=name, expected=wnid, got=found)
-    return True
+    refuse(error, ProblemKind.WRONG_LABEL, folder, image=name, expected=wnid, got=class_folder)
 
 
 def finished(parts: Iterable[Catalog], split: str, path: AnyPath | None = None) -> Catalog:
@@ -196,8 +198,14 @@ def missing_text(
 
 def _other_counts(counts: Mapping[int, int], by_class: Mapping[str, int]) -> list[str]:
     """Each class that is there with another number of images than the devkit's."""
-    found = {facts.synsets()[label - 1]: count for label, count in counts.items()}
-    return [f"{wnid} ({count:,} of {by_class[wnid]:,})" for wnid, count in found.items() if count != by_class[wnid]]
+    by_wnid = count_by_wnid(counts)
+    return [f"{wnid} ({count:,} of {by_class[wnid]:,})" for wnid, count in by_wnid.items() if count != by_class[wnid]]
+
+
+def count_by_wnid(counts: Mapping[int, int]) -> dict[str, int]:
+    """The numbers of images by class, of those by label."""
+    wnids = facts.synsets()
+    return {wnids[label - 1]: count for label, count in counts.items()}
 
 
 TarTask = tuple[AnyPath, str, int, int | None]
@@ -479,7 +487,9 @@ class _FolderScan(Struct, frozen=True):
             for entry in entries:
                 label = label_of(os.fsencode(entry.name), self.split, wnid)
                 if label is None:
-                    if not refuse_misplaced(str(folder), entry.name, self.split):
+                    if is_misplaced(folder.name, entry.name, self.split):
+                        refuse_misplaced(str(folder), entry.name, self.split)
+                    else:
                         self._skip(entry, wnid, skipped)
                 elif (status := status_of(entry)) and stat.S_ISREG(status.st_mode):
                     found.append(entry.name, 0, status.st_size, status.st_mtime_ns, label)

@@ -25,17 +25,16 @@ from imagenet_prep.ilsvrc2012.boxes import (
 )
 from imagenet_prep.ilsvrc2012.devkit import devkit_paths, train_counts
 from imagenet_prep.ilsvrc2012.imagenet import ENTRY
-from imagenet_prep.ilsvrc2012.official import ImageSource, expected_images, missing_text
+from imagenet_prep.ilsvrc2012.official import ImageSource, count_by_wnid, expected_images, missing_text
 from imagenet_prep.ilsvrc2012.raw_data import (
     ConsumedImages,
     checked_md5,
     find_copies,
     find_source,
     nothing_found,
-    refuse_astray,
     refuse_empty,
     refuse_known_copies,
-    refuse_misplaced_images,
+    refuse_unread,
 )
 from imagenet_prep.ilsvrc2012.settings import ConvertOptions, Part, check_options
 from imagenet_prep.images import format_of
@@ -70,7 +69,7 @@ def plan(
     by_class = train_counts(layout) or {}
     if not splits:
         notes += _check_complete(layout, found, catalogs, options, by_class)
-        look_at_formats(catalogs.values(), layout)
+        _refuse_encoded_again(catalogs.values(), layout)
     planned: list[PlannedSplit] = []
     for split, catalog in catalogs.items():
         if not catalog:
@@ -104,8 +103,7 @@ def _require_sources(layout: Layout, splits: Collection[str]) -> dict[str, Image
     for split in splits or facts.SPLITS:
         if split in found:
             continue
-        refuse_astray(layout, split)
-        refuse_misplaced_images(layout, split)
+        refuse_unread(layout, split)
         refuse_known_copies(layout, split)
         if splits:
             elsewhere = replace(layout, raw=Path("FOLDER")).elsewhere()
@@ -200,11 +198,19 @@ _LOOKED_AT = 8
 """Images of a split whose format is looked at before any shard is made."""
 
 
-def look_at_formats(catalogs: Iterable[Catalog], layout: Layout) -> None:
-    """Raise InputError if a few images of local files that can be read in any order show other formats than JPEG.
+def _refuse_encoded_again(catalogs: Iterable[Catalog], layout: Layout) -> None:
+    """Raise InputError if a few images show that somebody encoded them again.
 
     It saves the work; the images of all finished shards decide.
     """
+    if repairs := sampled_repairs(catalogs):
+        from imagenet_prep.ilsvrc2012.completeness import refuse_encoded_again  # late: few need it
+
+        refuse_encoded_again(repairs, layout.raw_dir)
+
+
+def sampled_repairs(catalogs: Iterable[Catalog]) -> list[str]:
+    """A few images that are no JPEGs, with their formats, of local files that can be read in any order."""
     repairs = []
     for catalog in catalogs:
         rows = sorted({number * len(catalog) // _LOOKED_AT for number in range(_LOOKED_AT)}) if catalog else []
@@ -215,10 +221,7 @@ def look_at_formats(catalogs: Iterable[Catalog], layout: Layout) -> None:
             for name, data in zip(sample.names, read_in_turn(sample, Reader()), strict=True):
                 if (kind := format_of(data)) not in ("", "JPEG"):
                     repairs.append(f"{name} ({kind.lower()})")
-    if repairs:
-        from imagenet_prep.ilsvrc2012.completeness import refuse_encoded_again  # late: few need it
-
-        refuse_encoded_again(repairs, layout.raw_dir)
+    return repairs
 
 
 def other_copies(layout: Layout, source: ImageSource) -> list[str]:
@@ -249,7 +252,7 @@ def _by_class(catalog: Catalog, by_class: Mapping[str, int], part: Part) -> dict
     """The manifest's entries for the train images of each class: how many are listed, and how many by the devkit."""
     if not by_class or catalog.split != facts.TRAIN:
         return {}
-    counts = {facts.synsets()[label - 1]: count for label, count in catalog.count_by_label().items()}
+    counts = count_by_wnid(catalog.count_by_label())
     return {"images_by_class": counts, "expected_by_class": {wnid: by_class[wnid] for wnid in part.labels}}
 
 

@@ -15,7 +15,7 @@ from msgspec import Struct
 from imagenet_prep.errors import InputError
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.ilsvrc2012.boxes import LARGEST, BoxFiles, File
-from imagenet_prep.ilsvrc2012.official import ImageSource, finished, label_of, refuse_misplaced
+from imagenet_prep.ilsvrc2012.official import ImageSource, finished, is_misplaced, label_of, refuse_misplaced
 from imagenet_prep.model import Engine, ProblemKind, Progress
 from imagenet_prep.sources.catalog import Catalog, CatalogBuilder
 from imagenet_prep.sources.obstacles import refuse
@@ -122,7 +122,7 @@ def _images_of(path: Path, stamp: tuple[int, int, int]) -> dict[str, tuple[Catal
             label = label_of(own, place.split, place.folder if place.split == facts.TRAIN else "")
             if label is None:
                 other = own.decode("utf-8", "backslashreplace")
-                if facts.class_of(other, place.split) in facts.labels() and facts.is_wnid(place.folder):
+                if is_misplaced(place.folder, other, place.split):
                     misplaced[place.split].append((place.folder, other))
                 else:
                     kind = SYSTEM_FILES if is_system_file(name) else OTHER_NAMES

@@ -166,6 +166,11 @@ class Astray(Struct, frozen=True):
     expected: str
     mend: str
 
+    @property
+    def error(self) -> InputError:
+        """The error that says so."""
+        return InputError(self.what, self.expected, f"{self.mend}    {AGAIN}")
+
 
 def find_astray(layout: Layout, key: str) -> Astray | None:
     """Find an archive in DATA_DIR itself, under another name, compressed, or of folders; None if there is none.
@@ -261,22 +266,25 @@ def _renamed(source: AnyPath, target: AnyPath) -> Astray:
 
 def refuse_astray(layout: Layout, key: str) -> None:
     """Raise InputError if a missing archive is in DATA_DIR itself, has another name, or is packed in another way."""
-    found = find_astray(layout, key)
-    if found is not None:
-        raise InputError(found.what, found.expected, f"{found.mend}    {AGAIN}")
+    archive = find_astray(layout, key)
+    if archive is not None:
+        raise archive.error
 
 
-def find_misplaced_images(layout: Layout, split: str) -> Misplaced | None:
-    """Find the images of a split that no copy has in other folders, or under other names."""
+def find_unread(layout: Layout, split: str) -> Astray | Misplaced | None:
+    """Find the images of a split that no copy has: in an archive, in other folders, or under other names."""
+    archive = find_astray(layout, split)
+    if archive is not None:
+        return archive
     keeps = any(find_source(layout, other) for other in facts.SPLITS if other != split)
     return find_misplaced(layout, split, FOLDERS[split], keeps=keeps)
 
 
-def refuse_misplaced_images(layout: Layout, split: str) -> None:
-    """Raise InputError if the images of a split that no copy has are in other folders, or have other names."""
-    found = find_misplaced_images(layout, split)
-    if found is not None:
-        raise found.error
+def refuse_unread(layout: Layout, split: str) -> None:
+    """Raise InputError if the images of a split that no copy has are there, and are not where or as they are read."""
+    images = find_unread(layout, split)
+    if images is not None:
+        raise images.error
 
 
 def refuse_known_copies(layout: Layout, split: str) -> None:

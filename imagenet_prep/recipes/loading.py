@@ -277,6 +277,7 @@ def _sort(file: RecipeFile, inputs: Inputs, annotations: Annotations, root: Path
         divisions = [_without_left_out(each, labelled) for each in divisions]
     elif in_folders:
         labelled = label_by_folder(file, inputs, listing, divisions, given, first)
+        divisions = [_labelled_rows(division, labelled) for division in divisions]  # the others are obstacles
     else:
         labelled = Labelled(Classes(), np.zeros(len(listing), np.int8))
     is_inception = (
@@ -296,11 +297,18 @@ def _has_usual_record(file: RecipeFile, table: LabelTable | None) -> bool:
 
 
 def _without_left_out(division: Division, labelled: Labelled) -> Division:
-    rows = np.asarray(division.rows, np.int64)
-    rows = rows[labelled.labels[rows] >= 0]
-    if not len(rows):
+    labelled_division = _labelled_rows(division, labelled)
+    if not len(labelled_division.rows):
         raise InputError(f"no file of split {division.name} has a label", f"expected some in {labelled.table_path}")
-    return replace(division, rows=rows)
+    return labelled_division
+
+
+def _labelled_rows(division: Division, labelled: Labelled) -> Division:
+    """A division without the files that have no label."""
+    has_label = labelled.labels[places_of(division.rows)] >= 0
+    if has_label.all():
+        return division
+    return replace(division, rows=np.asarray(division.rows, np.int64)[has_label])
 
 
 # content --------------------------------------------------------------------------------------------------------

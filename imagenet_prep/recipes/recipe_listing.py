@@ -13,13 +13,13 @@ from imagenet_prep.checks.verdict import Depth, ReasonedLevel
 from imagenet_prep.datasets.plan import Recorder
 from imagenet_prep.errors import InputError
 from imagenet_prep.images.grades import Check
-from imagenet_prep.model import Engine, Problem, ProblemKind, Progress
+from imagenet_prep.model import Engine, Problem, Progress
 from imagenet_prep.recipes.labels import class_notes
 from imagenet_prep.recipes.loading import load
 from imagenet_prep.recipes.recipe_dataset import RecipeDataset, SplitPlan
 from imagenet_prep.recipes.recipe_file import RecipeFile
 from imagenet_prep.sources.names import shown_name
-from imagenet_prep.sources.obstacles import collecting, problem_of
+from imagenet_prep.sources.obstacles import collecting, refuse
 from imagenet_prep.storage.location import AnyPath
 from imagenet_prep.text import number_of
 
@@ -35,13 +35,13 @@ class RecipeListing(Struct, frozen=True):
     skipped: int = 0
     expected: Mapping[str, Any] = {}
 
-    def judge(self, findings: ImageFindings, depth: Depth) -> tuple[tuple[Problem, ...], ReasonedLevel]:
+    def judge(self, findings: ImageFindings) -> tuple[tuple[Problem, ...], ReasonedLevel]:
         """Complete if the recipe gives the number of images of all splits; see RawListing."""
-        if depth == "quick":
+        if self.depth == "quick":
             return (), ReasonedLevel("complete", "")
         images = sum(len(split.catalog) for split in self.splits)
         there = f"all {number_of(images, 'image')} listed are sound."
-        if depth == "full":
+        if self.depth == "full":
             return (), ReasonedLevel("as listed", f"{there} They were not decoded: --depth decode finds damage inside.")
         if all(split.expected is not None for split in self.splits) or "images" in self.expected:
             return (), ReasonedLevel("complete", f"{there} Their number is that of the recipe.")
@@ -62,11 +62,11 @@ def list_recipe(
         try:
             dataset = load(file, root, engine, progress=progress)
         except InputError as error:
-            obstacles.add(problem_of(error, ProblemKind.UNREADABLE, file.path.name))
-            return RecipeListing(name, (), tuple(obstacles.problems), depth or "decode")
+            refuse(error, subject=file.path.name)
+            return RecipeListing(name, (), tuple(obstacles.listed(file.path.name)), depth or "decode")
     notes = (*dataset.notes, *class_notes(dataset.classes.names, dataset.classes.numbers), *dataset.warnings)
     splits = tuple(_raw_split(split, dataset, depth) for split in dataset.splits)
-    problems = tuple(obstacles.problems)
+    problems = tuple(obstacles.listed(file.path.name))
     depth = depth or _depth_of(splits)
     return RecipeListing(name, splits, problems, depth, notes, dataset.skipped, dataset.expected)
 

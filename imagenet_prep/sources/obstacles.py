@@ -31,6 +31,13 @@ class Obstacles(Struct):
         else:
             self.more += 1
 
+    def listed(self, subject: str) -> Iterator[Problem]:
+        """The faults, and those that are only counted as one more, about ``subject``."""
+        yield from self.problems
+        if self.more:
+            detail = f"{self.more:,} more faults in this listing"
+            yield Problem(ProblemKind.UNREADABLE, subject, detail, count=self.more)
+
     def extend(self, others: Obstacles) -> None:
         """Add those of one task."""
         for problem in others.problems:

@@ -41,9 +41,9 @@ def verify_raw(
     """
     progress = progress or Silent()
     listing = dataset.list_raw(layout, engine, options or dataset.options, progress, depth)
-    found = ImageFindings() if depth == "quick" else check_images(listing.splits, engine, progress)
-    across, claim = listing.judge(found, listing.depth)
-    problems = (*listing.problems, *found.problems, *across)
+    findings = ImageFindings() if listing.depth == "quick" else check_images(listing.splits, engine, progress)
+    problems_across_images, claim = listing.judge(findings)
+    problems = (*listing.problems, *findings.problems, *problems_across_images)
     level = level_of(claim.level, {problem.kind for problem in problems}, depth=listing.depth)
     reason = claim.reason or _QUICK
     return RawVerdict(
@@ -53,30 +53,30 @@ def verify_raw(
         totals=tuple(map(RawTotal.take, listing.splits)),
         level=level,
         reason="" if problems else reason,
-        counts=_counts(listing, found),
-        notes=(*listing.notes, *_notes(found)),
-        odd=tuple(found.odd.names),
-        warned=tuple(found.warned.names),
-        twins=tuple(found.twins),
+        counts=_counts(listing, findings),
+        notes=(*listing.notes, *_notes(findings)),
+        odd=tuple(findings.odd.names),
+        warned=tuple(findings.warned.names),
+        twins=tuple(findings.twins),
         dataset=listing.dataset,
     )
 
 
-def _counts(listing: RawListing, found: ImageFindings) -> dict[str, int]:
+def _counts(listing: RawListing, findings: ImageFindings) -> dict[str, int]:
     counts = {
-        "damaged": found.damaged,
-        "warned": found.warned.total,
-        "odd": found.odd.total,
+        "damaged": findings.damaged,
+        "warned": findings.warned.total,
+        "odd": findings.odd.total,
         "skipped": listing.skipped,
     }
     return {name: count for name, count in counts.items() if count}
 
 
-def _notes(found: ImageFindings) -> Iterator[str]:
+def _notes(findings: ImageFindings) -> Iterator[str]:
     """Notes about odd and warned images, and images with the same bytes."""
-    for what, images in (("odd", found.odd), ("warned", found.warned)):
+    for group, images in (("odd", findings.odd), ("warned", findings.warned)):
         for remark, count in sorted(images.counts.items()):
             names = listed(name.rpartition(" (")[0] for name in images.names if name.endswith(f" ({remark})"))
-            yield f"{what}: {number_of(count, 'image')}, {remark}: {names}"
-    if found.twin_count:
-        yield f"the same bytes under two names: {shown_twins(found)}"
+            yield f"{group}: {number_of(count, 'image')}, {remark}: {names}"
+    if findings.twin_count:
+        yield f"the same bytes under two names: {shown_twins(findings)}"
