@@ -161,10 +161,11 @@ def wait_for_shards(driver: subprocess.Popen[bytes], output: Path, count: int) -
 
 
 def lose_a_worker(cluster: RayCluster) -> None:
-    """Kill one that is at work."""
-    wait_until(cluster.workers)
+    """Kill one that is at work: between two tasks there may be none for a moment."""
+    at_work: list[int] = []
+    wait_until(lambda: at_work.extend(cluster.workers()) or at_work)
     with contextlib.suppress(ProcessLookupError):
-        os.kill(random.choice(cluster.workers()), signal.SIGKILL)
+        os.kill(random.choice(at_work), signal.SIGKILL)
 
 
 LOSSES = {"worker": lose_a_worker, "node": RayCluster.lose_node}
