@@ -25,9 +25,9 @@ NOWHERE = "http://127.0.0.1:9"
 """Where nobody answers: no test asks an object store but its own."""
 
 SAME_EVERYWHERE = """
-census demo_images diff export_tfds fuzz guards huggingface imports init large_sets layouts looks odd_json part_sets
-raw_set recipe_pages recipe_places recorders refusals regroup remedies shard_writer show sites status terminal trust
-twice upright voc wording
+census damaged_loaders demo_images diff dividing export_tfds fuzz grades growing guards huggingface impossible_boxes
+imports init kept_folders large_sets layouts looks odd_json part_sets raw_set recipe_pages recipe_places recorders
+refusals regroup remedies setting_values shard_writer show sites status terminal trust twice upright voc wording
 """
 """Tests of what no Python changes, by the names of their modules: a second Python is spared them."""
 
