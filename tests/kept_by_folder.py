@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import json
+import zipfile
 from collections.abc import Iterable, Mapping
 from pathlib import PurePosixPath
 
@@ -67,6 +69,15 @@ def mask_file(value: int = 255) -> bytes:
     return stream.getvalue()
 
 
+def zip_of(painter: Painter, paths: Iterable[str]) -> bytes:
+    """A zip of files that are written already."""
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w") as archive:
+        for path in paths:
+            archive.writestr(zipfile.ZipInfo(path), (painter.folder / path).read_bytes())
+    return stream.getvalue()
+
+
 # the class in the name of the file -----------------------------------------------------------------------------
 
 
@@ -128,7 +139,7 @@ def market_1501(painter: Painter) -> Truth:
 
 @kept
 def hymenoptera(painter: Painter) -> Truth:
-    """PyTorch's transfer learning tutorial: ants and bees in train and val, and one imageNotFound.gif among the ants."""
+    """PyTorch's transfer learning tutorial: ants and bees in train and val, with imageNotFound.gif among the ants."""
     train = paint_classes(painter, "train/{name}/{number}_a1.jpg", ["ants", "bees"], 5)
     val = paint_classes(painter, "val/{name}/{number}_b2.jpg", ["ants", "bees"], 3)
     lost = painter.paint("train/ants/imageNotFound.gif")
@@ -148,7 +159,7 @@ def cat_and_dog_doubled(painter: Painter) -> Truth:
 
 @kept
 def intel_scenes(painter: Painter) -> Truth:
-    """Kaggle, Intel Image Classification: seg_train/seg_train/CLASS, seg_test/seg_test/CLASS, seg_pred/seg_pred flat."""
+    """Kaggle, Intel Image Classification: seg_train/seg_train/CLASS, seg_test/seg_test/CLASS, seg_pred/seg_pred."""
     scenes = ["buildings", "forest", "glacier"]
     train = paint_classes(painter, "seg_train/seg_train/{name}/{number}.jpg", scenes, 4)
     test = paint_classes(painter, "seg_test/seg_test/{name}/{number}.jpg", scenes, 2, first=20057)
@@ -210,8 +221,8 @@ def train_dev_eval(painter: Painter) -> Truth:
 
 
 @kept
-def letters_of_splits(painter: Painter) -> Truth:
-    """Kaggle, many own sets: Train, Valid and Test with capitals, one of them misspelt with a blank: "Valid "."""
+def valid_set_with_a_blank(painter: Painter) -> Truth:
+    """Kaggle, own sets of nuts and leaves: Train, "Valid set" and Test, with capitals and a blank."""
     train = paint_classes(painter, "Train/{name}/{number}.jpg", ["Kirmizi", "Siirt"], 4)
     valid = paint_classes(painter, "Valid set/{name}/{number}.jpg", ["Kirmizi", "Siirt"], 2, first=50)
     test = paint_classes(painter, "Test/{name}/{number}.jpg", ["Kirmizi", "Siirt"], 2, first=80)
@@ -264,7 +275,7 @@ def val_images(painter: Painter) -> Truth:
 
 
 @kept
-def test_unknown(painter: Painter) -> Truth:
+def unknown_as_a_class(painter: Painter) -> Truth:
     """Keras threads on flow_from_directory: test/unknown holds the unlabelled images, since it wants one folder."""
     train = paint_classes(painter, "train/{name}/{number}.jpg", ["rock", "tree", "water"], 4)
     valid = paint_classes(painter, "validation/{name}/{number}.jpg", ["rock", "tree", "water"], 2, first=60)
@@ -274,7 +285,7 @@ def test_unknown(painter: Painter) -> Truth:
 
 
 @kept
-def test_all(painter: Painter) -> Truth:
+def all_in_one_folder(painter: Painter) -> Truth:
     """fast.ai and Keras forums: test/all holds every test image without a class."""
     train = paint_classes(painter, "train/{name}/{number}.jpg", ["opencountry", "street"], 5)
     test = painter.paint_all("test/all/im{}.jpg", 4)
@@ -282,7 +293,7 @@ def test_all(painter: Painter) -> Truth:
 
 
 @kept
-def test_loose(painter: Painter) -> Truth:
+def plant_seedlings(painter: Painter) -> Truth:
     """Kaggle, Plant Seedlings: class folders in train, loose images in test, and a submission of one made-up class."""
     train = paint_classes(painter, "train/{name}/{number}a.png", ["Black-grass", "Charlock", "Maize"], 4)
     test = painter.paint_all("test/00{}.png", 4)
@@ -309,9 +320,8 @@ def query_and_gallery(painter: Painter) -> Truth:
 def flower_photos(painter: Painter) -> Truth:
     """TensorFlow's flower_photos: five class folders, and a LICENSE.txt that names every image with its licence."""
     classes = paint_classes(painter, "flower_photos/{name}/{number}_n.jpg", ["daisy", "roses", "sunflowers"], 4)
-    lines = [
-        f"{path.removeprefix('flower_photos/')} CC-BY by A. Person - https://example.org/{path}\n" for path in classes
-    ]
+    names = [path.removeprefix("flower_photos/") for path in classes]
+    lines = [f"{name} CC-BY by A. Person - https://example.org/{name}\n" for name in names]
     painter.write("flower_photos/LICENSE.txt", "All images are licensed by their authors:\n\n" + "".join(lines))
     return Truth(classes)
 
@@ -322,7 +332,7 @@ def cats_and_dogs_filtered(painter: Painter) -> Truth:
     train = paint_classes(painter, "cats_and_dogs_filtered/train/{name}/{number}.jpg", ["cats", "dogs"], 4)
     val = paint_classes(painter, "cats_and_dogs_filtered/validation/{name}/{number}.jpg", ["cats", "dogs"], 2, 2000)
     painter.write("cats_and_dogs_filtered/vectorize.py", "import numpy\n")
-    painter.write("cats_and_dogs_filtered.zip.part", b"PK\3\4")
+    painter.write("cats_and_dogs_filtered.zip", zip_of(painter, train | val))
     painter.write("md5sums.txt", "".join(f"{number:032x}  {path}\n" for number, path in enumerate(train)))
     return Truth(train | val, splits=all_in(train, "train") | all_in(val, "validation"))
 
@@ -543,7 +553,7 @@ def inaturalist_2017(painter: Painter) -> Truth:
 @kept
 def omniglot_background(painter: Painter) -> Truth:
     """Omniglot: images_background/Greek/character01; a character of one alphabet isn't that of another."""
-    paths = {}
+    paths: dict[str, str] = {}
     for alphabet in ("Greek", "Korean", "Latin"):
         for character in ("character01", "character02"):
             for drawer in (1, 2, 3):
@@ -595,7 +605,7 @@ def sun397(painter: Painter) -> Truth:
 
 @kept
 def hyper_kvasir(painter: Painter) -> Truth:
-    """HyperKvasir: lower-gi-tract/anatomical-landmarks/cecum; image-labels.csv has the finding of each, without .jpg."""
+    """HyperKvasir: lower-gi-tract/anatomical-landmarks/cecum; image-labels.csv has the finding, without .jpg."""
     places = {
         "cecum": "lower-gi-tract/anatomical-landmarks",
         "ileum": "lower-gi-tract/anatomical-landmarks",
@@ -664,9 +674,8 @@ def img2dataset_files(painter: Painter) -> Truth:
         for path in painter.paint_all(f"{shard}/{shard}{{:04}}.jpg", 5):
             paths.append(path)
             painter.write(path.replace(".jpg", ".txt"), f"a photo {stem(path)}")
-            painter.write(
-                path.replace(".jpg", ".json"), f'{{"caption": "a photo", "key": "{stem(path)}", "width": 16}}'
-            )
+            facts = {"caption": f"a photo {stem(path)}", "key": stem(path), "width": 16}
+            painter.write(path.replace(".jpg", ".json"), json.dumps(facts))
         painter.write(f"{shard}_stats.json", '{"count": 5, "successes": 5}')
     return Truth(unlabelled(paths))
 
@@ -708,9 +717,8 @@ def horse2zebra(painter: Painter) -> Truth:
     for folder, split in parts.items():
         for path in painter.paint_all(f"{folder}/n0238_{{}}.jpg", 4):
             classes[path], splits[path] = folder[-1], split
-    return Truth(
-        classes, splits=splits, choices=[Truth(unlabelled(classes), splits=splits), Truth(unlabelled(classes))]
-    )
+    bare = [Truth(unlabelled(classes), splits=splits), Truth(unlabelled(classes))]
+    return Truth(classes, splits=splits, choices=bare)
 
 
 @kept
