@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+import tarfile
 from collections.abc import Iterable, Sequence
 
 from kept_by_folder import (
@@ -388,7 +390,7 @@ def idrid_grading(painter: Painter) -> Truth:
     names = {"a. Training Set": ("train", 8), "b. Testing Set": ("test", 4)}
     classes, splits = {}, {}
     for folder, (split, count) in names.items():
-        rows = []
+        rows: list[tuple[object, ...]] = []
         for path in painter.paint_all(f"1. Original Images/{folder}/IDRiD_{{:03}}.jpg", count, first=1):
             classes[path], splits[path] = str(len(rows) % 5), split
             rows.append((stem(path), classes[path], len(rows) % 3, "", ""))
@@ -903,3 +905,674 @@ def beauty_scores(painter: Painter) -> Truth:
     painter.write("train_test_files/test.txt", lines(rows[6:]))
     splits = all_in(paths[:6], "train") | all_in(paths[6:], "test")
     return Truth(unlabelled(paths), splits=splits, choices=[Truth(unlabelled(paths))])
+
+
+# own sets: how programs and people write tables ----------------------------------------------------------------
+
+
+@kept
+def species_in_batches(painter: Painter) -> Truth:
+    """A field study: photos in the folders of each delivery, observations.csv with file,observer,species."""
+    paths = painter.paint_all("batch_1/{:03}.jpg", 5) + painter.paint_all("batch_2/{:03}.jpg", 5)
+    classes = dealt(paths, ["lynx", "marten", "roe deer"])
+    rows = ((path, "ab", name) for path, name in classes.items())
+    painter.write("observations.csv", table(("file", "observer", "species"), *rows))
+    return Truth(classes)
+
+
+@kept
+def breeds_by_bare_name(painter: Painter) -> Truth:
+    """A shelter's export: photos in the folders of two rooms, animals.csv with photo,breed and no folders."""
+    paths = painter.paint_all("room_a/P{:04}.jpg", 5) + painter.paint_all("room_b/P{:04}.jpg", 5, first=50)
+    classes = dealt(paths, ["collie", "mixed", "pug"])
+    painter.write("animals.csv", table(("photo", "breed"), *((base(path), name) for path, name in classes.items())))
+    return Truth(classes)
+
+
+@kept
+def categories_without_endings(painter: Painter) -> Truth:
+    """A museum's export: objects.csv has inventory,category, and files are called by the inventory number."""
+    paths = painter.paint_all("scans/INV-{:05}.jpg", 9, first=120)
+    classes = dealt(paths, ["coin", "medal", "seal"])
+    painter.write(
+        "objects.csv", table(("inventory", "category"), *((stem(path), name) for path, name in classes.items()))
+    )
+    return Truth(classes)
+
+
+@kept
+def column_y(painter: Painter) -> Truth:
+    """A course on scikit-learn: data.csv has image_path and y, numbers from 0 of which 1 has no image."""
+    paths = painter.paint_all("imgs/{}.png", 9)
+    classes = dealt(paths, ["0", "2", "3"])
+    painter.write("data.csv", table(("image_path", "y"), *classes.items()))
+    return Truth(classes, numbers=counted_from_0("023"))
+
+
+@kept
+def column_target_of_words(painter: Painter) -> Truth:
+    """A notebook: frame.csv of pandas with its index first, then filepath, width, target."""
+    paths = painter.paint_all("crops/{}.jpg", 8)
+    classes = dealt(paths, ["defect", "ok"])
+    rows = ((place, path, 16, name) for place, (path, name) in enumerate(classes.items()))
+    painter.write("frame.csv", table(("", "filepath", "width", "target"), *rows))
+    return Truth(classes)
+
+
+@kept
+def archive_beside_its_table(painter: Painter) -> Truth:
+    """Hubs and university servers: images.tar with one folder, labels.csv beside it."""
+    stream = io.BytesIO()
+    paths = []
+    with tarfile.open(fileobj=stream, mode="w") as archive:
+        for number in range(9):
+            path = f"images/{number:03}.jpg"
+            content = painter.encode(path)
+            member = tarfile.TarInfo(path)
+            member.size = len(content)
+            archive.addfile(member, io.BytesIO(content))
+            paths.append(path)
+    painter.write("images.tar", stream.getvalue())
+    classes = dealt(paths, ["cherry", "plum", "sloe"])
+    painter.write("labels.csv", table(("file", "label"), *((base(path), name) for path, name in classes.items())))
+    return Truth(classes)
+
+
+@kept
+def table_without_header(painter: Painter) -> Truth:
+    """A shell script's output: list.csv has file,class in each line and no header; the files lie in two folders."""
+    paths = painter.paint_all("a/{}.jpg", 4) + painter.paint_all("b/{}.jpg", 4, first=10)
+    classes = dealt(paths, ["bus", "tram"])
+    painter.write("list.csv", table(*classes.items()))
+    return Truth(classes)
+
+
+@kept
+def numbers_of_folders(painter: Painter) -> Truth:
+    """Masterful's guide: class folders, and train.csv of "dandelion/1.jpg, 1" without a header."""
+    names = ["roses", "dandelion", "tulips"]
+    classes = paint_classes(painter, "{name}/{number}_n.jpg", names, 4)
+    painter.write("train.csv", lines(f"{path}, {names.index(name)}" for path, name in classes.items()))
+    return Truth(classes, numbers=numbered(names), splits=all_in(classes, "train"))
+
+
+@kept
+def paths_of_another_machine(painter: Painter) -> Truth:
+    """A colleague's table: train.csv has /home/mia/data/birds/img/1.jpg, and the folder came without /home/mia."""
+    paths = painter.paint_all("img/{}.jpg", 9)
+    classes = dealt(paths, ["robin", "swift", "wren"])
+    rows = ((f"/home/mia/data/birds/{path}", name) for path, name in classes.items())
+    painter.write("train.csv", table(("path", "label"), *rows))
+    return Truth(classes)
+
+
+@kept
+def paths_of_another_machine_twice(painter: Painter) -> Truth:
+    """A copy from a cluster: /scratch/u17/set/day1/1.jpg and day2/1.jpg; only the last folders tell them apart."""
+    paths = painter.paint_all("day1/{}.jpg", 5) + painter.paint_all("day2/{}.jpg", 5)
+    classes = dealt(paths, ["calm", "rough", "storm"])
+    rows = ((f"/scratch/u17/set/{path}", name) for path, name in classes.items())
+    painter.write("labels.csv", table(("filename", "class"), *rows))
+    return Truth(classes)
+
+
+@kept
+def paths_of_windows(painter: Painter) -> Truth:
+    """A laboratory's PC: C:\\Data\\Slides\\A\\1.jpg with backslashes, and CR LF at the ends of lines."""
+    paths = painter.paint_all("A/{}.jpg", 5) + painter.paint_all("B/{}.jpg", 5)
+    classes = dealt(paths, ["benign", "malignant"])
+    rows = [("File", "Label")]
+    for path, name in classes.items():
+        windows = path.replace("/", "\\")
+        rows.append((f"C:\\Data\\Slides\\{windows}", name))
+    painter.write("slides.csv", table(*rows).replace("\n", "\r\n"))
+    return Truth(classes)
+
+
+@kept
+def a_table_for_each_split(painter: Painter) -> Truth:
+    """A thesis: train.csv, val.csv and test.csv on one folder img; val and test lack the class that comes first."""
+    paths = painter.paint_all("img/{:03}.jpg", 14)
+    parts = {"train": paths[:8], "val": paths[8:11], "test": paths[11:]}
+    classes: dict[str, str] = {}
+    splits: dict[str, str] = {}
+    for name, part in parts.items():
+        kinds = ["ash", "birch", "cedar", "elm"] if name == "train" else ["birch", "elm"]
+        dealt_out = dealt(part, kinds)
+        painter.write(f"{name}.csv", table(("filename", "label"), *((base(path), dealt_out[path]) for path in part)))
+        classes |= dealt_out
+        splits |= all_in(part, {"val": "validation"}.get(name, name))
+    return Truth(classes, splits=splits)
+
+
+@kept
+def numbers_for_each_split(painter: Painter) -> Truth:
+    """A thesis: train.txt and val.txt of "path number"; val begins at 2, and a number means one class in both."""
+    paths = painter.paint_all("img/{:03}.jpg", 12)
+    train, val = dealt(paths[:8], ["0", "1", "2", "3"]), dealt(paths[8:], ["2", "3"])
+    painter.write("train.txt", table(*train.items(), sign=" "))
+    painter.write("val.txt", table(*val.items(), sign=" "))
+    splits = all_in(train, "train") | all_in(val, "validation")
+    return Truth(train | val, splits=splits, numbers=counted_from_0("0123"))
+
+
+@kept
+def folders_called_crosswise(painter: Painter) -> Truth:
+    """A relabelling gone half: labels.csv calls every image of folder cat a dog and those of dog a cat."""
+    folders = paint_classes(painter, "{name}/{number}.jpg", ["cat", "dog"], 5)
+    swapped = renamed(folders, {"cat": "dog", "dog": "cat"})
+    painter.write("labels.csv", table(("file", "label"), *swapped.items()))
+    return Truth(swapped, must_ask=True, choices=[Truth(folders)])
+
+
+@kept
+def species_or_breed(painter: Painter) -> Truth:
+    """A course on pets: the folders are cat and dog, labels.csv gives each image a breed in its column label."""
+    folders = paint_classes(painter, "{name}/{number}.jpg", ["cat", "dog"], 6)
+    breeds = {"cat": ["siamese", "sphynx"], "dog": ["boxer", "pug"]}
+    classes = {path: breeds[name][place % 2] for place, (path, name) in enumerate(folders.items())}
+    painter.write("labels.csv", table(("file", "label"), *classes.items()))
+    return Truth(classes, must_ask=True, choices=[Truth(folders)])
+
+
+@kept
+def a_tenth_relabelled(painter: Painter) -> Truth:
+    """A review of labels: relabelled.csv names every image, and two of them get another class than their folder's."""
+    folders = paint_classes(painter, "{name}/{number}.jpg", ["car", "van"], 8)
+    changed = {**folders, "car/3.jpg": "van", "van/7.jpg": "car"}
+    painter.write("relabelled.csv", table(("path", "label"), *changed.items()))
+    return Truth(changed, must_ask=True, choices=[Truth(folders)])
+
+
+@kept
+def two_annotators(painter: Painter) -> Truth:
+    """A study of agreement: labels_anna.csv and labels_ben.csv name all images and differ on two."""
+    paths = painter.paint_all("img/{}.png", 9)
+    anna = dealt(paths, ["mild", "none", "severe"])
+    ben = {**anna, paths[0]: "severe", paths[4]: "mild"}
+    for name, classes in (("anna", anna), ("ben", ben)):
+        rows = ((base(path), label) for path, label in classes.items())
+        painter.write(f"labels_{name}.csv", table(("file", "label"), *rows))
+    return Truth(anna, must_ask=True, choices=[Truth(ben)])
+
+
+@kept
+def coarse_and_fine(painter: Painter) -> Truth:
+    """A taxonomy in columns: table.csv has file,order,family,species; which level is the class?"""
+    paths = painter.paint_all("img/{}.jpg", 12)
+    species = dealt(paths, ["Apis mellifera", "Bombus terrestris", "Vespa crabro", "Pieris rapae"])
+    family = renamed(
+        species, {**dict.fromkeys(species.values(), "Apidae"), "Vespa crabro": "Vespidae", "Pieris rapae": "Pieridae"}
+    )
+    order = {path: "Lepidoptera" if name == "Pieridae" else "Hymenoptera" for path, name in family.items()}
+    rows = ((base(path), order[path], family[path], species[path]) for path in paths)
+    painter.write("table.csv", table(("file", "order", "family", "species"), *rows))
+    return Truth(species, must_ask=True, choices=[Truth(family), Truth(order)])
+
+
+@kept
+def predictions_beside_labels(painter: Painter) -> Truth:
+    """A project folder: labels.csv, and predictions.csv of an old model with predicted,confidence for every image."""
+    paths = painter.paint_all("images/{}.jpg", 9)
+    classes = dealt(paths, ["lake", "river", "sea"])
+    painter.write("labels.csv", table(("file", "label"), *((base(path), name) for path, name in classes.items())))
+    rows = ((base(path), "lake", 0.51) for path in paths)
+    painter.write("predictions.csv", table(("file", "predicted", "confidence"), *rows))
+    return Truth(classes)
+
+
+@kept
+def semicolons_of_a_german_excel(painter: Painter) -> Truth:
+    """Excel in German: a byte order mark, semicolons and CR LF; the columns are Datei and Klasse."""
+    paths = painter.paint_all("Bilder/{}.jpg", 8)
+    classes = dealt(paths, ["Gr\u00fcnfink", "Kohlmeise", "Star"])
+    rows = ((base(path), name) for path, name in classes.items())
+    painter.write("Klassen.csv", "\ufeff" + table(("Datei", "Klasse"), *rows, sign=";").replace("\n", "\r\n"))
+    return Truth(classes)
+
+
+@kept
+def unicode_text_of_excel(painter: Painter) -> Truth:
+    """Excel's "Unicode text": tabs in UTF-16, with columns file and label."""
+    paths = painter.paint_all("{}.jpg", 8)
+    classes = dealt(paths, ["caf\u00e9", "th\u00e9"])
+    painter.write("labels.txt", table(("file", "label"), *classes.items(), sign="\t").encode("utf-16"))
+    return Truth(classes)
+
+
+@kept
+def split_column(painter: Painter) -> Truth:
+    """Many own sets: dataset.csv has filename,label,split with train, val and test."""
+    paths = painter.paint_all("images/{:03}.jpg", 12)
+    classes = dealt(paths, ["glioma", "meningioma", "none"])
+    words = {path: ("train", "train", "val", "test")[place // 3] for place, path in enumerate(paths)}
+    rows = ((base(path), classes[path], words[path]) for path in paths)
+    painter.write("dataset.csv", table(("filename", "label", "split"), *rows))
+    return Truth(classes, splits={path: {"val": "validation"}.get(word, word) for path, word in words.items()})
+
+
+@kept
+def set_column_of_other_words(painter: Painter) -> Truth:
+    """A registry's export: set is TRN, VAL or TST; the class is called species."""
+    paths = painter.paint_all("images/{:03}.jpg", 12)
+    classes = dealt(paths, ["cod", "hake", "ling"])
+    words = {path: ("TRN", "TRN", "VAL", "TST")[place // 3] for place, path in enumerate(paths)}
+    rows = ((base(path), classes[path], words[path]) for path in paths)
+    painter.write("fish.csv", table(("image", "species", "set"), *rows))
+    meaning = {"TRN": "train", "VAL": "validation", "TST": "test"}
+    return Truth(classes, splits=renamed(words, meaning), choices=[Truth(classes)])
+
+
+@kept
+def is_valid_column(painter: Painter) -> Truth:
+    """fast.ai's data blocks: labels.csv has fname,label,is_valid with True and False."""
+    paths = painter.paint_all("train/{:03}.jpg", 10)
+    classes = dealt(paths, ["3", "7"])
+    valid = {path: place >= 7 for place, path in enumerate(paths)}
+    painter.write(
+        "labels.csv", table(("fname", "label", "is_valid"), *((path, classes[path], valid[path]) for path in paths))
+    )
+    splits = {path: "validation" if late else "train" for path, late in valid.items()}
+    numbers = [{"3": 0, "7": 1}, {"3": 3, "7": 7}]
+    other = [Truth(classes, splits=splits, numbers=numbers[1]), *(Truth(classes, numbers=each) for each in numbers)]
+    return Truth(classes, splits=splits, numbers=numbers[0], choices=other)
+
+
+@kept
+def fold_column(painter: Painter) -> Truth:
+    """Notebooks on Kaggle: train_folds.csv has image_id,label,fold; a fold is no split and no class."""
+    paths = painter.paint_all("train/{:03}.jpg", 10)
+    classes = dealt(paths, ["ok", "rust"])
+    rows = ((base(path), classes[path], place % 5) for place, path in enumerate(paths))
+    painter.write("train_folds.csv", table(("image_id", "label", "fold"), *rows))
+    last = {path: "validation" if place % 5 == 4 else "train" for place, path in enumerate(paths)}
+    return Truth(classes, choices=[Truth(classes, splits=last)])
+
+
+@kept
+def minus_one_is_no_class(painter: Painter) -> Truth:
+    """Semi-supervised sets (STL-10, Hugging Face): labels.csv has 0, 1, 2, and -1 for images without a class."""
+    paths = painter.paint_all("img/{:03}.png", 12)
+    cells = dealt(paths, ["0", "1", "2", "-1"])
+    painter.write("labels.csv", table(("file", "label"), *((base(path), key) for path, key in cells.items())))
+    classes = {path: None if key == "-1" else key for path, key in cells.items()}
+    return Truth(classes, numbers=counted_from_0("012"))
+
+
+@kept
+def numbers_from_one(painter: Painter) -> Truth:
+    """MATLAB users' tables: labels.csv counts the classes from 1, and no class is 0."""
+    paths = painter.paint_all("img/{:03}.png", 10)
+    classes = dealt(paths, ["1", "2", "3", "4", "5"])
+    painter.write("labels.csv", table(("file", "label"), *((base(path), key) for path, key in classes.items())))
+    as_written = Truth(classes, numbers={key: int(key) for key in "12345"})
+    return Truth(classes, numbers=counted_from_1("12345"), choices=[as_written])
+
+
+@kept
+def json_of_paths(painter: Painter) -> Truth:
+    """Own scripts: labels.json is one object, the class of each path."""
+    classes = dealt(painter.paint_all("images/{}.jpg", 8), ["apple", "pear"])
+    painter.write("labels.json", json.dumps(classes, indent=2))
+    return Truth(classes)
+
+
+@kept
+def json_of_numbers(painter: Painter) -> Truth:
+    """StyleGAN's dataset.json: {"labels": [["00000/img00000000.png", 6], ...]}."""
+    paths = painter.paint_all("00000/img{:08}.png", 9)
+    classes = dealt(paths, ["6", "0", "2"])
+    painter.write("dataset.json", json.dumps({"labels": [[path, int(key)] for path, key in classes.items()]}))
+    return Truth(classes, numbers=counted_from_0("026"))
+
+
+@kept
+def json_of_classes(painter: Painter) -> Truth:
+    """Own scripts: classes.json has the list of files of each class."""
+    classes = dealt(painter.paint_all("images/{}.jpg", 8), ["brick", "tile"])
+    members = {name: [base(path) for path in classes if classes[path] == name] for name in ("brick", "tile")}
+    painter.write("classes.json", json.dumps(members))
+    return Truth(classes)
+
+
+@kept
+def json_list_of_objects(painter: Painter) -> Truth:
+    """Web tools' export: annotations.json is a list of {"image": ..., "label": ...}."""
+    classes = dealt(painter.paint_all("images/{}.jpg", 8), ["day", "night"])
+    rows = [{"image": base(path), "label": name, "user": 7} for path, name in classes.items()]
+    painter.write("annotations.json", json.dumps(rows))
+    return Truth(classes)
+
+
+@kept
+def fiftyone_labels(painter: Painter) -> Truth:
+    """FiftyOne's ImageClassificationDataset: data/, and labels.json with classes and the number of each id."""
+    paths = painter.paint_all("data/{:06}.jpg", 9, first=1)
+    names = ["zebra", "horse", "okapi"]
+    classes = dealt(paths, names)
+    labels = {stem(path): names.index(name) for path, name in classes.items()}
+    painter.write("labels.json", json.dumps({"classes": names, "labels": labels}))
+    return Truth(classes, numbers=numbered(names))
+
+
+@kept
+def sagemaker_manifest(painter: Painter) -> Truth:
+    """Amazon SageMaker Ground Truth: output.manifest, JSON lines with an S3 address, a number and its class-name."""
+    paths = painter.paint_all("images/{}.jpg", 8)
+    names = ["truck", "car"]
+    classes = dealt(paths, names)
+    rows = []
+    for path, name in classes.items():
+        facts = {"class-name": name, "confidence": 0.9, "human-annotated": "yes"}
+        row = {"source-ref": f"s3://bucket/{path}", "job": names.index(name), "job-metadata": facts}
+        rows.append(json.dumps(row))
+    painter.write("output.manifest", lines(rows))
+    return Truth(classes, numbers=numbered(names))
+
+
+@kept
+def auto_ml_table(painter: Painter) -> Truth:
+    """Google's AutoML Vision: import.csv without a header: TRAIN, the address in a bucket, the class."""
+    paths = painter.paint_all("flowers/{:03}.jpg", 12)
+    classes = dealt(paths, ["daisy", "rose", "tulip"])
+    words = {path: ("TRAIN", "TRAIN", "VALIDATION", "TEST")[place // 3] for place, path in enumerate(paths)}
+    painter.write("import.csv", table(*((words[path], f"gs://my-bucket/{path}", classes[path]) for path in paths)))
+    return Truth(classes, splits={path: word.lower() for path, word in words.items()}, choices=[Truth(classes)])
+
+
+@kept
+def mxnet_lists(painter: Painter) -> Truth:
+    """MXNet's im2rec: train.lst and val.lst with a number, the class as 2.000000 and the path, between tabs."""
+    paths = painter.paint_all("images/{:03}.jpg", 12)
+    classes = dealt(paths, ["0", "1", "2"])
+    splits = {path: "train" if place < 8 else "validation" for place, path in enumerate(paths)}
+    for name, split in (("train", "train"), ("val", "validation")):
+        part = [path for path in paths if splits[path] == split]
+        rows = ((place, f"{classes[path]}.000000", path) for place, path in enumerate(part))
+        painter.write(f"{name}.lst", table(*rows, sign="\t"))
+    return Truth(classes, splits=splits, numbers=counted_from_0("012"))
+
+
+@kept
+def roboflow_classes(painter: Painter) -> Truth:
+    """Roboflow's multi-label export: train/_classes.csv and valid/_classes.csv, columns of 0 and 1 after blanks."""
+    names = ["crack", "dent", "scratch"]
+    cells = ["crack", "dent scratch", "scratch", "crack dent"]
+    classes, splits = {}, {}
+    for folder, split, count in (("train", "train", 8), ("valid", "validation", 4)):
+        rows = []
+        for place, path in enumerate(painter.paint_all(f"{folder}/part_{{}}_jpg.rf.0a1b2c.jpg", count)):
+            classes[path], splits[path] = tuple(cells[place % 4].split()), split
+            rows.append((base(path), *(f" {int(name in classes[path])}" for name in names)))
+        painter.write(f"{folder}/_classes.csv", table(("filename", *(f" {name}" for name in names)), *rows))
+    painter.write("README.roboflow.txt", "The dataset includes 12 images.\n")
+    return Truth(classes, splits=splits, numbers=numbered(names))
+
+
+@kept
+def true_and_false_columns(painter: Painter) -> Truth:
+    """A survey's export: tags.csv has a column for each tag with True and False; an image can have several or none."""
+    paths = painter.paint_all("photos/{}.jpg", 9)
+    names = ["indoor", "people", "text"]
+    cells = dealt(paths, ["indoor", "indoor people", "text people"])
+    classes = {path: tuple(cell.split()) for path, cell in cells.items()}
+    rows = ((base(path), *(name in classes[path] for name in names)) for path in paths)
+    painter.write("tags.csv", table(("photo", *names), *rows))
+    return Truth(classes, numbers=numbered(names))
+
+
+@kept
+def lists_in_cells(painter: Painter) -> Truth:
+    """pandas with lists in cells: genres.csv has "['Comedy', 'Drama']" in the column Genre (film posters)."""
+    paths = painter.paint_all("Images/tt00{:05}.jpg", 9, first=86425)
+    lists = [("Comedy", "Drama"), ("Action",), ("Drama",)]
+    classes = {path: lists[place % 3] for place, path in enumerate(paths)}
+    rows = ((stem(path), f'"{list(names)}"') for path, names in classes.items())
+    painter.write("train.csv", table(("Id", "Genre"), *rows))
+    return Truth(classes)
+
+
+@kept
+def text_beside_each_image(painter: Painter) -> Truth:
+    """A labelling script of one's own: 12.txt beside 12.jpg holds one word, the class."""
+    classes = dealt(painter.paint_all("shots/{}.jpg", 9), ["goal", "miss", "save"])
+    for path, name in classes.items():
+        painter.write(path.replace(".jpg", ".txt"), f"{name}\n")
+    return Truth(classes)
+
+
+@kept
+def a_list_for_each_class(painter: Painter) -> Truth:
+    """Old lab folders: car.txt and bus.txt list the files of their class, the images lie in one folder."""
+    classes = dealt(painter.paint_all("jpg/{:04}.jpg", 8), ["bus", "car"])
+    for name in ("bus", "car"):
+        painter.write(f"{name}.txt", lines(base(path) for path in classes if classes[path] == name))
+    return Truth(classes)
+
+
+@kept
+def labels_in_the_order_of_files(painter: Painter) -> Truth:
+    """ILSVRC's validation way: val_ground_truth.txt has one number from 1 a line, in the order of the files' names."""
+    paths = painter.paint_all("val/ILSVRC2012_val_{:08}.JPEG", 9, first=1)
+    classes = dealt(paths, ["2", "3", "1"])
+    painter.write("val_ground_truth.txt", lines(classes.values()))
+    as_written = Truth(classes, numbers={key: int(key) for key in "123"})
+    return Truth(classes, numbers=counted_from_1("123"), choices=[as_written])
+
+
+@kept
+def patients_with_a_diagnosis(painter: Painter) -> Truth:
+    """A clinic's folders: a folder of slices for each patient, patients.csv has patient,age,diagnosis."""
+    diagnoses = {"P001": "AD", "P002": "CN", "P003": "MCI", "P004": "CN"}
+    folders = paint_classes(painter, "scans/{name}/slice_{number:02}.png", diagnoses, 3)
+    rows = ((name, 60 + place, diagnosis) for place, (name, diagnosis) in enumerate(diagnoses.items()))
+    painter.write("patients.csv", table(("patient", "age", "diagnosis"), *rows))
+    return Truth(renamed(folders, diagnoses), must_ask=True, choices=[Truth(folders)])
+
+
+@kept
+def more_rows_than_files(painter: Painter) -> Truth:
+    """A set of links of which a third is dead: labels.csv names twelve images, eight are there."""
+    paths = painter.paint_all("images/{:03}.jpg", 8)
+    classes = dealt(paths, ["barn", "mill"])
+    rows = [(base(path), name) for path, name in classes.items()]
+    rows += [(f"{number:03}.jpg", "barn") for number in range(8, 12)]
+    painter.write("labels.csv", table(("filename", "label"), *rows))
+    return Truth(classes)
+
+
+@kept
+def more_files_than_rows(painter: Painter) -> Truth:
+    """A labelling under way: labels.csv names eight of the twelve images in a folder."""
+    paths = painter.paint_all("images/{:03}.jpg", 12)
+    classes = dealt(paths[:8], ["fen", "moor"])
+    painter.write("labels.csv", table(("filename", "label"), *((base(path), name) for path, name in classes.items())))
+    return Truth(classes, left_out=paths[8:])
+
+
+@kept
+def rows_that_come_twice(painter: Painter) -> Truth:
+    """Two exports in one file: labels.csv has the first rows once more, with the same classes."""
+    classes = dealt(painter.paint_all("images/{:03}.jpg", 8), ["dry", "wet"])
+    rows = [(base(path), name) for path, name in classes.items()]
+    painter.write("labels.csv", table(("filename", "label"), *rows, *rows[:3]))
+    return Truth(classes)
+
+
+@kept
+def endings_of_another_case(painter: Painter) -> Truth:
+    """A camera's files: DSC_0001.JPG on the disk is DSC_0001.jpg in the table."""
+    classes = dealt(painter.paint_all("photos/DSC_{:04}.JPG", 8, first=1), ["left", "right"])
+    painter.write(
+        "labels.csv", table(("file", "label"), *((f"{stem(path)}.jpg", name) for path, name in classes.items()))
+    )
+    return Truth(classes)
+
+
+@kept
+def endings_before_a_conversion(painter: Painter) -> Truth:
+    """Files that were converted: the table names 0001.dcm or 0001.bmp, the folder has 0001.png."""
+    classes = dealt(painter.paint_all("png/{:04}.png", 8, first=1), ["Lung_Opacity", "Normal"])
+    painter.write(
+        "labels.csv", table(("file", "label"), *((f"{stem(path)}.dcm", name) for path, name in classes.items()))
+    )
+    return Truth(classes)
+
+
+# names of ids, beside folders ----------------------------------------------------------------------------------
+
+
+@kept
+def flowers_cat_to_name(painter: Painter) -> Truth:
+    """Udacity's flower classifier: train/21, valid/21, test/21, and cat_to_name.json with the name of each number."""
+    names = {"1": "pink primrose", "2": "hard-leaved pocket orchid", "10": "globe thistle", "21": "fire lily"}
+    train = paint_classes(painter, "train/{name}/image_{number:05}.jpg", names, 3)
+    valid = paint_classes(painter, "valid/{name}/image_{number:05}.jpg", ["1", "21"], 2, first=60)
+    test = paint_classes(painter, "test/{name}/image_{number:05}.jpg", ["2", "10"], 2, first=80)
+    painter.write("cat_to_name.json", json.dumps(dict(reversed(names.items()))))
+    splits = all_in(train, "train") | all_in(valid, "validation") | all_in(test, "test")
+    numbers = {name: int(key) - 1 for key, name in names.items()}
+    in_order = Truth(renamed(train | valid | test, names), splits=splits, numbers=numbered(names.values()))
+    return Truth(renamed(train | valid | test, names), splits=splits, numbers=numbers, choices=[in_order])
+
+
+@kept
+def ten_monkeys(painter: Painter) -> Truth:
+    """Kaggle, 10 Monkey Species: training/training/n0, and monkey_labels.txt with Latin and common names."""
+    names = {"n0": "mantled_howler", "n1": "patas_monkey", "n2": "bald_uakari"}
+    latin = {"n0": "alouatta_palliata", "n1": "erythrocebus_patas", "n2": "cacajao_calvus"}
+    train = paint_classes(painter, "training/training/{name}/{name}0{number}.jpg", names, 4)
+    valid = paint_classes(painter, "validation/validation/{name}/{name}0{number}.jpg", names, 2, first=0)
+    rows = ((f"{key:<5}", f" {latin[key]}\t", f" {name:<25}", " 131", " 26") for key, name in names.items())
+    header = ("Label", " Latin Name", " Common Name", " Train Images", " Validation Images")
+    painter.write("monkey_labels.txt", table(header, *rows))
+    splits = all_in(train, "train") | all_in(valid, "validation")
+    other = [Truth(renamed(train | valid, latin), splits=splits, numbers=numbered(latin.values()))]
+    other.append(Truth(train | valid, splits=splits))
+    return Truth(renamed(train | valid, names), splits=splits, numbers=numbered(names.values()), choices=other)
+
+
+@kept
+def wnids_with_synset_mapping(painter: Painter) -> Truth:
+    """Parts of ImageNet (Kaggle's ImageNet-100): wnid folders, and Labels.json with the name of each wnid."""
+    names = {"n01440764": "tench, Tinca tinca", "n01871265": "tusker", "n02123045": "tabby, tabby cat"}
+    train = paint_classes(painter, "train.X1/{name}/{name}_{number}.JPEG", ["n01440764", "n01871265"], 3)
+    train |= paint_classes(painter, "train.X2/{name}/{name}_{number}.JPEG", ["n02123045"], 3)
+    val = paint_classes(painter, "val.X/{name}/ILSVRC2012_val_{name}_{number}.JPEG", names, 1)
+    painter.write("Labels.json", json.dumps(names))
+    splits = all_in(train, "train") | all_in(val, "validation")
+    return Truth(renamed(train | val, names), splits=splits, numbers=numbered(names.values()))
+
+
+@kept
+def imagenet_class_index(painter: Painter) -> Truth:
+    """Keras' imagenet_class_index.json beside wnid folders: {"0": ["n01440764", "tench"], ...}."""
+    names = {"n01440764": "tench", "n01443537": "goldfish", "n02123045": "tabby"}
+    classes = paint_classes(painter, "images/{name}/{name}_{number}.jpg", names, 4)
+    index = {number: [wnid, name] for number, (wnid, name) in enumerate(names.items())}
+    painter.write("imagenet_class_index.json", json.dumps(index))
+    return Truth(renamed(classes, names), numbers=numbered(names.values()))
+
+
+@kept
+def idx_to_class(painter: Painter) -> Truth:
+    """PyTorch users: folders 0, 1, 2, and idx_to_class.json with a name for each number."""
+    names = {"0": "stop", "1": "yield", "2": "no entry"}
+    classes = paint_classes(painter, "data/{name}/{number:03}.png", names, 4)
+    painter.write("idx_to_class.json", json.dumps(names))
+    return Truth(renamed(classes, names), numbers=numbered(names.values()))
+
+
+@kept
+def class_indices_of_keras(painter: Painter) -> Truth:
+    """Keras users: class_indices.json from an old run, {"dog": 0, "cat": 1, "ape": 2}, beside class folders."""
+    classes = paint_classes(painter, "images/{name}/{number:03}.png", ["dog", "cat", "ape"], 4)
+    painter.write("class_indices.json", json.dumps({"dog": 0, "cat": 1, "ape": 2}))
+    by_name = Truth(classes)
+    return Truth(classes, numbers=numbered(["dog", "cat", "ape"]), choices=[by_name])
+
+
+@kept
+def classes_txt_in_its_order(painter: Painter) -> Truth:
+    """Own sets for a camera: classes.txt lists the folders in the order of the device's numbers."""
+    classes = paint_classes(painter, "data/{name}/{number:03}.png", ["red", "amber", "green"], 4)
+    painter.write("classes.txt", lines(["red", "amber", "green"]))
+    return Truth(classes, numbers=numbered(["red", "amber", "green"]), choices=[Truth(classes)])
+
+
+@kept
+def label_map_pbtxt(painter: Painter) -> Truth:
+    """TensorFlow's object detection users: label_map.pbtxt has id and name from 1; the folders are the ids."""
+    names = {"1": "helmet", "2": "head", "3": "person"}
+    classes = paint_classes(painter, "crops/{name}/{number:03}.jpg", names, 4)
+    items = (f"item {{\n  id: {key}\n  name: '{name}'\n}}\n" for key, name in names.items())
+    painter.write("label_map.pbtxt", "".join(items))
+    return Truth(renamed(classes, names), numbers=numbered(names.values()))
+
+
+@kept
+def imagenet_a(painter: Painter) -> Truth:
+    """ImageNet-A: wnid folders, and a README.txt that has sentences, then a line of wnid and name for each class."""
+    names = {"n01498041": "stingray", "n01531178": "goldfinch", "n01534433": "junco"}
+    classes = paint_classes(painter, "imagenet-a/{name}/0.00{number}_x_0.jpg", names, 4)
+    painter.write("imagenet-a/README.txt", "Natural adversarial examples.\n\n" + table(*names.items(), sign=" "))
+    return Truth(renamed(classes, names), numbers=numbered(names.values()), choices=[Truth(classes)])
+
+
+# Hugging Face's imagefolder -------------------------------------------------------------------------------------
+
+
+@kept
+def imagefolder_metadata(painter: Painter) -> Truth:
+    """Hugging Face's imagefolder: a metadata.csv with file_name,label,age in each folder of a split."""
+    classes: dict[str, str] = {}
+    splits: dict[str, str] = {}
+    for folder, split, count in (("train", "train", 8), ("test", "test", 4)):
+        files = dealt(painter.paint_all(f"{folder}/{{:04}}.jpg", count), ["cat", "dog"])
+        rows = ((base(path), name, 3) for path, name in files.items())
+        painter.write(f"{folder}/metadata.csv", table(("file_name", "label", "age"), *rows))
+        classes |= files
+        splits |= all_in(files, split)
+    return Truth(classes, splits=splits)
+
+
+@kept
+def imagefolder_captions(painter: Painter) -> Truth:
+    """Hugging Face's imagefolder: train/metadata.jsonl with file_name and text (Pokemon captions); no classes."""
+    paths = painter.paint_all("train/{:04}.png", 8)
+    rows = (json.dumps({"file_name": base(path), "text": f"a drawing of {stem(path)}"}) for path in paths)
+    painter.write("train/metadata.jsonl", lines(rows))
+    return Truth(unlabelled(paths), splits=all_in(paths, "train"))
+
+
+@kept
+def imagefolder_numbers(painter: Painter) -> Truth:
+    """Hugging Face's hub: images/ and a metadata.jsonl above it, labels as numbers, names in README.md's YAML."""
+    paths = painter.paint_all("images/{:04}.png", 9)
+    names = ["angular_leaf_spot", "bean_rust", "healthy"]
+    classes = dealt(paths, names)
+    rows = (json.dumps({"file_name": path, "label": names.index(name)}) for path, name in classes.items())
+    painter.write("metadata.jsonl", lines(rows))
+    listed = "".join(f"          '{place}': {name}\n" for place, name in enumerate(names))
+    head = "---\ndataset_info:\n  features:\n  - name: label\n    dtype:\n      class_label:\n        names:\n"
+    painter.write("README.md", f"{head}{listed}---\n# Beans\n")
+    by_number = {path: str(names.index(name)) for path, name in classes.items()}
+    return Truth(classes, numbers=numbered(names), choices=[Truth(by_number, numbers=counted_from_0("012"))])
+
+
+@kept
+def kohya_captions(painter: Painter) -> Truth:
+    """Diffusion trainers (kohya): img/10_mychar/1.png with 1.txt of tags beside; 10 is a repeat, no class."""
+    paths = painter.paint_all("img/10_mychar woman/{}.png", 8)
+    for path in paths:
+        painter.write(path.replace(".png", ".txt"), f"mychar, standing, outdoors, {stem(path)}")
+    return Truth(unlabelled(paths), choices=[Truth(dict.fromkeys(paths, "10_mychar woman"))])
+
+
+@kept
+def table_of_camera_facts(painter: Painter) -> Truth:
+    """A photographer's export: exif.csv has file, aperture, iso, shutter; no column is a class."""
+    paths = painter.paint_all("2021/{:04}.jpg", 5) + painter.paint_all("2022/{:04}.jpg", 5, first=50)
+    rows = ((path, 2.8 + place % 3, 100 * (1 + place % 4), f"1/{60 + place}") for place, path in enumerate(paths))
+    painter.write("exif.csv", table(("file", "aperture", "iso", "shutter"), *rows))
+    return Truth(unlabelled(paths))
