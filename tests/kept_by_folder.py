@@ -69,6 +69,11 @@ def mask_file(value: int = 255) -> bytes:
     return stream.getvalue()
 
 
+def copy_file(painter: Painter, source: str, target: str) -> None:
+    """Write a file of the folder once more."""
+    painter.write(target, (painter.folder / source).read_bytes())
+
+
 def zip_of(painter: Painter, paths: Iterable[str]) -> bytes:
     """A zip of files that are written already."""
     stream = io.BytesIO()
@@ -99,14 +104,14 @@ def pets_by_file_name(painter: Painter) -> Truth:
 
 @kept
 def utkface(painter: Painter) -> Truth:
-    """UTKFace: AGE_GENDER_RACE_DATE.jpg.chip.jpg; which of the three is the class is a question."""
+    """UTKFace: AGE_GENDER_RACE_DATE.jpg.chip.jpg; a class may be read from it, or none."""
     genders, races = {}, {}
     for number in range(12):
         gender, race = str(number % 2), str(number % 3)
         name = f"UTKFace/{20 + number % 5}_{gender}_{race}_2017010917{number:04}.jpg.chip.jpg"
         path = painter.paint(name)
         genders[path], races[path] = gender, race
-    return Truth(genders, must_ask=True, choices=[Truth(races), Truth(unlabelled(genders))])
+    return Truth(genders, choices=[Truth(races), Truth(unlabelled(genders))])
 
 
 @kept
@@ -245,7 +250,7 @@ def five_folds(painter: Painter) -> Truth:
     for fold in range(1, 6):
         classes |= paint_classes(painter, f"fold{fold}/{{name}}/{fold}{{number}}.jpg", ["benign", "malignant"], 2)
     last = {path: "test" if path.startswith("fold5") else "train" for path in classes}
-    return Truth(classes, choices=[Truth(classes, splits=last)])
+    return Truth(classes, splits=all_in(classes, "train"), choices=[Truth(classes, splits=last)])
 
 
 @kept
@@ -434,17 +439,19 @@ def malaria_cells(painter: Painter) -> Truth:
     """Kaggle, Malaria Cell Images: the whole folder lies a second time within itself, with a Thumbs.db."""
     names = ["Parasitized", "Uninfected"]
     classes = paint_classes(painter, "cell_images/{name}/C{number}.png", names, 4)
-    copies = paint_classes(painter, "cell_images/cell_images/{name}/C{number}.png", names, 4)
+    for path in classes:
+        copy_file(painter, path, f"cell_images/{path}")
     painter.write("cell_images/Parasitized/Thumbs.db", b"\xd0\xcf\x11\xe0")
-    return Truth(classes, left_out=list(copies), choices=[Truth(classes | copies)])
+    return Truth(classes)
 
 
 @kept
 def brain_tumor_twice(painter: Painter) -> Truth:
     """Kaggle, Brain MRI Images: yes and no at the top, and the same two below brain_tumor_dataset once more."""
     classes = paint_classes(painter, "{name}/Y{number}.jpg", ["no", "yes"], 5)
-    copies = paint_classes(painter, "brain_tumor_dataset/{name}/Y{number}.jpg", ["no", "yes"], 5)
-    return Truth(classes, left_out=list(copies), choices=[Truth(classes | copies)])
+    for path in classes:
+        copy_file(painter, path, f"brain_tumor_dataset/{path}")
+    return Truth(classes)
 
 
 @kept
@@ -454,11 +461,11 @@ def chest_xray_twice(painter: Painter) -> Truth:
     train = paint_classes(painter, "train/{name}/IM-{number:04}.jpeg", names, 4)
     val = paint_classes(painter, "val/{name}/IM-{number:04}.jpeg", names, 2, first=50)
     test = paint_classes(painter, "test/{name}/IM-{number:04}.jpeg", names, 2, first=80)
-    copies = list(paint_classes(painter, "chest_xray/train/{name}/IM-{number:04}.jpeg", names, 4))
-    copies += list(paint_classes(painter, "chest_xray/test/{name}/IM-{number:04}.jpeg", names, 2, first=80))
+    for path in train | val | test:
+        copy_file(painter, path, f"chest_xray/{path}")
     painter.write("__MACOSX/chest_xray/train/NORMAL/._IM-0001.jpeg", b"\0\5\x16\7")
     splits = all_in(train, "train") | all_in(val, "validation") | all_in(test, "test")
-    return Truth(train | val | test, splits=splits, left_out=copies)
+    return Truth(train | val | test, splits=splits)
 
 
 @kept
@@ -600,7 +607,8 @@ def sun397(painter: Painter) -> Truth:
     classes = paint_classes(painter, "SUN397/{name}/sun_{number:04}.jpg", names, 4)
     painter.write("SUN397/ClassName.txt", "".join(f"/{name}\n" for name in names))
     painter.write("SUN397/README.txt", "SUN397\n")
-    return Truth(classes)
+    with_slash = {path: f"/{name}" for path, name in classes.items()}
+    return Truth(classes, choices=[Truth(with_slash)])
 
 
 @kept
@@ -654,7 +662,7 @@ def camera_card(painter: Painter) -> Truth:
     paths = painter.paint_all("DCIM/100CANON/IMG_{:04}.JPG", 6, first=9994)
     paths += painter.paint_all("DCIM/101CANON/IMG_{:04}.JPG", 6, first=1)
     painter.write("DCIM/CANONMSC/M0100.CTG", b"\0")
-    return Truth(unlabelled(paths), choices=[Truth({path: path.split("/")[1] for path in paths})], must_ask=True)
+    return Truth(unlabelled(paths))
 
 
 @kept
@@ -663,7 +671,7 @@ def folders_of_days(painter: Painter) -> Truth:
     paths = []
     for day in ("2021-05-01", "2021-05-02", "2021-05-04"):
         paths += painter.paint_all(f"{day}/cam1_{{:03}}.jpg", 4)
-    return Truth(unlabelled(paths), choices=[Truth({path: path.split("/")[0] for path in paths})], must_ask=True)
+    return Truth(unlabelled(paths))
 
 
 @kept
@@ -717,8 +725,7 @@ def horse2zebra(painter: Painter) -> Truth:
     for folder, split in parts.items():
         for path in painter.paint_all(f"{folder}/n0238_{{}}.jpg", 4):
             classes[path], splits[path] = folder[-1], split
-    bare = [Truth(unlabelled(classes), splits=splits), Truth(unlabelled(classes))]
-    return Truth(classes, splits=splits, choices=bare)
+    return Truth(classes, splits=splits, choices=[Truth(unlabelled(classes), splits=splits)])
 
 
 @kept

@@ -205,7 +205,8 @@ def google_landmarks(painter: Painter) -> Truth:
     train = [painter.paint(f"train/{key[0]}/{key[1]}/{key[2]}/{key}.jpg") for key in _LANDMARK_IDS]
     classes = dealt(train, ["1", "7", "27"])
     painter.write("train.csv", table(("id", "landmark_id"), *((stem(path), key) for path, key in classes.items())))
-    return Truth(classes, splits=all_in(train, "train"), numbers=counted_from_0(["1", "7", "27"]))
+    from_1 = Truth(classes, numbers=counted_from_1(["1", "7", "27"]))
+    return Truth(classes, splits=all_in(train, "train"), numbers=counted_from_0(["1", "7", "27"]), choices=[from_1])
 
 
 _LANDMARK_IDS = (
@@ -279,7 +280,7 @@ def pawpularity(painter: Painter) -> Truth:
     rows = ((stem(path), 0, 1, 1, place % 2, 0, 20 + 7 * place) for place, path in enumerate(train))
     painter.write("train.csv", table(header, *rows))
     scores = {path: str(20 + 7 * place) for place, path in enumerate(train)}
-    return Truth(unlabelled(train), splits=all_in(train, "train"), choices=[Truth(scores)], must_ask=True)
+    return Truth(unlabelled(train), splits=all_in(train, "train"), choices=[Truth(scores)])
 
 
 @kept
@@ -341,7 +342,7 @@ def chest_xray_14(painter: Painter) -> Truth:
     painter.write("test_list.txt", lines(map(base, test)))
     classes = {path: tuple(cell.split("|")) for path, cell in texts.items()}
     splits = all_in(train, "train") | all_in(test, "test")
-    return Truth(classes, splits=splits, choices=[Truth(classes)])
+    return Truth(classes, splits=splits)
 
 
 @kept
@@ -434,8 +435,7 @@ def _celeba(painter: Painter, paths: list[str], attributes: str, partition: str,
         painter.write(attributes, f"{len(paths)}\n{' '.join(columns)} \n" + table(*rows, sign="  "))
         painter.write(partition, table(*parts, sign=" "))
     numbers = numbered(columns)
-    bare = [Truth(unlabelled(paths), splits=splits), Truth(unlabelled(paths)), Truth(classes, numbers=numbers)]
-    return Truth(classes, splits=splits, numbers=numbers, choices=bare)
+    return Truth(classes, splits=splits, numbers=numbers, choices=[Truth(unlabelled(paths), splits=splits)])
 
 
 @kept
@@ -471,7 +471,9 @@ def food_101(painter: Painter) -> Truth:
         painter.write(f"meta/{split}.json", json.dumps(by_class))
     painter.write("meta/classes.txt", lines(names))
     painter.write("meta/labels.txt", lines(["Apple pie", "Baklava", "Pho"]))
-    return Truth(classes, splits=all_in(train, "train") | all_in(test, "test"))
+    splits = all_in(train, "train") | all_in(test, "test")
+    in_words = renamed(classes, {"apple_pie": "Apple pie", "baklava": "Baklava", "pho": "Pho"})
+    return Truth(classes, splits=splits, choices=[Truth(in_words, splits=splits)])
 
 
 @kept
@@ -544,7 +546,8 @@ def describable_textures(painter: Painter) -> Truth:
     joint = ((path.removeprefix("images/"), name, "") for path, name in classes.items())
     painter.write("labels/labels_joint_anno.txt", table(*joint, sign=" "))
     first, second = truths
-    return Truth(classes, splits=first.splits, choices=[second, Truth(classes)])
+    undivided = Truth(classes, splits=all_in(classes, "train"))
+    return Truth(classes, splits=first.splits, choices=[second, undivided])
 
 
 @kept
@@ -562,9 +565,8 @@ def oxford_pets_lists(painter: Painter) -> Truth:
         painter.write(f"annotations/{name}.txt", table(*(rows[path] for path in part), sign=" "))
     splits = all_in(train, "train") | all_in(test, "test")
     by_number = {path: str(breeds.index(name) + 1) for path, name in paths.items()}
-    bare = [Truth(by_number, splits=splits, numbers=counted_from_1(by_number.values()))]
-    bare += [Truth(by_number, numbers=counted_from_1(by_number.values())), Truth(paths)]
-    return Truth(paths, splits=splits, numbers=numbered(breeds), choices=bare)
+    numbers_alone = Truth(by_number, splits=splits, numbers=counted_from_1(by_number.values()))
+    return Truth(paths, splits=splits, numbers=numbered(breeds), choices=[numbers_alone])
 
 
 @kept
@@ -610,7 +612,7 @@ def pacs_lists(painter: Painter) -> Truth:
             painter.write(f"splits/{domain}_{name}_kfold.txt", table(*rows, sign=" "))
             splits |= all_in(part, split)
         classes |= files
-    return Truth(classes, splits=splits, numbers=numbered(names), choices=[Truth(classes)])
+    return Truth(classes, splits=splits, numbers=numbered(names))
 
 
 @kept
@@ -629,8 +631,8 @@ def stanford_products(painter: Painter) -> Truth:
         header = ("image_id", "class_id", "super_class_id", "path")
         painter.write(f"Ebay_{split}.txt", table(header, *rows, sign=" "))
     numbers = counted_from_1(products.values())
-    other = [Truth(supers, splits=splits), Truth(supers), Truth(products, numbers=numbers)]
-    return Truth(products, splits=splits, numbers=numbers, must_ask=True, choices=other)
+    other = Truth(supers, splits=splits)
+    return Truth(products, splits=splits, numbers=numbers, must_ask=True, choices=[other])
 
 
 @kept
@@ -701,8 +703,7 @@ def wiki_art(painter: Painter) -> Truth:
             painter.write(f"wikiart_csv/{kind}_{name}.csv", table(*rows))
         painter.write(f"wikiart_csv/{kind}_class.txt", table(*enumerate(names), sign=" "))
     val = {path: "validation" if split == "test" else split for path, split in splits.items()}
-    other = [Truth(genres, splits=val), Truth(genres), Truth(by_style)]
-    return Truth(by_style, splits=val, must_ask=True, choices=other)
+    return Truth(by_style, splits=val, choices=[Truth(genres, splits=val)])
 
 
 @kept
@@ -716,7 +717,9 @@ def animals_with_attributes(painter: Painter) -> Truth:
     painter.write("testclasses.txt", lines(names[3:]))
     splits = {path: "test" if name == "chimpanzee" else "train" for path, name in classes.items()}
     numbers = numbered(names)
-    return Truth(classes, numbers=numbers, choices=[Truth(classes, splits=splits, numbers=numbers)])
+    undivided = all_in(classes, "train")
+    by_class = Truth(classes, splits=splits, numbers=numbers)
+    return Truth(classes, splits=undivided, numbers=numbers, choices=[by_class])
 
 
 @kept
@@ -811,7 +814,7 @@ def eurosat_kaggle(painter: Painter) -> Truth:
             rows.append((place, path.removeprefix("EuroSAT/"), names.index(name), name))
         painter.write(f"EuroSAT/{split}.csv", table(("", "Filename", "Label", "ClassName"), *rows))
     painter.write("EuroSAT/label_map.json", json.dumps(numbered(names)))
-    return Truth(classes, splits=splits, numbers=numbered(names), choices=[Truth(classes)])
+    return Truth(classes, splits=splits, numbers=numbered(names))
 
 
 @kept
@@ -904,7 +907,7 @@ def beauty_scores(painter: Painter) -> Truth:
     painter.write("train_test_files/train.txt", lines(rows[:6]))
     painter.write("train_test_files/test.txt", lines(rows[6:]))
     splits = all_in(paths[:6], "train") | all_in(paths[6:], "test")
-    return Truth(unlabelled(paths), splits=splits, choices=[Truth(unlabelled(paths))])
+    return Truth(unlabelled(paths), splits=splits)
 
 
 # own sets: how programs and people write tables ----------------------------------------------------------------
@@ -1160,7 +1163,7 @@ def set_column_of_other_words(painter: Painter) -> Truth:
     rows = ((base(path), classes[path], words[path]) for path in paths)
     painter.write("fish.csv", table(("image", "species", "set"), *rows))
     meaning = {"TRN": "train", "VAL": "validation", "TST": "test"}
-    return Truth(classes, splits=renamed(words, meaning), choices=[Truth(classes)])
+    return Truth(classes, splits=renamed(words, meaning))
 
 
 @kept
@@ -1173,9 +1176,8 @@ def is_valid_column(painter: Painter) -> Truth:
         "labels.csv", table(("fname", "label", "is_valid"), *((path, classes[path], valid[path]) for path in paths))
     )
     splits = {path: "validation" if late else "train" for path, late in valid.items()}
-    numbers = [{"3": 0, "7": 1}, {"3": 3, "7": 7}]
-    other = [Truth(classes, splits=splits, numbers=numbers[1]), *(Truth(classes, numbers=each) for each in numbers)]
-    return Truth(classes, splits=splits, numbers=numbers[0], choices=other)
+    by_value = Truth(classes, splits=splits, numbers={"3": 3, "7": 7})
+    return Truth(classes, splits=splits, numbers={"3": 0, "7": 1}, choices=[by_value])
 
 
 @kept
@@ -1186,7 +1188,7 @@ def fold_column(painter: Painter) -> Truth:
     rows = ((base(path), classes[path], place % 5) for place, path in enumerate(paths))
     painter.write("train_folds.csv", table(("image_id", "label", "fold"), *rows))
     last = {path: "validation" if place % 5 == 4 else "train" for place, path in enumerate(paths)}
-    return Truth(classes, choices=[Truth(classes, splits=last)])
+    return Truth(classes, splits=all_in(classes, "train"), choices=[Truth(classes, splits=last)])
 
 
 @kept
@@ -1277,7 +1279,7 @@ def auto_ml_table(painter: Painter) -> Truth:
     classes = dealt(paths, ["daisy", "rose", "tulip"])
     words = {path: ("TRAIN", "TRAIN", "VALIDATION", "TEST")[place // 3] for place, path in enumerate(paths)}
     painter.write("import.csv", table(*((words[path], f"gs://my-bucket/{path}", classes[path]) for path in paths)))
-    return Truth(classes, splits={path: word.lower() for path, word in words.items()}, choices=[Truth(classes)])
+    return Truth(classes, splits={path: word.lower() for path, word in words.items()})
 
 
 @kept
@@ -1367,7 +1369,7 @@ def patients_with_a_diagnosis(painter: Painter) -> Truth:
     folders = paint_classes(painter, "scans/{name}/slice_{number:02}.png", diagnoses, 3)
     rows = ((name, 60 + place, diagnosis) for place, (name, diagnosis) in enumerate(diagnoses.items()))
     painter.write("patients.csv", table(("patient", "age", "diagnosis"), *rows))
-    return Truth(renamed(folders, diagnoses), must_ask=True, choices=[Truth(folders)])
+    return Truth(renamed(folders, diagnoses))
 
 
 @kept
