@@ -34,7 +34,7 @@ Boxes = dict[str, list[Box]]
 
 def boxes_of(number: int, classes: Sequence[str] = CLASSES) -> list[Box]:
     """One or two boxes for the image of this number, in whole pixels, none alike."""
-    boxes = []
+    boxes: list[Box] = []
     for place in range(1 + number % 2):
         xmin = 4 + number % 5 * 4 + 20 * place
         ymin = 2 + number % 4 * 2 + 8 * place
@@ -766,7 +766,7 @@ def label_studio_json(painter: Painter) -> Truth:
     boxes = draw(painter, numbered("images/3f2a91bc-photo_{}.jpg", 7))
     tasks = []
     for number, (path, objects) in enumerate(boxes.items(), 1):
-        result = []
+        result: list[dict[str, Any]] = []
         for box in objects:
             result.append(
                 {
@@ -815,7 +815,13 @@ def label_studio_choices(painter: Painter) -> Truth:
 
 def labelme(path: str, shapes: Sequence[dict[str, Any]]) -> str:
     """The JSON of one image by LabelMe."""
-    head = {"version": "5.0.1", "flags": {}, "shapes": shapes, "imagePath": name_of(path), "imageData": None}
+    head: dict[str, Any] = {
+        "version": "5.0.1",
+        "flags": {},
+        "shapes": shapes,
+        "imagePath": name_of(path),
+        "imageData": None,
+    }
     return json.dumps({**head, "imageHeight": SIZE[1], "imageWidth": SIZE[0]}, indent=2)
 
 
@@ -824,7 +830,7 @@ def labelme_rectangles(painter: Painter) -> Truth:
     """LabelMe: a JSON beside each image, with rectangles by two corners, one of which was drawn from below."""
     boxes = draw(painter, numbered("scan{:02}.jpg", 7))
     for path, objects in boxes.items():
-        shapes = []
+        shapes: list[dict[str, Any]] = []
         for name, xmin, ymin, xmax, ymax in objects:
             points = [[xmax, ymax], [xmin, ymin]] if shapes else [[xmin, ymin], [xmax, ymax]]
             shapes.append({"label": name, "points": points, "group_id": None, "shape_type": "rectangle", "flags": {}})
@@ -837,7 +843,7 @@ def labelme_polygons(painter: Painter) -> Truth:
     """LabelMe: images and annotations in two folders, with polygons."""
     boxes = draw(painter, numbered("images/cell_{:02}.png", 7))
     for path, objects in boxes.items():
-        shapes = []
+        shapes: list[dict[str, Any]] = []
         for box in objects:
             points = [list(corner) for corner in outline(box)]
             shapes.append({"label": box[0], "points": points, "group_id": None, "shape_type": "polygon", "flags": {}})
@@ -1202,7 +1208,7 @@ def coco_with_tests_of_no_boxes(painter: Painter) -> Truth:
         drawn = draw(painter, numbered(split + "/{:012}.jpg", count, 9 if split == "train2017" else 139))
         painter.write(f"annotations/instances_{split}.json", json.dumps(coco(drawn)))
         boxes |= drawn
-    tests = {painter.paint(path, SIZE): [] for path in numbered("test2017/{:012}.jpg", 3, 1)}
+    tests: Boxes = {painter.paint(path, SIZE): [] for path in numbered("test2017/{:012}.jpg", 3, 1)}
     info = coco(dict(tests))
     del info["annotations"]
     painter.write("annotations/image_info_test2017.json", json.dumps(info))
@@ -1298,3 +1304,335 @@ def yolo_rotated(painter: Painter) -> Truth:
         painter.write(f"labels/train/{stem(path)}.txt", "".join(lines))
     painter.write("data.yaml", "train: images/train\nval: images/train\nnames: [cat, dog]\n")
     return only_boxes(boxes, numbers={"cat": 0, "dog": 1}, must_ask=True)
+
+
+# masks of classes ----------------------------------------------------------------------------------------------
+
+
+@kept
+def cityscapes(painter: Painter) -> Truth:
+    """Cityscapes: leftImg8bit/train/CITY/ID_leftImg8bit.png, and in gtFine labelIds beside color and instanceIds."""
+    masks: dict[str, np.ndarray] = {}
+    for split, city in {"train": "aachen", "val": "lindau"}.items():
+        for number in range(4):
+            name = f"{split}/{city}/{city}_{number:06}_000019"
+            image = f"leftImg8bit/{name}_leftImg8bit.png"
+            masks[image] = classes_mask(len(painter.painted), (7, 26))
+            painter.paint(image)
+            painter.write(f"gtFine/{name}_gtFine_labelIds.png", png(masks[image]))
+            painter.write(f"gtFine/{name}_gtFine_instanceIds.png", png(masks[image].astype(np.uint16) * 1000))
+            painter.write(f"gtFine/{name}_gtFine_color.png", png(np.stack([masks[image]] * 3, -1)))
+            painter.write(f"gtFine/{name}_gtFine_polygons.json", '{"imgHeight": 12, "imgWidth": 16, "objects": []}')
+    return only_masks(masks, splits=splits_of(masks, train="leftImg8bit/train/", validation="leftImg8bit/val/"))
+
+
+@kept
+def ade20k_scene_parsing(painter: Painter) -> Truth:
+    """ADEChallengeData2016: images/training, annotations/training, and sceneCategories.txt: the scene of each image."""
+    classes: dict[str, str | None] = {}
+    masks: dict[str, np.ndarray] = {}
+    lines = []
+    for split, folder in {"train": "training", "val": "validation"}.items():
+        pairs = []
+        for number in range(1, 5):
+            name = f"{folder}/ADE_{split}_{number:08}"
+            image = f"images/{name}.jpg"
+            pairs.append((image, f"annotations/{name}.png"))
+            classes[image] = ("airport_terminal", "bedroom")[number % 2]
+            lines.append(f"ADE_{split}_{number:08} {classes[image]}\n")
+        masks |= mask_pairs(painter, pairs)
+    painter.write("sceneCategories.txt", "".join(lines))
+    painter.write(
+        "objectInfo150.txt", "Idx\tRatio\tTrain\tVal\tName\n1\t0.1\t11664\t1172\twall\n2\t0.1\t6046\t612\tsky\n"
+    )
+    splits = splits_of(masks, train="images/training/", validation="images/validation/")
+    scenes = Truth(classes, splits=splits)
+    return only_masks(masks, splits=splits, choices=[scenes, Truth(classes, splits=splits, masks=masks)])
+
+
+@kept
+def camvid_of_fastai(painter: Painter) -> Truth:
+    """fast.ai's CamVid: images/0001TP_006690.png, labels/0001TP_006690_P.png, codes.txt, valid.txt."""
+    names = numbered("0001TP_{:06}", 8, 6690)
+    masks = mask_pairs(painter, [(f"images/{name}.png", f"labels/{name}_P.png") for name in names])
+    painter.write("codes.txt", "Animal\nArchway\nBicyclist\n")
+    painter.write("valid.txt", "".join(f"{name}.png\n" for name in names[6:]))
+    splits = {path: "validation" if stem(path) in names[6:] else "train" for path in masks}
+    return only_masks(masks, splits=splits, choices=[only_masks(masks)])
+
+
+@kept
+def camvid_of_segnet(painter: Painter) -> Truth:
+    """SegNet's tutorial: train and trainannot, val and valannot, test and testannot, with lists of pairs."""
+    masks: dict[str, np.ndarray] = {}
+    for split, count in {"train": 4, "val": 2, "test": 2}.items():
+        names = numbered("0016E5_{:05}.png", count, len(masks))
+        pairs = [(f"{split}/{name}", f"{split}annot/{name}") for name in names]
+        masks |= mask_pairs(painter, pairs)
+        lines = [f"/SegNet/CamVid/{image} /SegNet/CamVid/{mask}\n" for image, mask in pairs]
+        painter.write(f"{split}.txt", "".join(lines))
+    return only_masks(masks, splits=splits_of(masks, train="train/", validation="val/", test="test/"))
+
+
+@kept
+def camvid_in_colours(painter: Painter) -> Truth:
+    """Kaggle's CamVid: train and train_labels with a_L.png in colours, val and val_labels, class_dict.csv."""
+    masks: dict[str, np.ndarray] = {}
+    colours = {0: (0, 0, 0), 1: (64, 128, 64), 2: (192, 0, 128)}
+    for split, count in {"train": 5, "val": 3}.items():
+        for number in range(count):
+            image = f"{split}/Seq05VD_f0{number}{split[0]}.png"
+            values = classes_mask(len(painter.painted))
+            masks[image] = np.array([colours[value] for value in range(3)], np.uint8)[values]
+            painter.paint(image)
+            painter.write(f"{split}_labels/{stem(image)}_L.png", png(masks[image]))
+    rows = [("Void", *colours[0]), ("Animal", *colours[1]), ("Archway", *colours[2])]
+    painter.write("class_dict.csv", table(rows, "name,r,g,b"))
+    return only_masks(masks, splits=splits_of(masks, train="train/", validation="val/"))
+
+
+@kept
+def carvana(painter: Painter) -> Truth:
+    """Carvana: train/ID_01.jpg, and train_masks/ID_01_mask.gif with 0 and 1."""
+    masks: dict[str, np.ndarray] = {}
+    for number in range(1, 9):
+        image = f"train/0cdf5b5d0ce1_{number:02}.jpg"
+        masks[image] = classes_mask(number, (1, 1))
+        painter.paint(image)
+        stream = io.BytesIO()
+        Image.fromarray(masks[image]).save(stream, "GIF", optimize=False)
+        painter.write(f"train_masks/{stem(image)}_mask.gif", stream.getvalue())
+    painter.write("metadata.csv", "id,year,make\n0cdf5b5d0ce1,2015,Bentley\n")
+    return only_masks(masks)
+
+
+@kept
+def kvasir_seg(painter: Painter) -> Truth:
+    """Kvasir-SEG: images and masks of the same names, all JPEG: a person thresholds the masks at 128, or asks."""
+    masks: dict[str, np.ndarray] = {}
+    for number in range(8):
+        image = f"images/cju0qkwl35piu0993l0dewei{number}.jpg"
+        masks[image] = classes_mask(number, (255, 255))
+        painter.paint(image)
+        stream = io.BytesIO()
+        Image.fromarray(masks[image]).convert("RGB").save(stream, "JPEG", quality=90)
+        painter.write(image.replace("images/", "masks/"), stream.getvalue())
+    return only_masks(masks, must_ask=True)
+
+
+@kept
+def look_into_person(painter: Painter) -> Truth:
+    """LIP: train_images, train_segmentations and train_id.txt, the same of val, and of test the images alone."""
+    masks: dict[str, np.ndarray] = {}
+    for split, count in {"train": 4, "val": 3}.items():
+        names = numbered("{:06}_479036", count, 77 if split == "train" else 900)
+        pairs = [(f"{split}_images/{name}.jpg", f"{split}_segmentations/{name}.png") for name in names]
+        masks |= mask_pairs(painter, pairs)
+        painter.write(f"{split}_id.txt", "".join(f"{name}\n" for name in names))
+    tests = painter.paint_all("test_images/{:06}_100034.jpg", 2)
+    classes = {**dict.fromkeys(masks), **dict.fromkeys(tests)}
+    splits = splits_of(classes, train="train_images/", validation="val_images/", test="test_images/")
+    return Truth(classes, masks=masks, splits=splits, left_out=tests)
+
+
+@kept
+def deepglobe_roads(painter: Painter) -> Truth:
+    """DeepGlobe: train/100034_sat.jpg and train/100034_mask.png in one folder, test/*_sat.jpg without masks."""
+    names = numbered("{}", 7, 100034)
+    masks = mask_pairs(painter, [(f"train/{name}_sat.jpg", f"train/{name}_mask.png") for name in names], (255, 255))
+    tests = painter.paint_all("test/{}_sat.jpg", 2, 200034)
+    classes = {**dict.fromkeys(masks), **dict.fromkeys(tests)}
+    return Truth(classes, masks=masks, splits=splits_of(classes, train="train/", test="test/"), left_out=tests)
+
+
+@kept
+def massachusetts_roads(painter: Painter) -> Truth:
+    """Massachusetts roads as PNG: png/train and png/train_labels, png/val and png/val_labels, of the same names."""
+    masks: dict[str, np.ndarray] = {}
+    for split, count in {"train": 4, "val": 2, "test": 2}.items():
+        names = numbered("{}_15.png", count, 10078660 + len(masks))
+        masks |= mask_pairs(
+            painter, [(f"png/{split}/{name}", f"png/{split}_labels/{name}") for name in names], (255, 255)
+        )
+    return only_masks(masks, splits=splits_of(masks, train="png/train/", validation="png/val/", test="png/test/"))
+
+
+@kept
+def isic_2018_lesions(painter: Painter) -> Truth:
+    """ISIC 2018 task 1: ..._Training_Input/ISIC_0.jpg, ..._Training_GroundTruth/ISIC_0_segmentation.png, and papers."""
+    top = "ISIC2018_Task1"
+    names = numbered("ISIC_{:07}", 8)
+    pairs = []
+    for name in names:
+        pairs.append((f"{top}-2_Training_Input/{name}.jpg", f"{top}_Training_GroundTruth/{name}_segmentation.png"))
+    masks = mask_pairs(painter, pairs, (255, 255))
+    for folder in ("-2_Training_Input", "_Training_GroundTruth"):
+        painter.write(f"{top}{folder}/LICENSE.txt", "CC-0\n")
+    return only_masks(masks)
+
+
+@kept
+def penn_fudan(painter: Painter) -> Truth:
+    """Penn-Fudan, as in PyTorch's tutorial: PNGImages/a.png, PedMasks/a_mask.png with a number for each person."""
+    masks: dict[str, np.ndarray] = {}
+    boxes: Boxes = {}
+    objects: dict[str, list[np.ndarray]] = {}
+    for number in range(1, 8):
+        image = f"PNGImages/FudanPed{number:05}.png"
+        painter.paint(image, SIZE)
+        boxes[image] = []
+        objects[image] = []
+        masks[image] = np.zeros((SIZE[1], SIZE[0]), np.uint8)
+        for place in range(1, 2 + number % 2):
+            box: Box = (ANY, 2 + 30 * place - 25, 3 + number, 22 + 30 * place - 25, 30)
+            boxes[image].append(box)
+            objects[image].append(filled(box))
+            masks[image] += filled(box, place)
+        painter.write(f"PedMasks/{stem(image)}_mask.png", png(masks[image]))
+        painter.write(f"Annotation/{stem(image)}.txt", f'Image filename : "PennFudanPed/{image}"\n')
+    return only_masks(masks, choices=[only_boxes(boxes, object_masks=objects)])
+
+
+@kept
+def voc_segmentation_with_lists(painter: Painter) -> Truth:
+    """Pascal VOC's segmentation: lists in ImageSets/Segmentation, SegmentationObject beside SegmentationClass."""
+    names = numbered("2007_{:06}", 6, 33)
+    pairs = [(f"JPEGImages/{name}.jpg", f"SegmentationClass/{name}.png") for name in names]
+    masks = mask_pairs(painter, pairs, (15, 255))
+    for image, mask in masks.items():
+        painter.write(f"SegmentationObject/{stem(image)}.png", png((mask > 0).astype(np.uint8)))
+    painter.write("ImageSets/Segmentation/train.txt", "".join(f"{name}\n" for name in names[:4]))
+    painter.write("ImageSets/Segmentation/val.txt", "".join(f"{name}\n" for name in names[4:]))
+    bare = painter.paint_all("JPEGImages/2008_{:06}.jpg", 3)
+    splits = {path: "train" if stem(path) in names[:4] else "validation" for path in masks}
+    return only_masks(masks, splits=splits, choices=[Truth(dict.fromkeys([*masks, *bare]), masks=masks, left_out=bare)])
+
+
+@kept
+def tgs_salt(painter: Painter) -> Truth:
+    """TGS Salt: train/images and train/masks of the same names, train.csv of runs, and depths.csv."""
+    names = numbered("575d24d81{}", 7)
+    masks = mask_pairs(painter, [(f"train/images/{name}.png", f"train/masks/{name}.png") for name in names], (255, 255))
+    rows = [(name, row_of_runs(masks[f"train/images/{name}.png"])) for name in names]
+    painter.write("train.csv", table(rows, "id,rle_mask"))
+    painter.write("depths.csv", table([(name, 400 + place) for place, name in enumerate(names)], "id,z"))
+    return only_masks(masks)
+
+
+def row_of_runs(mask: np.ndarray) -> str:
+    """Kaggle's run lengths: starts, counted from 1 down the columns, and lengths of what is not 0."""
+    runs = column_runs((mask > 0).astype(np.uint8))
+    numbers = []
+    start = 1
+    for place, length in enumerate(runs):
+        if place % 2:
+            numbers += [start, length]
+        start += length
+    return " ".join(map(str, numbers))
+
+
+@kept
+def rows_of_masks_beside_images(painter: Painter) -> Truth:
+    """A notebook's df.to_csv: a table of image and mask paths, with masks in a folder called annotations_png."""
+    names = numbered("{:03}", 8)
+    pairs = [(f"frames/{name}.jpg", f"annotations_png/{name}.png") for name in names]
+    masks = mask_pairs(painter, pairs)
+    painter.write("train.csv", table(pairs, "image,mask"))
+    return only_masks(masks)
+
+
+# a mask for each object ----------------------------------------------------------------------------------------
+
+
+@kept
+def data_science_bowl_2018(painter: Painter) -> Truth:
+    """Data Science Bowl 2018: stage1_train/ID/images/ID.png, and a PNG for each nucleus in stage1_train/ID/masks."""
+    boxes: Boxes = {}
+    for number in range(6):
+        name = f"00071198d059ba7f5914a526d124d28e6d010c92466da21d4a04cd53627625{number:02}"
+        path = f"stage1_train/{name}/images/{name}.png"
+        painter.paint(path, SIZE)
+        boxes[path] = [(ANY, *box[1:]) for box in boxes_of(number)]
+        for place, box in enumerate(boxes[path]):
+            mask_path = f"stage1_train/{name}/masks/{place}4c5{number}.png"
+            painter.write(mask_path, png(filled(box, 255)))
+    painter.write("stage1_train_labels.csv", "ImageId,EncodedPixels\n")
+    return only_boxes(boxes, object_masks=masks_of(boxes))
+
+
+@kept
+def airbus_ships(painter: Painter) -> Truth:
+    """Airbus ships: train_v2, and a row of run lengths for each ship; an image without ships has an empty one."""
+    boxes = draw(painter, numbered("train_v2/000155de{}.jpg", 6), [ANY])
+    rows = []
+    for path, objects in boxes.items():
+        rows += [(name_of(path), row_of_runs(filled(box))) for box in objects]
+    for path in numbered("train_v2/00003e15{}.jpg", 2):
+        boxes[painter.paint(path, SIZE)] = []
+        rows.append((name_of(path), ""))
+    painter.write("train_ship_segmentations_v2.csv", table(rows, "ImageId,EncodedPixels"))
+    return only_boxes(boxes, object_masks=masks_of(boxes), left_out=[path for path in boxes if not boxes[path]])
+
+
+@kept
+def severstal_steel(painter: Painter) -> Truth:
+    """Severstal's steel: train_images, train.csv of ImageId, ClassId, EncodedPixels; others have no defect."""
+    boxes = draw(painter, numbered("train_images/0002cc93{}.jpg", 6), ("1", "3"))
+    rows = []
+    for path, objects in boxes.items():
+        rows += [(name_of(path), box[0], row_of_runs(filled(box))) for box in objects]
+    painter.write("train.csv", table(rows, "ImageId,ClassId,EncodedPixels"))
+    bare = [painter.paint(path, SIZE) for path in numbered("train_images/000a4bca{}.jpg", 3)]
+    full = {**boxes, **{path: [] for path in bare}}
+    return only_boxes(full, object_masks=masks_of(full), left_out=bare)
+
+
+@kept
+def pictures_and_masks_of_another_count(painter: Painter) -> Truth:
+    """A half-labelled set: images and masks, where 3 of 8 images have no mask yet; a person takes the 5 pairs."""
+    pairs = [(f"images/{name}.png", f"masks/{name}.png") for name in numbered("{:02}", 5)]
+    masks = mask_pairs(painter, pairs)
+    bare = painter.paint_all("images/{:02}.png", 3, 5)
+    return Truth(dict.fromkeys([*masks, *bare]), masks=masks, left_out=bare)
+
+
+@kept
+def two_kinds_of_masks(painter: Painter) -> Truth:
+    """A retina set: images, and for each a vessel mask and a mask of the field of view; a person asks which one."""
+    names = numbered("{}_training", 6, 21)
+    vessels: dict[str, np.ndarray] = {}
+    views: dict[str, np.ndarray] = {}
+    for name in names:
+        image = f"images/{name}.png"
+        vessels[image] = classes_mask(len(painter.painted), (255, 255))
+        views[image] = 255 - classes_mask(len(painter.painted) + 3, (255, 0))
+        painter.paint(image)
+        painter.write(f"1st_manual/{name}.png", png(vessels[image]))
+        painter.write(f"mask/{name}.png", png(views[image]))
+    return only_masks(vessels, choices=[only_masks(views)], must_ask=True)
+
+
+@kept
+def yolo_and_voc_of_other_classes(painter: Painter) -> Truth:
+    """A set labelled twice: Annotations of VOC with cat and dog, labels of YOLO with one class; a person asks."""
+    boxes = draw(painter, numbered("images/{:03}.jpg", 7))
+    pets = {path: [("pet", *box[1:]) for box in objects] for path, objects in boxes.items()}
+    for path, objects in boxes.items():
+        painter.write(f"Annotations/{stem(path)}.xml", voc_xml(path, objects))
+        painter.write(f"labels/{stem(path)}.txt", yolo_lines(pets[path], ("pet",)))
+    painter.write("data.yaml", "train: images\nval: images\nnames: [pet]\n")
+    return only_boxes(boxes, choices=[only_boxes(pets, numbers={"pet": 0})], must_ask=True)
+
+
+@kept
+def classes_and_boxes_of_other_names(painter: Painter) -> Truth:
+    """Class folders of breeds with VOC XML of "dog" beside: classes or boxes, a person asks which."""
+    classes: dict[str, str | None] = {}
+    boxes: Boxes = {}
+    for breed in ("beagle", "boxer", "pug"):
+        drawn = draw(painter, numbered(breed + "/" + breed + "_{}.jpg", 3), ["dog"])
+        for path, objects in drawn.items():
+            classes[path] = breed
+            painter.write(f"{breed}/{stem(path)}.xml", voc_xml(path, objects, breed))
+        boxes |= drawn
+    return Truth(classes, choices=[only_boxes(boxes), Truth(classes, boxes=boxes)], must_ask=True)
