@@ -371,23 +371,27 @@ def mat_element(kind: int, data: bytes) -> bytes:
 
 
 def mat_matrix(name: str, value: Any) -> bytes:
-    """A matrix: an array of bytes or floats, a text, a list (a cell array), or a mapping (a structure)."""
+    """A matrix: an array of bytes or floats, a text, texts (a cell array), a mapping or several alike (structures)."""
     if isinstance(value, Mapping):
-        class_number, shape = 2, (1, 1)
-        fields = b"".join(field.encode().ljust(32, b"\0") for field in value)
+        return mat_matrix(name, [value])
+    if isinstance(value, list) and isinstance(value[0], Mapping):
+        class_number, shape = 2, (1, len(value))
+        fields = b"".join(field.encode().ljust(32, b"\0") for field in value[0])
         parts = [mat_element(5, struct.pack("<i", 32)), mat_element(1, fields)]
-        parts += [mat_matrix("", content) for content in value.values()]
+        for structure in value:
+            parts += [mat_matrix("", content) for content in structure.values()]
     elif isinstance(value, list):
-        class_number, shape = 1, (len(value), 1)
+        class_number, shape = 1, (1, len(value))
         parts = [mat_matrix("", content) for content in value]
     elif isinstance(value, str):
         class_number, shape = 4, (1, len(value))
         parts = [mat_element(4, value.encode("utf-16-le"))]
     else:
         array = np.asarray(value)
-        class_number, shape = (9, array.shape) if array.dtype == np.uint8 else (6, array.shape)
-        stored = array if class_number == 9 else array.astype("<f8")
-        parts = [mat_element(2 if class_number == 9 else 9, stored.tobytes("F"))]
+        is_bytes = array.dtype == np.uint8
+        class_number, shape = 9 if is_bytes else 6, array.shape
+        stored = array if is_bytes else array.astype("<f8")
+        parts = [mat_element(2 if is_bytes else 9, stored.tobytes("F"))]
     head = mat_element(6, struct.pack("<2I", class_number, 0))
     sizes = mat_element(5, struct.pack(f"<{len(shape)}i", *shape))
     return mat_element(14, b"".join([head, sizes, mat_element(1, name.encode()), *parts]))
@@ -460,7 +464,9 @@ def stanford_cars(painter: Painter) -> Truth:
         xmin, ymin, xmax, ymax = corners
         boxes[path] = [(names[label - 1], xmin, ymin, xmax, ymax)]
         keys = ("bbox_x1", "bbox_y1", "bbox_x2", "bbox_y2", "class")
-        row: dict[str, Any] = {key: [[float(value)]] for key, value in zip(keys, [*corners, label], strict=True)}
+        row: dict[str, Any] = {
+            key: np.full((1, 1), value, np.uint8) for key, value in zip(keys, [*corners, label], strict=True)
+        }
         rows.append({**row, "fname": name_of(path)})
     painter.write("devkit/cars_train_annos.mat", mat(annotations=rows))
     painter.write("devkit/cars_meta.mat", mat(class_names=list(names)))
@@ -1055,7 +1061,7 @@ def varint(number: int) -> bytes:
 def caffe_lmdb(painter: Painter) -> Truth:
     """Caffe's convert_imageset --encoded: ilsvrc12_train_lmdb/data.mdb, whose values are Datums of JPEG and label."""
     classes: Classes = {}
-    for split, count in {"train": 6, "val": 3}.items():
+    for split, count in {"train": 9, "val": 3}.items():
         folder = f"{split}_lmdb"
         paths = numbered(f"{folder}/" + "{:08}_img.jpg", count)
         labels = labels_of(count)
@@ -1137,6 +1143,9 @@ def petals_to_the_metal(painter: Painter) -> Truth:
     return keep_numbers(classes, splits=splits, left_out=tests)
 
 
+TEMPLATE = "{DATASET}-{SPLIT}.{FILEFORMAT}-{SHARD_X_OF_Y}"
+
+
 @kept
 def tensorflow_datasets(painter: Painter) -> Truth:
     """A folder that TFDS prepared: beans/0.1.0 of .tfrecord files, features.json and label.labels.txt."""
@@ -1152,16 +1161,19 @@ def tensorflow_datasets(painter: Painter) -> Truth:
             examples.append({"image": BytesList((painter.encode(path),)), "label": Int64List((label,))})
             classes[path] = names[label]
         painter.write(name, framed(examples))
-        entries.append(
-            {"name": split, "shardLengths": [str(count)], "filepathTemplate": "{DATASET}-{SPLIT}.{FILEFORMAT}"}
-        )
+        entries.append({"name": split, "shardLengths": [str(count)], "filepathTemplate": TEMPLATE})
     painter.write(f"{top}/label.labels.txt", "".join(f"{name}\n" for name in names))
     info = {"name": "beans", "version": "0.1.0", "splits": entries, "fileFormat": "tfrecord"}
     painter.write(f"{top}/dataset_info.json", json.dumps(info))
-    image = {"pythonClassName": "tensorflow_datasets.core.features.image_feature.Image"}
-    label_feature = {"pythonClassName": "tensorflow_datasets.core.features.class_label_feature.ClassLabel"}
-    features = {"featuresDict": {"features": {"image": image, "label": label_feature}}}
-    painter.write(f"{top}/features.json", json.dumps(features))
+    package = "tensorflow_datasets.core.features"
+    shape = {"dimensions": ["12", "16", "3"]}
+    image = {"shape": shape, "dtype": "uint8", "encodingFormat": "jpeg"}
+    features = {
+        "image": {"pythonClassName": f"{package}.image_feature.Image", "image": image},
+        "label": {"pythonClassName": f"{package}.class_label_feature.ClassLabel", "classLabel": {"numClasses": "3"}},
+    }
+    value = {"pythonClassName": f"{package}.features_dict.FeaturesDict", "featuresDict": {"features": features}}
+    painter.write(f"{top}/features.json", json.dumps(value))
     splits = splits_of(classes, train=f"{top}/beans-train", validation=f"{top}/beans-val", test=f"{top}/beans-test")
     return Truth(classes, splits=splits, numbers=LEAVES)
 
