@@ -207,7 +207,8 @@ def _pixels(record: Any, roles: Mapping[str, Sequence[str]]) -> np.ndarray:
     if "shape" in roles:
         several = record.features[min(roles["shape"])]
         shape = several if isinstance(several, list) else [several]
-    return np.frombuffer(raw, np.uint8).reshape(shape)
+    kind = record.features[min(roles["dtype"])].decode() if "dtype" in roles else "uint8"
+    return np.frombuffer(raw, kind).reshape(shape)
 
 
 def _compare_classes(
