@@ -166,9 +166,9 @@ def numbered(pattern: str, count: int, first: int = 0) -> list[str]:
     return [pattern.format(number) for number in range(first, first + count)]
 
 
-def voc_xml(path: str, boxes: Sequence[Box], folder: str = "images") -> str:
+def voc_xml(path: str, boxes: Sequence[Box], folder: str = "images", size: tuple[int, int] = SIZE) -> str:
     """An annotation as LabelImg writes it."""
-    width, height = SIZE
+    width, height = size
     parts = [
         f"<annotation>\n\t<folder>{folder}</folder>\n\t<filename>{name_of(path)}</filename>",
         f"\t<size><width>{width}</width><height>{height}</height><depth>3</depth></size>\n\t<segmented>0</segmented>",
@@ -334,7 +334,7 @@ def oxford_pets_as_unpacked(painter: Painter) -> Truth:
             lists[split].append(f"{breed}_{place} {number + 1} {species} 1\n")
             if place == 1:
                 head = [("dog" if species == 2 else "cat", 3, 2, 9, 8)]
-                painter.write(f"annotations/xmls/{breed}_{place}.xml", voc_xml(path, head).replace("80", "16", 1))
+                painter.write(f"annotations/xmls/{breed}_{place}.xml", voc_xml(path, head, "images", (16, 12)))
     for split, lines in lists.items():
         painter.write(f"annotations/{split}.txt", "".join(lines))
     head_lines = "#Image CLASS-ID SPECIES BREED ID\n#ID: 1:37 Class ids\n#SPECIES: 1:Cat 2:Dog\n"
@@ -435,12 +435,13 @@ def wider_face(painter: Painter) -> Truth:
 
 @kept
 def udacity_autti(painter: Painter) -> Truth:
-    """Udacity's driving data by Autti: labels.csv without a header, separated by spaces, with a quoted class."""
+    """Udacity's driving data by Autti: labels.csv without a header, separated by blanks; lights have a colour."""
     boxes = draw(painter, numbered("14780199526863110{:02}.jpg", 8), ("car", "truck", "trafficLight"))
     lines = []
     for path, objects in boxes.items():
         for name, *corners in objects:
-            lines.append(f'{path} {" ".join(map(str, corners))} 0 "{name}"\n')
+            state = ' "Red"' if name == "trafficLight" else ""
+            lines.append(f'{path} {" ".join(map(str, corners))} 0 "{name}"{state}\n')
     painter.write("labels.csv", "".join(lines))
     return only_boxes(boxes)
 
@@ -589,33 +590,6 @@ def rsna_pneumonia(painter: Painter) -> Truth:
     classes: dict[str, str | None] = {**dict.fromkeys(boxes, "1"), **dict.fromkeys(healthy, "0")}
     full = {**boxes, **{path: [] for path in healthy}}
     return only_boxes(full, left_out=healthy, choices=[Truth(classes), Truth(classes, boxes=full)])
-
-
-@kept
-def gtsrb_with_rois(painter: Painter) -> Truth:
-    """Kaggle's GTSRB: Train.csv of Roi.X1, ..., ClassId, Path; Train/0, Test, and a pictogram a class in Meta."""
-    classes: dict[str, str | None] = {}
-    boxes: Boxes = {}
-    rows: dict[str, list[Sequence[object]]] = {"Train": [], "Test": []}
-    for label in (0, 1, 10):
-        for place in range(3):
-            path = f"Train/{label}/{label:05}_00000_{place:05}.png"
-            classes[path] = str(label)
-    for place, label in enumerate((10, 0, 1, 1)):
-        classes[f"Test/{place:05}.png"] = str(label)
-    for path, name in classes.items():
-        painter.paint(path, SIZE)
-        boxes[path] = [(str(name), 5, 6, 70, 35)]
-        rows[path.partition("/")[0]].append([*SIZE, 5, 6, 70, 35, name, path])
-    for split, lines in rows.items():
-        painter.write(f"{split}.csv", table(lines, "Width,Height,Roi.X1,Roi.Y1,Roi.X2,Roi.Y2,ClassId,Path"))
-    for label in (0, 1, 10):
-        painter.paint(f"Meta/{label}.png")
-    painter.write("Meta.csv", table([(f"Meta/{label}.png", label) for label in (0, 1, 10)], "Path,ClassId"))
-    splits = splits_of(classes, train="Train/", test="Test/")
-    numbers = {"0": 0, "1": 1, "10": 10}
-    with_boxes = Truth(classes, splits=splits, boxes=boxes, numbers=numbers)
-    return Truth(classes, splits=splits, numbers=numbers, choices=[with_boxes, only_boxes(boxes, splits=splits)])
 
 
 # annotation tools ----------------------------------------------------------------------------------------------
@@ -932,16 +906,21 @@ def fiftyone_detections(painter: Painter) -> Truth:
 
 
 @kept
-def fiftyone_classification(painter: Painter) -> Truth:
-    """FiftyOne's FiftyOneImageClassificationDataset: data/a.jpg, and labels.json of class numbers by stem."""
-    classes: dict[str, str | None] = {}
-    names = ("zebra", "ant", "bee")
-    labels = {}
-    for number, path in enumerate(painter.paint_all("data/{:06}.jpg", 9)):
-        classes[path] = names[number % 3]
-        labels[stem(path)] = number % 3
-    painter.write("labels.json", json.dumps({"classes": list(names), "labels": labels}))
-    return Truth(classes, numbers={name: number for number, name in enumerate(names)})
+def ground_truth_boxes(painter: Painter) -> Truth:
+    """SageMaker Ground Truth's boxes: output.manifest of JSON lines, with a class-map in each."""
+    boxes = draw(painter, numbered("images/bird{:03}.jpg", 7))
+    lines = []
+    for path, objects in boxes.items():
+        annotations = []
+        for name, xmin, ymin, xmax, ymax in objects:
+            place = {"left": xmin, "top": ymin, "width": xmax - xmin, "height": ymax - ymin}
+            annotations.append({"class_id": CLASSES.index(name), **place})
+        size = [{"width": SIZE[0], "height": SIZE[1], "depth": 3}]
+        meta = {"class-map": {"0": "cat", "1": "dog"}, "type": "groundtruth/object-detection"}
+        value = {"source-ref": f"s3://birds/{path}", "job": {"image_size": size, "annotations": annotations}}
+        lines.append(json.dumps({**value, "job-metadata": meta}) + "\n")
+    painter.write("output.manifest", "".join(lines))
+    return only_boxes(boxes, numbers={"cat": 0, "dog": 1})
 
 
 @kept
@@ -1471,6 +1450,15 @@ def isic_2018_lesions(painter: Painter) -> Truth:
     return only_masks(masks)
 
 
+def pascal_lines(path: str, boxes: Sequence[Box]) -> list[str]:
+    """The first version of Pascal's annotations, whose corners are counted from 1."""
+    lines = [f'# Compatible with PASCAL Annotation Version 1.00\nImage filename : "PennFudanPed/{path}"\n']
+    for number, (name, xmin, ymin, xmax, ymax) in enumerate(boxes, 1):
+        corners = f"({xmin + 1}, {ymin + 1}) - ({xmax}, {ymax})"
+        lines.append(f'Bounding box for object {number} "{name}" (Xmin, Ymin) - (Xmax, Ymax) : {corners}\n')
+    return lines
+
+
 @kept
 def penn_fudan(painter: Painter) -> Truth:
     """Penn-Fudan, as in PyTorch's tutorial: PNGImages/a.png, PedMasks/a_mask.png with a number for each person."""
@@ -1484,13 +1472,14 @@ def penn_fudan(painter: Painter) -> Truth:
         objects[image] = []
         masks[image] = np.zeros((SIZE[1], SIZE[0]), np.uint8)
         for place in range(1, 2 + number % 2):
-            box: Box = (ANY, 2 + 30 * place - 25, 3 + number, 22 + 30 * place - 25, 30)
+            box: Box = ("PASpersonWalking", 2 + 30 * place - 25, 3 + number, 22 + 30 * place - 25, 30)
             boxes[image].append(box)
             objects[image].append(filled(box))
             masks[image] += filled(box, place)
         painter.write(f"PedMasks/{stem(image)}_mask.png", png(masks[image]))
-        painter.write(f"Annotation/{stem(image)}.txt", f'Image filename : "PennFudanPed/{image}"\n')
-    return only_masks(masks, choices=[only_boxes(boxes, object_masks=objects)])
+        painter.write(f"Annotation/{stem(image)}.txt", "".join(pascal_lines(image, boxes[image])))
+    nameless = {path: [(ANY, *box[1:]) for box in several] for path, several in boxes.items()}
+    return only_masks(masks, choices=[only_boxes(nameless, object_masks=objects)])
 
 
 @kept

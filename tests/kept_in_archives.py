@@ -62,10 +62,10 @@ def by_number(paths: Sequence[str], labels: Sequence[int] | np.ndarray) -> Class
     return {path: str(int(label)) for path, label in zip(paths, labels, strict=True)}
 
 
-def keep_numbers(classes: Mapping[str, str | None], **more: Any) -> Truth:
-    """Images whose classes are numbers that stay as they are."""
+def keep_numbers(classes: Mapping[str, str | None], first: int = 0, **more: Any) -> Truth:
+    """Images whose classes are numbers that stay as they are; ``first`` is the smallest that their format has."""
     names = sorted({name for name in classes.values() if name is not None})
-    return Truth(classes, numbers={name: int(name) for name in names}, **more)
+    return Truth(classes, numbers={name: int(name) - first for name in names}, **more)
 
 
 def npy(values: np.ndarray) -> bytes:
@@ -215,23 +215,28 @@ def medmnist_of_several_labels(painter: Painter) -> Truth:
         splits |= dict.fromkeys(paths, "validation" if split == "val" else split)
     painter.write("chestmnist.npz", npz(**arrays))
     numbers = {str(number): number for number in range(14)}
-    return Truth(findings, splits=splits, numbers=numbers)
+    vectors = Truth(dict.fromkeys(findings), splits=splits)
+    return Truth(findings, splits=splits, numbers=numbers, choices=[vectors])
 
 
 @kept
-def medmnist_with_a_split_of_its_name(painter: Painter) -> Truth:
-    """MedMNIST's PathMNIST in colours: train_images, train_labels of N x 1, and the same of val and test."""
-    classes: Classes = {}
-    splits: dict[str, str] = {}
-    arrays = {}
-    for split, count in {"train": 6, "val": 3, "test": 3}.items():
-        paths, arrays[f"{split}_images"] = stacked(painter, f"pathmnist.npz/{split}", count, (28, 28, 3))
-        labels = labels_of(count)
-        arrays[f"{split}_labels"] = labels[:, None]
-        classes |= by_number(paths, labels)
-        splits |= dict.fromkeys(paths, "validation" if split == "val" else split)
-    painter.write("pathmnist.npz", npz(**arrays))
-    return keep_numbers(classes, splits=splits)
+def two_sets_of_medmnist(painter: Painter) -> Truth:
+    """A folder of downloads: bloodmnist.npz and pathmnist.npz, whose numbers mean other classes; a person takes one."""
+    truths = []
+    for name in ("bloodmnist", "pathmnist"):
+        classes: Classes = {}
+        splits: dict[str, str] = {}
+        arrays = {}
+        for split, count in {"train": 6, "val": 2, "test": 2}.items():
+            paths, arrays[f"{split}_images"] = stacked(painter, f"{name}.npz/{split}", count, (28, 28, 3))
+            labels = labels_of(count)
+            arrays[f"{split}_labels"] = labels[:, None]
+            classes |= by_number(paths, labels)
+            splits |= dict.fromkeys(paths, "validation" if split == "val" else split)
+        painter.write(f"{name}.npz", npz(**arrays))
+        truths.append(keep_numbers(classes, splits=splits))
+    blood, path_truth = truths
+    return Truth(blood.classes, splits=blood.splits, numbers=blood.numbers, choices=[path_truth], must_ask=True)
 
 
 @kept
@@ -414,7 +419,7 @@ def svhn_cropped(painter: Painter) -> Truth:
         classes |= by_number(paths, labels)
     splits = splits_of(classes, train="train_32x32", test="test_32x32")
     digits = {path: "0" if name == "10" else name for path, name in classes.items()}
-    return keep_numbers(classes, splits=splits, choices=[keep_numbers(digits, splits=splits)])
+    return keep_numbers(classes, 1, splits=splits, choices=[keep_numbers(digits, splits=splits)])
 
 
 @kept
@@ -433,7 +438,7 @@ def emnist_letters(painter: Painter) -> Truth:
     mapping = np.array([[number, 64 + number, 96 + number] for number in range(1, 4)], float)
     painter.write("emnist-letters.mat", mat(dataset={**parts, "mapping": mapping}))
     letters = Truth({path: "ABC"[int(str(name)) - 1] for path, name in classes.items()}, splits=splits)
-    return keep_numbers(classes, splits=splits, choices=[letters])
+    return keep_numbers(classes, 1, splits=splits, choices=[letters])
 
 
 @kept
@@ -447,7 +452,7 @@ def oxford_flowers_102(painter: Painter) -> Truth:
     splits: dict[str, str] = {}
     for split, ids in zip(("train", "validation", "test"), setid.values(), strict=True):
         splits |= {paths[number - 1]: split for number in ids}
-    return keep_numbers(by_number(paths, labels), splits=splits)
+    return keep_numbers(by_number(paths, labels), 1, splits=splits)
 
 
 @kept
@@ -538,13 +543,24 @@ def tar_of_class_folders_with_a_table(painter: Painter) -> Truth:
 
 
 @kept
-def tar_beside_a_table(painter: Painter) -> Truth:
-    """images.tar with all images in one folder, and labels.csv of image,breed beside it."""
+def zip_beside_a_table(painter: Painter) -> Truth:
+    """A competition's download: train_images.zip of images without folders, and train.csv of image_id,label."""
+    names = numbered("{:08x}.jpg", 8)
+    members, classes = pack(painter, "train_images.zip", {name: CLASSES[place % 2] for place, name in enumerate(names)})
+    painter.write("train_images.zip", zipped(members))
+    rows = [(name, classes[f"train_images.zip/{name}"]) for name in names]
+    painter.write("train.csv", table(rows, "image_id,label"))
+    return Truth(classes)
+
+
+@kept
+def compressed_tar_beside_a_table(painter: Painter) -> Truth:
+    """A university's page: images.tar.gz of images/0001.jpg, and labels.csv of filename,species beside it."""
     names = numbered("images/{:04}.jpg", 8)
-    members, classes = pack(painter, "images.tar", {name: CLASSES[place % 2] for place, name in enumerate(names)})
-    painter.write("images.tar", tar(members))
-    rows = [(name_of(name), classes[f"images.tar/{name}"]) for name in names]
-    painter.write("labels.csv", table(rows, "image,label"))
+    members, classes = pack(painter, "images.tar.gz", {name: CLASSES[place % 2] for place, name in enumerate(names)})
+    painter.write("images.tar.gz", tar(members, "w:gz"))
+    rows = [(name_of(name), classes[f"images.tar.gz/{name}"]) for name in names]
+    painter.write("labels.csv", table(rows, "filename,species"))
     return Truth(classes)
 
 
@@ -1207,7 +1223,7 @@ def compressed_tfrecords(painter: Painter) -> Truth:
             examples.append({"image/encoded": image, "image/class/label": Int64List((label,))})
         painter.write(name, gzip.compress(framed(examples), mtime=0))
         classes |= by_number(paths, labels)
-    return keep_numbers(classes, splits=dict.fromkeys(classes, "train"))
+    return keep_numbers(classes, 1, splits=dict.fromkeys(classes, "train"))
 
 
 # what has no images, or not all --------------------------------------------------------------------------------
@@ -1224,7 +1240,7 @@ def table_of_addresses(painter: Painter) -> Truth:
 
 @kept
 def torch_tensors(painter: Painter) -> Truth:
-    """torchvision's processed MNIST of old: training.pt and test.pt, zips of a pickle; a person exports them again."""
+    """torchvision's processed MNIST of old: training.pt and test.pt, zips of a pickle; a person saves them as .npz."""
     paths, images = stacked(painter, "processed/training.pt", 6, (28, 28))
     labels = labels_of(6)
     members = {"training/data.pkl": pickle.dumps("tensors", 2), "training/data/0": images.tobytes()}
