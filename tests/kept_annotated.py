@@ -15,16 +15,13 @@ from pathlib import PurePosixPath
 from typing import Any
 
 import numpy as np
-from kept_folders import Box, Painter, Truth, kept
+from kept_folders import ANY, Box, Painter, Truth, kept
 from PIL import Image
 
 SIZE = (80, 40)
 """Width and height of an image with boxes: a box divided by them has a short decimal."""
 
 CLASSES = ("cat", "dog")
-ANY = "*"
-"""The class of a box in a folder that has no name for it: any name is right."""
-
 Boxes = dict[str, list[Box]]
 """The boxes of each image by its path."""
 

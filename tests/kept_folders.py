@@ -18,6 +18,9 @@ ClassName = str
 Box = tuple[ClassName, float, float, float, float]
 """A class, then xmin, ymin, xmax, ymax in pixels."""
 
+ANY = "*"
+"""The class of a box in a folder that names none."""
+
 MOST_IMAGES = 256
 """So many colours are told from each other after a JPEG."""
 
