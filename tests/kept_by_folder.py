@@ -319,7 +319,9 @@ def query_and_gallery(painter: Painter) -> Truth:
     other = list(paint_classes(painter, "pytorch/query/{name}/q{number}.jpg", ["0001", "0003"], 2))
     other += list(paint_classes(painter, "pytorch/gallery/{name}/g{number}.jpg", ["0001", "0003"], 2))
     splits = all_in(train, "train") | all_in(val, "validation")
-    return Truth(train | val, splits=splits, numbers=numbered(["0002", "0007", "0011"]), left_out=other)
+    by_value = Truth(train | val, splits=splits, numbers={"0002": 2, "0007": 7, "0011": 11}, left_out=other)
+    numbers = numbered(["0002", "0007", "0011"])
+    return Truth(train | val, splits=splits, numbers=numbers, left_out=other, choices=[by_value])
 
 
 # class folders with something beside or above ------------------------------------------------------------------
