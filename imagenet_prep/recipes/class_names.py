@@ -26,7 +26,7 @@ FORMS = "expected JSON, pbtxt, a CSV with the columns id and name, or lines: a n
 _ID = re.compile(r"-?\d+|n\d{8}")
 _WORDS = re.compile(r"([^\s,;:=]+)(?:\t|\s*[,;:=]\s*|\s+)(\S.*)")
 _IDS = ("id", "class_id", "label_id", "category_id", "label", "index", "idx", "code", "wnid", "synset", "classid", "key")
-_NAMES = ("name", "display_name", "class_name", "label_name", "category_name", "classname", "class", "words", "title")
+_NAMES = ("common name", "name", "display_name", "class_name", "label_name", "category_name", "classname", "class", "words", "title")
 
 
 class NamesOfClasses(Struct, frozen=True):
@@ -38,15 +38,23 @@ class NamesOfClasses(Struct, frozen=True):
     def names_of(self, ids: Collection[str]) -> dict[str, str]:
         """The name of each id that has one.
 
-        Names without ids count from 0; or from 1, if an id is as large as there are names.
+        Names without ids, or with those of WordNet for numbers, count from 0; or from 1, if an id is as large as there
+        are names.
         """
-        if self.by_id:
-            plain = {_plain(key): name for key, name in self.by_id.items()}
-            return {each: plain[_plain(each)] for each in ids if _plain(each) in plain}
+        plain = {_plain(key): name for key, name in self.by_id.items()}
+        found = {each: plain[_plain(each)] for each in ids if _plain(each) in plain}
+        names = self.in_order or ([] if any(key.isdigit() for key in plain) else [*plain.values()])
+        if found or not names:
+            return found
         numbers = {each: int(each) for each in ids if each.isascii() and each.isdigit()}
-        first = int(len(self.in_order) in numbers.values())
+        first = int(len(names) in numbers.values())
         places = {each: number - first for each, number in numbers.items()}
-        return {each: self.in_order[place] for each, place in places.items() if 0 <= place < len(self.in_order)}
+        return {each: names[place] for each, place in places.items() if 0 <= place < len(names)}
+
+    @property
+    def are_ids(self) -> bool:
+        """Whether its names are ids themselves, such as WordNet's."""
+        return all(map(_ID.fullmatch, self.in_order or self.by_id.values()))
 
 
 def _plain(key: str) -> str:
@@ -134,7 +142,7 @@ def _from_mapping(value: Mapping[str, Any]) -> NamesOfClasses | None:
         return NamesOfClasses(dict(value))
     if all(isinstance(entry, int) for entry in entries):
         return _keyed((str(entry), name) for name, entry in value.items())
-    if all(isinstance(entry, list) and len(entry) == 2 for entry in entries):
+    if all(isinstance(entry, list) and len(entry) == 2 for entry in entries) and all(map(_ID.fullmatch, value)):
         pairs = [(str(entry[0]), str(entry[1])) for entry in entries]
         return _keyed([*pairs, *((key, name) for key, (_, name) in zip(value, pairs, strict=True))])
     return None
@@ -177,7 +185,7 @@ def _from_csv(text: str) -> NamesOfClasses | None:
     """A table with columns of ids and names; or of two columns without a header."""
     lines = text.splitlines()
     sign = "\t" if lines and "\t" in lines[0] else ";" if lines and ";" in lines[0] and "," not in lines[0] else ","
-    rows = [row for row in csv.reader(lines, delimiter=sign) if row]
+    rows = [row for row in csv.reader(lines, delimiter=sign, skipinitialspace=True) if row]
     if not rows or any(len(row) != len(rows[0]) for row in rows):
         return None
     header = [cell.strip() for cell in rows[0]]
@@ -193,6 +201,8 @@ def _from_csv(text: str) -> NamesOfClasses | None:
 def _from_lines(text: str) -> NamesOfClasses | None:
     """A name a line, in order; or an id and a name in each."""
     lines = [line.strip() for line in text.splitlines() if line.strip() and not line.startswith("#")]
+    if lines and "," in lines[0] and lines[0].partition(",")[0].strip().lower() in _IDS:
+        return _from_csv(text)
     pairs = [match.groups() for match in map(_WORDS.fullmatch, lines) if match]
     if len(pairs) == len(lines):
         if all(_ID.fullmatch(key) for key, _ in pairs):

@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.images import ENDINGS as FORMATS
@@ -137,6 +138,7 @@ def inspect_folder(folder: Path, engine: Engine, asked: Asked | None = None) -> 
     faults = [*remarks.obstacles, *missing_shards([*tars, *(name for name in kinds if name not in known)])]
     faults += wrong_formats(folder, names, content)
     faults += _unreadable(folder, [f"{name} ({kind})" for name, kind in known.items() if name not in fit])
+    judged = _alike(folder, judged, items or members, asked)
     tables = [found for found in judged.values() if isinstance(found, LabelsFile)]
     joined = join_by_split(folder, tables, items or members)
     if joined is not None:
@@ -252,8 +254,28 @@ def _judge(
     found = {name: judge_labels(folder, name, items, known, asked=asked) for name in candidates}
     if not any(found.values()):
         stems = last_names(map(without_ending, items))
-        tables = [name for name in candidates if suffix_of(name) in _WITH_COLUMNS]  # numbers may be those of classes
+        tables = [name for name in candidates if suffix_of(name) in (*_WITH_COLUMNS, ".json")]  # numbers may be those of classes
         found |= {name: judge_labels(folder, name, items, stems, needs_header=True, asked=asked) for name in tables}
+        if not any(found.values()):
+            others = {name: judge_labels(folder, name, items, stems, asked=asked, is_cut=True) for name in tables}
+            found |= {name: table for name, table in others.items() if isinstance(table, LabelsFile) and table.is_most}
+    return found
+
+
+def _alike(
+    folder: Path, judged: Mapping[str, LabelsFile | LabelsRefusal | None], items: Sequence[str], asked: Asked
+) -> dict[str, LabelsFile | LabelsRefusal | None]:
+    """The tables, of which small ones have the labels of the largest in the columns that it has them in."""
+    tables = [table for table in judged.values() if isinstance(table, LabelsFile) and table.label]
+    largest = max(tables, key=lambda table: len(table.rows), default=None)
+    found = dict(judged)
+    if largest is None or asked.label is not None:
+        return found
+    known = last_names(items).union(last_names(map(without_ending, items)))
+    wanted = replace(asked, label=largest.label)
+    for name, table in judged.items():
+        if isinstance(table, LabelsFile) and not table.label and largest.label in table.table.columns:
+            found[name] = judge_labels(folder, name, items, known, asked=wanted)
     return found
 
 

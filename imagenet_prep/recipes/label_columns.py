@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -18,6 +18,7 @@ _CLASSES = (
     *("y", "variety", "type", "kind", "genus", "family", "grade", "level", "severity", "condition", "finding"),
     *("emotion", "expression", "gender", "sex", "style", "genre", "artist", "brand", "make", "model", "individual"),
     *("identity", "person", "tag", "tags", "answer", "ground_truth", "groundtruth", "gt", "annotation"),
+    *("attribute", "attributes", "categories", "findings", "genres", "keywords", "classname", "labelname"),
 )
 """Words in the names of columns of classes, the likeliest first."""
 
@@ -53,16 +54,23 @@ class Candidate(Struct, frozen=True):
         columns: its name, or their names.
         classes: how many classes it gives.
         is_known: whether its name says that it holds classes.
+        is_numeric: whether its values are numbers.
     """
 
     columns: tuple[str, ...]
     classes: int
     is_known: bool = False
+    is_numeric: bool = False
 
     @property
     def is_hot(self) -> bool:
         """Whether each column is a class."""
         return len(self.columns) > 1
+
+    @property
+    def is_doubtful(self) -> bool:
+        """Whether it may as well be a fact that is no class: numbers under a name that says nothing."""
+        return self.is_numeric and not self.is_known
 
     @property
     def option(self) -> str:
@@ -83,7 +91,9 @@ def class_candidates(columns: Columns, path: str) -> list[Candidate]:
             continue
         if name in boxes or not _may_be_classes(name, values, others):
             continue
-        candidates.append(Candidate((name,), len(_distinct(values)), _rank(name, others) < len(_CLASSES)))
+        distinct = _distinct(values)
+        is_known, is_numeric = _rank(name, others) < len(_CLASSES), all(map(_is_number, distinct))
+        candidates.append(Candidate((name,), len(distinct), is_known, is_numeric))
     return sorted(candidates, key=lambda candidate: _order(candidate, others))
 
 
@@ -168,12 +178,12 @@ def _may_be_classes(name: str, values: Sequence[Any], columns: Columns) -> bool:
         return False
     if any(isinstance(value, str) and len(value) > _LONGEST for value in distinct):
         return False
-    if all(_is_number(value) for value in distinct) and max(abs(int(value)) for value in distinct) > _LARGEST_NUMBER:
-        return False
     if any(_is_fraction(value) for value in distinct):
         return False
     if _rank(name, columns) < len(_CLASSES):
-        return len(distinct) < len(values) or len(values) < 3
+        return len(distinct) < len(values) or len(values) < 3 or bool(separator_of(values)[0])
+    if all(_is_number(value) for value in distinct) and max(abs(int(value)) for value in distinct) > _LARGEST_NUMBER:
+        return False
     if len(_words(name)) == 1 and name.lower() == "id":  # of the classes, as other columns name the files
         return len(distinct) < len(values)
     if set(_words(name)) & _NO_CLASSES:
@@ -192,7 +202,9 @@ def _is_number(value: Any) -> bool:
 
 
 def _is_fraction(value: Any) -> bool:
-    return isinstance(value, str) and bool(re.fullmatch(r"[-+]?\d*\.\d+([eE][-+]?\d+)?", value))
+    if not isinstance(value, str) or re.fullmatch(r"-?\d+\.0+", value):
+        return False
+    return bool(re.fullmatch(r"[-+]?\d*\.\d+([eE][-+]?\d+)?", value))
 
 
 def _is_exclusive(columns: Columns, hot: Sequence[str]) -> bool:
@@ -219,3 +231,16 @@ def _is_real(value: Any) -> bool:
     if isinstance(value, str):
         return bool(re.fullmatch(r"-?\d+(\.\d+)?", value))
     return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def separator_of(values: Iterable[Any]) -> tuple[str, bool]:
+    """The sign between several labels in the cells of a column, and whether that is sure; "" without a sign of several.
+
+    A semicolon or a bar is sure if a part is in two cells; commas and spaces may be in the name of a class.
+    """
+    cells = {each for each in values if isinstance(each, str)}
+    for sign in (";", "|", ",", " "):
+        parts = [part.strip() for cell in cells for part in cell.split(sign)]
+        if len(parts) > len(cells) and (sign in ";|" or len(cells) > len(set(parts))):
+            return sign, sign in ";|" and len(parts) > len(set(parts))
+    return "", False

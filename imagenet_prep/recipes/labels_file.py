@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import codecs
 import contextlib
 import csv
@@ -23,8 +24,8 @@ from msgspec.structs import replace
 from imagenet_prep.storage.location import AnyPath
 from imagenet_prep.tfrecord.example import Kind
 
-Form = Literal["lines", "words", "csv", "tsv", "jsonl", "json"]
-"""How a labels file is written: ``path:label``, ``path label``, columns by commas (or semicolons), by tabs, or JSON.
+Form = Literal["lines", "words", "csv", "tsv", "spaces", "jsonl", "json"]
+"""How a labels file is written: ``path:label``, ``path label``, columns by commas (or semicolons), tabs or spaces, JSON.
 
 JSON is an object a line ("jsonl"), or one document ("json"): {path: label}, {class: [paths]}, or a list of objects.
 """
@@ -138,8 +139,31 @@ def parse_labels(
         table = replace(table, splits=splits)
     if several and table.labels is not None:
         table = _split(table, several)
+    if len(set(table.paths)) == len(table.paths):
+        return table
+    table = _without_repeats(table)
     _refuse_twice(table)
     return table
+
+
+def _without_repeats(table: LabelTable) -> LabelTable:
+    """The table without the lines that say once more what a line before them says."""
+    parts = [table.paths, table.labels or table.paths, table.splits or table.paths, *table.columns.values()]
+    seen: set[str] = set()
+    kept: list[int] = []
+    for row, values in enumerate(zip(*parts, strict=True)):
+        text = repr(values)
+        if text not in seen:
+            seen.add(text)
+            kept.append(row)
+    return replace(
+        table,
+        paths=[table.paths[row] for row in kept],
+        lines=[table.lines[row] for row in kept],
+        labels=None if table.labels is None else [table.labels[row] for row in kept],
+        splits=None if table.splits is None else [table.splits[row] for row in kept],
+        columns={name: [values[row] for row in kept] for name, values in table.columns.items()},
+    )
 
 
 def open_text(content: bytes, newline: str = "\n") -> io.TextIOWrapper:
@@ -166,11 +190,16 @@ def read_rows(content: bytes, form: Form, *, header: bool = True) -> tuple[Seque
         return _read_jsonl(open_text(content))
     if form == "json":
         return _read_json(content)
-    rows = csv_rows(content, form) if form in ("csv", "tsv") else _plain_rows(content, form)
+    readers = {"csv": csv_rows, "tsv": csv_rows, "spaces": _spaced_rows}
+    rows = readers.get(form, _plain_rows)(content, form)
     start, names = 1, ["1", "2"]
-    if form in ("csv", "tsv"):
+    empty = 0
+    if form in readers:
         start, names = next(rows, (1, []))
         names = [name.strip() for name in names]
+        while header and len(names) > 1 and not names[-1]:  # a spreadsheet's columns without anything in them
+            names.pop()
+            empty += 1
         if not header:
             rows = itertools.chain([(start, names)], rows)
             names = [str(number) for number in range(1, len(names) + 1)]
@@ -179,6 +208,8 @@ def read_rows(content: bytes, form: Form, *, header: bool = True) -> tuple[Seque
         raise LabelsFault(start, "a column has no name, or two have the same")
     lines, columns = array("Q"), {name: list[Any]() for name in names}
     for line, cells in rows:
+        if empty and len(cells) == len(names) + empty and not any(cells[len(names) :]):
+            cells = cells[: len(names)]
         if len(cells) != len(names):
             raise LabelsFault(line, f"{len(names)} columns expected, {len(cells)} found")
         lines.append(line)
@@ -197,6 +228,20 @@ def _plain_rows(content: bytes, form: Form) -> Iterator[tuple[int, list[str]]]:
             expected = "path:label" if form == "lines" else "a path and a label, a space between them"
             raise LabelsFault(number, f"expected {expected}, got {line.rstrip()[:80]!r}")
         yield number, [*cells]
+
+
+def _spaced_rows(content: bytes, form: Form) -> Iterator[tuple[int, list[str]]]:
+    """The number of each line and its words; a count of the lines before them is left out.
+
+    A header without a name for the paths, as CelebA's, gets one.
+    """
+    numbered = enumerate(open_text(content), 1)
+    rows = [(number, line.split()) for number, line in numbered if line.strip() and not COMMENT.match(line)]
+    if len(rows) > 1 and len(rows[0][1]) == 1 and rows[0][1][0].isdigit():
+        rows = rows[1:]
+    if len(rows) > 1 and len(rows[0][1]) + 1 == len(rows[1][1]):
+        rows[0] = (rows[0][0], ["path", *rows[0][1]])
+    yield from rows
 
 
 def split_line(line: str, form: Form) -> tuple[str, str]:
@@ -265,6 +310,10 @@ def _read_json(content: bytes) -> tuple[Sequence[int], dict[str, list[Any]]]:
         json.dumps(value, ensure_ascii=False).encode()
     except (ValueError, RecursionError) as error:
         raise LabelsFault(getattr(error, "lineno", 1), f"not JSON: {error}") from None
+    if isinstance(value, dict) and isinstance(value.get("labels"), (dict, list)):
+        value = value["labels"]  # as StyleGAN and FiftyOne write them, beside the names of classes
+    if isinstance(value, list) and value and all(isinstance(entry, list) and len(entry) == 2 for entry in value):
+        value = [{"path": path, "label": label} for path, label in value]
     if isinstance(value, dict) and value:
         value = _objects_of(value)
     if not isinstance(value, list) or not value or not all(isinstance(entry, dict) for entry in value):
@@ -320,7 +369,29 @@ def _tabulated(
             raise LabelsFault(line, f"no text in the column of paths, {path_column!r}")
     if label_column == path_column:
         return LabelTable(paths, lines, paths, columns, is_text)
-    return LabelTable(paths, lines, None if label_column is None else columns.pop(label_column), columns, is_text)
+    labels = None if label_column is None else _as_classes(columns.pop(label_column))
+    return LabelTable(paths, lines, labels, columns, is_text)
+
+
+_WHOLE = re.compile(r"(-?\d+)\.0+")
+_LIST = re.compile(r"\[.*\]", re.DOTALL)
+
+
+def _as_classes(labels: list[Any]) -> list[Any]:
+    """Labels as classes are: 2.000 is 2, and "['a', 'b']", as pandas writes a list, is that list."""
+    texts = {label for label in labels if isinstance(label, str)}
+    if texts and all(map(_WHOLE.fullmatch, texts)):
+        return [None if label is None else _WHOLE.sub(r"\1", label) for label in labels]
+    if not texts or not all(map(_LIST.fullmatch, texts)):
+        return labels
+    lists: dict[str, list[str] | None] = {}
+    for text in texts:
+        try:
+            value = ast.literal_eval(text)
+        except (ValueError, SyntaxError, RecursionError, MemoryError):
+            return labels
+        lists[text] = [str(part) for part in value] or None
+    return [None if label is None else lists[label] for label in labels]
 
 
 _HOT = "labels of columns"  # a name that is used for no longer than it takes to read a table
@@ -331,8 +402,8 @@ def one_hot_columns(columns: Mapping[str, Sequence[Any]]) -> list[str]:
     """The columns that hold nothing but zeros (or -1) and ones, and both of them."""
     found = []
     for name, values in columns.items():
-        texts = {str(value).lower() for value in set(map(str, values))}
-        if len(texts) == 2 and texts & _ON and texts & _OFF and texts <= _ON | _OFF:
+        texts = {"0" if value is None else str(value).lower() for value in values if not isinstance(value, list)}
+        if texts & _ON and texts & _OFF and texts <= _ON | _OFF:
             found.append(name)
     return found
 
@@ -349,7 +420,7 @@ def hot_labels(columns: Mapping[str, Sequence[Any]], lines: Sequence[int]) -> li
             text = str(value).lower()
             if text in _ON:
                 labels[row].append(name)
-            elif text not in _OFF:
+            elif value is not None and text not in _OFF:
                 raise LabelsFault(lines[row], f"{name} is {value!r}: expected 0 or 1")
     if all(len(names) < 2 for names in labels):
         return [names[0] if names else None for names in labels]
@@ -411,18 +482,20 @@ def match(
     Paths are relative to the source (``base``), or to the folder of the table, or to a folder there that has the name
     of the table, or the first or last word of it (train.csv, train_labels.csv), or bare names, else relative to a folder above: that above the labels file, or above the source. Last comes what follows the
     folders that all paths start with, as another machine had them. The first way that finds any file counts, with
-    letters as they are, then in any case; then the same without the files' endings, as VOC's ImageSets have names.
+    letters as they are, then in any case; then the same without the files' endings, as VOC's ImageSets have names, and
+    without any: 1.dcm was made 1.png. A path of folders that ends the name of one file alone comes last of all.
     """
     home, near = (os.path.normpath(str(each)) for each in (base, table.parent))
     whole = list(names)
     if strip:
         paths = [path.removeprefix(strip) for path in paths]
-    cuts: tuple[Callable[[str], str], ...] = (str, without_ending)
+    cuts: tuple[tuple[Callable[[str], str], Callable[[str], str]], ...]
+    cuts = ((str, str), (without_ending, str), (without_ending, without_ending))
     forms: tuple[Callable[[str], str], ...] = (str, _folded)
-    for cut, form in itertools.product(cuts, forms):
-        texts = [form(text) for text in paths]
-        stem = form(without_ending(table.name))
-        for way in _ways([form(cut(name)) for name in whole], form(home), form(near), texts, stem):
+    stem = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", without_ending(table.name))
+    for (cut, cut_text), form in itertools.product(cuts, forms):
+        texts = [form(cut_text(text)) for text in paths]
+        for way in _ways([form(cut(name)) for name in whole], form(home), form(near), texts, form(stem)):
             found = [way(text) for text in texts]
             if max(found, default=-1) >= 0:
                 return found
@@ -475,10 +548,13 @@ def _ways(
     first, other = (path.split("/")[:-1] for path in (min(paths, default=""), max(paths, default="")))
     for count in range(1, min(len(first), len(other)) + 1):
         if first[:count] != other[:count]:
-            return
+            break
         lead = "/".join((*first[:count], ""))
         yield from_folder(base, lead)
         yield from_folder(near, lead)
+    deep = {text.count("/") for text in paths if "/" in text}
+    ends = {count: unique_rows("/".join(name.split("/")[-count - 1 :]) for name in names) for count in deep}
+    yield lambda text: ends[text.count("/")].get(text, -1) if "/" in text else -1
 
 
 # values --------------------------------------------------------------------------------------------------------

@@ -34,7 +34,8 @@ from imagenet_prep.text import listed, number_of
 
 _NOTHING = Asked()
 _PROBED = 50  # lines that tell the form of a file
-_FORMS: tuple[Form, ...] = ("lines", "csv", "tsv", "words")
+_FORMS: tuple[Form, ...] = ("lines", "csv", "tsv", "words", "spaces")
+_COLUMNS = ("csv", "tsv", "spaces")
 _BREAKS = re.compile(r"[\s,;:|\"'=<>{}\[\]()]+")
 
 
@@ -125,11 +126,13 @@ def judge_labels(
     *,
     needs_header: bool = False,
     asked: Asked = _NOTHING,
+    is_cut: bool = False,
 ) -> LabelsFile | LabelsRefusal | None:
     """A file as labels of the images, whose ``last_names`` are known; None if it names no image.
 
     ``several``: how it gives an image more than one, as for ``parse_labels``. ``needs_header``: its first line must
-    name columns. ``asked``: the columns that the user names.
+    name columns. ``asked``: the columns that the user names. ``is_cut``: paths
+    count without their endings, as the known names are.
     """
     path = _place(folder, where)
     try:
@@ -137,7 +140,7 @@ def judge_labels(
         reading = _probe(content, where, known, several)
         if needs_header and not reading.header:
             return None
-        table = _parse(content, reading, known, asked, where)
+        table = _parse(content, reading, known, asked, where, is_cut=is_cut)
     except OSError:
         return None
     except LabelsFault as fault:
@@ -219,7 +222,7 @@ class _Form(Struct):
 
     def options(self, where: str) -> dict[str, Any]:
         """The keys of `labels` in a recipe, except for the name of the file."""
-        has_columns = self.form in ("csv", "tsv")
+        has_columns = self.form in _COLUMNS
         found: dict[str, Any] = {
             "format": self.form if self.form != form_of(where) else None,
             "header": False if has_columns and not self.header else None,
@@ -242,14 +245,23 @@ def _probe(content: bytes, where: str, known: frozenset[str], several: str) -> _
     forms: Sequence[Form] = ("csv", "tsv") if usual == "csv" else ("tsv",) if usual == "tsv" else _FORMS
     hits = {form: [_names_image(line, form, known) for line in first] for form in forms}
     best = max(forms, key=lambda form: (sum(hits[form]), form == usual))
-    return _Form(best, header=hits[best][:1] != [True], several=several)
+    if best == "words" and any(len(line.split()) > 2 for line in first) and _are_even(first):
+        best = "spaces"
+    is_counted = best == "spaces" and first[0].strip().isdigit()
+    return _Form(best, header=hits[best][is_counted : is_counted + 1] != [True], several=several)
+
+
+def _are_even(lines: Sequence[str]) -> bool:
+    """Whether all lines have as many words, except for a count and a header at the start."""
+    counts = {len(line.split()) for line in lines[2:]}
+    return len(counts) == 1 and min(counts) > 1
 
 
 def _names_image(line: str, form: Form, known: frozenset[str]) -> bool:
     if form in ("lines", "words"):
         path, label = labels_file.split_line(line, form)
         return bool(label) and _last(path) in known
-    cells = line.split(labels_file.delimiter_of(line, form))
+    cells = line.split() if form == "spaces" else line.split(labels_file.delimiter_of(line, form))
     return len(cells) > 1 and any(_last(cell.strip().strip('"')) in known for cell in cells)
 
 
@@ -258,7 +270,7 @@ def _last(path: str) -> str:
 
 
 def _parse(
-    content: bytes, reading: _Form, known: frozenset[str], asked: Asked, where: str
+    content: bytes, reading: _Form, known: frozenset[str], asked: Asked, where: str, *, is_cut: bool = False
 ) -> LabelTable | None:
     """The table, with the column that names most images as that of paths; None if no column names one.
 
@@ -267,11 +279,13 @@ def _parse(
     """
     form, header, several = reading.form, reading.header, reading.several
     columns = labels_file.read_rows(content, form, header=header)[1]
-    hits = {name: _count_images(values, known) for name, values in columns.items()}
+    hits = {name: _count_images(values, known, is_cut=is_cut) for name, values in columns.items()}
     if not any(hits.values()):
         return None
     if form in ("lines", "words"):
-        return labels_file.parse_labels(content, form, several=several) if hits["1"] else None
+        table = labels_file.parse_labels(content, form, several=several) if hits["1"] else None
+        reading.label = False if table is not None and class_values(table) is None else None
+        return table
     _choose_paths(reading, columns, hits, asked)
     _choose_labels(reading, columns, asked, where)
     table = _table(content, reading)
@@ -295,9 +309,12 @@ def _table(content: bytes, reading: _Form) -> LabelTable:
     )
 
 
-def _count_images(values: Iterable[Any], known: frozenset[str]) -> int:
+def _count_images(values: Iterable[Any], known: frozenset[str], *, is_cut: bool) -> int:
     """How many different images a column names."""
-    return sum(_last(value) in known for value in {value for value in values if isinstance(value, str)})
+    texts = {value for value in values if isinstance(value, str)}
+    if is_cut:
+        texts = {labels_file.without_ending(text) for text in texts}
+    return sum(_last(text) in known for text in texts)
 
 
 def _choose_paths(reading: _Form, columns: Columns, hits: Mapping[str, int], asked: Asked) -> None:
@@ -340,7 +357,7 @@ def _choose_labels(reading: _Form, columns: Columns, asked: Asked, where: str) -
         return
     candidates = distinct_candidates(class_candidates(others, reading.column), others)
     reading.label = False
-    if len(candidates) == 1:
+    if len(candidates) == 1 and not candidates[0].is_doubtful:
         _take(reading, others, candidates[0].columns)
     else:
         reading.candidates = candidates
@@ -387,7 +404,7 @@ def _fit(
     is_most = 2 * len(there) >= len(items) or is_named
     could_be = 2 * len(last_names(table.paths) & known) >= len(known)
     path = _place(folder, where)
-    if not is_most and could_be:
+    if not is_most and could_be and "submission" not in where.lower() and len(there) < len(table.paths):
         error = _unmatched(path, folder, table, hits, items, asked)
         return LabelsRefusal(where, error, True)
     if not there:
@@ -395,7 +412,7 @@ def _fit(
     labels = class_values(table)
     lost, skips = _losses(path, table, hits, items)
     options = {**reading.options(where), **skips}
-    column, label = reading.column, reading.taken or ("2" if labels is not None else "")
+    column, label = reading.column, reading.taken
     return LabelsFile(
         where,
         table,
@@ -510,7 +527,8 @@ def join_by_split(folder: Path, files: Sequence[LabelsFile], items: Sequence[str
 
 def _split_of(where: str) -> str:
     """The split that the name of a file, or of its folder, says."""
-    words = re.split(r"[\W_\d]+", where.rpartition(".")[0] or where)
+    spaced = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", where.rpartition(".")[0] or where)
+    words = re.split(r"[\W_\d]+", spaced)
     splits = [split_name(word) for word in words if split_name(word)]
     return splits[-1] if splits else ""
 
@@ -523,16 +541,3 @@ def class_values(table: LabelTable) -> list[Any] | None:
         if table.labels is not None and kind != "float" and all(len(set(each)) == len(each) for each in lists):
             return values
     return None
-
-
-def separator_of(values: Iterable[Any]) -> tuple[str, bool]:
-    """The sign between several labels in the cells of a column, and whether that is sure; "" without a sign of several.
-
-    A semicolon or a bar is sure if a part is in two cells; commas and spaces may be in the name of a class.
-    """
-    cells = {each for each in values if isinstance(each, str)}
-    for sign in (";", "|", ",", " "):
-        parts = [part.strip() for cell in cells for part in cell.split(sign)]
-        if len(parts) > len(cells) and (sign in ";|" or len(cells) > len(set(parts))):
-            return sign, sign in ";|" and len(parts) > len(set(parts))
-    return "", False

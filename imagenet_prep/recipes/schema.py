@@ -39,7 +39,7 @@ class Labels(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     label: Text | bool | None = None
     one_hot: Literal[True] | list[Text] | None = None
     split: Text | None = None
-    format: Literal["lines", "words", "csv", "tsv", "jsonl", "json"] | None = None
+    format: Literal["lines", "words", "csv", "tsv", "spaces", "jsonl", "json"] | None = None
     header: bool = True
     several: Text | None = None
     missing: Literal["error", "ignore"] = "error"

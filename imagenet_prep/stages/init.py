@@ -277,6 +277,12 @@ def _class_list(dataset: RecipeDataset, proposal: Proposal, target: Path) -> _Cl
     return _ClassList(f"{_block('classes', where, f'{len(names):,} names, {note}')}\n{first}", path, content)
 
 
+def _hot_classes(proposal: Proposal) -> str:
+    """The classes of one-hot columns: they are numbered as the columns are, and one may have no image."""
+    names = proposal.table.options.get("one_hot") if proposal.table is not None else None
+    return f"classes: [{', '.join(map(_flow, names))}]" if names else ""
+
+
 _ANOTHER_NAME = "choose another name with --output"
 
 
@@ -335,7 +341,7 @@ def _found_names(classes: Classes, inspection: Inspection, target: Path) -> _Nam
         with contextlib.suppress(InputError, OSError):
             names = read_names(inspection.folder / name, (inspection.folder / name).read_bytes())
             found = names.names_of(classes.names)
-            if len(found) == len(classes.names) and any(key != text for key, text in found.items()):
+            if len(found) == len(classes.names) and not names.are_ids and any(key != text for key, text in found.items()):
                 candidates[name] = names
     if len(candidates) != 1:
         ways = [inspection.asked.command(inspection.folder, names=inspection.folder / name) for name in candidates]
@@ -358,7 +364,8 @@ _MOST_NAME_FILES = 50
 def _name_files(inspection: Inspection) -> list[str]:
     """The files that may have the names of classes: those of which nothing else is made, the nearest first."""
     known = {name for names in inspection.annotations.values() for name in names}
-    known |= {table.where for table in (*inspection.labels, *inspection.partial)}
+    tables = (table.where for table in (*inspection.labels, *inspection.partial))
+    known |= {where for where in tables if not where.endswith(".json")}
     listing = inspection.listing
     sizes = zip(listing.names, listing.lengths.tolist(), strict=True)
     names = [name for name, size in sizes if name.lower().endswith(_NAME_FILES) and size <= _LARGEST_NAMES]
@@ -432,7 +439,7 @@ def init(
     choice = choose_layout(inspection, layout)
     proposal = choice.proposal
     text = render_recipe(proposal, folder, target, asked)
-    dataset = load(read(target, text), None, engine)
+    dataset = load(read(target, f"{text}\n{_hot_classes(proposal)}\n"), None, engine)
     taken = sum(len(split.catalog) for split in dataset.splits)
     if taken != len(proposal.names):
         what = f"{target} would take {taken:,} files, and {len(proposal.names):,} were found: it is not kept"

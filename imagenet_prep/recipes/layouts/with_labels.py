@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from msgspec.structs import replace
+
 from imagenet_prep.errors import InputError
 from imagenet_prep.recipes.inspection import Inspection, main_content
-from imagenet_prep.recipes.label_columns import class_candidates
+from imagenet_prep.recipes.label_columns import class_candidates, separator_of
 from imagenet_prep.recipes.labels_file import LABELS, LINES, flat_labels, without_ending
-from imagenet_prep.recipes.labels_search import LabelsFile, judge_labels, last_names, separator_of
+from imagenet_prep.recipes.labels_search import LabelsFile, judge_labels, last_names
 from imagenet_prep.recipes.layouts import (
     CERTAIN,
     LIKELY,
@@ -33,9 +35,12 @@ def _recognise(inspection: Inspection) -> Reading | None:
     tables = _in_order(inspection)
     if not tables:
         return _refused(inspection)
-    table = tables[0]
     shape = shape_of(inspection.items)
-    return _read(inspection, tables, _certainty(inspection.items, shape, table), _propose(inspection, table))
+    tables[0] = table = _named_by_folders(inspection.items, shape, tables[0])
+    certainty = _certainty(inspection.items, shape, table)
+    if table.has_labels and _has_several(table)[1]:
+        certainty = ONLY_IF_ASKED  # several-labels is the layout
+    return _read(inspection, tables, certainty, _propose(inspection, table))
 
 
 def _recognise_in_tars(inspection: Inspection) -> Reading | None:
@@ -81,8 +86,11 @@ def _refused(inspection: Inspection) -> Reading | None:
         faults.append(error)
     if not faults:
         return None
-    certainty = ONLY_IF_ASKED if shape_of(inspection.items).has_classes else CERTAIN
-    return Reading(certainty, (), "a labels file", faults=faults)
+    if shape_of(inspection.items).has_classes:
+        return Reading(ONLY_IF_ASKED, (), "a labels file", faults=faults)
+    choice = f"  0 of {len(inspection.items):,} images, 0 classes: {as_command(inspection, 'unlabelled')}"
+    faults[-1] = faults[-1].with_choices([*faults[-1].choices, choice])
+    return Reading(CERTAIN, (), "a labels file", faults=faults)
 
 
 def _read(
@@ -118,6 +126,8 @@ def _ways(inspection: Inspection, tables: Sequence[LabelsFile], items: Sequence[
         return [Way(len({*table.rows} - {-1}), table.classes, {"image": name}) for name in table.images][:3]
     if table.candidates and not table.has_labels:
         ways = []
+        if len(table.candidates) == 1:
+            ways.append(Way(0, 0, {"as": "unlabelled"}))
         for candidate in table.candidates[:_MOST_CANDIDATES]:
             labelled = len({*table.rows} - {-1})
             ways.append(Way(labelled, candidate.classes, _options(inspection, table, candidate.option, items)))
@@ -165,7 +175,7 @@ def _recognise_several(inspection: Inspection) -> Reading | None:
     if not inspection.items:
         return None
     first = next((found for found in inspection.labels if found.has_labels and not found.table.is_several), None)
-    sign, is_sure = separator_of(first.table.labels or ()) if first else (LINES, False)
+    sign, is_sure = _has_several(first) if first else (LINES, False)
     names = [first.where] if first else [refusal.where for refusal in inspection.refusals]
     known = last_names(inspection.items)
     judged = [
@@ -180,7 +190,7 @@ def _recognise_several(inspection: Inspection) -> Reading | None:
     table = next((each for each in judged if isinstance(each, LabelsFile) and each.has_labels), None)
     if table is None or not sign:
         return None
-    certainty = (_certainty(inspection.items, shape_of(inspection.items), first) + is_sure) if first else ONLY_IF_ASKED
+    certainty = _certainty(inspection.items, shape_of(inspection.items), first) if first else ONLY_IF_ASKED
     every = sorted(map(str, set(flat_labels(table.table.labels or ())) - {None}))
     how = "a line for each" if sign == LINES else f"with {sign!r} between them"
     evidence = f"{_evidence(inspection, table)}, and several labels, {how}: {listed(every)}"
@@ -195,6 +205,32 @@ def _recognise_several(inspection: Inspection) -> Reading | None:
         labelled=table.labelled,
         classes=len(every),
     )
+
+
+_PLURALS = ("labels", "tags", "classes", "attributes", "ids", "categories", "genres", "findings", "keywords")
+
+
+def _has_several(table: LabelsFile) -> tuple[str, bool]:
+    """The sign between several labels in a cell, and whether it is sure: the column's name is a plural, or the sign."""
+    sign, is_sure = separator_of(table.table.labels or ())
+    if table.label.lower().rpartition("_")[2].rpartition(" ")[2] not in _PLURALS:
+        return sign, is_sure
+    cells = {label for label in table.table.labels or () if isinstance(label, str)}
+    parts = [part for cell in cells for part in cell.split()]
+    is_spaced = not sign and len(set(parts)) < len(parts) and len(parts) > len(cells)
+    return (" ", True) if is_spaced else (sign, is_sure or bool(sign))
+
+
+def _named_by_folders(items: Sequence[str], shape: Shape, table: LabelsFile) -> LabelsFile:
+    """A table of numbers with the names of the class folders, if each number is one folder."""
+    labels = table.label_by_row()
+    if not shape.has_classes or not labels or not all(isinstance(label, int) for label in labels.values()):
+        return table
+    pairs = {(label, _folder_of(items[row], shape)) for row, label in labels.items()}
+    numbers, folders = {label for label, _ in pairs}, {folder for _, folder in pairs}
+    if not len(pairs) == len(numbers) == len(folders) or folders == set(map(str, numbers)):
+        return table
+    return replace(table, names={str(label): folder for label, folder in sorted(pairs)})
 
 
 def _kept(items: Sequence[str], table: LabelsFile) -> list[str]:
@@ -282,11 +318,11 @@ def _certainty(items: Sequence[str], shape: Shape, table: LabelsFile) -> int:
     pairs = [(_folder_of(items[row], shape), label) for row, label in table.label_by_row().items()]
     if not _is_one_to_one(pairs):
         return LIKELY
-    if table.lost or shape.splits:
-        return POSSIBLE
-    if table.table.splits is None and all(str(label).isdigit() for _, label in pairs):
-        return POSSIBLE  # the folders have names
-    return CERTAIN
+    numbers = [label for _, label in sorted(set(pairs), key=lambda pair: shape.classes.index(pair[0]))]
+    if table.names and list(table.names.values()) and all(isinstance(label, int) for label in numbers):
+        is_same = numbers == list(range(numbers[0], numbers[0] + len(numbers)))
+        return CERTAIN if not is_same and not table.lost else POSSIBLE if is_same else LIKELY
+    return POSSIBLE if table.lost or shape.splits else CERTAIN
 
 
 def _has_agreeing_column(items: Sequence[str], shape: Shape, table: LabelsFile) -> bool:
