@@ -86,15 +86,26 @@ def class_candidates(columns: Columns, path: str) -> list[Candidate]:
     if len(hot) > 1:
         candidates.append(Candidate(tuple(hot), len(hot), is_known=_is_exclusive(others, hot)))
     boxes = _coordinates(others)
-    for name, values in others.items():
-        if name in hot and candidates:
-            continue
-        if name in boxes or not _may_be_classes(name, values, others):
-            continue
-        distinct = _distinct(values)
-        is_known, is_numeric = _rank(name, others) < len(_CLASSES), all(map(_is_number, distinct))
-        candidates.append(Candidate((name,), len(distinct), is_known, is_numeric))
+    taken = {*boxes, *(hot if candidates else ())}
+    plain = {name: values for name, values in others.items() if name not in taken}
+    for are_ids in (False, True):
+        for name, values in plain.items():
+            if _is_id(name) == are_ids and _may_be_classes(name, values, others):
+                candidates.append(_candidate(name, values, others))
+        if candidates:  # ids, as of landmarks, are classes where nothing else is
+            break
     return sorted(candidates, key=lambda candidate: _order(candidate, others))
+
+
+def _candidate(name: str, values: Sequence[Any], columns: Columns) -> Candidate:
+    distinct = _distinct(values)
+    return Candidate((name,), len(distinct), _rank(name, columns) < len(_CLASSES), all(map(_is_number, distinct)))
+
+
+def _is_id(name: str) -> bool:
+    """Whether a column is called landmark_id, or the like."""
+    words = _words(name)
+    return len(words) > 1 and words[-1] == "id" and not set(words) & set(_CLASSES)
 
 
 def distinct_candidates(candidates: Sequence[Candidate], columns: Columns) -> list[Candidate]:
@@ -186,7 +197,8 @@ def _may_be_classes(name: str, values: Sequence[Any], columns: Columns) -> bool:
         return False
     if len(_words(name)) == 1 and name.lower() == "id":  # of the classes, as other columns name the files
         return len(distinct) < len(values)
-    if set(_words(name)) & _NO_CLASSES:
+    words = _words(name)
+    if set(words[:-1] if _is_id(name) else words) & _NO_CLASSES:
         return False
     return 2 * len(distinct) <= len(values)
 

@@ -245,7 +245,8 @@ def _probe(content: bytes, where: str, known: frozenset[str], several: str) -> _
     forms: Sequence[Form] = ("csv", "tsv") if usual == "csv" else ("tsv",) if usual == "tsv" else _FORMS
     hits = {form: [_names_image(line, form, known) for line in first] for form in forms}
     best = max(forms, key=lambda form: (sum(hits[form]), form == usual))
-    if best == "words" and any(len(line.split()) > 2 for line in first) and _are_even(first):
+    is_wide = any(len(line.split()) > 2 for line in first)
+    if best == "words" and (is_wide or first[0].strip().isdigit()) and _are_even(first):
         best = "spaces"
     is_counted = best == "spaces" and first[0].strip().isdigit()
     return _Form(best, header=hits[best][is_counted : is_counted + 1] != [True], several=several)
@@ -313,7 +314,8 @@ def _count_images(values: Iterable[Any], known: frozenset[str], *, is_cut: bool)
     """How many different images a column names."""
     texts = {value for value in values if isinstance(value, str)}
     if is_cut:
-        texts = {labels_file.without_ending(text) for text in texts}
+        cut = {labels_file.without_ending(text) for text in texts}
+        texts = cut - texts
     return sum(_last(text) in known for text in texts)
 
 
@@ -350,8 +352,8 @@ def _choose_labels(reading: _Form, columns: Columns, asked: Asked, where: str) -
             reading.label = False
             return
     usual = usual_column(others, reading.column) if reading.header else None
-    if usual is None and not reading.header and len(columns) == 2:
-        usual = next(iter(others), None)
+    if usual is None and not reading.header and len(columns) == 2 and reading.path is None:
+        usual = "2"
     if usual is not None:
         _take(reading, others, [usual])
         return

@@ -105,6 +105,8 @@ def _read(
     meaning = f"{table.place} has the labels" if table.has_labels else f"{table.place} has columns, and no labels"
     evidence = (_evidence(inspection, table), *_remarks(inspection, table, items))
     lost, passed = _unlabelled(inspection, table, items)
+    if inspection.asked.label is not None or inspection.asked.image is not None:
+        certainty = CERTAIN + 2
     return Reading(
         certainty,
         evidence,
@@ -134,13 +136,13 @@ def _ways(inspection: Inspection, tables: Sequence[LabelsFile], items: Sequence[
         return ways
     rivals = [table]
     for other in tables[1:]:
-        if other.has_labels and all(not _agrees(other, rival) for rival in rivals):
+        if other.has_labels and all(_contradicts(other, rival) for rival in rivals):
             rivals.append(other)
     if len(rivals) == 1 or inspection.asked.label is not None:
         return []
     ways = []
     for rival in rivals[:_MOST_CANDIDATES]:
-        option = f"{rival.where}:{rival.label}" if rival.label else rival.where
+        option = rival.label if rival.files else f"{rival.where}:{rival.label}" if rival.label else rival.where
         ways.append(Way(rival.labelled, rival.classes, _options(inspection, rival, option, items)))
     return ways
 
@@ -153,11 +155,11 @@ def _options(inspection: Inspection, table: LabelsFile, label: str, items: Seque
     return options
 
 
-def _agrees(one: LabelsFile, other: LabelsFile) -> bool:
-    """Whether two tables give no image different classes, by one name each or by a name and a number."""
+def _contradicts(one: LabelsFile, other: LabelsFile) -> bool:
+    """Whether two tables give an image different classes: a class has one name each, or a name and a number."""
     labels = one.label_by_row()
     pairs = [(labels[row], label) for row, label in other.label_by_row().items() if row in labels]
-    return bool(pairs) and _is_one_to_one(pairs)
+    return bool(pairs) and not _is_one_to_one(pairs)
 
 
 def _is_one_to_one(pairs: Iterable[tuple[object, object]]) -> bool:
@@ -326,7 +328,9 @@ def _certainty(items: Sequence[str], shape: Shape, table: LabelsFile) -> int:
 
 
 def _has_agreeing_column(items: Sequence[str], shape: Shape, table: LabelsFile) -> bool:
-    """Whether one of several columns says what the folders say."""
+    """Whether one of several columns says what the folders say, and no other one is called as classes are."""
+    others = 0
+    agrees = False
     for candidate in class_candidates(table.table.columns, table.column):
         values = table.table.columns[candidate.columns[0]]
         pairs = [
@@ -335,8 +339,10 @@ def _has_agreeing_column(items: Sequence[str], shape: Shape, table: LabelsFile) 
             if row >= 0 and value is not None
         ]
         if not candidate.is_hot and _is_one_to_one(pairs):
-            return True
-    return False
+            agrees = True
+        else:
+            others += candidate.is_known
+    return agrees and not others
 
 
 def _folder_of(name: str, shape: Shape) -> str:
