@@ -18,6 +18,8 @@ from imagenet_prep.model import Engine, OnDamaged, Progress, Silent
 from imagenet_prep.recipes import columns as cols
 from imagenet_prep.recipes import rules
 from imagenet_prep.recipes.annotating import Annotations, annotate
+from imagenet_prep.recipes.class_names import name_classes
+from imagenet_prep.recipes.column_splits import divisions_of_table
 from imagenet_prep.recipes.columns import ENDINGS, Content, is_odd, is_of
 from imagenet_prep.recipes.inputs import Inputs, data_root, find_inputs
 from imagenet_prep.recipes.labels import (
@@ -124,7 +126,7 @@ def _annotated(
     key = ("boxes",) if boxes else ("mask",)
     if content != "image":
         raise file.fault(key, f"content is {content}", "expected it with images only")
-    found = annotate(boxes, mask, listing, inputs.base, root, file.recipe.boxes_outside)
+    found = annotate(boxes, mask, listing, inputs.base, root, file.recipe.boxes_outside, file.recipe.strip)
     shared.number_boxes(file, found)
     if inputs.divided and len(found.listing) < len(listing):
         raise file.fault(key, "images would be skipped", "expected manifests of annotated images alone")
@@ -265,6 +267,10 @@ class _Sorted(Struct, frozen=True):
         return counts
 
 
+_OF_LABELS = ("classes", "class_names", "first_label", "stratified")
+"""The keys of a recipe that say more of labels."""
+
+
 def _sort(
     file: RecipeFile,
     inputs: Inputs,
@@ -287,22 +293,27 @@ def _sort(
             raise file.fault((key,), "files have several labels", "expected one label each, or no such key")
     for key, is_given in (
         ("record", is_inception),
-        *((name, getattr(file.recipe, name) not in (None, False)) for name in ("classes", "first_label", "stratified")),
+        *((name, getattr(file.recipe, name) not in (None, False)) for name in _OF_LABELS),
     ):
         if is_given and not has_labels:
             raise file.fault((key,), "there are no labels", "expected class folders, or a file that `labels` names")
-    divisions, notes = divide(file, inputs, listing, root, int(in_folders))
     first = _first_label(file, shared, is_inception=is_inception)
     given = given_classes(file, root, first)
-    if table is not None:
+    if table is not None and table[0].splits is not None:
         labelled = label_by_table(file, inputs, listing, table, given, first)
+        divisions, notes = divisions_of_table(file, labelled), []
+    else:
+        labelled = None
+        divisions, notes = divide(file, inputs, listing, root, int(in_folders))
+    if table is not None:
+        labelled = labelled or label_by_table(file, inputs, listing, table, given, first)
         divisions = [_without_left_out(each, labelled) for each in divisions]
     elif in_folders:
         labelled = label_by_folder(file, inputs, listing, divisions, given, first)
         divisions = [_labelled_rows(division, labelled) for division in divisions]  # the others are obstacles
     else:
         labelled = Labelled(Classes(), np.zeros(len(listing), np.int8))
-    labelled = replace(labelled, classes=shared.settle(file, labelled.classes))
+    labelled = replace(labelled, classes=shared.settle(file, name_classes(file, root, labelled.classes)))
     if is_inception and labelled.unlabelled:
         hint = "take `record` out, or leave such files out with labels: {file: ..., unlabelled: skip}"
         what = f"{number_of(labelled.unlabelled, 'file has', 'files have')} no label"
