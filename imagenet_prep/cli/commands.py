@@ -190,6 +190,7 @@ def annotate(data_dir: Path, raw: Path | None, quiet: bool, **given: Any) -> Non
 @o.folder_or_file
 @click.option("--output", type=o.NewFile(), help="The recipe's file.  [default: FOLDER's name with .yaml, here]")
 @click.option("--as", "as_layout", metavar="LAYOUT", help="How to read FOLDER, if several ways are possible.")
+@click.option("--split", "splits", multiple=True, metavar="NAME=WHERE", help="A split: a folder, a list, a value.")
 @click.option("--list", "is_list", is_flag=True, help="List the recipes of well-known data sets.")
 @click.option(
     "--example", metavar="NAME", help="Write one of those, to --output or to the file named instead of FOLDER."
@@ -213,9 +214,11 @@ def init(folder: Path | None, output: Path | None, as_layout: str | None, quiet:
         return
     if folder is None:
         raise UsageError("init without a folder", "expected a folder of data, --list, or --example NAME")
+    from imagenet_prep.recipes.asked_splits import parse_splits
     from imagenet_prep.stages.init import init
 
-    summary = init(folder, output, _engine(given), layout=as_layout, progress=make_progress(quiet))
+    splits = parse_splits(given["splits"])
+    summary = init(folder, output, _engine(given), layout=as_layout, splits=splits, progress=make_progress(quiet))
     printing.print_init(summary, quiet)
 
 

@@ -77,6 +77,7 @@ class Inspection(Struct, frozen=True):
         remarks: the listing's notes, without its rows.
         faults: what keeps any layout from being taken.
         engine: lists what is in files.
+        splits: the splits that the user names, each with its folder, list file or value of a column.
     """
 
     folder: Path
@@ -92,6 +93,7 @@ class Inspection(Struct, frozen=True):
     remarks: Remarks
     faults: Sequence[InputError]
     engine: Engine
+    splits: Mapping[str, str] = {}
 
     @property
     def noun(self) -> str:

@@ -208,8 +208,8 @@ def fractions_of(file: RecipeFile) -> dict[str, float]:
     return {name: float(value) for name, value in (file.recipe.splits or {}).items() if _is_number(value)}
 
 
-def places_of(file: RecipeFile) -> dict[str, tuple[str, str]]:
-    """Where each split's files are: ("folder" | "files" | "manifest", text); none if fractions decide."""
+def places_of(file: RecipeFile) -> dict[str, tuple[str, list[str]]]:
+    """Where each split's files are: ("folder" | "files" | "manifest", texts); none if fractions decide."""
     from imagenet_prep.recipes.schema import PlaceKeys
 
     places = {}
@@ -221,7 +221,8 @@ def places_of(file: RecipeFile) -> dict[str, tuple[str, str]]:
             raise file.fault(key, f"{value!r} can't be", "expected a fraction, or {folder | files | manifest: ...}")
         place = file.convert(value, PlaceKeys, key)
         sort = _only(file, key, place, PlaceKeys.__struct_fields__)
-        places[name] = sort, getattr(place, sort)
+        texts = getattr(place, sort)
+        places[name] = sort, [texts] if isinstance(texts, str) else texts
     return places
 
 

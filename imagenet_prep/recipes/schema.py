@@ -69,10 +69,10 @@ class Mask(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
 
 class PlaceKeys(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Where the files of one split are: one of the three."""
+    """Where the files of one split are: one of the three; of patterns with a ``!`` none matches."""
 
-    folder: Text | None = None
-    files: Text | None = None
+    folder: Paths | None = None
+    files: Paths | None = None
     manifest: Text | None = None
 
 

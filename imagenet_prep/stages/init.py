@@ -13,10 +13,12 @@ from typing import Any
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
 from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.escaping import NAME, escaped, quoted
 from imagenet_prep.model import Engine, Progress, Silent
+from imagenet_prep.recipes.asked_splits import asked_places
 from imagenet_prep.recipes.columns import RESERVED, Content, becoming_jpeg, is_of
 from imagenet_prep.recipes.inspection import inspect_folder
 from imagenet_prep.recipes.labels import labels_in_words
@@ -44,7 +46,7 @@ def describe(proposal: Proposal, classes: int) -> str:
     text = f"{len(proposal.names):,} {what}"
     if classes:
         text += f" in {classes:,} classes"
-    if named := [*proposal.splits.values(), *proposal.lists]:
+    if named := list(dict.fromkeys([*proposal.places, *proposal.splits.values(), *proposal.lists])):
         text += f", in {' and '.join(named)}"
     if proposal.kind == "tar":
         tars = len(proposal.paths[""])
@@ -72,6 +74,8 @@ def render_recipe(proposal: Proposal, folder: Path, recipe: Path) -> str:
         blocks.append(_block(key, {name: _annotation(where, name, each) for name, each in value.items()}))
     if proposal.clips_boxes:
         blocks.append(_block("boxes_outside", "clip", "impossible boxes; drop leaves all of them out"))
+    if proposal.classes:
+        blocks.append(_block("classes", list(proposal.classes), "each folder, in the order of the labels"))
     blocks += [
         _block("content", proposal.content, _CONTENT_NOTES[proposal.content]),
         _render_splits(proposal, where),
@@ -181,6 +185,9 @@ def _render_splits(proposal: Proposal, where: str) -> str:
     if proposal.lists:
         lists = {name: {"manifest": _below(where, path)} for name, path in proposal.lists.items()}
         return _block("splits", lists, "by lists of names")
+    if proposal.places:
+        places = {split: _placed(place, where) for split, place in proposal.places.items()}
+        return _block("splits", places, "by the folders")
     if proposal.splits and proposal.kind == "files":
         lead = "." if where.startswith("/") else literal(_below(where, proposal.lead.rstrip("/")))
         files = {name: {"files": _below(lead, f"{literal(top)}/**/*")} for top, name in proposal.splits.items()}
@@ -190,6 +197,11 @@ def _render_splits(proposal: Proposal, where: str) -> str:
     if len(proposal.names) < FEWEST:
         return f"# splits: {_flow(SHARES)}   # one split, train, as it is"
     return _block("splits", SHARES, "by a hash of the name, so that new files move no old ones")
+
+
+def _placed(place: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """The place of a split; a list of files is not below the source."""
+    return {sort: _below(where, value) if sort == "manifest" else value for sort, value in place.items()}
 
 
 def _render_record(dataset: RecipeDataset, proposal: Proposal) -> str:
@@ -242,7 +254,13 @@ class InitSummary(Struct, frozen=True):
 
 
 def init(
-    folder: Path, output: Path | None, engine: Engine, *, layout: str | None = None, progress: Progress | None = None
+    folder: Path,
+    output: Path | None,
+    engine: Engine,
+    *,
+    layout: str | None = None,
+    splits: Mapping[str, str] | None = None,
+    progress: Progress | None = None,
 ) -> InitSummary:
     """Inspect a folder and write a recipe for it; by default named like the folder, with .yaml, in the current folder.
 
@@ -251,6 +269,7 @@ def init(
         output: the recipe.
         engine: lists files.
         layout: the layout to use if the folder has several possible ones, or files that would be skipped.
+        splits: by name the folder, list file or value of a column that each split is.
         progress: reports what is being inspected.
 
     Raises:
@@ -268,7 +287,9 @@ def init(
     if layout is not None and layout not in (known := known_layouts()):
         raise UsageError(f"there is no layout {layout}", f"expected --as with one of {', '.join(known)}")
     (progress or Silent()).note(f"inspecting {folder}")
-    choice = choose_layout(inspect_folder(folder, engine), layout)
+    inspection = replace(inspect_folder(folder, engine), splits=dict(splits or {}))
+    asked_places(inspection)
+    choice = choose_layout(inspection, layout)
     proposal = choice.proposal
     text = render_recipe(proposal, folder, target)
     dataset = load(read(target, text), None, engine)
