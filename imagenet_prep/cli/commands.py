@@ -190,7 +190,7 @@ def annotate(data_dir: Path, raw: Path | None, quiet: bool, **given: Any) -> Non
 @o.folder_or_file
 @click.option("--output", type=o.NewFile(), help="The recipe's file.  [default: FOLDER's name with .yaml, here]")
 @click.option("--as", "as_layout", metavar="LAYOUT", help="How to read FOLDER, if several ways are possible.")
-@click.option("--split", "splits", multiple=True, metavar="NAME=WHERE", help="A split: a folder, a list, a value.")
+@click.option("--split", "split", multiple=True, metavar="NAME=WHERE", help="Folder, list, or value of a column.")
 @click.option("--list", "is_list", is_flag=True, help="List the recipes of well-known data sets.")
 @click.option(
     "--example", metavar="NAME", help="Write one of those, to --output or to the file named instead of FOLDER."
@@ -214,12 +214,25 @@ def init(folder: Path | None, output: Path | None, as_layout: str | None, quiet:
         return
     if folder is None:
         raise UsageError("init without a folder", "expected a folder of data, --list, or --example NAME")
-    from imagenet_prep.recipes.asked_splits import parse_splits
+    from imagenet_prep.recipes.asked import Asked
     from imagenet_prep.stages.init import init
 
-    splits = parse_splits(given["splits"])
-    summary = init(folder, output, _engine(given), layout=as_layout, splits=splits, progress=make_progress(quiet))
+    asked = Asked(splits=_splits_of(given["split"]))
+    summary = init(folder, output, _engine(given), layout=as_layout, asked=asked, progress=make_progress(quiet))
     printing.print_init(summary, quiet)
+
+
+def _splits_of(values: Sequence[str]) -> dict[str, str]:
+    """Where each split is, by its name; raises UsageError for a value without a name or a place, or a name twice."""
+    splits: dict[str, str] = {}
+    for value in values:
+        name, sign, place = value.partition("=")
+        if not (name and sign and place):
+            raise UsageError(f"--split {value} can't be", "expected NAME=WHERE, as in train=Train")
+        if name in splits:
+            raise UsageError(f"--split {name} is there twice", "expected each split once")
+        splits[name] = place
+    return splits
 
 
 @cli.command(cls=o.LongCommand)

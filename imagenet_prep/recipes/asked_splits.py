@@ -2,38 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 
 from imagenet_prep.errors import UsageError
 from imagenet_prep.recipes.inspection import Inspection
-from imagenet_prep.recipes.rules import SPLIT_NAME
 from imagenet_prep.text import listed
 
 _MOST_VALUES = 10
 """A column with more values names no splits."""
 
 
-def parse_splits(texts: Iterable[str]) -> dict[str, str]:
-    """The splits of ``--split NAME=WHERE``, by name.
-
-    Raises:
-        UsageError: a text has no name of a split, or a name is there twice.
-    """
-    splits: dict[str, str] = {}
-    for text in texts:
-        name, sign, where = text.partition("=")
-        if not sign or not where or not SPLIT_NAME.fullmatch(name):
-            raise UsageError(f"--split {text} can't be", "expected NAME=WHERE, such as train=Train")
-        if name in splits:
-            raise UsageError(f"--split {name} is there twice", "expected each split once")
-        splits[name] = where
-    return splits
-
-
 def asked_folders(inspection: Inspection) -> dict[str, str] | None:
     """The split of each folder that the user names; None if no split is named, or not all are folders."""
-    folders = {where.strip("/").removeprefix("./"): name for name, where in inspection.splits.items()}
+    folders = {where.strip("/").removeprefix("./"): name for name, where in inspection.asked.splits.items()}
     if not folders or not all(map(_holding(inspection), folders)):
         return None
     return folders
@@ -50,30 +32,35 @@ def _holding(inspection: Inspection) -> Callable[[str], bool]:
     return tops.__contains__
 
 
-def asked_places(inspection: Inspection) -> dict[str, dict[str, str]]:
-    """The recipe's `splits` for the splits that the user names; none if no split is named.
+def asked_lists(inspection: Inspection) -> dict[str, str]:
+    """The list file of each split that the user names, from the folder; none if not all are files."""
+    lists = {name: where.removeprefix("./") for name, where in inspection.asked.splits.items()}
+    is_file = [(Path(inspection.folder) / where).is_file() for where in lists.values()]
+    return lists if all(is_file) else {}
 
-    Raises:
-        UsageError: one of them is no folder, no list file and no value of a column.
-    """
-    if (folders := asked_folders(inspection)) is not None:
-        return {name: {"folder": folder} for folder, name in folders.items()}
-    places: dict[str, dict[str, str]] = {}
-    is_folder, values = _holding(inspection), _values(inspection) if inspection.splits else set()
-    for name, where in inspection.splits.items():
-        folder = where.strip("/").removeprefix("./")
+
+def check_asked(inspection: Inspection) -> None:
+    """Raise UsageError if a split that the user names is no folder, no list file and no value of a column."""
+    splits = inspection.asked.splits
+    if not splits:
+        return
+    is_folder, values = _holding(inspection), _values(inspection)
+    sorts = {}
+    for name, where in splits.items():
         if where in values:
-            places[name] = {"value": where}
-        elif is_folder(folder):
-            places[name] = {"files": f"{folder}/**/*"}
+            sorts[name] = "values"
+        elif is_folder(where.strip("/").removeprefix("./")):
+            sorts[name] = "folders"
         elif (Path(inspection.folder) / where).is_file():
-            places[name] = {"manifest": where}
+            sorts[name] = "list files"
         else:
             tops = sorted({item.partition("/")[0] for item in inspection.items if "/" in item})
             known = [*tops, *sorted(values)]
             what = f"{inspection.folder} has no folder, no list and no value {where} for --split {name}"
             raise UsageError(what, f"expected one of {listed(known, 8)}" if known else "expected a list of files")
-    return places
+    if len(set(sorts.values())) > 1:
+        what = ", ".join(f"{name} is one of {sort}" for name, sort in sorts.items())
+        raise UsageError(f"--split: {what}", "expected folders, list files or values alone")
 
 
 def _values(inspection: Inspection) -> set[str]:

@@ -14,6 +14,7 @@ from imagenet_prep.errors import InputError
 from imagenet_prep.images import ENDINGS as FORMATS
 from imagenet_prep.images import format_of, is_npy
 from imagenet_prep.model import Engine
+from imagenet_prep.recipes.asked import Asked
 from imagenet_prep.recipes.columns import ENDINGS, Content, is_odd, is_of
 from imagenet_prep.recipes.labels_file import without_ending
 from imagenet_prep.recipes.labels_search import (
@@ -77,7 +78,7 @@ class Inspection(Struct, frozen=True):
         remarks: the listing's notes, without its rows.
         faults: what keeps any layout from being taken.
         engine: lists what is in files.
-        splits: the splits that the user names, each with its folder, list file or value of a column.
+        asked: what the user says of the folder.
     """
 
     folder: Path
@@ -93,7 +94,7 @@ class Inspection(Struct, frozen=True):
     remarks: Remarks
     faults: Sequence[InputError]
     engine: Engine
-    splits: Mapping[str, str] = {}
+    asked: Asked = Asked()
 
     @property
     def noun(self) -> str:
@@ -101,8 +102,9 @@ class Inspection(Struct, frozen=True):
         return "array" if self.content == "array" else "image"
 
 
-def inspect_folder(folder: Path, engine: Engine) -> Inspection:
+def inspect_folder(folder: Path, engine: Engine, asked: Asked | None = None) -> Inspection:
     """Look at every file of a folder once; raises InputError if a tar in it is damaged or compressed."""
+    asked = asked or Asked()
     listing, remarks = list_folder(folder, engine)
     names = list(listing.names)
     tars = [name for name in names if name.lower().endswith(".tar")]
@@ -139,6 +141,7 @@ def inspect_folder(folder: Path, engine: Engine) -> Inspection:
         remarks=remarks,
         faults=faults,
         engine=engine,
+        asked=asked,
     )
 
 

@@ -18,7 +18,8 @@ from msgspec.structs import replace
 from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.escaping import NAME, escaped, quoted
 from imagenet_prep.model import Engine, Progress, Silent
-from imagenet_prep.recipes.asked_splits import asked_places
+from imagenet_prep.recipes.asked import Asked
+from imagenet_prep.recipes.asked_splits import check_asked
 from imagenet_prep.recipes.columns import RESERVED, Content, becoming_jpeg, is_of
 from imagenet_prep.recipes.inspection import inspect_folder
 from imagenet_prep.recipes.labels import labels_in_words
@@ -74,8 +75,6 @@ def render_recipe(proposal: Proposal, folder: Path, recipe: Path) -> str:
         blocks.append(_block(key, {name: _annotation(where, name, each) for name, each in value.items()}))
     if proposal.clips_boxes:
         blocks.append(_block("boxes_outside", "clip", "impossible boxes; drop leaves all of them out"))
-    if proposal.classes:
-        blocks.append(_block("classes", list(proposal.classes), "each folder, in the order of the labels"))
     blocks += [
         _block("content", proposal.content, _CONTENT_NOTES[proposal.content]),
         _render_splits(proposal, where),
@@ -199,6 +198,13 @@ def _render_splits(proposal: Proposal, where: str) -> str:
     return _block("splits", SHARES, "by a hash of the name, so that new files move no old ones")
 
 
+def _declared_classes(proposal: Proposal) -> str:
+    """The classes that the recipe must name: their folders would be read as something else."""
+    if not proposal.classes:
+        return ""
+    return f"\nclasses: [{', '.join(map(_flow, proposal.classes))}]   # each folder, in the order of the labels\n"
+
+
 def _placed(place: Mapping[str, Any], where: str) -> dict[str, Any]:
     """The place of a split; a list of files is not below the source."""
     return {sort: _below(where, value) if sort == "manifest" else value for sort, value in place.items()}
@@ -259,7 +265,7 @@ def init(
     engine: Engine,
     *,
     layout: str | None = None,
-    splits: Mapping[str, str] | None = None,
+    asked: Asked | None = None,
     progress: Progress | None = None,
 ) -> InitSummary:
     """Inspect a folder and write a recipe for it; by default named like the folder, with .yaml, in the current folder.
@@ -269,7 +275,7 @@ def init(
         output: the recipe.
         engine: lists files.
         layout: the layout to use if the folder has several possible ones, or files that would be skipped.
-        splits: by name the folder, list file or value of a column that each split is.
+        asked: what else the user says of the folder: columns, splits, names of classes.
         progress: reports what is being inspected.
 
     Raises:
@@ -286,12 +292,14 @@ def init(
         raise UsageError(f"{target} already exists", "expected a new file", "choose another name with --output")
     if layout is not None and layout not in (known := known_layouts()):
         raise UsageError(f"there is no layout {layout}", f"expected --as with one of {', '.join(known)}")
+    asked = replace(asked or Asked(), layout=layout, output=output)
     (progress or Silent()).note(f"inspecting {folder}")
-    inspection = replace(inspect_folder(folder, engine), splits=dict(splits or {}))
-    asked_places(inspection)
+    inspection = inspect_folder(folder, engine, asked)
+    check_asked(inspection)
     choice = choose_layout(inspection, layout)
     proposal = choice.proposal
     text = render_recipe(proposal, folder, target)
+    text += _declared_classes(proposal)
     dataset = load(read(target, text), None, engine)
     taken = sum(len(split.catalog) for split in dataset.splits)
     if taken != len(proposal.names):

@@ -9,14 +9,16 @@ from typing import Any
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.escaping import command
-from imagenet_prep.recipes.asked_splits import asked_folders, asked_places
+from imagenet_prep.recipes.asked_splits import asked_folders, asked_lists
 from imagenet_prep.recipes.folder_roles import Folder, Roles, mask_folders, misread, mixed_masks, nested, roles_of
 from imagenet_prep.recipes.inspection import Inspection
 from imagenet_prep.recipes.labels import ClassFolders, class_order, folder_faults, misread_masks
 from imagenet_prep.recipes.layouts import LIKELY, ONLY_IF_ASKED, POSSIBLE, Proposal, Reading, as_command
+from imagenet_prep.recipes.split_lists import find_split_lists, read_split_lists
 from imagenet_prep.recipes.splits import (
     FOLDERS,
     Division,
@@ -45,6 +47,16 @@ class Shape(Struct, frozen=True):
     def classes(self) -> list[str]:
         """The classes in the order of their labels."""
         return class_order(self.files)
+
+    def class_of(self, name: str) -> str | None:
+        """The class of a file by its name; None if it is in no class folder."""
+        below = name.removeprefix(self.lead)
+        if not name.startswith(self.lead) or self.roles.is_left_out(below):
+            return None
+        tops = [*filter(None, self.roles.splits), *self.roles.parts]
+        inner = next((top for top in tops if below.startswith(f"{top}/")), "")
+        folder, slash, _ = below.removeprefix(f"{inner}/" if inner else "").partition("/")
+        return folder if slash and (inner or not tops or "" in self.roles.splits) else None
 
     @property
     def has_classes(self) -> bool:
@@ -124,6 +136,7 @@ def _recognise(layout: str, inspection: Inspection) -> Reading | None:
     where = f" in each of {listed(shape.roles.parts)}" if shape.roles.parts and is_first else where
     evidence = f"{number_of(len(classes), 'folder')} of files{where}: {listed(classes)}"
     proposal = _propose(inspection, shape, {} if is_first else {"class_folder": kind})
+    several_lists, list_notes = _lists(inspection, shape, proposal)
     is_tie = layout == "folder-paths" and are_doubtful_parts(first.roles)
     certainty = POSSIBLE if is_alone else LIKELY
     return Reading(
@@ -132,8 +145,9 @@ def _recognise(layout: str, inspection: Inspection) -> Reading | None:
         f"the {words} are the classes: {listed(classes)}{_without(shape.roles)}",
         proposal,
         faults,
-        lost=_missed(inspection, shape),
-        passed=_unlabelled(inspection, shape),
+        used=frozenset(proposal.lists.values()) or None,
+        lost=[*_missed(inspection, shape), *several_lists],
+        passed=[*_unlabelled(inspection, shape), *list_notes],
         labelled=len(proposal.names),
         classes=len(classes),
         left_out=len(inspection.items) - len(proposal.names),
@@ -144,12 +158,40 @@ def _propose(inspection: Inspection, shape: Shape, options: Mapping[str, Any]) -
     """A source of folders, and where its splits are unless their usual names say so."""
     assert inspection.content is not None
     names = [name.removeprefix(shape.lead) for name in shape.files.names()]
-    places: Mapping[str, Mapping[str, Any]] = {} if _is_usual(shape.roles) else shape.roles.places()
-    if inspection.splits:
-        places = asked_places(inspection)
-    return Proposal(
-        "folders", inspection.content, names, shape.lead, splits=shape.splits, places=places, options=options
-    )
+    proposal = Proposal("folders", inspection.content, names, shape.lead, splits=shape.splits, options=options)
+    if files := asked_lists(inspection):
+        lists = read_split_lists(inspection.folder, files, names, shape.lead)
+        return proposal if lists is None else replace(proposal, names=lists.names, lists=files, splits={})
+    if _is_undivided(shape):
+        lists_of_ways = find_split_lists(inspection, names, shape.lead)
+        if len(lists_of_ways) == 1:
+            return replace(proposal, names=lists_of_ways[0].names, lists=lists_of_ways[0].files)
+    return proposal if _is_usual(shape.roles) else replace(proposal, places=shape.roles.places())
+
+
+def _is_undivided(shape: Shape) -> bool:
+    """Whether no folder says what the splits are, and all files are in class folders."""
+    return not shape.roles.places() and not shape.splits
+
+
+def _lists(inspection: Inspection, shape: Shape, proposal: Proposal) -> tuple[list[InputError], list[str]]:
+    """The question between several ways to split images by lists; and the notes on lists that leave images out."""
+    if proposal.lists:
+        left = len(shape.files.names()) - len(proposal.names)
+        texts = listed(proposal.lists.values())
+        return [], [f"{number_of(left, inspection.noun)} in no list ({texts}), left out"] if left else []
+    if not _is_undivided(shape) or inspection.asked.splits:
+        return [], []
+    ways = find_split_lists(inspection, proposal.names, shape.lead)
+    if len(ways) < 2:
+        return [], []
+    commands = [inspection.asked.command(inspection.folder, splits=way.files) for way in ways[:_MOST_WAYS]]
+    what = f"{inspection.folder}: {len(ways)} ways to split the images: {listed(ways[0].files.values())}, ..."
+    return [InputError(what, "expected one list for each split", f"take one: {'; or '.join(commands)}")], []
+
+
+_MOST_WAYS = 3
+"""Ways to split the images that a question names."""
 
 
 def _is_usual(roles: Roles) -> bool:
@@ -188,8 +230,8 @@ def _missed(inspection: Inspection, shape: Shape) -> list[InputError]:
 def _as_split(inspection: Inspection, shape: Shape, folder: str) -> str:
     """The command that takes a folder next to the splits as one more."""
     splits = {**shape.splits, folder: re.sub(r"[^A-Za-z0-9_]", "-", folder)}
-    options = [("split", f"{split}={shape.lead}{top}") for top, split in splits.items()]
-    return f"{command('init', inspection.folder, tuple(options))} makes a split of it"
+    places = {split: f"{shape.lead}{top}" for top, split in splits.items()}
+    return f"{inspection.asked.command(inspection.folder, splits=places)} makes a split of it"
 
 
 def _unlabelled(inspection: Inspection, shape: Shape) -> list[str]:
