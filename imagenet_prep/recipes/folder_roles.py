@@ -112,7 +112,7 @@ class Roles(Struct, frozen=True):
         return name.startswith(tuple(f"{folder}/" for folder in self.left_out))
 
     def places(self) -> dict[str, dict[str, Any]]:
-        """The recipe's ``splits`` that takes these folders; none if a source of folders does so by itself."""
+        """The recipe's ``splits`` that takes these folders, of a source that starts at ``lead``; none if all do."""
         left_out = [f"!{literal(folder)}/**/*" for folder in self.left_out]
         if self.within:
             patterns = {
@@ -129,6 +129,22 @@ class Roles(Struct, frozen=True):
             is_top = "" in folders
             places[split] = {"files": ["*/**/*", *below, *left_out]} if is_top else {"folder": _one(folders)}
         return places
+
+    def places_in_tars(self) -> dict[str, dict[str, Any]] | None:
+        """The recipe's ``splits`` of a source that starts above ``lead``, as tars do; None if no recipe can say it."""
+        places = self.places()
+        if not self.lead:
+            return places
+        if not places:
+            return {"train": {"folder": self.lead.rstrip("/")}}
+        if any("files" in place for place in places.values()):
+            return None
+        folders = {split: place["folder"] for split, place in places.items()}
+        listings = {split: [value] if isinstance(value, str) else value for split, value in folders.items()}
+        return {
+            split: {"folder": _one([f"{self.lead}{folder}" for folder in listing])}
+            for split, listing in listings.items()
+        }
 
 
 def _by_split(splits: Mapping[str, str]) -> dict[str, list[str]]:

@@ -322,6 +322,13 @@ def split_folders(names: Names, classes_below: int) -> dict[str, str]:
     return splits
 
 
+def are_in_an_image_folder(names: Names) -> bool:
+    """Whether all files are in one folder whose name says no more than that images are in it; names are sorted."""
+    top = names[0].partition("/")[0] if len(names) else ""
+    is_alone = is_image_folder(top) and len(names.below(f"{top}/")) == len(names)
+    return is_alone and not any(name.count("/") > 1 for name in names)
+
+
 def _check_disjoint(listing: Catalog, divisions: Sequence[Division]) -> list[str]:
     owner = np.zeros(len(listing), np.int16)
     for number, division in enumerate(divisions, 1):

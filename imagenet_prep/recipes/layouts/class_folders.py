@@ -166,7 +166,7 @@ def _propose(inspection: Inspection, shape: Shape, options: Mapping[str, Any]) -
         lists_of_ways = find_split_lists(inspection, names, shape.lead)
         if len(lists_of_ways) == 1:
             return replace(proposal, names=lists_of_ways[0].names, lists=lists_of_ways[0].files)
-    return proposal if _is_usual(shape.roles) else replace(proposal, places=shape.roles.places())
+    return proposal if is_usual(shape.roles) else replace(proposal, places=shape.roles.places())
 
 
 def _is_undivided(shape: Shape) -> bool:
@@ -194,7 +194,7 @@ _MOST_WAYS = 3
 """Ways to split the images that a question names."""
 
 
-def _is_usual(roles: Roles) -> bool:
+def is_usual(roles: Roles) -> bool:
     """Whether a source of folders finds these splits, and nothing but them, by itself."""
     return (
         bool(roles.splits)
