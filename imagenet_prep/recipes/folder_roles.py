@@ -10,7 +10,15 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from imagenet_prep.recipes.splits import is_image_folder, is_mask_folder, split_name, split_names, stem_of, unmasked
+from imagenet_prep.recipes.splits import (
+    USUAL,
+    is_image_folder,
+    is_mask_folder,
+    split_name,
+    split_names,
+    stem_of,
+    unmasked,
+)
 from imagenet_prep.sources.names import Names
 from imagenet_prep.sources.patterns import literal
 from imagenet_prep.text import listed
@@ -24,8 +32,11 @@ _NO_CLASSES = re.compile(
 )
 """Folders that are hardly ever classes."""
 
-_NO_NAMES = re.compile(r"\d{4}[-_.]\d{2}[-_.]\d{2}|\d{8}|\d{3}[A-Z0-9_]{5}|\d{5,}")
-"""Folders that are called by days, as cameras do, or by numbers with many zeros: they may be no classes."""
+_NO_NAMES = re.compile(
+    r"\d{4}[-_.]\d{2}[-_.]\d{2}|\d{8}|(?:19|20)\d{2}|\d{3}[A-Z]{5}|\d{5,}|"
+    r"(?:.*[-_ ])?(?:part|batch|chunk|shard|session|day|week|vol|volume|disk)[-_ ]?\d+"
+)
+"""Folders that are called by days, as cameras do, by numbers with many zeros, or as parts: they may be no classes."""
 
 _UNLABELLED = re.compile(r"(?:seg )?(?:preds?|predict|predictions?|unlabell?ed|unsup)")
 """Folders next to splits whose images have no labels."""
@@ -149,10 +160,7 @@ class Roles(Struct, frozen=True):
 
 def _by_split(splits: Mapping[str, str]) -> dict[str, list[str]]:
     """The folders of each split, the splits in the usual order."""
-    folders: dict[str, list[str]] = {}
-    usual = [split for split in ("train", "validation", "test") if split in splits.values()]
-    for split in usual:
-        folders[split] = []
+    folders: dict[str, list[str]] = {split: [] for split in USUAL if split in splits.values()}
     for folder, split in splits.items():
         folders.setdefault(split, []).append(folder)
     return folders
@@ -272,7 +280,8 @@ def _roles_at_the_top(
 ) -> Roles:
     splits: dict[str, str] = {}
     copies = _copies(here, classes)
-    are_numbers = len(classes) > 1 and all(map(_NO_NAMES.fullmatch, classes))
+    are_flat = not any(here.below[name].below for name in classes)
+    are_numbers = len(classes) > 1 and are_flat and all(map(_NO_NAMES.fullmatch, classes))
     known = [] if are_numbers else [name for name in classes if name not in copies]
     unlabelled: list[str] = []
     doubtful = [name for name in here.below if name not in (*names, *known, *copies)]
@@ -358,18 +367,23 @@ def misread(trees: Mapping[str, Folder], splits: Mapping[str, str], *, is_divide
     named = list(dict.fromkeys(name for tree in trees.values() for name in tree.below))
     listing = f"or classes: [{', '.join(named[:_MOST_NAMED])}{', ...' * (len(named) > _MOST_NAMED)}]"
     listing += ", if that is what they are"
+    wrong = _misread_splits(trees, splits)
     for lead, tree in trees.items():
-        if (wrong := _misread_in(lead, tree, is_divided=is_divided)) is not None:
-            return Misread(wrong.what, f"{wrong.choice}; {listing}")
+        wrong = wrong or _misread_in(lead, tree, is_divided=is_divided)
+    if wrong is None:
+        return None
+    return Misread(wrong.what, "; ".join(filter(None, (wrong.choice, listing))))
+
+
+def _misread_splits(trees: Mapping[str, Folder], splits: Mapping[str, str]) -> Misread | None:
+    """The splits whose folders are no classes of the others."""
     classes = _classes_of_splits({lead: (lead, tree) for lead, tree in trees.items()}, splits)
     bare = [lead for lead in trees if not classes[lead] and trees[lead].below]
-    if not bare or len(trees) < 2:
+    if len(trees) < 2 or not bare or len(bare) == len(trees):
         return None
-    held = listed(trees[bare[0]].below)
-    what = f"{listed(bare)} holds {held}, which is no class of the other splits: those images have no labels"
+    what = f"{listed(bare)} holds {listed(trees[bare[0]].below)}, which is no class of the other splits"
     places = {split: {"folder": lead.rstrip("/")} for lead, split in splits.items() if lead not in bare}
-    ways = f"splits: {in_flow(places)} leaves them out; " if places and "" not in splits else ""
-    return Misread(what, ways + listing)
+    return Misread(f"{what}: those images have no labels", "" if "" in splits else f"splits: {in_flow(places)}")
 
 
 def misread_inner(folders: Iterable[str]) -> Misread | None:

@@ -167,6 +167,9 @@ def counted(names: Iterable[str], most: int = 8) -> str:
 FOLDERS = {"train": "train", "validation": "validation", "valid": "validation", "val": "validation", "test": "test"}
 """Folders that are splits if a set has no others, and the split that each is."""
 
+USUAL = ("train", "validation", "test")
+"""The usual splits, in their order."""
+
 ONLY = "train"
 """The name of the split where there is but one."""
 
@@ -317,7 +320,8 @@ def split_folders(names: Names, classes_below: int) -> dict[str, str]:
         return {}
     for top, rows in tops.items():
         for _, folder, _most in names.folders(rows, f"{top}/", whole=True):
-            if folder is None or folder.count("/") + 1 < classes_below:
+            depth = 0 if folder is None else folder.count("/") + 1
+            if depth < classes_below:
                 return {}
     return splits
 

@@ -86,13 +86,13 @@ def _divisions(names: Names, roles: Roles) -> list[Division]:
         return divisions
     rows = names.below(roles.lead) if roles.lead else range(len(names))
     apart = [*leads, *(f"{roles.lead}{folder}/" for folder in roles.left_out)]
-    if not apart:
+    if not apart and not roles.loose:
         return [Division("", rows, False, roles.lead)]
     is_kept = np.ones(len(names), np.bool_)
     for lead in apart:
         below = names.below(lead)
         is_kept[below.start : below.stop] = False
-    kept = [row for row in rows if is_kept[row]]
+    kept = [row for row in rows if is_kept[row] and "/" in names[row].removeprefix(roles.lead)]
     return [Division("", kept, False, roles.lead), *divisions]
 
 
@@ -257,6 +257,8 @@ def _ways(inspection: Inspection, shape: Shape) -> str:
 
 def _recognise_all(inspection: Inspection) -> Reading | None:
     """Every first folder is a class, whatever its name is, and whatever is in it."""
+    if asked_folders(inspection):
+        return None
     roles = shape_of(inspection.items).roles
     packed = Names.take(sorted(inspection.items, key=str.encode))
     rows = packed.below(roles.lead) if roles.lead else range(len(packed))
