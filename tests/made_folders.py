@@ -308,7 +308,9 @@ FOLDERS: dict[str, Made] = {
     "a GIF as .jpg": taken({**images(*CATS), "dog/x.jpg": picture("x.jpg", "gif")}, train={**TWO, "x.jpg": "dog"}),
     # splits
     "train and val": taken(images(*SPLIT), **IN_SPLITS),
-    "train with classes, test without": refused(images(*SPLIT[:3], "test/1.jpg"), "called as splits are"),
+    "train with classes, test without": taken(
+        images(*SPLIT[:3], "test/1.jpg"), "test: 1 image without a class, left out", train=IN_SPLITS["train"]
+    ),
     "train and val without classes": refused(images("train/1.jpg", "val/2.jpg"), "called as splits are"),
     "splits and a labels file": taken(
         {**BY_SPLIT, "l.csv": b"path,label\ntrain/1.jpg,a\ntrain/2.jpg,b\nval/3.jpg,a\n"},

@@ -15,10 +15,10 @@ from running import command
 
 from imagenet_prep import Layout, convert
 from imagenet_prep.errors import InputError
+from imagenet_prep.recipes.folder_roles import mixed_masks
 from imagenet_prep.recipes.loading import load
 from imagenet_prep.recipes.recipe_dataset import RecipeDataset
 from imagenet_prep.recipes.recipe_set import RecipeSet
-from imagenet_prep.recipes.splits import mixed_masks
 from imagenet_prep.sources.names import Names
 from imagenet_prep.sources.slices import Reader
 from imagenet_prep.stages.init import InitSummary, init
@@ -118,7 +118,7 @@ SOUND = {
     "a class of labels": [*numbered("food/a{}.jpg"), *numbered("labels/b{}.jpg")],
     "a lone mask": [*numbered("cat/{}.jpg", 30), "cat/1_mask.jpg", *numbered("dog/{}.jpg", 30)],
     "images within classes": [*numbered("n1/images/{}.jpg"), *numbered("n2/images/{}.jpg")],
-    "test among classes": [*numbered("test/{}.jpg"), *numbered("probe/{}.jpg")],
+    "train among vehicles": [*numbered("train/{}.jpg"), *numbered("car/{}.jpg"), *numbered("plane/{}.jpg")],
 }
 
 

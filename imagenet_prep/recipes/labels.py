@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,12 +13,21 @@ import numpy as np
 from msgspec import Struct, field
 
 from imagenet_prep.errors import InputError
+from imagenet_prep.recipes.folder_roles import (
+    Folder,
+    Misread,
+    mask_folders,
+    misread,
+    misread_inner,
+    mixed_masks,
+    nested,
+)
 from imagenet_prep.recipes.inputs import Inputs, need_path
 from imagenet_prep.recipes.joined_tables import join_tables, match_table
 from imagenet_prep.recipes.labels_file import LabelsFault, LabelTable, flat_labels, form_of, parse_labels, typed
 from imagenet_prep.recipes.recipe_file import RecipeFile
 from imagenet_prep.recipes.schema import Labels
-from imagenet_prep.recipes.splits import Division, misread, nested
+from imagenet_prep.recipes.splits import Division
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.folders import PRIVATE
 from imagenet_prep.sources.names import Column, Names, Rows, below, entry_name, places_of
@@ -295,8 +305,11 @@ def label_by_folder(
     of the inputs, and so are folders that would be misread as classes. A folder without a file is skipped, with a note.
     """
     assert file.recipe.source is not None
+    divisions = [part for division in divisions for part in division.parts or (division,)]
     files = ClassFolders(listing.names, divisions, file.recipe.source.class_folder)
-    inputs.obstacles.extend(folder_faults(inputs.origin, files, may_be_no_classes=given is None))
+    inputs.obstacles.extend(folder_faults(inputs.origin, files))
+    if given is None:
+        inputs.obstacles.extend(_misread_folders(inputs.origin, files, is_divided=bool(file.recipe.splits)))
     inputs.obstacles.extend(_strange(file, files, given) if given else ())
     present = set(files)
     classes = given or by_names(file, present, first)
@@ -324,7 +337,7 @@ class ClassFolders(Mapping[str, Sequence[str]]):
     """
 
     def __init__(self, names: Names, divisions: Sequence[Division], kind: str = "first") -> None:
-        self._names, self._divisions, self._kind = names, divisions, kind
+        self._names, self._divisions, self.kind = names, divisions, kind
         self.tops: set[str] = set()
         self.same: tuple[str, ...] = ()
         paths: dict[str, str] = {}
@@ -352,7 +365,7 @@ class ClassFolders(Mapping[str, Sequence[str]]):
 
     def __getitem__(self, folder: str) -> list[str]:
         rows = ((each, row) for each, start, stop in self.runs[folder] for row in each.rows[start:stop])
-        if self._kind != "first":
+        if self.kind != "first":
             return [self._names[row].rpartition("/")[2] for _, row in rows]
         return [self._names[row].removeprefix(each.lead).removeprefix(f"{folder}/") for each, row in rows]
 
@@ -365,6 +378,27 @@ class ClassFolders(Mapping[str, Sequence[str]]):
         """The classes that have folders of their own within."""
         return {folder: self[folder] for folder in self._deep}
 
+    def splits(self) -> dict[str, str]:
+        """The name of each division, by what comes before its classes."""
+        return {division.lead: division.name for division in self._divisions}
+
+    def trees(self) -> dict[str, Folder]:
+        """The class folders and those within, by what comes before the classes, with how many files each has."""
+        trees = {division.lead: Folder() for division in self._divisions}
+        for _, lead in self.loose:
+            trees[lead].files += 1
+        for folder, runs in self.runs.items():
+            for division, start, stop in runs:
+                tree = trees[division.lead]
+                if folder not in self._deep:
+                    tree.add(folder, stop - start)
+                    continue
+                names = (self._names[row] for row in division.rows[start:stop])
+                paths = Counter(name.removeprefix(division.lead).rpartition("/")[0] for name in names)
+                for path, count in paths.items():
+                    tree.add(path, count)
+        return trees
+
     def names(self) -> Names:
         """All of them, with what comes before their classes."""
         rows: Rows = self._divisions[0].rows
@@ -374,10 +408,8 @@ class ClassFolders(Mapping[str, Sequence[str]]):
         return self._names.picked(rows)
 
 
-def folder_faults(
-    where: object, files: ClassFolders, way: str = "write class_folder: path", *, may_be_no_classes: bool = True
-) -> Iterator[InputError]:
-    """Two folders of one class (``way`` takes their paths), files in no class folder, folders that are no classes."""
+def folder_faults(where: object, files: ClassFolders, way: str = "write class_folder: path") -> Iterator[InputError]:
+    """Two folders of one class (``way`` takes their paths), and files in no class folder."""
     if files.same:
         what = f"{where}: {' and '.join(files.same)} end in the same folder"
         yield InputError(what, "expected one folder of each name", way)
@@ -386,8 +418,24 @@ def folder_faults(
         others = f" (and {len(files.loose) - 1:,} others)" if len(files.loose) > 1 else ""
         expected = f"expected {Path(str(where)).name}/{lead}CLASS/FILE"
         yield InputError(f"{name} is in no class folder{others}", expected, "move it, or name all in a file of labels")
-    if may_be_no_classes and files and (wrong := misread(files, files.names())):
+
+
+def _misread_folders(where: object, files: ClassFolders, *, is_divided: bool) -> Iterator[InputError]:
+    """The folders that are no classes."""
+    if not files:
+        return
+    wrong = misread_masks(files)
+    if wrong is None and files.kind == "first":
+        wrong = misread(files.trees(), files.splits(), is_divided=is_divided)
+    elif wrong is None:
+        wrong = misread_inner(files)
+    if wrong is not None:
         yield InputError(f"{where}: {wrong.what}", "expected a folder a class", f"a recipe can say: {wrong.choice}")
+
+
+def misread_masks(files: ClassFolders) -> Misread | None:
+    """The folders of masks, or the masks among images, that would be misread as classes."""
+    return mask_folders(files) or mixed_masks(files.names())
 
 
 def _strange(file: RecipeFile, files: ClassFolders, given: Classes) -> Iterator[InputError]:

@@ -35,7 +35,15 @@ from imagenet_prep.recipes.labels_file import LabelTable
 from imagenet_prep.recipes.recipe_dataset import RecipeDataset, SplitPlan, make_recorder, settings_of
 from imagenet_prep.recipes.recipe_file import RecipeFile, read_recipe
 from imagenet_prep.recipes.shared_numbering import SharedNumbering
-from imagenet_prep.recipes.splits import ONLY, Division, counted, divide, missing_classes, stratify
+from imagenet_prep.recipes.splits import (
+    ONLY,
+    Division,
+    are_in_an_image_folder,
+    counted,
+    divide,
+    missing_classes,
+    stratify,
+)
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.names import Rows, places_of
 from imagenet_prep.sources.obstacles import collected, refuse
@@ -284,6 +292,7 @@ def _sort(
     is_folders = bool(file.recipe.source and file.recipe.source.folders)
     in_folders = table is None and inputs.has_folders  # always in a source of folders, in a tar if all files are
     in_folders = in_folders and (is_folders or all("/" in name for name in listing.names))
+    in_folders = in_folders and (is_folders or not are_in_an_image_folder(listing.names))
     has_labels = in_folders or (table is not None and table[0].labels is not None)
     is_inception = file.recipe.record == "inception"
     if file.recipe.record is None:

@@ -214,8 +214,8 @@ def fractions_of(file: RecipeFile) -> dict[str, float]:
     return {name: float(value) for name, value in (file.recipe.splits or {}).items() if _is_number(value)}
 
 
-def places_of(file: RecipeFile) -> dict[str, tuple[str, str]]:
-    """Where each split's files are: ("folder" | "files" | "manifest", text); none if fractions decide."""
+def places_of(file: RecipeFile) -> dict[str, tuple[str, list[str]]]:
+    """Where each split's files are: ("folder" | "files" | "manifest" | "value", texts); none if fractions decide."""
     from imagenet_prep.recipes.schema import Labels, PlaceKeys
 
     places = {}
@@ -229,7 +229,8 @@ def places_of(file: RecipeFile) -> dict[str, tuple[str, str]]:
         sort = _only(file, key, place, PlaceKeys.__struct_fields__)
         if sort == "value" and not (isinstance(file.recipe.labels, Labels) and file.recipe.labels.split):
             raise file.fault((*key, sort), "no column of splits", "expected labels: {file: ..., split: COLUMN}")
-        places[name] = sort, str(getattr(place, sort))
+        place_texts = getattr(place, sort)
+        places[name] = sort, list(place_texts) if isinstance(place_texts, list) else [str(place_texts)]
     return places
 
 

@@ -71,10 +71,13 @@ class Mask(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
 
 class PlaceKeys(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Where the files of one split are: one of the four; ``value`` is one of the column that ``labels.split`` names."""
+    """Where the files of one split are: one of the four; of patterns with a ``!`` none matches.
 
-    folder: Text | None = None
-    files: Text | None = None
+    ``value`` is one of the column that ``labels.split`` names.
+    """
+
+    folder: Paths | None = None
+    files: Paths | None = None
     manifest: Text | None = None
     value: Text | int | None = None
 

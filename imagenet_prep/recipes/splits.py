@@ -17,7 +17,7 @@ from imagenet_prep.errors import InputError
 from imagenet_prep.recipes import rules
 from imagenet_prep.recipes.inputs import Inputs, need_path
 from imagenet_prep.recipes.labels_file import match
-from imagenet_prep.recipes.recipe_file import RecipeFile, shortened
+from imagenet_prep.recipes.recipe_file import Key, RecipeFile, shortened
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.folders import read_file_list
 from imagenet_prep.sources.names import Column, Names, Rows, below, places_of
@@ -39,65 +39,23 @@ _IMAGE_FOLDERS = frozenset(
     )
 )
 _MASK_NAME = re.compile(r"(.+)[ _.-](?:mask|masks|gt|seg|segmentation|label|labels|labelids|annotation)(?:[ _-]?\d+)?")
-_MASK_WORDS = (b"mask", b"gt", b"seg", b"label", b"annotation")
-_SPLIT = re.compile(r"(train|training|val|valid|validation|test|testing|dev|eval)[ _-]?\d*", re.IGNORECASE)
+_SPLIT = re.compile(
+    r"(?:(?:seg|data|set|images?|imgs?)[ _-])?"
+    r"(train|training|trainval|val|valid|validation|dev|public[ _-]?test|"
+    r"test|testing|eval|evaluation|hold[ _-]?out|private[ _-]?test)"
+    r"(?:[ _-]?(?:set|data|split|folder|images?|imgs?))?"
+    r"[ _-]?\d*(?-i:[AB])?",
+    re.IGNORECASE,
+)
+_SPLIT_OF_WORD = {
+    **dict.fromkeys(("train", "training", "trainval"), "train"),
+    **dict.fromkeys(("val", "valid", "validation", "dev", "publictest"), "validation"),
+    **dict.fromkeys(("test", "testing", "eval", "evaluation", "holdout", "privatetest"), "test"),
+}
+"""The split that a word means, as Hugging Face's datasets and Kaggle's competitions have it."""
 
-_PAIRED = 0.9
-"""The least share of the files of a folder of masks are called as files of another folder, at the least."""
-
-_MASKED = 0.1
-"""The least number of masks next to their images in a set that has masks."""
-
-
-class Misread(Struct, frozen=True):
-    """The reason why folders are no classes, and the recipe that fits."""
-
-    what: str
-    choice: str
-
-
-def misread(classes: Mapping[str, Sequence[str]], names: Names) -> Misread | None:
-    """The class folders that would be misread as classes; None without a sign of that.
-
-    Args:
-        classes: the files of each, by their paths from there.
-        names: all of them.
-    """
-    named, masks = list(classes), _mask_folders(classes)
-    listing = f"or classes: [{', '.join(named)}], if that is what they are"
-    if len(named) > 1 and all(_SPLIT.fullmatch(name) for name in named):
-        ways = "a file of labels, and a pattern for each split (splits: {train: {files: 'train/*'}, ...})"
-        what = f"the folders {listed(named)} are called as splits are, not as classes"
-        return Misread(what, f"{ways}; {listing}")
-    if masks:
-        images = next(name for name in named if name not in masks)
-        what = f"the folders {listed(named)} look like images and their masks, not like classes"
-        return Misread(what, f"the images alone (source: {{files: '{images}/**/*'}}); {listing}")
-    return mixed_masks(names)
-
-
-def nested(classes: Mapping[str, Sequence[str]]) -> list[str]:
-    """The folders within classes that only paths distinguish; ``classes`` as for ``misread``.
-
-    One way down to all files of a class, as in class/images/file, tells nothing apart.
-    """
-    found = []
-    for name, files in classes.items():
-        inner = sorted({each.rpartition("/")[0] for each in files})
-        if len(inner) > 1:
-            found += [f"{name}/{each}".rstrip("/") for each in inner]
-    return found
-
-
-def _mask_folders(classes: Mapping[str, Sequence[str]]) -> list[str]:
-    masks, others = list(filter(is_mask_folder, classes)), [name for name in classes if not is_mask_folder(name)]
-    if not masks or not others:
-        return []
-    if any(map(is_image_folder, others)):
-        return masks
-    images = {stem_of(each) for name in others for each in classes[name]}
-    pairs = [unmasked(stem_of(each)) in images or stem_of(each) in images for name in masks for each in classes[name]]
-    return masks if sum(pairs) >= _PAIRED * len(pairs) else []
+_FILLING = frozenset(("set", "data", "images", "image", "imgs", "img", "split", "folder", "seg"))
+"""Words that say nothing of a split."""
 
 
 def _plain(folder: str) -> str:
@@ -115,10 +73,47 @@ def is_mask_folder(name: str) -> bool:
 
 
 def split_name(folder: str) -> str:
-    """The split that a folder is called as: "train" for train2017; "" if it is not."""
+    """The split that a folder is called as: "train" for train2017 or Training_set; "" if it is not."""
     match = _SPLIT.fullmatch(folder)
-    word = match[1].lower() if match else ""
-    return {"training": "train", "testing": "test", "dev": "validation"}.get(word, FOLDERS.get(word, word))
+    return _SPLIT_OF_WORD[_plain(match[1])] if match else ""
+
+
+def split_names(folders: Iterable[str]) -> dict[str, str]:
+    """The split of each folder that is called as one, by its path; eval next to test is validation.
+
+    A word within longer names counts where the names are the same without it, as in pets_train and pets_test.
+    Folders of one split have its name, if they differ in numbers only; otherwise each has its own.
+    """
+    last = {folder: folder.rpartition("/")[2] for folder in folders}
+    splits = _splits_by_a_word(last) | {folder: split_name(name) for folder, name in last.items() if split_name(name)}
+    tests = [folder for folder, split in splits.items() if split == "test"]
+    evals = [folder for folder in tests if "eval" in last[folder].lower()]
+    if len(evals) == 1 and len(tests) > 1 and "validation" not in splits.values():
+        splits[evals[0]] = "validation"
+    words: dict[str, set[str]] = {}
+    for folder, split in splits.items():
+        words.setdefault(split, set()).add(re.sub(r"[\W\d_]", "", last[folder].lower()))
+    return {
+        folder: split if len(words[split]) == 1 else re.sub(r"[^A-Za-z0-9_]", "-", last[folder])
+        for folder, split in splits.items()
+    }
+
+
+def _splits_by_a_word(names: Mapping[str, str]) -> dict[str, str]:
+    """The split of each folder whose name is that of another but for the word of the split; ``names`` by path."""
+    alike: dict[tuple[str, ...], dict[str, str]] = {}
+    for folder, name in names.items():
+        words = [word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+", name)]
+        splits = [_SPLIT_OF_WORD[word] for word in words if word in _SPLIT_OF_WORD]
+        rest = tuple(word for word in words if word not in _SPLIT_OF_WORD and word not in _FILLING)
+        if len(splits) < 2:
+            alike.setdefault(rest, {})[folder] = splits[0] if splits else "train"
+    found: dict[str, str] = {}
+    for rest, group in alike.items():
+        is_named = any(set(re.findall(r"[a-z]+", names[folder].lower())) - {*rest, *_FILLING} for folder in group)
+        if rest and is_named and len(group) > 1 and len(set(group.values())) == len(group):
+            found |= group
+    return found
 
 
 def splits_above(names: Iterable[str]) -> dict[str, str]:
@@ -131,22 +126,6 @@ def splits_above(names: Iterable[str]) -> dict[str, str]:
     if "" in places or len(places) < 2:
         return {}
     return places if len(set(places.values())) == len(places) else {each: re.sub(r"\W", "-", each) for each in places}
-
-
-def mixed_masks(names: Names) -> Misread | None:
-    """The evidence for masks next to their images: a.jpg and a_mask.png."""
-    stems = ((name, name.rpartition(".")[0]) for name in names.holding(_MASK_WORDS))
-    images = {name: image for name, stem in stems if (image := unmasked(stem)) != stem}
-    if not images or len(images) < _MASKED * len(names):
-        return None
-    wanted = set(images.values())
-    known = {stem for name in names if (stem := name.rpartition(".")[0]) in wanted}
-    masks = [name for name, image in images.items() if image in known]
-    if not masks or len(masks) < _MASKED * len(names):
-        return None
-    what = f"{len(masks):,} of {len(names):,} files are called as masks of others are: {listed(masks)}"
-    ways = "take the masks to a folder of their own outside; or name the classes in the recipe (classes: [...])"
-    return Misread(what, f"{ways}, if these are images like the others")
 
 
 def stem_of(name: str) -> str:
@@ -188,6 +167,9 @@ def counted(names: Iterable[str], most: int = 8) -> str:
 FOLDERS = {"train": "train", "validation": "validation", "valid": "validation", "val": "validation", "test": "test"}
 """Folders that are splits if a set has no others, and the split that each is."""
 
+USUAL = ("train", "validation", "test")
+"""The usual splits, in their order."""
+
 ONLY = "train"
 """The name of the split where there is but one."""
 
@@ -197,13 +179,15 @@ _ALL = 1 << 64
 class Division(Struct, frozen=True):
     """One split: its rows of the listing, whether in an order of their own, and how many folders lead to its classes.
 
-    ``lead`` is what comes before the class in each name: "train/", or nothing.
+    ``lead`` is what comes before the class in each name: "train/", or nothing. A split of several folders has a part
+    for each in ``parts``.
     """
 
     name: str
     rows: Rows
     is_ordered: bool
     lead: str = ""
+    parts: tuple[Division, ...] = ()
 
 
 def divide(
@@ -253,7 +237,8 @@ def _folders_of(inputs: Inputs, listing: Catalog, classes_below: int) -> Mapping
 
 def _refuse_empty(file: RecipeFile, divisions: Sequence[Division]) -> None:
     """Raise InputError if a split has no file."""
-    for split in (division.name for division in divisions if not len(division.rows)):
+    parts = [part for division in divisions for part in division.parts or (division,)]
+    for split in (part.name for part in parts if not len(part.rows)):
         what = f"{file.place(('splits', split))}: no file is in split {split}"
         remedy = f"correct what `splits` says of {split}, or take that split out"
         if rules.fractions_of(file):
@@ -262,12 +247,12 @@ def _refuse_empty(file: RecipeFile, divisions: Sequence[Division]) -> None:
 
 
 def _placed(
-    file: RecipeFile, inputs: Inputs, listing: Catalog, root: AnyPath, name: str, place: tuple[str, str]
+    file: RecipeFile, inputs: Inputs, listing: Catalog, root: AnyPath, name: str, place: tuple[str, list[str]]
 ) -> Division:
-    sort, text = place
+    sort, texts = place
     key = ("splits", name, sort)
     if sort == "manifest":
-        path = need_path(file, key, below(root, text))
+        path = need_path(file, key, below(root, texts[0]))
         found = read_file_list(path, inputs.base)
         hits = match(found.names, listing.names, inputs.base, path, file.recipe.strip)
         for each, line, hit in zip(found.names, found.lines, hits, strict=True):
@@ -277,32 +262,75 @@ def _placed(
                 raise InputError(what, "expected every file in the manifest to exist", hint)
         return Division(name, hits, is_ordered=True)
     if sort == "folder":
-        lead = text.removeprefix("./").rstrip("/") + "/"
-        rows = array("I", (row for row, each in enumerate(listing.names) if each.startswith(lead)))
-        return Division(name, rows, inputs.is_ordered, lead)
-    try:
-        accept = compile_pattern(text.removeprefix("./"))
-    except ValueError as error:
-        raise file.fault(key, f"{shortened(text)!r} is not a pattern", str(error)) from error
-    rows = array("I", (row for row, each in enumerate(listing.names) if accept.fullmatch(each)))
+        return _in_folders(name, listing, texts, is_ordered=inputs.is_ordered)
+    accept = _accepting(file, key, texts)
+    rows = array("I", (row for row, each in enumerate(listing.names) if accept(each)))
     return Division(name, rows, inputs.is_ordered)
 
 
-def split_folders(names: Iterable[str], classes_below: int) -> dict[str, str]:
+def _in_folders(name: str, listing: Catalog, folders: Sequence[str], *, is_ordered: bool) -> Division:
+    """The files in some folders: of one, or a part for each."""
+    parts = []
+    for folder in folders:
+        lead = folder.removeprefix("./").rstrip("/") + "/"
+        rows = array("I", (row for row, path in enumerate(listing.names) if path.startswith(lead)))
+        parts.append(Division(name, rows, is_ordered, lead))
+    if len(parts) == 1:
+        return parts[0]
+    every = array("I", sorted(chain.from_iterable(part.rows for part in parts)))
+    return Division(name, every, is_ordered, parts=tuple(parts))
+
+
+def _accepting(file: RecipeFile, key: Key, patterns: Sequence[str]) -> Callable[[str], bool]:
+    """Whether a name matches one of the patterns, and none of those that start with an exclamation mark."""
+    wanted, unwanted = list[re.Pattern[str]](), list[re.Pattern[str]]()
+    for text in patterns:
+        pattern = text.removeprefix("!")
+        try:
+            compiled = compile_pattern(pattern.removeprefix("./"))
+        except ValueError as error:
+            raise file.fault(key, f"{shortened(text)!r} is not a pattern", str(error)) from error
+        (wanted if pattern == text else unwanted).append(compiled)
+
+    def accept(name: str) -> bool:
+        is_wanted = any(pattern.fullmatch(name) for pattern in wanted)
+        return is_wanted and not any(pattern.fullmatch(name) for pattern in unwanted)
+
+    return accept
+
+
+_MOST_SPLITS = 64
+
+
+def split_folders(names: Names, classes_below: int) -> dict[str, str]:
     """The splits that a set's own folders are, by folder; none if one of them is no name of a split.
 
-    Files are at least ``classes_below`` folders below their split's.
+    Files are at least ``classes_below`` folders below their split's. ``names`` are sorted by their bytes.
     """
-    tops = set()
-    for name in names:
-        if name.count("/") <= classes_below:
+    tops: dict[str, range] = {}
+    row = 0
+    while row < len(names) and len(tops) < _MOST_SPLITS:
+        top, slash, _ = names[row].partition("/")
+        if not slash or top not in FOLDERS:
             return {}
-        tops.add(top := name.partition("/")[0])
-        if top not in FOLDERS:
-            return {}
+        tops[top] = names.below(f"{top}/")
+        row = tops[top].stop
     splits = {top: split for top, split in FOLDERS.items() if top in tops}
-    is_known = "train" in splits and len(tops) == len(splits) == len(set(splits.values()))
-    return splits if is_known else {}
+    if "train" not in splits or len(splits) != len(set(splits.values())):
+        return {}
+    for top, rows in tops.items():
+        for _, folder, _most in names.folders(rows, f"{top}/", whole=True):
+            depth = 0 if folder is None else folder.count("/") + 1
+            if depth < classes_below:
+                return {}
+    return splits
+
+
+def are_in_an_image_folder(names: Names) -> bool:
+    """Whether all files are in one folder whose name says no more than that images are in it; names are sorted."""
+    top = names[0].partition("/")[0] if len(names) else ""
+    is_alone = is_image_folder(top) and len(names.below(f"{top}/")) == len(names)
+    return is_alone and not any(name.count("/") > 1 for name in names)
 
 
 def _check_disjoint(listing: Catalog, divisions: Sequence[Division]) -> list[str]:

@@ -20,6 +20,7 @@ from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.escaping import NAME, command, escaped, quoted
 from imagenet_prep.model import Engine, Progress, Silent
 from imagenet_prep.recipes.asked import Asked
+from imagenet_prep.recipes.asked_splits import check_asked
 from imagenet_prep.recipes.class_names import NamesOfClasses, read_names, renamed
 from imagenet_prep.recipes.columns import RESERVED, Content, becoming_jpeg, is_of
 from imagenet_prep.recipes.inspection import Inspection, inspect_folder
@@ -50,7 +51,7 @@ def describe(proposal: Proposal, classes: int) -> str:
     text = f"{len(proposal.names):,} {what}"
     if classes:
         text += f" in {classes:,} classes"
-    if named := [*proposal.splits.values(), *proposal.lists]:
+    if named := list(dict.fromkeys([*proposal.places, *proposal.splits.values(), *proposal.lists])):
         text += f", in {' and '.join(named)}"
     if proposal.kind == "tar":
         tars = len(proposal.paths[""])
@@ -199,6 +200,9 @@ def _render_splits(proposal: Proposal, where: str, asked: Asked) -> str:
     if proposal.lists:
         lists = {name: {"manifest": _below(where, path)} for name, path in proposal.lists.items()}
         return _block("splits", lists, "by lists of names")
+    if proposal.places:
+        places = {split: _placed(place, where) for split, place in proposal.places.items()}
+        return _block("splits", places, "by the folders")
     if proposal.splits and proposal.kind == "files":
         lead = "." if where.startswith("/") else literal(_below(where, proposal.lead.rstrip("/")))
         files = {name: {"files": _below(lead, f"{literal(top)}/**/*")} for top, name in proposal.splits.items()}
@@ -208,6 +212,18 @@ def _render_splits(proposal: Proposal, where: str, asked: Asked) -> str:
     if len(proposal.names) < FEWEST:
         return f"# splits: {_flow(SHARES)}   # one split, train, as it is"
     return _block("splits", SHARES, "by a hash of the name, so that new files move no old ones")
+
+
+def _declared_classes(proposal: Proposal) -> str:
+    """The classes that the recipe must name: their folders would be read as something else."""
+    if not proposal.classes:
+        return ""
+    return f"\nclasses: [{', '.join(map(_flow, proposal.classes))}]   # each folder, in the order of the labels\n"
+
+
+def _placed(place: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """The place of a split; a list of files is not below the source."""
+    return {sort: _below(where, value) if sort == "manifest" else value for sort, value in place.items()}
 
 
 def _render_record(dataset: RecipeDataset, proposal: Proposal) -> str:
@@ -436,10 +452,12 @@ def init(
     asked = replace(asked or Asked(), layout=layout, output=output)
     (progress or Silent()).note(f"inspecting {folder}")
     inspection = inspect_folder(folder, engine, asked)
+    check_asked(inspection)
     choice = choose_layout(inspection, layout)
     proposal = choice.proposal
     text = render_recipe(proposal, folder, target, asked)
-    dataset = load(read(target, f"{text}\n{_hot_classes(proposal)}\n"), None, engine)
+    classes_to_read = f"{_hot_classes(proposal)}{_declared_classes(proposal)}"
+    dataset = load(read(target, f"{text}\n{classes_to_read}\n"), None, engine)
     taken = sum(len(split.catalog) for split in dataset.splits)
     if taken != len(proposal.names):
         what = f"{target} would take {taken:,} files, and {len(proposal.names):,} were found: it is not kept"

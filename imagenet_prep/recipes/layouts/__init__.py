@@ -39,6 +39,8 @@ class Proposal(Struct, frozen=True):
         paths: the tars, or the files of a source with labels of its own, by split ("": of none).
         splits: the given ones, by folder.
         lists: the files that name those of each split, by split.
+        places: the recipe's ``splits``, where the folders don't say them by themselves.
+        classes: the recipe's ``classes``, where it must name them.
         table: a labels file, or the labels that are in the source itself.
         annotations: the value of the recipe's key "boxes" or "mask".
         clips_boxes: whether the recipe says ``boxes_outside: clip``.
@@ -53,6 +55,8 @@ class Proposal(Struct, frozen=True):
     paths: Mapping[str, Sequence[str]] = {}
     splits: Mapping[str, str] = {}
     lists: Mapping[str, str] = {}
+    places: Mapping[str, Mapping[str, Any]] = {}
+    classes: Sequence[str] = ()
     table: LabelsFile | None = None
     annotations: Mapping[str, Mapping[str, Any]] = {}
     clips_boxes: bool = False
@@ -91,6 +95,7 @@ class Reading(Struct, frozen=True):
         passed: the other files that it leaves out, and why, as text.
         labelled: how many images it gives a class.
         classes: how many classes it gives.
+        left_out: how many images it leaves out.
         ways: what a user must choose from, if the layout alone does not decide; two at least.
     """
 
@@ -107,6 +112,7 @@ class Reading(Struct, frozen=True):
     passed: Sequence[str] = ()
     labelled: int = 0
     classes: int = 0
+    left_out: int = 0
     ways: Sequence[Way] = ()
 
     @property

@@ -1,72 +1,113 @@
-"""Class folders, with folders for splits above them or without; or files in any folders, without classes."""
+"""Class folders, with folders of splits above or below them or without; or files in any folders, without classes."""
 
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Mapping, Sequence
+from typing import Any
 
+import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
 from imagenet_prep.errors import InputError
+from imagenet_prep.escaping import command
+from imagenet_prep.recipes.asked_splits import asked_folders, asked_lists
+from imagenet_prep.recipes.folder_roles import Folder, Roles, mask_folders, misread, mixed_masks, nested, roles_of
 from imagenet_prep.recipes.inspection import Inspection
-from imagenet_prep.recipes.labels import ClassFolders, class_order, folder_faults
+from imagenet_prep.recipes.labels import ClassFolders, class_order, folder_faults, misread_masks
 from imagenet_prep.recipes.layouts import LIKELY, ONLY_IF_ASKED, POSSIBLE, Proposal, Reading, as_command
-from imagenet_prep.recipes.splits import Division, is_image_folder, misread, mixed_masks, nested, split_folders
+from imagenet_prep.recipes.split_lists import find_split_lists, read_split_lists
+from imagenet_prep.recipes.splits import (
+    FOLDERS,
+    Division,
+    is_image_folder,
+    is_mask_folder,
+    split_name,
+    split_names,
+    splits_above,
+)
 from imagenet_prep.sources.names import Names
 from imagenet_prep.text import listed, number_of
 
 
 class Shape(Struct, frozen=True):
-    """Where files are in folders: the files of each class, the folders that lead to all, and those of splits below."""
+    """Where files are in folders: the files of each class, the folders that lead to all, and those of splits below.
+
+    ``splits`` are by folder, from ``lead``; ``roles`` what each folder is.
+    """
 
     files: ClassFolders
     lead: str = ""
     splits: Mapping[str, str] = {}
+    roles: Roles = Roles()
 
     @property
     def classes(self) -> list[str]:
         """The classes in the order of their labels."""
         return class_order(self.files)
 
+    def class_of(self, name: str) -> str | None:
+        """The class of a file by its name; None if it is in no class folder."""
+        below = name.removeprefix(self.lead)
+        if not name.startswith(self.lead) or self.roles.is_left_out(below):
+            return None
+        tops = [*filter(None, self.roles.splits), *self.roles.parts]
+        inner = next((top for top in tops if below.startswith(f"{top}/")), "")
+        folder, slash, _ = below.removeprefix(f"{inner}/" if inner else "").partition("/")
+        return folder if slash and (inner or not tops or "" in self.roles.splits) else None
+
     @property
     def has_classes(self) -> bool:
         """Whether the folders may be classes."""
-        return (len(self.files) > 1 or bool(self.splits)) and not misread(self.files, self.files.names())
+        return len(self.files) > 1 and not misread_masks(self.files)
 
 
-def shape_of(names: Sequence[str], kind: str = "first") -> Shape:
-    """The class folders among files, with given splits above them or not; ``kind``: the recipe's `class_folder`."""
-    lead = _lead(names)
-    splits = split_folders((name.removeprefix(lead) for name in names), 1)
-    lead = lead if splits or kind == "first" else ""
+def shape_of(names: Sequence[str], kind: str = "first", splits: Mapping[str, str] | None = None) -> Shape:
+    """The class folders among files, with folders of splits or not; ``kind``: the recipe's `class_folder`.
+
+    ``splits`` are those that the user names, by folder.
+    """
+    roles = roles_of(Folder.take(names), splits)
     packed = Names.take(sorted(names, key=str.encode))
-    leads = [f"{lead}{top}/" for top in splits] or [lead]
-    parts = [Division("", packed.below(each) if each else range(len(packed)), False, each) for each in leads]
-    return Shape(ClassFolders(packed, parts, kind), lead, splits)
+    if kind != "first" and not roles.splits:
+        roles = Roles(roles.lead)
+    parts = _divisions(packed, roles)
+    return Shape(ClassFolders(packed, parts, kind), roles.lead, roles.splits, roles)
 
 
-def _lead(names: Sequence[str]) -> str:
-    """The folders that hold all others, where there are class folders below them."""
-    lead, rest = "", names
-    while rest and not split_folders(rest, 1):
-        tops = {name.partition("/")[0] for name in rest}
-        if len(tops) > 1:
-            return lead if all("/" in name for name in rest) else ""
-        if not all(name.count("/") > 1 for name in rest):
-            return lead
-        lead += f"{next(iter(tops))}/"
-        rest = [name.partition("/")[2] for name in rest]
-    return lead
+def _divisions(names: Names, roles: Roles) -> list[Division]:
+    """The rows of the folders that hold class folders."""
+    tops = [top for top in roles.splits if top] + list(roles.parts)
+    leads = [f"{roles.lead}{top}/" for top in tops]
+    divisions = [Division("", names.below(lead), False, lead) for lead in leads]
+    if leads and "" not in roles.splits:
+        return divisions
+    rows = names.below(roles.lead) if roles.lead else range(len(names))
+    apart = [*leads, *(f"{roles.lead}{folder}/" for folder in roles.left_out)]
+    if not apart and not roles.loose:
+        return [Division("", rows, False, roles.lead)]
+    is_kept = np.ones(len(names), np.bool_)
+    for lead in apart:
+        below = names.below(lead)
+        is_kept[below.start : below.stop] = False
+    kept = [row for row in rows if is_kept[row] and "/" in names[row].removeprefix(roles.lead)]
+    return [Division("", kept, False, roles.lead), *divisions]
 
 
 def faults_of(where: object, shape: Shape, ways: str, way: str = "") -> list[InputError]:
     """The files that would be misread or lost if folders became classes; ``ways`` to take folders within classes."""
-    found = [*folder_faults(where, shape.files, way)]
-    if inner := nested(shape.files.deep()):
+    faults = [*folder_faults(where, shape.files, way)]
+    if wrong := misread_masks(shape.files):
+        faults.append(
+            InputError(f"{where}: {wrong.what}", "expected a folder a class", f"a recipe can say: {wrong.choice}")
+        )
+    if not shape.roles.within and (inner := nested(shape.files.deep())):
         what = f"{where}: folders within classes would lose their names: {listed(inner)}"
         hint = f"{ways}; a recipe with classes: [{', '.join(list(shape.files)[:20])}] takes the first"
-        found.append(InputError(what, "expected one level of class folders", hint))
-    return found
+        faults.append(InputError(what, "expected one level of class folders", hint))
+    return faults
 
 
 _KINDS = {
@@ -80,51 +121,227 @@ _KINDS = {
 def _recognise(layout: str, inspection: Inspection) -> Reading | None:
     """Files in folders; one folder alone may be a class or not. Folders within folders are classes only if asked."""
     kind, words = _KINDS[layout]
-    shape, is_first = shape_of(inspection.items, kind), kind == "first"
-    first = shape if is_first else shape_of(inspection.items)
-    classes, alone = shape.classes, len(shape.files) == 1 and not shape.splits
-    has_deep = bool(first.files.deep())
-    if not classes or (alone and is_image_folder(classes[0]) if is_first else not has_deep):
+    asked = asked_folders(inspection)
+    shape, is_first = shape_of(inspection.items, kind, asked), kind == "first"
+    first = shape if is_first else shape_of(inspection.items, splits=asked)
+    classes = shape.classes
+    is_alone = len(classes) == 1 and not asked
+    is_deep = bool(first.files.deep() or first.roles.parts)
+    if not classes or (is_alone and is_image_folder(classes[0]) if is_first else not is_deep):
         return None
     assert inspection.content is not None
     way = f"{as_command(inspection, 'folder-paths')} takes the paths for classes"
-    wrong = faults_of(inspection.folder, shape, _ways(inspection) if is_first else "", way)
-    where = f" in {' and '.join(shape.splits)}" if shape.splits and is_first else ""
+    faults = faults_of(inspection.folder, shape, _ways(inspection, shape) if is_first else "", way)
+    where = f" in {' and '.join(shape.splits)}" if any(shape.splits) and is_first else ""
+    where = f" in each of {listed(shape.roles.parts)}" if shape.roles.parts and is_first else where
     evidence = f"{number_of(len(classes), 'folder')} of files{where}: {listed(classes)}"
-    names = [name.removeprefix(shape.lead) for name in inspection.items]
-    options = {} if is_first else {"class_folder": kind}
+    proposal = _propose(inspection, shape, {} if is_first else {"class_folder": kind})
+    several_lists, list_notes = _lists(inspection, shape, proposal)
+    is_tie = layout == "folder-paths" and are_doubtful_parts(first.roles)
+    certainty = POSSIBLE if is_alone else LIKELY
     return Reading(
-        (POSSIBLE if alone else LIKELY) if is_first else ONLY_IF_ASKED,
+        certainty if is_first or is_tie else ONLY_IF_ASKED,
         (evidence,),
-        f"the {words} are the classes: {listed(classes)}",
-        Proposal("folders", inspection.content, names, shape.lead, splits=shape.splits, options=options),
-        wrong,
-        labelled=len(names),
+        f"the {words} are the classes: {listed(classes)}{_without(shape.roles)}",
+        proposal,
+        faults,
+        used=frozenset(proposal.lists.values()) or None,
+        lost=[*_missed(inspection, shape), *several_lists],
+        passed=[*_unlabelled(inspection, shape), *list_notes],
+        labelled=len(proposal.names),
         classes=len(classes),
+        left_out=len(inspection.items) - len(proposal.names),
     )
 
 
-def _ways(inspection: Inspection) -> str:
+def _propose(inspection: Inspection, shape: Shape, options: Mapping[str, Any]) -> Proposal:
+    """A source of folders, and where its splits are unless their usual names say so."""
+    assert inspection.content is not None
+    names = [name.removeprefix(shape.lead) for name in shape.files.names()]
+    proposal = Proposal("folders", inspection.content, names, shape.lead, splits=shape.splits, options=options)
+    if files := asked_lists(inspection):
+        lists = read_split_lists(inspection.folder, files, names, shape.lead)
+        return proposal if lists is None else replace(proposal, names=lists.names, lists=files, splits={})
+    if _is_undivided(shape):
+        lists_of_ways = find_split_lists(inspection, names, shape.lead)
+        if len(lists_of_ways) == 1:
+            return replace(proposal, names=lists_of_ways[0].names, lists=lists_of_ways[0].files)
+    return proposal if is_usual(shape.roles) else replace(proposal, places=shape.roles.places())
+
+
+def _is_undivided(shape: Shape) -> bool:
+    """Whether no folder says what the splits are, and all files are in class folders."""
+    return not shape.roles.places() and not shape.splits
+
+
+def _lists(inspection: Inspection, shape: Shape, proposal: Proposal) -> tuple[list[InputError], list[str]]:
+    """The question between several ways to split images by lists; and the notes on lists that leave images out."""
+    if proposal.lists:
+        left = len(shape.files.names()) - len(proposal.names)
+        texts = listed(proposal.lists.values())
+        return [], [f"{number_of(left, inspection.noun)} in no list ({texts}), left out"] if left else []
+    if not _is_undivided(shape) or inspection.asked.splits:
+        return [], []
+    ways = find_split_lists(inspection, proposal.names, shape.lead)
+    if len(ways) < 2:
+        return [], []
+    commands = [inspection.asked.command(inspection.folder, splits=way.files) for way in ways[:_MOST_WAYS]]
+    what = f"{inspection.folder}: {len(ways)} ways to split the images: {listed(ways[0].files.values())}, ..."
+    return [InputError(what, "expected one list for each split", f"take one: {'; or '.join(commands)}")], []
+
+
+_MOST_WAYS = 3
+"""Ways to split the images that a question names."""
+
+
+def is_usual(roles: Roles) -> bool:
+    """Whether a source of folders finds these splits, and nothing but them, by itself."""
+    return (
+        bool(roles.splits)
+        and "train" in roles.splits.values()
+        and all(FOLDERS.get(folder) == split for folder, split in roles.splits.items())
+        and not roles.left_out
+        and not roles.loose
+    )
+
+
+def _without(roles: Roles) -> str:
+    return f"; without {listed(roles.doubtful)}" if roles.doubtful else ""
+
+
+def _missed(inspection: Inspection, shape: Shape) -> list[InputError]:
+    """The images outside of class folders that may have labels."""
+    root, missed = Folder.take(inspection.items), []
+    for folder in shape.roles.missed:
+        path = f"{shape.lead}{folder}"
+        what = f"{inspection.folder}: {number_of(root.at(path).total, inspection.noun)} in {path}, next to the splits"
+        is_split = not is_mask_folder(folder) and not shape.roles.classes.isdisjoint(root.at(path).below)
+        way = _as_split(inspection, shape, folder) if is_split and shape.splits else ""
+        missed.append(InputError(what, "expected class folders, or splits of them", way))
+    if shape.roles.loose:
+        count = number_of(shape.roles.loose, inspection.noun)
+        first = next(name for name in inspection.items if "/" not in name.removeprefix(shape.lead))
+        missed.append(
+            InputError(f"{inspection.folder}: {first} is in no class folder ({count})", "expected CLASS/FILE")
+        )
+    return missed
+
+
+def _as_split(inspection: Inspection, shape: Shape, folder: str) -> str:
+    """The command that takes a folder next to the splits as one more."""
+    splits = {**shape.splits, folder: re.sub(r"[^A-Za-z0-9_]", "-", folder)}
+    places = {split: f"{shape.lead}{top}" for top, split in splits.items()}
+    return f"{inspection.asked.command(inspection.folder, splits=places)} makes a split of it"
+
+
+def _unlabelled(inspection: Inspection, shape: Shape) -> list[str]:
+    """The notes on folders whose images have no class, each with the command that makes records of them."""
+    root, notes = Folder.take(inspection.items), []
+    for folder in (*shape.roles.unlabelled, *shape.roles.doubtful):
+        path = f"{shape.lead}{folder}"
+        count = number_of(
+            root.at(path).total, f"{inspection.noun} without a class", f"{inspection.noun}s without a class"
+        )
+        way = command("init", inspection.folder / path, (("as", "unlabelled"),))
+        notes.append(f"{path}: {count}, left out; {way} makes records of them")
+    return notes
+
+
+def _ways(inspection: Inspection, shape: Shape) -> str:
     """The commands that take folders within classes."""
     deep = {name: shape_of(inspection.items, kind) for name, (kind, _) in _KINDS.items() if kind != "first"}
-    fit = {name: listed(each.classes) for name, each in deep.items() if not each.files.same}
+    fit = {name: listed(inner.classes) for name, inner in deep.items() if not inner.files.same}
+    fit["all-folders"] = listed(shape.classes)
     return "; or ".join(f"{as_command(inspection, name)} (classes: {classes})" for name, classes in fit.items())
 
 
+def _recognise_all(inspection: Inspection) -> Reading | None:
+    """Every first folder is a class, whatever its name is, and whatever is in it."""
+    if asked_folders(inspection):
+        return None
+    roles = shape_of(inspection.items).roles
+    packed = Names.take(sorted(inspection.items, key=str.encode))
+    rows = packed.below(roles.lead) if roles.lead else range(len(packed))
+    files = ClassFolders(packed, [Division("", rows, False, roles.lead)])
+    if len(files) < 2:
+        return None
+    assert inspection.content is not None
+    classes = class_order(files)
+    is_doubtful = bool(roles.doubtful) or are_doubtful_parts(roles)
+    certainty = LIKELY if len(roles.classes) > 1 else POSSIBLE
+    names = [name.removeprefix(roles.lead) for name in files.names()]
+    is_misread = misread(files.trees(), files.splits(), is_divided=False) is not None
+    evidence = f"{number_of(len(classes), 'folder')} of files: {listed(classes)}"
+    if called := list(filter(split_name, classes)):
+        evidence += f", called as splits are, not as classes: {listed(called)}"
+    elif masks := mask_folders(files):
+        evidence += f": {masks.what}"
+    return Reading(
+        certainty if is_doubtful else ONLY_IF_ASKED,
+        (evidence,),
+        f"every folder is a class: {listed(classes, 8)}",
+        Proposal("folders", inspection.content, names, roles.lead, classes=classes if is_misread else ()),
+        [*folder_faults(inspection.folder, files)],
+        labelled=len(names),
+        classes=len(classes),
+        left_out=len(inspection.items) - len(names),
+    )
+
+
+def are_doubtful_parts(roles: Roles) -> bool:
+    """Whether folders hold the same classes, and aren't numbered as the parts of a set are: they may be classes."""
+    stems = {re.sub(r"\d+$", "", folder) for folder in roles.parts}
+    are_numbered = len(stems) == 1 and stems.isdisjoint(roles.parts)
+    return bool(roles.parts) and not are_numbered
+
+
 def _recognise_unlabelled(inspection: Inspection) -> Reading | None:
-    """Files without classes: all in one folder, or in none."""
+    """Files without classes: all in one folder, or in none; the folder of images alone where others are next to it."""
     if not inspection.items:
         return None
     assert inspection.content is not None
     shape = shape_of(inspection.items)
-    certainty = ONLY_IF_ASKED if len(shape.files) > 1 or shape.splits else POSSIBLE
-    evidence = f"{number_of(len(inspection.items), inspection.noun)} without a class"
+    items = list(inspection.items)
+    holders = [name for name in shape.roles.doubtful if is_image_folder(name)]
+    apart = [name for name in shape.roles.doubtful if not is_image_folder(name)]
+    passed = []
+    if holders and apart and not shape.roles.classes:
+        leads = tuple(f"{shape.lead}{name}/" for name in holders)
+        items = [name for name in items if name.startswith(leads)]
+        passed = [f"{number_of(len(inspection.items) - len(items), inspection.noun)} in {listed(apart)}: left out"]
+    certainty = ONLY_IF_ASKED if shape.has_classes else POSSIBLE
+    evidence = f"{number_of(len(items), inspection.noun)} without a class"
     faults = []
-    if len(shape.files) < 2 and (wrong := mixed_masks(Names.take(inspection.items))):
+    if not shape.has_classes and (wrong := mixed_masks(Names.take(items))):
         hint = f"a recipe can say: {wrong.choice}"
         faults = [InputError(f"{inspection.folder}: {wrong.what}", "expected images alone", hint)]
-    proposal = Proposal("files", inspection.content, inspection.items)
-    return Reading(certainty, (evidence,), "records without labels", proposal, faults, is_labelled=False)
+    lead = f"{shape.lead}{holders[0]}/" if passed and len(holders) == 1 else ""
+    names = [name.removeprefix(lead) for name in items]
+    asked = asked_folders(inspection)
+    splits = asked or splits_above(names) or _splits_by_tops(names)
+    proposal = Proposal("files", inspection.content, names, lead, splits=splits)
+    return Reading(
+        certainty,
+        (evidence,),
+        "records without labels",
+        proposal,
+        faults,
+        is_labelled=False,
+        passed=passed,
+        left_out=len(inspection.items) - len(items),
+    )
 
 
-LAYOUTS = {name: functools.partial(_recognise, name) for name in _KINDS} | {"unlabelled": _recognise_unlabelled}
+def _splits_by_tops(names: Sequence[str]) -> dict[str, str]:
+    """The first folders as splits, if some are called as splits are: train, val and extra."""
+    tops = {name.partition("/")[0] for name in names}
+    splits = split_names(tops)
+    if "train" not in splits.values() or len(splits) < 2 or not all("/" in name for name in names):
+        return {}
+    return {top: splits.get(top, re.sub(r"[^A-Za-z0-9_]", "-", top)) for top in sorted(tops)}
+
+
+LAYOUTS = {name: functools.partial(_recognise, name) for name in _KINDS} | {
+    "all-folders": _recognise_all,
+    "unlabelled": _recognise_unlabelled,
+}

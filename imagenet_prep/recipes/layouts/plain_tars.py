@@ -10,10 +10,11 @@ from msgspec.structs import replace
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.recipes.columns import Content, is_of
+from imagenet_prep.recipes.folder_roles import Folder
 from imagenet_prep.recipes.inspection import DATA, Inspection, main_content, strange, strange_among, wrong_formats
 from imagenet_prep.recipes.labels import ClassFolders, class_order
 from imagenet_prep.recipes.layouts import CERTAIN, LIKELY, ONLY_IF_ASKED, POSSIBLE, Proposal, Reading, as_command
-from imagenet_prep.recipes.layouts.class_folders import Shape, faults_of, shape_of
+from imagenet_prep.recipes.layouts.class_folders import Shape, faults_of, is_usual, shape_of
 from imagenet_prep.recipes.splits import Division, counted, suffix_of
 from imagenet_prep.sources.names import Names
 from imagenet_prep.sources.tars import folder_of_tar
@@ -30,7 +31,7 @@ def _recognise_plain(inspection: Inspection) -> Reading | None:
     if content is None:
         return None
     names, below_tars = (_members(inspection, content, tar_folders=each) for each in (False, True))
-    are_splits = not shape_of(names).splits and bool(shape_of(below_tars).splits)
+    are_splits = len(inspection.archives) > 1 and not shape_of(names).splits and bool(shape_of(below_tars).splits)
     names = below_tars if are_splits else names
     again = next((name for name, count in Counter(names).items() if count > 1), None)
     shape = _shape(names)
@@ -50,7 +51,35 @@ def _recognise_plain(inspection: Inspection) -> Reading | None:
         certainty = min(certainty, POSSIBLE) - 1
     reading = _reading(inspection, content, shape, tar_folders=are_splits)
     faults += reading.faults
-    return replace(reading, certainty=certainty, evidence=(evidence,), meaning=meaning, faults=faults)
+    passed = [*reading.passed, *_unlabelled(shape, names)]
+    labelled = len(reading.proposal.names) if classes and reading.proposal else 0
+    return replace(
+        reading,
+        certainty=certainty,
+        evidence=(evidence,),
+        meaning=meaning,
+        faults=faults,
+        lost=[*reading.lost, *_doubtful(inspection, shape)],
+        passed=passed,
+        labelled=labelled,
+        classes=len(classes),
+        left_out=len(names) - labelled if classes else 0,
+    )
+
+
+def _unlabelled(shape: Shape, names: Sequence[str]) -> list[str]:
+    """The notes on folders in tars whose images have no class."""
+    root = Folder.take(names)
+    folders = [f"{shape.lead}{folder}" for folder in shape.roles.unlabelled]
+    return [f"{number_of(root.at(path).total, 'file')} without a class in {path}, left out" for path in folders]
+
+
+def _doubtful(inspection: Inspection, shape: Shape) -> list[InputError]:
+    """The folders in tars that may hold more files with labels."""
+    folders = [*shape.roles.doubtful, *shape.roles.missed] if shape.roles.classes else []
+    what = f"{inspection.folder}: {listed(folders)} in tars may be more classes, or none"
+    hint = "for all of them, a recipe can say: classes: [...]"
+    return [InputError(what, "expected class folders, or splits of them", hint)] if folders else []
 
 
 def _recognise_class_tars(inspection: Inspection) -> Reading | None:
@@ -86,14 +115,21 @@ def _reading(inspection: Inspection, content: Content, shape: Shape, *, tar_fold
     plain = [name for name in others if suffix_of(name) not in DATA]
     what = f"{inspection.folder}: tars hold {counted(data)} that would not be read: {listed(data)}"
     hint = "labels in tars are not read yet: make class folders of them"
-    members = sorted(_members(inspection, content, tar_folders=tar_folders))
+    members = list(shape.files.names()) if shape.files else _members(inspection, content, tar_folders=tar_folders)
+    is_plain = not shape.files or (is_usual(shape.roles) and not shape.lead)
+    places = {} if is_plain else shape.roles.places_in_tars()
+    if places is None:
+        what = f"{inspection.folder}: folders in tars that are no classes: {listed(shape.roles.left_out)}"
+        wrong.append(InputError(what, "expected class folders, or splits of them", "unpack the tars"))
     tars = list(inspection.archives)
     options = {"tar_folders": True} if tar_folders else {}
     return Reading(
         ONLY_IF_ASKED,
         (),
         "",
-        Proposal("tar", content, members, paths={"": tars}, splits=shape.splits, options=options),
+        Proposal(
+            "tar", content, sorted(members), paths={"": tars}, splits=shape.splits, places=places or {}, options=options
+        ),
         wrong,
         alone=tars,
         is_labelled=bool(shape.files),
@@ -107,8 +143,7 @@ def _reading(inspection: Inspection, content: Content, shape: Shape, *, tar_fold
 
 def _shape(names: Sequence[str]) -> Shape:
     """Class folders in tars: if one file is in no folder, convert takes no folder as a class."""
-    shape = shape_of(names)
-    return _top_shape(names) if shape.lead or shape.files.loose else shape  # convert looks for classes at the top
+    return shape_of(names) if all("/" in name for name in names) else _top_shape(names)
 
 
 def _top_shape(names: Sequence[str]) -> Shape:

@@ -1,0 +1,73 @@
+"""Splits that the user names, such as train=Train: folders, list files or values of a column -> a recipe's `splits`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from imagenet_prep.errors import UsageError
+from imagenet_prep.recipes.inspection import Inspection
+from imagenet_prep.text import listed
+
+_MOST_VALUES = 10
+"""A column with more values names no splits."""
+
+
+def asked_folders(inspection: Inspection) -> dict[str, str] | None:
+    """The split of each folder that the user names; None if no split is named, or not all are folders."""
+    folders = {where.strip("/").removeprefix("./"): name for name, where in inspection.asked.splits.items()}
+    if not folders or not all(map(_holding(inspection), folders)):
+        return None
+    return folders
+
+
+def _holding(inspection: Inspection) -> Callable[[str], bool]:
+    """Whether a folder holds items."""
+    tops = set()
+    for item in inspection.items:
+        folder = item.rpartition("/")[0]
+        while folder and folder not in tops:
+            tops.add(folder)
+            folder = folder.rpartition("/")[0]
+    return tops.__contains__
+
+
+def asked_lists(inspection: Inspection) -> dict[str, str]:
+    """The list file of each split that the user names, from the folder; none if not all are files."""
+    lists = {name: where.removeprefix("./") for name, where in inspection.asked.splits.items()}
+    is_file = [(Path(inspection.folder) / where).is_file() for where in lists.values()]
+    return lists if all(is_file) else {}
+
+
+def check_asked(inspection: Inspection) -> None:
+    """Raise UsageError if a split that the user names is no folder, no list file and no value of a column."""
+    splits = inspection.asked.splits
+    if not splits:
+        return
+    is_folder, values = _holding(inspection), _values(inspection)
+    sorts = {}
+    for name, where in splits.items():
+        if where in values:
+            sorts[name] = "values"
+        elif is_folder(where.strip("/").removeprefix("./")):
+            sorts[name] = "folders"
+        elif (Path(inspection.folder) / where).is_file():
+            sorts[name] = "list files"
+        else:
+            tops = sorted({item.partition("/")[0] for item in inspection.items if "/" in item})
+            known = [*tops, *sorted(values)]
+            what = f"{inspection.folder} has no folder, no list and no value {where} for --split {name}"
+            raise UsageError(what, f"expected one of {listed(known, 8)}" if known else "expected a list of files")
+    if len(set(sorts.values())) > 1:
+        what = ", ".join(f"{name} is one of {sort}" for name, sort in sorts.items())
+        raise UsageError(f"--split: {what}", "expected folders, list files or values alone")
+
+
+def _values(inspection: Inspection) -> set[str]:
+    """The values of columns of labels files that name few things, as splits do."""
+    values: set[str] = set()
+    for file in inspection.labels:
+        for column in file.table.columns.values():
+            several = set(map(str, column))
+            values |= several if len(several) <= _MOST_VALUES else set()
+    return values

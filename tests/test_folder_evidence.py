@@ -1,0 +1,588 @@
+"""Folders are splits, classes or neither: what init makes of names, what it asks, and what convert refuses."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import pytest
+from made_sets import ENGINE
+from made_tars import pack
+from PIL import Image
+
+from imagenet_prep.errors import InputError, PrepError, UsageError
+from imagenet_prep.recipes.asked import Asked
+from imagenet_prep.recipes.folder_roles import Folder, is_no_class, roles_of
+from imagenet_prep.recipes.loading import load
+from imagenet_prep.recipes.recipe_dataset import RecipeDataset
+from imagenet_prep.recipes.splits import split_folders, split_name, split_names
+from imagenet_prep.sources.names import Names
+from imagenet_prep.stages.init import init
+
+Truth = Mapping[str, Mapping[str, str | None]]
+"""By split the class of each image, by its path; None: no class."""
+
+
+def of(folder: str, *classes: str, count: int = 2) -> dict[str, str | None]:
+    """Images of class folders below a folder, each with its class."""
+    return {f"{folder}{name}/{name}{number}.jpg": name for name in classes for number in range(count)}
+
+
+def flat(*folders: str, count: int = 2) -> dict[str, str | None]:
+    """Images without a class, directly in folders."""
+    return {f"{folder}/x{number}.jpg": None for folder in folders for number in range(count)}
+
+
+def paint(folder: Path, names: list[str], texts: Mapping[str, str] = {}) -> None:
+    """A small image of each name, and text files."""
+    for name in names:
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.new("RGB", (8, 6), (len(name), 0, 0)).save(path)
+    for name, text in texts.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+
+def classes_of(made: RecipeDataset) -> dict[str, dict[str, str | None]]:
+    """By split the class of each image, as the records have it."""
+    found: dict[str, dict[str, str | None]] = {}
+    for split in made.splits:
+        catalog = split.catalog
+        labels = catalog.labels.tolist()
+        names = [catalog.classes[label][0] if label > 0 else None for label in labels]
+        found[split.name] = dict(zip(catalog.names, names, strict=True))
+    return found
+
+
+def run_init(folder: Path, data: str, *options: str) -> tuple[RecipeDataset, str]:
+    """The plan of the recipe that init writes with these options, and what init says."""
+    (folder / "r.yaml").unlink(missing_ok=True)
+    layout, splits = None, {}
+    for option, value in zip(options[::2], options[1::2], strict=True):
+        if option == "--as":
+            layout = value
+        elif option == "--split":
+            name, _, where = value.partition("=")
+            splits[name] = where
+    summary = init(folder / data, folder / "r.yaml", ENGINE, layout=layout, asked=Asked(splits=splits))
+    return load(summary.recipe, None, ENGINE), "\n".join((*summary.evidence, *summary.passed))
+
+
+def by_path(found: Truth, lead: str = "in/") -> dict[str, tuple[str, str | None]]:
+    """The split and class of each image, by its path from the folder of the data."""
+    pairs = ((path, split, name) for split, images in found.items() for path, name in images.items())
+    return {path.removeprefix(lead): (split, name) for path, split, name in pairs}
+
+
+def names_of(found: Mapping[str, object], paths: Iterable[str]) -> dict[str, str]:
+    """The name in a listing of each path: names start at a folder that all are in."""
+    names = {}
+    for path in paths:
+        ends = [name for name in found if path.endswith(f"/{name}")]
+        if path in found or ends:
+            names[path] = path if path in found else ends[0]
+    return names
+
+
+def assert_same(made: RecipeDataset, truth: Truth) -> None:
+    """The records have each image once, by the end of its path, with its split and class."""
+    found, right = by_path(classes_of(made)), by_path(truth)
+    assert len(found) == len(right)
+    assert {path: found[name] for path, name in names_of(found, right).items()} == right
+
+
+def commands_in(text: str) -> list[list[str]]:
+    """The options of each command of init that a message names for the folder "in"."""
+    found = re.findall(r"imagenet-prep init (\S+/in(?:/\S+)?(?: --\w+ (?:'[^']*'|[^\s;]+))+)", text)
+    commands = [shlex.split(each) for each in found]
+    return [words[:1] + words[3:] if words[1] == "--output" else words for words in commands]
+
+
+# what init takes -----------------------------------------------------------------------------------------------
+
+TRAIN = of("train/", "cat", "dog")
+VAL = of("val/", "cat", "dog")
+
+TAKEN: dict[str, tuple[dict[str, str | None], Truth, str]] = {
+    # other names of splits
+    "Train, Valid, TEST": (
+        of("Train/", "a", "b") | of("Valid/", "a", "b") | of("TEST/", "b"),
+        {"train": of("Train/", "a", "b"), "validation": of("Valid/", "a", "b"), "test": of("TEST/", "b")},
+        "",
+    ),
+    "training and testing": (
+        of("training/", "0", "1") | of("testing/", "0", "1"),
+        {"train": of("training/", "0", "1"), "test": of("testing/", "0", "1")},
+        "",
+    ),
+    "train_set and val set": (
+        of("train_set/", "a", "b") | of("val set/", "a", "b"),
+        {"train": of("train_set/", "a", "b"), "validation": of("val set/", "a", "b")},
+        "",
+    ),
+    "train2017 and val2017": (
+        of("train2017/", "a", "b") | of("val2017/", "a", "b"),
+        {"train": of("train2017/", "a", "b"), "validation": of("val2017/", "a", "b")},
+        "",
+    ),
+    "dev and eval": (
+        of("train/", "a", "b") | of("dev/", "a") | of("eval/", "b"),
+        {"train": of("train/", "a", "b"), "validation": of("dev/", "a"), "test": of("eval/", "b")},
+        "",
+    ),
+    "eval and test": (
+        of("train/", "a", "b") | of("eval/", "a") | of("test/", "b"),
+        {"train": of("train/", "a", "b"), "validation": of("eval/", "a"), "test": of("test/", "b")},
+        "",
+    ),
+    "holdout": (
+        of("train/", "a", "b") | of("holdout/", "b"),
+        {"train": TRAIN and of("train/", "a", "b"), "test": of("holdout/", "b")},
+        "",
+    ),
+    "seg_train/seg_train": (
+        of("seg_train/seg_train/", "a", "b") | of("seg_test/seg_test/", "a", "b") | flat("seg_pred/seg_pred"),
+        {"train": of("seg_train/seg_train/", "a", "b"), "test": of("seg_test/seg_test/", "a", "b")},
+        "seg_pred: 2 images without a class, left out",
+    ),
+    "a word within longer names": (
+        of("pets_train/", "a", "b") | of("pets_test/", "a", "b"),
+        {"train": of("pets_train/", "a", "b"), "test": of("pets_test/", "a", "b")},
+        "",
+    ),
+    "train/images": (
+        of("train/images/", "a", "b") | of("val/images/", "a", "b"),
+        {"train": of("train/images/", "a", "b"), "validation": of("val/images/", "a", "b")},
+        "",
+    ),
+    # places of splits
+    "one level above": (
+        of("data/set/train/", "a", "b") | of("data/set/val/", "a"),
+        {"train": of("data/set/train/", "a", "b"), "validation": of("data/set/val/", "a")},
+        "",
+    ),
+    "within the classes": (
+        {f"{name}/{split}/{number}.jpg": name for name in "abc" for split in ("train", "test") for number in "12"},
+        {
+            split: {f"{name}/{split}/{number}.jpg": name for name in "abc" for number in "12"}
+            for split in ("train", "test")
+        },
+        "",
+    ),
+    "val next to the classes of train": (
+        of("", "a", "b") | of("val/", "a", "b"),
+        {"train": of("", "a", "b"), "validation": of("val/", "a", "b")},
+        "",
+    ),
+    "parts with the same classes": (
+        of("images_part_1/", "a", "b") | of("images_part_2/", "a", "b"),
+        {"train": of("images_part_1/", "a", "b") | of("images_part_2/", "a", "b")},
+        "in each of images_part_1, images_part_2",
+    ),
+    "folds": (
+        {path: name for fold in range(1, 6) for path, name in of(f"fold{fold}/", "a", "b").items()},
+        {"train": {path: name for fold in range(1, 6) for path, name in of(f"fold{fold}/", "a", "b").items()}},
+        "",
+    ),
+    # splits with other classes, or none
+    "a class that only val has": (
+        of("train/", "a", "b") | of("val/", "b", "c"),
+        {"train": of("train/", "a", "b"), "validation": of("val/", "b", "c")},
+        "",
+    ),
+    "splits without a common class": (
+        of("train/", "a", "b") | of("test/", "c", "d"),
+        {"train": of("train/", "a", "b"), "test": of("test/", "c", "d")},
+        "",
+    ),
+    **{
+        f"test/{name}": (
+            TRAIN | flat(f"test/{name}"),
+            {"train": TRAIN},
+            "test: 2 images without a class, left out; imagenet-prep init ",
+        )
+        for name in ("images", "unknown", "all", "0")
+    },
+    "val/images": (TRAIN | flat("val/images"), {"train": TRAIN}, "val: 2 images without a class, left out"),
+    "test of loose images": (TRAIN | VAL | flat("test"), {"train": TRAIN, "validation": VAL}, "test: 2 images"),
+    "test/unknown next to classes": (
+        of("", "a", "b") | flat("test/unknown"),
+        {"train": of("", "a", "b")},
+        "test: 2 images without a class, left out",
+    ),
+    "query and gallery next to splits": (
+        TRAIN | VAL | of("query/", "1", "2") | of("gallery/", "1", "2"),
+        {"train": TRAIN, "validation": VAL},
+        "query: 4 images without a class, left out",
+    ),
+    "Tiny ImageNet without lists": (
+        {f"train/{name}/images/{name}{n}.jpg": name for name in "ab" for n in "12"} | flat("val/images", "test/images"),
+        {"train": {f"train/{name}/images/{name}{n}.jpg": name for name in "ab" for n in "12"}},
+        "val: 2 images without a class, left out",
+    ),
+    # names that are words of splits, and no splits
+    "a train among vehicles": (of("", "car", "plane", "train"), {"train": of("", "car", "plane", "train")}, ""),
+    "good in train, more in test": (
+        of("train/", "good") | of("test/", "good", "scratch"),
+        {"train": of("train/", "good"), "test": of("test/", "good", "scratch")},
+        "",
+    ),
+    # no classes at all
+    "train, val and extra of images": (
+        flat("train/images", "val/images", "extra/images"),
+        {
+            "train": flat("train/images"),
+            "validation": flat("val/images"),
+            "extra": flat("extra/images"),
+        },
+        "without a class",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", TAKEN)
+def test_folders_that_are_sure_are_taken(tmp_path: Path, name: str) -> None:
+    """Each image gets its split and its class; what is left out is named, with a command that takes it."""
+    images, truth, said = TAKEN[name]
+    paint(tmp_path / "in", list(images))
+    made, text = run_init(tmp_path, "in")
+    assert_same(made, truth)
+    assert said in text
+    for folder, *options in commands_in(text):
+        left, _ = run_init(tmp_path, str(Path(folder).relative_to(tmp_path)), *options)
+        assert {name for split in classes_of(left).values() for name in split.values()} == {None}
+
+
+# what init asks ------------------------------------------------------------------------------------------------
+
+ASKED: dict[str, tuple[dict[str, str | None], list[Truth]]] = {
+    "test next to a class": (
+        of("", "a", "b", "test"),
+        [{"train": of("", "a", "b")}, {"train": of("", "a", "b", "test")}],
+    ),
+    "Caltech's clutter": (
+        of("", "accordion", "anchor", "BACKGROUND_Google"),
+        [{"train": of("", "accordion", "anchor")}, {"train": of("", "accordion", "anchor", "BACKGROUND_Google")}],
+    ),
+    "Caltech-256's clutter": (
+        of("", "001.ak47", "002.flag", "257.clutter"),
+        [{"train": of("", "001.ak47", "002.flag")}, {"train": of("", "001.ak47", "002.flag", "257.clutter")}],
+    ),
+    **{
+        f"{name} next to classes": (
+            of("", "a", "b", name),
+            [{"train": of("", "a", "b")}, {"train": of("", "a", "b", name)}],
+        )
+        for name in ("thumbnails", "previews", "augmented", "query", "depth", "images")
+    },
+    "rgb and depth": (
+        flat("rgb", "depth"),
+        [{"train": flat("rgb")}, {"train": {path: path.split("/")[0] for path in flat("rgb", "depth")}}],
+    ),
+    "splits without classes": (
+        flat("train", "val"),
+        [
+            {"train": flat("train"), "validation": flat("val")},
+            {"train": {path: path.split("/")[0] for path in flat("train", "val")}},
+        ],
+    ),
+    "one class in each split": (
+        of("train/", "a") | of("val/", "a"),
+        [
+            {"train": of("train/", "a"), "validation": of("val/", "a")},
+            {"train": dict.fromkeys(of("train/", "a")), "validation": dict.fromkeys(of("val/", "a"))},
+        ],
+    ),
+    "domains of the same classes": (
+        of("art/", "a", "b") | of("photo/", "a", "b"),
+        [{"train": of("art/", "a", "b") | of("photo/", "a", "b")}],
+    ),
+    "a copy of all classes next to them": (of("", "a", "b") | of("pets/", "a", "b"), [{"train": of("", "a", "b")}]),
+    "a part of the test that has a name": (
+        TRAIN | of("test/", "cat", "dog") | of("test_easy/", "cat"),
+        [
+            {"train": TRAIN, "test": of("test/", "cat", "dog")},
+            {"train": TRAIN, "test": of("test/", "cat", "dog"), "test_easy": of("test_easy/", "cat")},
+        ],
+    ),
+    "a loose image": (of("", "a", "b") | {"x.jpg": None}, [{"train": of("", "a", "b")}]),
+    "a loose image next to splits": (TRAIN | VAL | {"x.jpg": None}, [{"train": TRAIN, "validation": VAL}]),
+    "folders of days": (
+        flat("2021-05-01", "2021-05-02"),
+        [{"train": flat("2021-05-01", "2021-05-02")}],
+    ),
+    "folders of thousands": (flat("00000", "01000"), [{"train": flat("00000", "01000")}]),
+    "batches": (flat("batch_1", "batch_2"), [{"train": flat("batch_1", "batch_2")}]),
+    "kinds within classes": (
+        {"a/x/1.jpg": "x", "a/y/2.jpg": "y", "b/z/3.jpg": "z"},
+        [
+            {"train": {"a/x/1.jpg": "x", "a/y/2.jpg": "y", "b/z/3.jpg": "z"}},
+            {"train": {"a/x/1.jpg": "a/x", "a/y/2.jpg": "a/y", "b/z/3.jpg": "b/z"}},
+            {"train": {"a/x/1.jpg": "a", "a/y/2.jpg": "a", "b/z/3.jpg": "b"}},
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ASKED)
+def test_folders_that_are_not_sure_are_a_question(tmp_path: Path, name: str) -> None:
+    """init takes none of its readings, and each of the commands that it names makes one: every right one is there."""
+    images, truths = ASKED[name]
+    paint(tmp_path / "in", list(images))
+    with pytest.raises(InputError) as caught:
+        run_init(tmp_path, "in")
+    assert not [*tmp_path.glob("*.yaml")]
+    found = [classes_of(run_init(tmp_path, "in", *options)[0]) for _, *options in commands_in(str(caught.value))]
+    assert found
+    shown = [by_path(each) for each in found]
+    for truth in truths:
+        assert any(has_same(each, truth) for each in shown), (truth, str(caught.value))
+
+
+def has_same(found: Mapping[str, tuple[str, str | None]], truth: Truth) -> bool:
+    """Whether the images found are those of a truth, by the ends of their paths."""
+    right = by_path(truth)
+    if len(found) != len(right):
+        return False
+    names = names_of(found, right)
+    return len(names) == len(right) and {path: found[name] for path, name in names.items()} == right
+
+
+# --split -------------------------------------------------------------------------------------------------------
+
+LISTS = {
+    "meta/train.txt": "a/a0\nb/b0\n",
+    "meta/test.txt": "a/a1\nb/b1\n",
+    "meta/classes.txt": "a\nb\n",
+}
+LISTED: Truth = {
+    "train": {"images/a/a0.jpg": "a", "images/b/b0.jpg": "b"},
+    "test": {"images/a/a1.jpg": "a", "images/b/b1.jpg": "b"},
+}
+
+
+def test_lists_next_to_class_folders_are_the_splits(tmp_path: Path) -> None:
+    """Food-101's meta/train.txt names images without their endings, from the folder of the classes."""
+    paint(tmp_path / "in", list(of("images/", "a", "b")), LISTS)
+    made, _ = run_init(tmp_path, "in")
+    assert_same(made, LISTED)
+
+
+def test_several_ways_to_split_are_a_question(tmp_path: Path) -> None:
+    """DTD has ten: each command takes one; without lists, all images are in one split."""
+    texts = {
+        f"labels/{name.rpartition('/')[2][:-4]}{number}.txt": text
+        for number, (name, text) in enumerate([*LISTS.items()][:2] * 2)
+        for number in [number // 2 + 1]
+    }
+    paint(tmp_path / "in", list(of("images/", "a", "b")), texts)
+    with pytest.raises(InputError, match="2 ways to split the images") as caught:
+        run_init(tmp_path, "in")
+    commands = commands_in(str(caught.value))
+    assert [options[:2] for _, *options in commands] == [
+        ["--split", "train=labels/train1.txt"],
+        ["--split", "train=labels/train2.txt"],
+        ["--as", "class-folders"],
+    ]
+    for _, *options in commands[:2]:
+        assert_same(run_init(tmp_path, "in", *options)[0], LISTED)
+    assert_same(run_init(tmp_path, "in", *commands[2][1:])[0], {"train": of("images/", "a", "b")})
+
+
+def test_split_takes_folders_of_any_name(tmp_path: Path) -> None:
+    """Folders that no name of a split calls so: without --split they are a question, with it they are splits."""
+    paint(tmp_path / "in", list(of("one/", "a", "b") | of("two/", "a", "b")))
+    with pytest.raises(InputError):
+        run_init(tmp_path, "in")
+    made, _ = run_init(tmp_path, "in", "--split", "train=one", "--split", "test=two")
+    assert_same(made, {"train": of("one/", "a", "b"), "test": of("two/", "a", "b")})
+    recipe = (tmp_path / "r.yaml").read_text()
+    assert "splits:   # by the folders\n  train: {folder: one}\n  test: {folder: two}\n" in recipe
+
+
+def test_split_takes_lists_of_any_name(tmp_path: Path) -> None:
+    """Lists that are called otherwise are taken by their names; images in none are left out, and counted."""
+    paint(tmp_path / "in", list(of("", "a", "b")), {"x.lst": "a/a0.jpg\nb/b0.jpg\n", "y.lst": "a/a1.jpg\n"})
+    made, text = run_init(tmp_path, "in", "--split", "train=x.lst", "--split", "test=y.lst")
+    assert_same(made, {"train": {"a/a0.jpg": "a", "b/b0.jpg": "b"}, "test": {"a/a1.jpg": "a"}})
+    assert "1 image in no list (x.lst, y.lst), left out" in text
+
+
+@pytest.mark.parametrize(
+    ("splits", "said"),
+    [
+        (
+            ["train=none", "test=two"],
+            "no folder, no list and no value none for --split train\nexpected one of one, two",
+        ),
+        (["train=one", "test=l.txt"], "train is one of folders, test is one of list files"),
+    ],
+)
+def test_a_split_that_is_nothing_is_refused(tmp_path: Path, splits: list[str], said: str) -> None:
+    """The error names the folders that there are; no recipe is written."""
+    paint(tmp_path / "in", list(of("one/", "a", "b") | of("two/", "a", "b")), {"l.txt": "one/a/a0.jpg\n"})
+    with pytest.raises(UsageError) as caught:
+        run_init(tmp_path, "in", *[word for split in splits for word in ("--split", split)])
+    assert said in str(caught.value)
+    assert not (tmp_path / "r.yaml").exists()
+
+
+# recipes by hand -----------------------------------------------------------------------------------------------
+
+BY_HAND: dict[str, tuple[dict[str, str | None], str, Truth]] = {
+    "Train and Valid": (
+        of("Train/", "a", "b") | of("Valid/", "a", "b"),
+        "splits: {train: {folder: Train}, validation: {folder: Valid}}",
+        {"train": of("Train/", "a", "b"), "validation": of("Valid/", "a", "b")},
+    ),
+    "val/images": (TRAIN | flat("val/images"), "splits: {train: {folder: train}}", {"train": TRAIN}),
+    "test/0": (
+        TRAIN | VAL | flat("test/0"),
+        "splits: {train: {folder: train}, validation: {folder: val}}",
+        {"train": TRAIN, "validation": VAL},
+    ),
+    "extra": (
+        of("train/", "a", "b") | of("extra/", "a", "b"),
+        "splits: {train: {folder: train}}",
+        {"train": of("train/", "a", "b")},
+    ),
+    "one level above": (
+        of("data/", "a", "b"),
+        "source: {folders: .../data}",
+        {},
+    ),
+    "splits within classes": (
+        {f"{name}/{split}/1.jpg": name for name in "ab" for split in ("train", "test")},
+        "splits: {train: {files: '*/train/**/*'}, test: {files: '*/test/**/*'}}",
+        {split: {f"{name}/{split}/1.jpg": name for name in "ab"} for split in ("train", "test")},
+    ),
+    "parts": (
+        of("p1/", "a", "b") | of("p2/", "a", "b"),
+        "splits: {train: {folder: [p1, p2]}}",
+        {"train": of("p1/", "a", "b") | of("p2/", "a", "b")},
+    ),
+    "query": (
+        of("", "a", "b", "query"),
+        "splits: {train: {files: ['*/**/*', '!query/**/*']}}",
+        {"train": of("", "a", "b")},
+    ),
+    "val next to classes": (
+        of("", "a", "b") | of("val/", "a", "b"),
+        "splits: {train: {files: ['*/**/*', '!val/**/*']}, validation: {folder: val}}",
+        {"train": of("", "a", "b"), "validation": of("val/", "a", "b")},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BY_HAND)
+@pytest.mark.parametrize("source", ["folders", "tar"])
+def test_a_recipe_by_hand_never_takes_the_wrong_folders(tmp_path: Path, name: str, source: str) -> None:
+    """What would be wrong classes is refused, with the key of the recipe that decides: it is right with that key."""
+    images, key, truth = BY_HAND[name]
+    paint(tmp_path / "in", list(images))
+    recipe = "source: {folders: in}\n"
+    if source == "tar":
+        content = {path: (tmp_path / "in" / path).read_bytes() for path in images}
+        (tmp_path / "t.tar").write_bytes(pack(content))
+        recipe = "source: {tar: t.tar}\n"
+    (tmp_path / "r.yaml").write_text(recipe)
+    with pytest.raises(InputError) as caught:
+        load(tmp_path / "r.yaml", None, ENGINE)
+    assert f"a recipe can say: {key}" in str(caught.value)
+    assert "; or classes: [" in str(caught.value) or "leaves them out; " in str(caught.value)
+    if truth:
+        (tmp_path / "r.yaml").write_text(f"{recipe}{key}\n")
+        assert_same(load(tmp_path / "r.yaml", None, ENGINE), truth)
+
+
+def test_a_recipe_that_lists_its_classes_decides(tmp_path: Path) -> None:
+    """With classes: [a, b, query] the folders are what the recipe says, whatever their names are."""
+    images = of("", "a", "b", "query")
+    paint(tmp_path / "in", list(images))
+    (tmp_path / "r.yaml").write_text("source: {folders: in}\nclasses: [a, b, query]\n")
+    assert_same(load(tmp_path / "r.yaml", None, ENGINE), {"train": images})
+
+
+def test_a_split_by_hand_of_no_class_is_refused(tmp_path: Path) -> None:
+    """splits: {test: {folder: test}} with test/images alone would be a class "images"."""
+    paint(tmp_path / "in", list(TRAIN | flat("test/images")))
+    recipe = "source: {folders: in}\nsplits: {train: {folder: train}, test: {folder: test}}\n"
+    (tmp_path / "r.yaml").write_text(recipe)
+    with pytest.raises(InputError, match="test/ holds images, which is no class of the other splits"):
+        load(tmp_path / "r.yaml", None, ENGINE)
+
+
+@pytest.mark.parametrize(
+    ("place", "said"),
+    [("{files: ['[']}", "is not a pattern"), ("{folder: [train, none]}", "no file is in split train")],
+)
+def test_places_that_find_nothing_are_refused(tmp_path: Path, place: str, said: str) -> None:
+    """A pattern that is none, and a folder of several that has no file."""
+    paint(tmp_path / "in", list(TRAIN))
+    (tmp_path / "r.yaml").write_text(f"source: {{folders: in}}\nsplits: {{train: {place}}}\n")
+    with pytest.raises(PrepError, match=said):
+        load(tmp_path / "r.yaml", None, ENGINE)
+
+
+# names ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("split", "folders"),
+    [
+        ("train", ["train", "Train", "TRAINING", "train_set", "train set", "trainset", "train2017", "seg_train"]),
+        ("train", ["train-images", "training_data", "train_01", "trainval", "trainA"]),
+        ("validation", ["val", "Valid", "validation", "dev", "val2017", "valid set", "PublicTest"]),
+        ("test", ["test", "testing", "Test1", "eval", "evaluation", "holdout", "hold-out", "PrivateTest"]),
+        ("", ["trainer", "tests", "contest", "valley", "devil", "testa", "seg", "set", "images", "protest 1"]),
+    ],
+)
+def test_names_of_splits(split: str, folders: list[str]) -> None:
+    """Words in any case, with usual additions; no other word that starts so."""
+    assert {folder: split_name(folder) for folder in folders} == dict.fromkeys(folders, split)
+
+
+@pytest.mark.parametrize(
+    ("folders", "splits"),
+    [
+        (["rps", "rps-test-set", "rps-validation"], ["train", "test", "validation"]),
+        (["asl_alphabet_train", "asl_alphabet_test"], ["train", "test"]),
+        (["crash test", "test tube"], []),
+        (["val", "valid", "train"], ["val", "valid", "train"]),
+        (["train_1", "train_2", "test"], ["train", "train", "test"]),
+        (["trainA", "trainB", "testA", "testB"], ["trainA", "trainB", "testA", "testB"]),
+        (["eval", "test"], ["validation", "test"]),
+        (["eval", "val"], ["test", "validation"]),
+    ],
+)
+def test_names_of_several_splits(folders: list[str], splits: list[str]) -> None:
+    """A word within names counts where they are the same without it; two folders of one split keep their names."""
+    assert split_names(folders) == dict(zip(folders, splits, strict=False))
+
+
+def test_names_that_are_no_classes() -> None:
+    """Copies, parts of a search and folders of all images; words that may be classes stay."""
+    assert all(
+        map(is_no_class, ["Thumbs", "query", "gallery", "depth", "RGB", "images", "257.clutter", "seg_pred"[4:]])
+    )
+    assert not any(map(is_no_class, ["normal", "background", "photo", "raw", "label", "sample rate", "others"]))
+
+
+def test_folders_of_many_files_are_known_by_their_ends() -> None:
+    """split_folders looks at the edges of folders alone where their names are those of splits."""
+    names = Names.take(
+        [f"{split}/c{number:03}/{row}.jpg" for split in ("train", "val") for number in range(300) for row in range(3)]
+    )
+    assert split_folders(names, 1) == {"train": "train", "val": "validation"}
+    assert split_folders(Names.take(["train/a/1.jpg", "val/2.jpg"]), 1) == {}
+    assert split_folders(Names.take(["train/1.jpg", "val/2.jpg"]), 0) == {"train": "train", "val": "validation"}
+
+
+def test_roles_of_one_folder() -> None:
+    """A folder of images alone, and no folder at all, have no classes."""
+    assert not roles_of(Folder.take(["images/1.jpg"])).classes
+    assert roles_of(Folder.take(["1.jpg"])).loose == 1
