@@ -144,7 +144,7 @@ def _value(key: str, matched: _Matched) -> dict[str, Any]:
     value = dict(matched.value)
     if key == "boxes":
         format = load_format(next(iter(value)))
-        if "names" in format.keys and "names" not in value:
+        if "names" in format.keys and "names" not in value and matched.found.classes:
             value["names"] = tuple(matched.found.classes.values())
     (of_missing, missing), (of_bare, bare) = CHOICES[key].items()
     if matched.found.unmatched[1]:
