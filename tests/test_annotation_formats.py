@@ -88,6 +88,17 @@ CASES: Mapping[str, Case] = {
         {"images/a.jpg": [CAT], "images/b.jpg": [("dog", 10, 10, 30, 30)]},
         "polygons: boxes",
     ),
+    "KITTI: DontCare is no object": Case(
+        "kitti",
+        {
+            "training/label_2/a.txt": (
+                "cat 0.00 0 -1.58 8.00 4.00 40.00 20.00 1.57 1.65 3.35 4.43 1.65 25.25 -1.56\n"
+                "DontCare -1 -1 -10 60.00 30.00 70.00 36.00 -1 -1 -1 -1000 -1000 -1000 -10\n"
+            ),
+            "training/label_2/b.txt": "dog 0.50 2 1.85 16.00 8.00 72.00 36.00 1.50 1.60 3.69 0.96 1.84 46.67 1.87\n",
+        },
+        {"training/image_2/a.jpg": [CAT], "training/image_2/b.jpg": [DOG]},
+    ),
 }
 
 
@@ -119,6 +130,10 @@ FAULTS: Mapping[str, tuple[Mapping[str, str], str]] = {
     "LabelMe: no label": (
         {"a.json": '{"shapes": [{"points": []}], "imagePath": "a.jpg"}'},
         "a.json: shapes[0]: Object missing required field label",
+    ),
+    "KITTI: a short line": (
+        {"a.txt": f"cat 0 0 0 8 4 40 20 {'0 ' * 7}\n" * 3 + "cat 0 0 0 8\n"},
+        "a.txt, line 4: 5 values; expected 15",
     ),
 }
 
