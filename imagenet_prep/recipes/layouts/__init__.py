@@ -39,6 +39,7 @@ class Proposal(Struct, frozen=True):
         paths: the tars, or the files of a source with labels of its own, by split ("": of none).
         splits: the given ones, by folder.
         lists: the files that name those of each split, by split.
+        divided: the splits that the annotations themselves name.
         table: a labels file, or the labels that are in the source itself.
         annotations: the value of the recipe's key "boxes" or "mask".
         clips_boxes: whether the recipe says ``boxes_outside: clip``.
@@ -53,6 +54,7 @@ class Proposal(Struct, frozen=True):
     paths: Mapping[str, Sequence[str]] = {}
     splits: Mapping[str, str] = {}
     lists: Mapping[str, str] = {}
+    divided: Sequence[str] = ()
     table: LabelsFile | None = None
     annotations: Mapping[str, Mapping[str, Any]] = {}
     clips_boxes: bool = False
