@@ -17,6 +17,7 @@ from imagenet_prep.images.arrays import names_in_npz
 from imagenet_prep.model import Engine, OnDamaged, Progress, Silent
 from imagenet_prep.recipes import columns as cols
 from imagenet_prep.recipes import rules
+from imagenet_prep.recipes.annotated_images import Roots
 from imagenet_prep.recipes.annotating import Annotations, annotate
 from imagenet_prep.recipes.class_names import name_classes
 from imagenet_prep.recipes.column_splits import divisions_of_table
@@ -134,7 +135,8 @@ def _annotated(
     key = ("boxes",) if boxes else ("mask",)
     if content != "image":
         raise file.fault(key, f"content is {content}", "expected it with images only")
-    found = annotate(boxes, mask, listing, inputs.base, root, file.recipe.boxes_outside, file.recipe.strip)
+    roots = Roots(inputs.base, root, file.recipe.strip or "")
+    found = annotate(boxes, mask, listing, roots, file.recipe.boxes_outside)
     shared.number_boxes(file, found)
     if inputs.divided and len(found.listing) < len(listing):
         raise file.fault(key, "images would be skipped", "expected manifests of annotated images alone")
@@ -313,7 +315,7 @@ def _sort(
         divisions, notes = divisions_of_table(file, labelled), []
     else:
         labelled = None
-        divisions, notes = divide(file, inputs, listing, root, int(in_folders))
+        divisions, notes = divide(file, inputs, listing, root, int(in_folders), annotations.divided)
     if table is not None:
         labelled = labelled or label_by_table(file, inputs, listing, table, given, first)
         divisions = [_without_left_out(each, labelled) for each in divisions]

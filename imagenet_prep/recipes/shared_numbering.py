@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.recipes.annotating import Annotations
+from imagenet_prep.recipes.formats import load_format
 from imagenet_prep.recipes.labels import Classes, refuse_below_first
 from imagenet_prep.recipes.recipe_file import RecipeFile
 from imagenet_prep.state.manifest import RECIPE, Manifest, usable_manifest
@@ -122,7 +123,8 @@ class SharedNumbering(Struct, frozen=True):
         """
         keys, classes = file.recipe.boxes, annotations.classes
         known = next((each.boxes for each in (self.own, self.known) if each is not None and each.boxes), {})
-        is_numbered = keys is None or keys.coco is not None or keys.names is not None or keys.first_label is not None
+        is_numbered = keys is None or keys.names is not None or keys.first_label is not None
+        is_numbered = is_numbered or (keys is not None and load_format(keys.format).is_numbered)
         if not is_numbered and set(classes.values()) <= set(known.values()):
             annotations.renumber(known)
         self._refuse_other_boxes(file, annotations.classes)

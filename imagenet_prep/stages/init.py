@@ -23,6 +23,7 @@ from imagenet_prep.recipes.asked import Asked
 from imagenet_prep.recipes.asked_splits import check_asked
 from imagenet_prep.recipes.class_names import NamesOfClasses, read_names, renamed
 from imagenet_prep.recipes.columns import RESERVED, Content, becoming_jpeg, is_of
+from imagenet_prep.recipes.formats import FORMATS
 from imagenet_prep.recipes.inspection import Inspection, inspect_folder
 from imagenet_prep.recipes.labels import Classes, labels_in_words
 from imagenet_prep.recipes.labels_file import flat_labels
@@ -51,7 +52,8 @@ def describe(proposal: Proposal, classes: int) -> str:
     text = f"{len(proposal.names):,} {what}"
     if classes:
         text += f" in {classes:,} classes"
-    if named := list(dict.fromkeys([*proposal.places, *proposal.splits.values(), *proposal.lists])):
+    named = list(dict.fromkeys([*proposal.places, *proposal.splits.values(), *proposal.lists, *proposal.divided]))
+    if named:
         text += f", in {' and '.join(named)}"
     if proposal.kind == "tar":
         tars = len(proposal.paths[""])
@@ -120,7 +122,7 @@ def _flow(value: Any, *, is_list: bool = False) -> str:
     """A value in one line, a list of one as what is in it unless ``is_list``: JSON strings, with JSON's escapes, are YAML."""
     if isinstance(value, Mapping):
         return f"{{{', '.join(f'{_flow(name)}: {_flow(each)}' for name, each in value.items())}}}"
-    if isinstance(value, list):
+    if isinstance(value, (list, tuple)):
         return _flow(value[0]) if len(value) == 1 and not is_list else f"[{', '.join(map(_flow, value))}]"
     if not isinstance(value, str):
         return json.dumps(value)
@@ -148,8 +150,11 @@ def _below(where: str, name: str) -> str:
 
 def _annotation(where: str, name: str, value: Any) -> Any:
     """The value of a key of `boxes` or `mask`; most are paths."""
-    if name not in ("coco", "voc", "yolo", "csv", "captions", "names", "folder"):
+    is_path = name in (*FORMATS, "captions", "folder") or (name == "names" and isinstance(value, str))
+    if not is_path:
         return value
+    if isinstance(value, Mapping):
+        return {split: _below(where, path) for split, path in value.items()}
     return _below(where, value) if isinstance(value, str) else [_below(where, each) for each in value]
 
 
@@ -189,6 +194,8 @@ def _patterns(proposal: Proposal, where: str) -> list[str]:
 
 
 def _render_splits(proposal: Proposal, where: str, asked: Asked) -> str:
+    if proposal.divided:
+        return f"# splits: {', '.join(proposal.divided)}, as the annotations say"
     table = proposal.table
     if table is not None and table.table.splits is not None and proposal.kind in ("files", "tar"):
         values = {value for value in table.table.splits if value is not None}

@@ -41,6 +41,7 @@ class Proposal(Struct, frozen=True):
         lists: the files that name those of each split, by split.
         places: the recipe's ``splits``, where the folders don't say them by themselves.
         classes: the recipe's ``classes``, where it must name them.
+        divided: the splits that the annotations themselves name.
         table: a labels file, or the labels that are in the source itself.
         annotations: the value of the recipe's key "boxes" or "mask".
         clips_boxes: whether the recipe says ``boxes_outside: clip``.
@@ -57,6 +58,7 @@ class Proposal(Struct, frozen=True):
     lists: Mapping[str, str] = {}
     places: Mapping[str, Mapping[str, Any]] = {}
     classes: Sequence[str] = ()
+    divided: Sequence[str] = ()
     table: LabelsFile | None = None
     annotations: Mapping[str, Mapping[str, Any]] = {}
     clips_boxes: bool = False
@@ -262,7 +264,7 @@ def _left_out(inspection: Inspection, reading: Reading) -> tuple[list[InputError
     tables = [each for each in (*inspection.labels, *inspection.partial) if each.where not in read]
     unused += [_unused(inspection, each, reading) for each in tables]
     for tool, several in inspection.annotations.items():
-        rest = sorted(set(several).difference(used or ()))
+        rest = sorted(set(several).difference(read))
         if len(rest) == len(several):
             lost.append(_fault(inspection, "annotations", several, tool))
         elif rest:
