@@ -244,6 +244,8 @@ def convert(data_dir: Path, raw: Path | None, output: Path | None, quiet: bool, 
     if given["config"] is None:
         _data_must_be_there(raw or data_dir)
     if given["dry_run"]:
+        if options.allow_python:
+            raise UsageError("--allow-python with --dry-run", "expected one of them: a dry run runs no code of yours")
         return _conclude_dry_run(foresee(layout, engine, options, dataset=dataset, share=share, progress=progress))
     summary = convert(layout, engine, options, dataset=dataset, share=share, progress=progress)
     printing.print_convert(summary, quiet, dataset.splits if dataset.published else ())
@@ -722,6 +724,8 @@ def _job(layout: Layout, given: Mapping[str, Any], progress: Progress) -> tuple[
         _refuse_with_recipe(given)
     options = _convert_options(given)
     if given["config"] is None:
+        if options.allow_python:
+            raise UsageError("--allow-python without --config", "expected a recipe with source: {python: ...}")
         return layout, ILSVRC2012, options
     from imagenet_prep.recipes.inputs import shards_dir
     from imagenet_prep.recipes.recipe_set import RecipeSet
@@ -734,7 +738,7 @@ def _job(layout: Layout, given: Mapping[str, Any], progress: Progress) -> tuple[
             progress.note(f"the shards are in {output}: the DATA_DIR of verify, status, repair and report")
         if options.consume:
             raise UsageError(f"--consume with --config {given['config']}", "expected ImageNet, whose digests are known")
-    call: dict[str, Any] = {"overwrite": options.overwrite, "consume": options.consume}
+    call: dict[str, Any] = {each: getattr(options, each) for each in ("overwrite", "consume", "allow_python")}
     if list(o.said_settings(click.get_current_context(), {"on_damaged"})):
         call["on_damaged"] = options.on_damaged
     return layout, dataset, dataset.options.replace(**call)

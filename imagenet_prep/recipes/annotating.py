@@ -21,6 +21,8 @@ from imagenet_prep.recipes.box_files import BoxFile, Marked
 from imagenet_prep.recipes.box_policy import BoxesOutside, ImpossibleBox, Size, fault
 from imagenet_prep.recipes.labels import class_notes, left_out
 from imagenet_prep.recipes.labels_file import match, unique_rows, without_ending
+from imagenet_prep.recipes.row_marks import RowMarks
+from imagenet_prep.recipes.schema import Boxes
 from imagenet_prep.recipes.splits import is_image_folder, is_mask_folder, unmasked
 from imagenet_prep.sources.catalog import MASK_STAMP, Catalog
 from imagenet_prep.sources.names import below, edges_of, text_of
@@ -30,7 +32,7 @@ from imagenet_prep.text import listed, number_of
 from imagenet_prep.tfrecord.inception import EDGES
 
 if TYPE_CHECKING:
-    from imagenet_prep.recipes.schema import Boxes, Mask
+    from imagenet_prep.recipes.schema import Mask
 
 SIZE = "boxes.size"
 """The column of the size that boxes were annotated for, which an image must have."""
@@ -83,6 +85,7 @@ class _Images(Struct):
     base: Path
     root: Path
     file: BoxFile
+    marks: RowMarks | None = None
     marked: dict[int, Marked] = {}
     missing: list[str] = []
 
@@ -136,8 +139,22 @@ def annotate(
     return found
 
 
+def annotate_rows(
+    marks: RowMarks, boxes: Boxes | None, listing: Catalog, base: Path, root: Path, policy: BoxesOutside = "refuse"
+) -> Annotations:
+    """The objects and masks that the rows of a source have; otherwise as ``annotate``. ``boxes`` names classes."""
+    found = Annotations(listing)
+    if marks.masks:
+        _attach_masks(found, [marks.masks[name] for name in listing.names], root)
+    if marks.images:
+        images = _Images(listing, list(listing.names), base, root, BoxFile(policy), marks)
+        _add_boxes(found, boxes or Boxes(), images)
+        found.notes += class_notes([*found.classes.values()], [*found.classes], "labels of boxes")
+    return found
+
+
 def _add_boxes(found: Annotations, keys: Boxes, images: _Images) -> None:
-    way = next(name for name in _WAYS if getattr(keys, name) is not None)
+    way = next((name for name in _WAYS if getattr(keys, name, None) is not None), "rows")
     _WAYS[way](keys, images)
     file, names, marked = images.file, images.names, images.marked
     _refuse_impossible(marked)
@@ -145,7 +162,7 @@ def _add_boxes(found: Annotations, keys: Boxes, images: _Images) -> None:
     _label(keys, file, marked, images.root)
     policy = keys.unannotated or ("empty" if way == "yolo" else "error")
     bare = [name for row, name in enumerate(names) if row not in marked]
-    where = listed(_texts(getattr(keys, way)))
+    where = listed(_texts(getattr(keys, way, None)))
     found.notes += _unmatched("an annotation", "unannotated", where, bare, policy)
     found.notes += _unmatched("an image", "missing", where, missing, keys.missing)
     found.notes += _notes(file, [names[row] for row, each in sorted(marked.items()) if not each.boxes])
@@ -179,11 +196,16 @@ def _add_masks(found: Annotations, keys: Mask, base: Path, root: Path) -> None:
     found.unmatched = bare, missing
     rows = sorted(masks)
     found.listing = found.listing.picked(rows)
-    facts = [(masks[row], masks[row].stat()) for row in rows]
+    _attach_masks(found, [masks[row] for row in rows], root)
+
+
+def _attach_masks(found: Annotations, masks: Sequence[Path], root: Path) -> None:
+    """Give each image of the listing its mask."""
+    facts = [(path, path.stat()) for path in masks]
     found.values = {
         MASK_STAMP: [[f"masks in {os.path.realpath(path.parent)}", each.st_mtime_ns] for path, each in facts],
         "mask.encoded": [[text_of(os.path.relpath(path, root)), each.st_size] for path, each in facts],
-        "mask.format": ["png"] * len(rows),
+        "mask.format": ["png"] * len(masks),
     }
     found.columns += ("mask.encoded", "mask.format")
     found.masks = root
@@ -253,8 +275,8 @@ def _label(keys: Boxes, file: BoxFile, marked: Mapping[int, Marked], root: Path)
     Raises:
         InputError: a class is not among ``names``.
     """
-    if keys.coco is not None:
-        return
+    if keys.coco is not None or file.classes:
+        return  # the numbers are those of the annotations
     names = given_names(keys, root) or sorted({text for each in marked.values() for text in each.texts}, key=str.encode)
     first = FIRST if keys.first_label is None else keys.first_label
     file.classes = {label: name for label, name in enumerate(names, first) if name}
@@ -397,7 +419,13 @@ def _csv(keys: Boxes, images: _Images) -> None:
                 image.add(placed.corners, text=each.label)
 
 
-_WAYS = {"coco": _coco, "voc": _voc, "yolo": _yolo, "csv": _csv}
+def _rows(keys: Boxes, images: _Images) -> None:
+    assert images.marks is not None
+    names = given_names(keys, images.root)
+    images.marked.update(images.marks.mark(images.names, images.size, images.file, names))
+
+
+_WAYS = {"coco": _coco, "voc": _voc, "yolo": _yolo, "csv": _csv, "rows": _rows}
 """The kinds of annotations by their keys."""
 
 

@@ -17,7 +17,7 @@ from imagenet_prep.images.arrays import names_in_npz
 from imagenet_prep.model import Engine, OnDamaged, Progress, Silent
 from imagenet_prep.recipes import columns as cols
 from imagenet_prep.recipes import rules
-from imagenet_prep.recipes.annotating import Annotations, annotate
+from imagenet_prep.recipes.annotating import Annotations, annotate, annotate_rows
 from imagenet_prep.recipes.columns import ENDINGS, Content, is_odd, is_of
 from imagenet_prep.recipes.inputs import Inputs, data_root, find_inputs
 from imagenet_prep.recipes.labels import Classes, Labelled, given_classes, label_by_folder, label_by_table, read_table
@@ -105,16 +105,29 @@ def _annotated(file: RecipeFile, inputs: Inputs, listing: Catalog, root: Path, c
     """The images of a listing with their boxes and masks; raises UsageError if its arrays are not one a file."""
     if content == "array" and file.recipe.array is None:
         _refuse_several_arrays(file, listing)
-    boxes, mask = file.recipe.boxes, file.recipe.mask
-    if boxes is None and mask is None:
+    boxes, mask, marks = file.recipe.boxes, file.recipe.mask, inputs.marks
+    if boxes is None and mask is None and not marks:
         return Annotations(listing)
-    key = ("boxes",) if boxes else ("mask",)
+    key = ("boxes",) if boxes else ("mask",) if mask else ("source",)
     if content != "image":
         raise file.fault(key, f"content is {content}", "expected it with images only")
+    if marks:
+        _refuse_beside_marks(file)
+        return annotate_rows(marks, boxes, listing, inputs.base, root, file.recipe.boxes_outside)
     found = annotate(boxes, mask, listing, inputs.base, root, file.recipe.boxes_outside)
     if inputs.divided and len(found.listing) < len(listing):
         raise file.fault(key, "images would be skipped", "expected manifests of annotated images alone")
     return found
+
+
+def _refuse_beside_marks(file: RecipeFile) -> None:
+    """Raise UsageError if the recipe says something that contradicts the boxes or masks of the source's rows."""
+    boxes = file.value.get("boxes", {})
+    if file.recipe.record == "inception":
+        raise file.fault(("record",), "the rows have boxes or masks", "expected no `record`: Inception's have no place")
+    for key, is_wrong in (("mask", file.recipe.mask), ("boxes", boxes.keys() - {"names", "first_label"})):
+        if is_wrong:
+            raise file.fault((key,), "the rows of the source have boxes or masks already", "expected one of the two")
 
 
 # labels and splits ---------------------------------------------------------------------------------------------
@@ -260,6 +273,7 @@ def _sort(file: RecipeFile, inputs: Inputs, annotations: Annotations, root: Path
     is_inception = file.recipe.record == "inception"
     if file.recipe.record is None:
         is_inception = has_labels and content == "image" and _has_usual_record(file, table[0] if table else None)
+        is_inception = is_inception and not annotations.columns
     for key, is_wrong in (("record", is_inception), ("stratified", file.recipe.stratified)):
         if is_wrong and table is not None and table[0].is_several:
             raise file.fault((key,), "files have several labels", "expected one label each, or no such key")

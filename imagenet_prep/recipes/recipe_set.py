@@ -192,10 +192,13 @@ class RecipeSet(Dataset):
         """List its files, and cut every split into plans; with ``splits``, the recipe must be the recorded one."""
         from imagenet_prep.recipes.inputs import data_root, is_root_named
         from imagenet_prep.recipes.loading import load, read
+        from imagenet_prep.recipes.python_source import RECORDED, recorded_rows, sealed_rows
         from imagenet_prep.recipes.recipe_dataset import grow
 
         assert self.path is not None
         file, root = self.file or read(self.path), layout.raw or self.root
+        sealed = recorded_rows(layout) if splits else sealed_rows(file, layout, options)
+        file = replace(file, sealed=sealed)
         made = load(file, root, engine, layout=layout, on_damaged=options.on_damaged, progress=progress)
         if made.grows and not options.overwrite:
             made = grow(made, replace(layout, set_name=layout.set_name or self.set_name), adds=not splits)
@@ -204,7 +207,7 @@ class RecipeSet(Dataset):
         found = replace(
             found,
             options=_of_the_call(options, file),
-            recipe={"recipe": str(self.path.resolve()), **base},
+            recipe={"recipe": str(self.path.resolve()), **base, **({RECORDED: sealed.name} if sealed else {})},
         )
         return self._recorded(found, splits) if splits else found
 
@@ -213,10 +216,13 @@ class RecipeSet(Dataset):
     ) -> RecipeListing:
         """List the recipe's files; see Dataset."""
         from imagenet_prep.recipes.loading import read
+        from imagenet_prep.recipes.python_source import recorded_rows
         from imagenet_prep.recipes.recipe_listing import list_recipe
 
         assert self.path is not None
-        return list_recipe(self.file or read(self.path), layout.raw or self.root, engine, progress, depth)
+        file = self.file or read(self.path)
+        file = replace(file, sealed=recorded_rows(replace(layout, set_name=self.set_name)))
+        return list_recipe(file, layout.raw or self.root, engine, progress, depth)
 
     def _recorded(self, planned: PlannedSet, splits: Collection[str]) -> PlannedSet:
         """These splits; raises InputError if the settings are not those of the manifest."""
@@ -256,6 +262,8 @@ def _of_the_call(options: MakingOptions, file: RecipeFile) -> Settings:
         chosen.append(("on_damaged", options.on_damaged))
     if options.overwrite:
         chosen.append(("overwrite", True))
+    if options.allow_python:
+        chosen.append(("allow_python", True))
     return tuple(chosen)
 
 

@@ -15,7 +15,7 @@ BySplit = Text | list[Text] | dict[str, Paths]
 
 
 class Source(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Where the items are: one of the first nine. The others say more of some of them."""
+    """Where the items are: one of the first eleven. The others say more of some of them."""
 
     folders: Text | None = None
     files: Paths | None = None
@@ -25,10 +25,13 @@ class Source(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     tfrecord: BySplit | None = None
     parquet: BySplit | None = None
     arrays: BySplit | None = None
+    table: BySplit | None = None
+    python: Text | None = None
     imagenet: Literal[True] | None = None
     tar_folders: bool = False
     class_folder: Literal["first", "inner", "path"] = "first"
     label: Text | Literal[False] | None = None
+    image: Text | None = None
 
 
 class Labels(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -45,7 +48,10 @@ class Labels(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
 
 class Boxes(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The annotations of objects: one of the first four, and what to do with what has no counterpart."""
+    """The annotations of objects: one of the first four, and what to do with what has no counterpart.
+
+    A source whose rows have boxes needs none of the four.
+    """
 
     coco: Paths | None = None
     voc: Paths | None = None

@@ -223,7 +223,7 @@ def divide(
     """
     fractions, places = rules.fractions_of(file), rules.places_of(file)
     if inputs.divided:
-        divisions = [Division(name, rows, is_ordered=True) for name, rows in inputs.divided.items()]
+        divisions = [Division(name, rows, inputs.is_ordered) for name, rows in inputs.divided.items()]
     elif file.recipe.stratified:
         divisions = [Division(ONLY, range(len(listing)), inputs.is_ordered)]  # divided once the classes are known
     elif fractions:
