@@ -57,7 +57,9 @@ class RowMarks(Struct, frozen=True):
                 continue
             found.size = size_of(row)
             if image.size not in (None, found.size):
-                raise fault(image.where, f"a size of {image.size}", f"expected {found.size}, as the image has")
+                raise fault(
+                    image.where, f"a size of {_shown(image.size)}", f"expected {_shown(found.size)}, as the image has"
+                )
             for shape, where in image.objects:
                 placed = file.place(shape.corners, found, where)
                 if placed.corners is not None:
@@ -65,6 +67,10 @@ class RowMarks(Struct, frozen=True):
                         placed.corners, **_class_columns(shape.label, classes, file, where, is_numbered=is_numbered)
                     )
         return marked
+
+
+def _shown(size: Size | None) -> str:
+    return f"{size[0]} x {size[1]}" if size else "nothing"
 
 
 def _class_columns(
