@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import os
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ from imagenet_prep.recipes.recipe_file import RecipeFile
 from imagenet_prep.recipes.row_source import Rows, TableRow, fault, find_roles, gather
 from imagenet_prep.recipes.schema import Source
 from imagenet_prep.sources.catalog import fault_of_name
-from imagenet_prep.sources.zips import SealedZip, read_member
+from imagenet_prep.sources.zips import SealedZip, check_zip, read_member
 from imagenet_prep.state.plan_file import load_plan
 from imagenet_prep.storage.durable import make_folder
 from imagenet_prep.storage.layout import Layout
@@ -42,8 +43,8 @@ _EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest time of a zip: no clock reaches i
 def sealed_rows(file: RecipeFile, layout: Layout, options: MakingOptions) -> Path | None:
     """The sealed file of a recipe's rows for convert, made if need be; None if the source is no function.
 
-    The function runs if nothing is sealed, if its module has changed, and with ``overwrite``; ``allow_python`` must be
-    set for that.
+    The function runs if nothing intact is sealed, if its module has changed, and with ``overwrite``; ``allow_python``
+    must be set for that.
 
     Raises:
         UsageError: the function would have to run, and may not; or it isn't there.
@@ -52,7 +53,7 @@ def sealed_rows(file: RecipeFile, layout: Layout, options: MakingOptions) -> Pat
     source = file.recipe.source
     if source is None or source.python is None:
         return None
-    recorded, function = recorded_rows(layout), Function.find(file, source.python)
+    recorded, function = recorded_rows(layout, is_whole=options.allow_python), Function.find(file, source.python)
     is_again = options.overwrite or (file.recipe.grow and options.allow_python)
     if recorded is not None and not is_again and (function is None or _head_of(recorded) == _head(function)):
         return recorded
@@ -65,13 +66,15 @@ def sealed_rows(file: RecipeFile, layout: Layout, options: MakingOptions) -> Pat
     return _seal(function, layout)
 
 
-def recorded_rows(layout: Layout) -> Path | None:
-    """The sealed file that the plan of a set names, if its rows are there and intact."""
+def recorded_rows(layout: Layout, *, is_whole: bool = False) -> Path | None:
+    """The sealed file that the plan of a set names, if its rows are there and intact; ``is_whole``: its images too."""
     plan, folder = load_plan(layout), local_or_none(layout.rows_dir)
     name = plan.recipe.get(RECORDED) if plan is not None else None
     if name is None or folder is None or not (folder / name).is_file():
         return None
     with contextlib.suppress(InputError):
+        if is_whole:
+            check_zip(folder / name)
         _read_lines(folder / name)
         return folder / name
     return None
@@ -150,11 +153,19 @@ def _seal(function: Function, layout: Layout) -> Path:
         sealing.add_line(_head(function))
         for row in rows:
             sealing.add(row, f"{function.name}, row {row.number}")
-        name = f"rows-{sealing.finish()}.zip"
+        digest = sealing.finish()
+        name = f"rows-{digest[:16]}.zip"
         sink.seal()
         sink.commit(name)
+        _set_time(folder / name, digest)
         store.sync_names()
     return folder / name
+
+
+def _set_time(path: Path, digest: str) -> None:
+    """Make the time of change one of the content: the same rows, sealed again, are no changed input."""
+    seconds = int(digest[:8], 16) >> 1
+    os.utime(path, (seconds, seconds))
 
 
 class _Sealing:
@@ -183,7 +194,7 @@ class _Sealing:
         """Write the rows and the directory; a digest of all."""
         self._write(_ENTRY, b"".join(self._lines))
         self._zip.close()
-        return self._digest.hexdigest()[:16]
+        return self._digest.hexdigest()
 
     def _write(self, name: str, content: bytes) -> None:
         self._digest.update(hashlib.sha256(content).digest())
@@ -230,7 +241,7 @@ def _remove_superseded(layout: Layout, recorded: Path | None) -> None:
     folder, plan = local_or_none(layout.rows_dir), local_or_none(layout.plan_path)
     if folder is None or plan is None or not folder.is_dir() or not plan.is_file():
         return
-    planned = plan.stat().st_mtime_ns
+    planned = plan.stat().st_ctime_ns
     for path in sorted(folder.glob("rows*")):
-        if path != recorded and path.stat().st_mtime_ns < planned:
+        if path != recorded and path.stat().st_ctime_ns < planned:
             path.unlink(missing_ok=True)

@@ -22,7 +22,7 @@ from imagenet_prep.sources.catalog import Catalog, CatalogBuilder, Remarks
 from imagenet_prep.sources.folders import LookUp
 from imagenet_prep.sources.names import Names, edges_of, text_of
 from imagenet_prep.sources.tars import in_order, list_tars
-from imagenet_prep.sources.zips import list_zip
+from imagenet_prep.sources.zips import SealedZip, list_zip
 from imagenet_prep.storage.files import kind_of
 from imagenet_prep.text import listed, number_of
 
@@ -145,7 +145,8 @@ def _look_up(images: Sequence[RowImage], names: Sequence[str], base: Path, engin
     for row in sealed:
         members.setdefault(Path(str(images[row].archive)), []).append((row, names[row]))
     for archive, wanted in members.items():
-        part, absent = _members(archive, wanted, names, engine)
+        is_sealed = images[wanted[0][0]].archive is not None
+        part, absent = _members(archive, wanted, names, engine, is_sealed=is_sealed)
         parts.append(part)
         lost += [(row, f"is not in {archive.name}") for row in absent]
     if lost:
@@ -171,11 +172,15 @@ def _plain_files(names: Sequence[str], base: Path, engine: Engine) -> tuple[Cata
 
 
 def _members(
-    archive: Path, wanted: Sequence[tuple[int, str]], names: Sequence[str], engine: Engine
+    archive: Path, wanted: Sequence[tuple[int, str]], names: Sequence[str], engine: Engine, *, is_sealed: bool
 ) -> tuple[tuple[Catalog, list[int]], list[int]]:
     """The members of an archive that rows name, each row's own, and the rows whose member is not there."""
-    is_zip = archive.name.lower().endswith(".zip")
-    listing = list_zip(archive) if is_zip else list_tars([archive], engine, folder_each=False)
+    if is_sealed:
+        listing = list_zip(archive, SealedZip)
+    elif archive.name.lower().endswith(".zip"):
+        listing = list_zip(archive)
+    else:
+        listing = list_tars([archive], engine, folder_each=False)
     places = {name: place for place, name in enumerate(listing.names)}
     rows = [row for row, member in wanted if member in places]
     absent = [row for row, member in wanted if member not in places]

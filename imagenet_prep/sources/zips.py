@@ -347,6 +347,20 @@ def list_zip(path: Path, kind: type[Zip] = Zip) -> Catalog:
     return refuse_twice(files.sorted())
 
 
+def check_zip(path: Path, remedy: str = WHOLE_COPY) -> None:
+    """Compare every entry with its checksum.
+
+    Raises:
+        InputError: the zip is damaged.
+    """
+    view = map_file(path)
+    try:
+        for _, address, _ in iter_entries(view):
+            read_entry(view, entry_at(view, address))
+    except ZipFault as fault:
+        raise _damaged(path, fault, remedy) from fault
+
+
 def read_member(path: Path, name: bytes, remedy: str) -> bytes | None:
     """The bytes of an entry, compared with their checksum; None if there is none of this name.
 
