@@ -18,6 +18,7 @@ from running import command
 
 from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.recipes.loading import load
+from imagenet_prep.stages.init import InitSummary, init
 
 FORMS = ("csv", "tsv", "jsonl", "parquet")
 TEXT = {"image/class/text", "labels.text", "note"}
@@ -382,7 +383,10 @@ def test_masks(tmp_path: Path, column: str) -> None:
         ("file_name,objects\nthere.jpg,[1]\n", "t.csv, line 2: an object is '1' (int)"),
         ("file_name,objects\nthere.jpg,{\n", "t.csv, line 2: objects is not JSON"),
         ('file_name,objects\nthere.jpg,"{""bbox"": [[1,2,3]], ""categories"": [1]}"\n', "a bbox of '[1, 2, 3]' (list)"),
-        ('file_name,objects\nthere.jpg,"{""bbox"": [[1,2,3,4]]}"\n', "objects has bbox expected {{bbox: [[x, y, width, height], ...], categories: [...]}}"),
+        (
+            'file_name,objects\nthere.jpg,"{""bbox"": [[1,2,3,4]]}"\n',
+            "objects has bbox expected {{bbox: [[x, y, width, height], ...], categories: [...]}}",
+        ),
         ("file_name,split\nthere.jpg,a/b\n", "the split 'a/b' can't be the name of shards"),
         ("file_name,split\nthere.jpg,train\nother.jpg,\n", "t.csv, line 3: other.jpg has no split"),
         ("file_name,mask\nthere.jpg,m.png\n", "t.csv, line 2: the mask {}/m.png is not there"),
@@ -436,3 +440,117 @@ def test_mixed_labels_are_refused(tmp_path: Path) -> None:
     save(tmp_path / "t.jsonl", table(rows, "jsonl"))
     said = refusal(tmp_path, "source: {table: t.jsonl}\n")
     assert "t.jsonl, line 1: a text, where other lines have numbers" in said
+
+
+# init --------------------------------------------------------------------------------------------------------------
+
+
+def proposed(folder: Path, data: Path) -> tuple[InitSummary, Path]:
+    """The recipe that init writes for a table or a folder, and the shards that convert makes of it."""
+    summary = init(data, folder / "r.yaml", ENGINE)
+    command("convert", folder / "out", "--config", folder / "r.yaml", "--workers", 1)
+    return summary, folder / "out"
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_init_takes_a_table(tmp_path: Path, form: str) -> None:
+    """`init TABLE` and convert: labels, splits and columns, in two commands."""
+    images(tmp_path / "data", LABELLED)
+    save(tmp_path / "data" / f"t.{form}", table(LABELLED, form))
+    summary, out = proposed(tmp_path, tmp_path / "data" / f"t.{form}")
+    assert summary.layout == "universal-table"
+    assert f"table: data/t.{form}" in summary.text
+    for split, name in (("train", "train"), ("val", "validation")):
+        found = read_split(out, name, {"image/class/text", "text"})
+        rows = [row for row in LABELLED if row["split"] == split]
+        assert {
+            path: (record["image/class/text"], record["age"], record["text"]) for path, record in found.items()
+        } == {row["file_name"]: (row["label"], row["age"], row["text"]) for row in rows}
+
+
+def test_the_recipe_of_a_table_is_named_like_it(tmp_path: Path) -> None:
+    """By default it is in the current folder."""
+    images(tmp_path, LABELLED)
+    save(tmp_path / "birds.csv", table(LABELLED, "csv"))
+    command("init", "birds.csv", cwd=tmp_path)
+    command("convert", "out", "--config", "birds.yaml", cwd=tmp_path)
+
+
+def test_init_takes_a_parquet_of_images_as_before(tmp_path: Path) -> None:
+    """A Parquet file that holds images stays a source of its own."""
+    rows = [{"image": {"bytes": picture(f"{n}.jpg"), "path": f"{n}.jpg"}, "label": n % 2} for n in range(4)]
+    save(tmp_path / "images.parquet", in_memory(lambda file: pq.write_table(pa.Table.from_pylist(rows), file)))
+    summary, _ = proposed(tmp_path, tmp_path / "images.parquet")
+    assert "parquet: images.parquet" in summary.text
+
+
+@pytest.mark.parametrize("name", ["t.txt", "t.xlsx", "gone.csv"])
+def test_init_of_another_file_is_refused(tmp_path: Path, name: str) -> None:
+    """It says what it takes."""
+    if name != "gone.csv":
+        save(tmp_path / name, b"x")
+    with pytest.raises(UsageError, match="expected a folder of data, or a table"):
+        init(tmp_path / name, tmp_path / "r.yaml", ENGINE)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("lead", ["", "train/"])
+def test_init_takes_hugging_faces_metadata(tmp_path: Path, form: str, lead: str) -> None:
+    """A metadata file among the images, with boxes or with labels, is the surest reading."""
+    data = tmp_path / "data"
+    rows = nested_rows()
+    images(data / lead, rows)
+    save(data / f"{lead}metadata.{form}", table(rows, form))
+    summary, out = proposed(tmp_path, data)
+    assert summary.layout == "universal-table"
+    found = read_split(out, "train", {"image/object/class/text"})
+    assert {name: record["image/object/class/text"] for name, record in found.items()} == {
+        name: [label for label, *_ in boxes] for name, boxes in BOXES.items()
+    }
+
+
+@pytest.mark.parametrize("names", [("train/metadata.csv", "test/metadata.csv"), ("train.csv", "test.csv")])
+def test_init_takes_a_metadata_of_each_split(tmp_path: Path, names: tuple[str, str]) -> None:
+    """In the folder of each split, or above; a table called as a split is of that split."""
+    data = tmp_path / "data"
+    for name, split, count in zip(names, ("train", "test"), (6, 4), strict=True):
+        folder = "" if "/" in name else f"{split}/"
+        rows = [{"file_name": f"{folder}{n}.jpg", "label": "ab"[n % 2], "age": n} for n in range(count)]
+        for n in range(count):
+            save(data / split / f"{n}.jpg", picture(f"{n}.jpg"))
+        save(data / name, table(rows, "csv"))
+    summary, out = proposed(tmp_path, data)
+    assert summary.layout == "universal-table"
+    for split, count in (("train", 6), ("test", 4)):
+        found = read_split(out, split, {"image/class/text"})
+        assert {path: record["image/class/text"] for path, record in found.items()} == {
+            f"{split}/{n}.jpg": "ab"[n % 2] for n in range(count)
+        }
+
+
+def test_captions_over_class_folders_are_no_rival(tmp_path: Path) -> None:
+    """A table without a class next to class folders: the folders are the classes."""
+    rows = [{"file_name": f"{name}/{n}.jpg", "text": f"{name} {n}"} for name in ("cat", "dog") for n in range(5)]
+    images(tmp_path / "data", rows)
+    save(tmp_path / "data" / "metadata.csv", table(rows, "csv"))
+    summary = init(tmp_path / "data", tmp_path / "r.yaml", ENGINE)
+    assert summary.layout == "class-folders"
+    assert summary.classes == {"cat": 5, "dog": 5}
+
+
+def test_images_in_no_row_are_named(tmp_path: Path) -> None:
+    """They would be lost: init refuses, and its command leaves them out."""
+    images(tmp_path / "data", [*LABELLED, {"file_name": "more.jpg"}])
+    save(tmp_path / "data" / "metadata.jsonl", table(LABELLED, "jsonl"))
+    with pytest.raises(InputError, match=r"1 image is in no row of metadata.jsonl: more.jpg"):
+        init(tmp_path / "data", tmp_path / "r.yaml", ENGINE)
+    summary = init(tmp_path / "data", tmp_path / "r.yaml", ENGINE, layout="universal-table")
+    assert summary.classes == {"cat": 2, "dog": 2}
+
+
+def test_a_lost_image_of_metadata_is_named(tmp_path: Path) -> None:
+    """The table's line, and the image."""
+    images(tmp_path / "data", LABELLED[1:])
+    save(tmp_path / "data" / "metadata.csv", table(LABELLED, "csv"))
+    with pytest.raises(InputError, match=r"metadata.csv, line 2: .*/a/1.jpg is not there"):
+        init(tmp_path / "data", tmp_path / "r.yaml", ENGINE)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from imagenet_prep.errors import InputError
-from imagenet_prep.recipes.labels_file import LabelsFault, form_of, read_rows
+from imagenet_prep.recipes.labels_file import LabelsFault, csv_rows, form_of, read_rows
 from imagenet_prep.recipes.row_source import CORRECT, Rows, TableRow, fault, find_roles, gather
 from imagenet_prep.recipes.schema import Source
 from imagenet_prep.storage.files import read_plain
@@ -79,6 +80,26 @@ def _rows_of(
     values = zip(*columns.values(), strict=True) if columns else itertools.repeat((), len(lines))
     for line, row in zip(lines, values, strict=True):
         yield TableRow(dict(zip(columns, row, strict=True)), f"{path}, {word} {line}", path.parent, split)
+
+
+def column_names(path: Path) -> list[str]:
+    """The names of the columns of a table, from its beginning; none if it can't be read as one."""
+    with contextlib.suppress(InputError, LabelsFault, OSError, StopIteration):
+        if path.name.lower().endswith(PARQUET):
+            from imagenet_prep.sources.parquets import read_names
+
+            return read_names(path)
+        with path.open("rb") as file:
+            head = file.readline(_LONGEST) + file.readline(_LONGEST)
+        form = form_of(path.name)
+        if form == "jsonl":
+            return [*read_rows(head.split(b"\n")[0], form)[1]]
+        return [name.strip() for name in next(csv_rows(head, form))[1]]
+    return []
+
+
+_LONGEST = 1 << 20
+"""Bytes of a line that are read to find the names of columns."""
 
 
 # Parquet -------------------------------------------------------------------------------------------------------

@@ -143,6 +143,20 @@ def has_images(path: Path) -> bool:
         return _image_column(read(path)) is not None
 
 
+def read_names(path: Path) -> list[str]:
+    """The names of the columns of a file; none for one of images.
+
+    Raises:
+        InputError: it is damaged, or no parquet file.
+    """
+    check_pyarrow()
+    from pyarrow.parquet import read_schema as read
+
+    with _faults(path, 0):
+        schema = read(path)
+    return [] if _image_column(schema) else list(schema.names)
+
+
 def read_table(path: Path) -> dict[str, list[Any]]:
     """The values of each column of a file without images.
 

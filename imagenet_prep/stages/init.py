@@ -21,9 +21,11 @@ from imagenet_prep.recipes.columns import RESERVED, Content, becoming_jpeg, is_o
 from imagenet_prep.recipes.inspection import inspect_folder
 from imagenet_prep.recipes.labels import labels_in_words
 from imagenet_prep.recipes.layouts import Proposal, choose_layout, known_layouts
+from imagenet_prep.recipes.layouts.universal_table import choose_table
 from imagenet_prep.recipes.loading import load, read
 from imagenet_prep.recipes.mapped_records import MappedRecorder
 from imagenet_prep.recipes.recipe_dataset import RecipeDataset
+from imagenet_prep.recipes.universal_table import ENDINGS, is_table
 from imagenet_prep.sources.patterns import literal
 from imagenet_prep.storage.files import save_bytes
 from imagenet_prep.storage.location import refuse_url
@@ -202,7 +204,7 @@ def _render_record(dataset: RecipeDataset, proposal: Proposal) -> str:
     if not isinstance(recorder, MappedRecorder):
         fifteen = f"the fifteen features of ImageNet's records; labels are {numbers[0]} to {numbers[-1]}"
         return note + _block("record", "inception", fifteen)
-    if proposal.annotations:
+    if proposal.annotations or any(each.column.startswith(("boxes.", "mask.")) for each in recorder.features):
         return (
             note + "# record: the features of TensorFlow's Object Detection API and DeepLab; a mapping chooses others"
         )
@@ -247,7 +249,7 @@ def init(
     """Inspect a folder and write a recipe for it; by default named like the folder, with .yaml, in the current folder.
 
     Args:
-        folder: the data.
+        folder: the data, or a table that names it.
         output: the recipe.
         engine: lists files.
         layout: the layout to use if the folder has several possible ones, or files that would be skipped.
@@ -259,18 +261,20 @@ def init(
         UsageError: the recipe already exists, the folder is a URL, or it does not have that layout.
     """
     refuse_url(folder)
-    if not folder.is_dir():
+    is_alone = folder.is_file() and is_table(folder)
+    if not folder.is_dir() and not is_alone:
         what = "is not a folder" if folder.exists() else "does not exist"
-        raise UsageError(f"{folder} {what}", "expected a folder of data")
-    target = output or Path(f"{folder.resolve().name or 'recipe'}.yaml")
+        raise UsageError(f"{folder} {what}", f"expected a folder of data, or a table ({', '.join(ENDINGS)})")
+    name = folder.stem if is_alone else folder.resolve().name
+    target = output or Path(f"{name or 'recipe'}.yaml")
     if target.exists():
         raise UsageError(f"{target} already exists", "expected a new file", "choose another name with --output")
     if layout is not None and layout not in (known := known_layouts()):
         raise UsageError(f"there is no layout {layout}", f"expected --as with one of {', '.join(known)}")
     (progress or Silent()).note(f"inspecting {folder}")
-    choice = choose_layout(inspect_folder(folder, engine), layout)
+    choice = choose_table(folder, engine) if is_alone else choose_layout(inspect_folder(folder, engine), layout)
     proposal = choice.proposal
-    text = render_recipe(proposal, folder, target)
+    text = render_recipe(proposal, folder.parent if is_alone else folder, target)
     dataset = load(read(target, text), None, engine)
     taken = sum(len(split.catalog) for split in dataset.splits)
     if taken != len(proposal.names):
