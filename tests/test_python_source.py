@@ -419,7 +419,7 @@ def test_a_plan_is_of_plain_text(tmp_path: Path) -> None:
 
 
 def test_the_package_is_not_left_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """From Python: the module and the path are as before, and allow_python is a setting of the call."""
+    """From Python: the module and the path are as before, and the data set has the permission."""
     from imagenet_prep import Layout
     from imagenet_prep.engines import make_engine
     from imagenet_prep.recipes.recipe_set import RecipeSet
@@ -428,8 +428,7 @@ def test_the_package_is_not_left_changed(tmp_path: Path, monkeypatch: pytest.Mon
     write(tmp_path)
     monkeypatch.chdir(tmp_path)
     path, modules = list(sys.path), set(sys.modules)
-    dataset = RecipeSet.read(tmp_path / "r.yaml")
-    options = dataset.options.replace(allow_python=True)
-    stage(Layout(tmp_path / "out"), make_engine("threads", 1), options, dataset=dataset)
+    dataset = RecipeSet.read(tmp_path / "r.yaml", allow_python=True)
+    stage(Layout(tmp_path / "out"), make_engine("threads", 1), dataset=dataset)
     assert sys.path == path
     assert "mine" not in sys.modules.keys() - modules

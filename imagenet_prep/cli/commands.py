@@ -223,6 +223,7 @@ def init(folder: Path | None, output: Path | None, as_layout: str | None, quiet:
 @o.places
 @click.option("--config", "-c", type=o.existing_file, help="A recipe for another data set; init FOLDER proposes one.")
 @o.settings_for("convert")
+@o.allow_python
 @o.rank
 @o.dry_run
 @o.working
@@ -244,7 +245,7 @@ def convert(data_dir: Path, raw: Path | None, output: Path | None, quiet: bool, 
     if given["config"] is None:
         _data_must_be_there(raw or data_dir)
     if given["dry_run"]:
-        if options.allow_python:
+        if given["allow_python"]:
             raise UsageError("--allow-python with --dry-run", "expected one of them: a dry run runs no code of yours")
         return _conclude_dry_run(foresee(layout, engine, options, dataset=dataset, share=share, progress=progress))
     summary = convert(layout, engine, options, dataset=dataset, share=share, progress=progress)
@@ -724,13 +725,13 @@ def _job(layout: Layout, given: Mapping[str, Any], progress: Progress) -> tuple[
         _refuse_with_recipe(given)
     options = _convert_options(given)
     if given["config"] is None:
-        if options.allow_python:
+        if given["allow_python"]:
             raise UsageError("--allow-python without --config", "expected a recipe with source: {python: ...}")
         return layout, ILSVRC2012, options
     from imagenet_prep.recipes.inputs import shards_dir
     from imagenet_prep.recipes.recipe_set import RecipeSet
 
-    dataset = read_dataset(given["config"])
+    dataset = read_dataset(given["config"], allow_python=given["allow_python"])
     if isinstance(dataset, RecipeSet) and dataset.file:
         output = shards_dir(dataset.file, layout.output_dir)
         if output != layout.output_dir:
@@ -738,7 +739,7 @@ def _job(layout: Layout, given: Mapping[str, Any], progress: Progress) -> tuple[
             progress.note(f"the shards are in {output}: the DATA_DIR of verify, status, repair and report")
         if options.consume:
             raise UsageError(f"--consume with --config {given['config']}", "expected ImageNet, whose digests are known")
-    call: dict[str, Any] = {each: getattr(options, each) for each in ("overwrite", "consume", "allow_python")}
+    call: dict[str, Any] = {"overwrite": options.overwrite, "consume": options.consume}
     if list(o.said_settings(click.get_current_context(), {"on_damaged"})):
         call["on_damaged"] = options.on_damaged
     return layout, dataset, dataset.options.replace(**call)

@@ -131,14 +131,6 @@ class MakingOptions(CommonSettings, frozen=True, kw_only=True, forbid_unknown_fi
     overwrite: Annotated[
         bool, about("Make shards again that were made with other settings.", options=("run", "convert"), is_rare=True)
     ] = False
-    allow_python: Annotated[
-        bool,
-        about(
-            "Run the function that the recipe's source names (source: {python: ...}).",
-            options=("convert",),
-            is_rare=True,
-        ),
-    ] = False
     consume: Annotated[
         bool,
         about(

@@ -14,9 +14,8 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-from imagenet_prep.datasets.declarations import MakingOptions
 from imagenet_prep.errors import InputError, UsageError
-from imagenet_prep.escaping import command
+from imagenet_prep.escaping import command, rerun
 from imagenet_prep.images import ending_of
 from imagenet_prep.recipes.python_rows import Function, PythonRow
 from imagenet_prep.recipes.recipe_file import RecipeFile
@@ -40,11 +39,10 @@ _SCHEMA = 1
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest time of a zip: no clock reaches it
 
 
-def sealed_rows(file: RecipeFile, layout: Layout, options: MakingOptions) -> Path | None:
-    """The sealed file of a recipe's rows for convert, made if need be; None if the source is no function.
+def sealed_rows(file: RecipeFile, layout: Layout, *, is_again: bool, is_allowed: bool) -> Path | None:
+    """The sealed file of a recipe's rows for convert, made unless it is there; None if the source is no function.
 
-    The function runs if nothing intact is sealed, if its module has changed, and with ``overwrite``; ``allow_python``
-    must be set for that.
+    The function runs if nothing intact is sealed, if its module has changed, and with ``is_again``.
 
     Raises:
         UsageError: the function would have to run, and may not; or it isn't there.
@@ -53,15 +51,14 @@ def sealed_rows(file: RecipeFile, layout: Layout, options: MakingOptions) -> Pat
     source = file.recipe.source
     if source is None or source.python is None:
         return None
-    recorded, function = recorded_rows(layout, is_whole=options.allow_python), Function.find(file, source.python)
-    is_again = options.overwrite or (file.recipe.grow and options.allow_python)
+    recorded, function = recorded_rows(layout, is_whole=is_allowed), Function.find(file, source.python)
     if recorded is not None and not is_again and (function is None or _head_of(recorded) == _head(function)):
         return recorded
     if function is None:
         what = f"{file.place(('source', 'python'))}: the current folder has no {source.python.partition(':')[0]}.py"
         raise UsageError(what, f"expected the module of {source.python} in {Path.cwd()}", "change to its folder")
-    if not options.allow_python:
-        raise _refuse_code(file, layout, function, is_changed=recorded is not None and not options.overwrite)
+    if not is_allowed:
+        raise _refuse_code(file, function, is_known=recorded is not None, is_again=is_again)
     _remove_superseded(layout, recorded)
     return _seal(function, layout)
 
@@ -91,11 +88,11 @@ def refuse_unsealed(file: RecipeFile, data_dir: object = "DATA_DIR") -> UsageErr
     )
 
 
-def _refuse_code(file: RecipeFile, layout: Layout, function: Function, *, is_changed: bool) -> UsageError:
+def _refuse_code(file: RecipeFile, function: Function, *, is_known: bool, is_again: bool) -> UsageError:
     """The error for code that would run without permission."""
     what = f"{file.place(('source', 'python'))}: convert would run {function.name} of {function.path}"
-    why = ", which changed since its rows were kept" if is_changed else ""
-    again = command("convert", layout.data_dir, (("config", file.path), ("allow_python", True)))
+    why = ", which changed since its rows were kept" if is_known and not is_again else ""
+    again = rerun((("allow_python", True),))
     return UsageError(
         what + why, "expected --allow-python: without it no recipe runs code", f"read that file; then: {again}"
     )
@@ -129,7 +126,7 @@ def _read_lines(sealed: Path) -> list[bytes]:
 
 
 def _head(function: Function) -> dict[str, Any]:
-    """What rows depend on: the function, and the content of its module."""
+    """The head of the rows: the function, and the content of its module, which they depend on."""
     return {"schema": _SCHEMA, "function": function.name, "module": function.digest}
 
 
@@ -233,7 +230,7 @@ class _Appended:
         """Nothing is held back."""
 
     def close(self) -> None:
-        """The sink is closed by whoever opened it."""
+        """Nothing: the sink is closed at the end of its own block."""
 
 
 def _remove_superseded(layout: Layout, recorded: Path | None) -> None:

@@ -41,8 +41,8 @@ _WORDS |= {form(text): value for text, value in _VALUES.items() for form in (str
 class RecipeFile(Struct, frozen=True):
     """A recipe that was read: where from, what it says, the line of every key, and all as it was written.
 
-    ``sealed`` is the file of the rows of a Python source, once it is known. Of one of ILSVRC2012 itself ``recipe`` has
-    the source alone: its settings are those of another table.
+    Of one of ILSVRC2012 itself ``recipe`` has the source alone: its settings are those of another table. ``sealed`` is
+    the file of the rows of a Python source, once it is known.
     """
 
     path: Path

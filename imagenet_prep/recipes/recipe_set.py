@@ -46,12 +46,14 @@ class RecipeSet(Dataset):
         root: the folder of its relative paths, if that is not the recipe's own folder.
         manifest: of its shards; before they are finished, the one that their plan promises.
         file: the recipe as it was read, if its shards are to be made.
+        allow_python: whether convert may run the function that is the recipe's source.
     """
 
     path: Path | None
     root: AnyPath | None = None
     manifest: Manifest | None = None
     file: RecipeFile | None = None
+    allow_python: bool = False
 
     is_part = False
     compares_records = False
@@ -59,12 +61,12 @@ class RecipeSet(Dataset):
     words_of = staticmethod(no_words)
 
     @classmethod
-    def read(cls, recipe: Path | RecipeFile) -> RecipeSet:
+    def read(cls, recipe: Path | RecipeFile, *, allow_python: bool = False) -> RecipeSet:
         """The data set to be made of a recipe; raises as ``recipes.loading.read``."""
         from imagenet_prep.recipes.loading import read
 
         file = read(recipe) if isinstance(recipe, Path) else recipe
-        return cls(file.path, file=file)
+        return cls(file.path, file=file, allow_python=allow_python)
 
     @classmethod
     def find(cls, layout: Layout, manifest: Manifest | None) -> RecipeSet | None:
@@ -192,12 +194,12 @@ class RecipeSet(Dataset):
         """List its files, and cut every split into plans; with ``splits``, the recipe must be the recorded one."""
         from imagenet_prep.recipes.inputs import data_root, is_root_named
         from imagenet_prep.recipes.loading import load, read
-        from imagenet_prep.recipes.python_source import RECORDED, recorded_rows, sealed_rows
+        from imagenet_prep.recipes.python_source import RECORDED, recorded_rows
         from imagenet_prep.recipes.recipe_dataset import grow
 
         assert self.path is not None
         file, root = self.file or read(self.path), layout.raw or self.root
-        sealed = recorded_rows(layout) if splits else sealed_rows(file, layout, options)
+        sealed = recorded_rows(layout) if splits else self._sealed_rows(file, layout, options)
         file = replace(file, sealed=sealed)
         made = load(file, root, engine, layout=layout, on_damaged=options.on_damaged, progress=progress)
         if made.grows and not options.overwrite:
@@ -206,10 +208,17 @@ class RecipeSet(Dataset):
         base = {"root": str(data_root(file, local_or_none(root) if root else None))} if is_root_named(root) else {}
         found = replace(
             found,
-            options=_of_the_call(options, file),
+            options=(*_of_the_call(options, file), *((("allow_python", True),) if self.allow_python else ())),
             recipe={"recipe": str(self.path.resolve()), **base, **({RECORDED: sealed.name} if sealed else {})},
         )
         return self._recorded(found, splits) if splits else found
+
+    def _sealed_rows(self, file: RecipeFile, layout: Layout, options: MakingOptions) -> Path | None:
+        """The rows of a Python source, made unless they are there; None for another source."""
+        from imagenet_prep.recipes.python_source import sealed_rows
+
+        is_again = options.overwrite or (file.recipe.grow and self.allow_python)
+        return sealed_rows(file, layout, is_again=is_again, is_allowed=self.allow_python)
 
     def list_raw(
         self, layout: Layout, engine: Engine, options: MakingOptions, progress: Progress, depth: Depth | None
@@ -262,8 +271,6 @@ def _of_the_call(options: MakingOptions, file: RecipeFile) -> Settings:
         chosen.append(("on_damaged", options.on_damaged))
     if options.overwrite:
         chosen.append(("overwrite", True))
-    if options.allow_python:
-        chosen.append(("allow_python", True))
     return tuple(chosen)
 
 

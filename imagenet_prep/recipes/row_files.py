@@ -79,7 +79,7 @@ def find_images(file: RecipeFile, rows: Rows, root: Path, engine: Engine) -> Row
 
 
 def _strip(file: RecipeFile) -> str:
-    """What the recipe takes off every path."""
+    """The beginning that the recipe takes off every path."""
     return str(getattr(file.recipe, "strip", None) or "")
 
 

@@ -19,7 +19,7 @@ _NO_PIXELS = 2
 
 
 class RowMarks(Struct, frozen=True):
-    """What rows have of each image, by its name in the listing.
+    """The boxes and masks of images, by their names in the listing.
 
     Args:
         images: by name; empty if no row can have boxes.

@@ -150,7 +150,7 @@ def fault(where: str, problem: str, expected: str = "", hint: str = CORRECT) -> 
 
 
 def gather(rows: Sequence[TableRow], roles: Roles, *, is_text: bool) -> Rows:
-    """What rows say of each image; rows of one image are joined where each of them is a box.
+    """Join what rows say of each image; rows of one image are joined where each of them is a box.
 
     Raises:
         InputError: a value can't be, or an image has two rows.
@@ -248,7 +248,7 @@ def _image_column(known: Mapping[str, Any], where: str) -> str:
 
 
 def _read_row(row: TableRow, roles: Roles) -> RowImage:
-    """What one row says; raises InputError if a value can't be."""
+    """Read what one row says; raises InputError if a value can't be."""
     values, where = row.values, row.where
     file_name = _text(values.get(roles.image), where, roles.image, "expected the path of an image")
     if file_name is None:

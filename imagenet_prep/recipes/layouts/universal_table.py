@@ -137,7 +137,7 @@ def _evidence(inspection: Inspection, tables: Sequence[str], rows: Rows, bare: i
 
 
 def _evidence_of(found: RowListing) -> list[str]:
-    """What the rows have besides names."""
+    """The numbers of boxes and masks."""
     boxes = sum(len(image.objects) for image in found.marks.images.values())
     notes = [f"{number_of(boxes, 'box', 'boxes')} in {len(found.marks.images):,} images"] if found.marks.images else []
     return notes + ([f"{number_of(len(found.marks.masks), 'mask')}"] if found.marks.masks else [])
