@@ -1,4 +1,4 @@
-"""A function of the user's as a source: run once, with permission; its rows are sealed, and read by all that follows."""
+"""A function of the user's as a source: it runs once, with permission, and all later commands read its sealed rows."""
 
 from __future__ import annotations
 
@@ -104,8 +104,10 @@ def test_paths_stay_paths(tmp_path: Path) -> None:
         from pathlib import Path
         def rows():
             box = np.array([1, 2, 3, 4])
-            yield {"file_name": Path("data") / "1.jpg", "mask": "data/m.png", "age": np.int64(3), "size": np.float32(0.5),
-                   "objects": {"bbox": [box], "categories": np.array([4])}, "tags": ("a", "b")}
+            yield {
+                "file_name": Path("data") / "1.jpg", "mask": "data/m.png", "age": np.int64(3), "size": np.float32(0.5),
+                "objects": {"bbox": [box], "categories": np.array([4])}, "tags": ("a", "b"),
+            }
     """
     write(tmp_path, code, "source: {python: 'mine:rows'}\n")
     convert(tmp_path, "--allow-python")
@@ -239,35 +241,123 @@ def test_the_option_where_it_means_nothing(tmp_path: Path, words: tuple[str, ...
 # faults of the function --------------------------------------------------------------------------------------------
 
 FAULTS = {
-    "raises": ("def rows():\n    yield {'file_name': 'a'}\n    raise KeyError('where')\n", "failed at row 2: KeyError: 'where' in {}/mine.py, line 3, in rows: raise KeyError('where')"),
-    "raises at once": ("def rows():\n    return [1 / 0]\n", "failed: ZeroDivisionError: division by zero in {}/mine.py, line 2"),
-    "raises below": ("import json\ndef rows():\n    yield json.loads('{')\n", "JSONDecodeError"),
-    "raises below, its line": ("import json\ndef rows():\n    yield json.loads('{')\n", "in {}/mine.py, line 3, in rows"),
-    "exits": ("import sys\ndef rows():\n    yield {}\n    sys.exit(0)\n", "SystemExit: 0"),
-    "on import": ("import nothing_of_this_name\n", "ModuleNotFoundError: No module named 'nothing_of_this_name' in {}/mine.py, line 1"),
-    "syntax": ("def rows(:\n", "SyntaxError"),
-    "no function": ("def other():\n    pass\n", "mine.py has no function rows expected one of other"),
-    "arguments": ("def rows(folder):\n    yield {}\n", "TypeError: rows() missing 1 required positional argument"),
-    "nothing": ("def rows():\n    yield from ()\n", "mine:rows yields no row"),
-    "returns None": ("def rows():\n    pass\n", "mine:rows returns None (NoneType) expected rows"),
-    "returns a row": ("def rows():\n    return {'file_name': 'a'}\n", "(dict) expected rows: yield a dictionary"),
-    "a text": ("def rows():\n    yield 'a.jpg'\n", "mine:rows, row 1 is 'a.jpg' (str)"),
-    "a pair": ("def rows():\n    yield ('a.jpg', 1)\n", "mine:rows, row 1 is ('a.jpg', 1) (tuple)"),
-    "an image object": ("from PIL import Image\ndef rows():\n    yield {'image': Image.new('L', (1, 1))}\n", "row 1: image is <PIL.Image.Image"),
-    "no bytes": ("def rows():\n    yield {'image': b''}\n", "row 1: image has no bytes"),
-    "other bytes": ("def rows():\n    yield {'file_name': 'a.jpg', 'x': b'1'}\n", "row 1: x is b'1' (bytes)"),
-    "a set": ("def rows():\n    yield {'file_name': 'a.jpg', 'x': {'y': {1}}}\n", "row 1: x.y is {{1}} (set)"),
-    "a key": ("def rows():\n    yield {'file_name': 'a.jpg', 1: 2}\n", "row 1: the key 1 (int)"),
-    "a surrogate": ("def rows():\n    yield {'file_name': 'a.jpg', 'x': '\\ud800'}\n", "row 1: half of a surrogate pair"),
-    "twice": ("def rows():\n    yield {'file_name': 'a.jpg'}\n    yield {'file_name': 'a.jpg'}\n", "row 2: 'a.jpg' is in mine:rows, row 1 already"),
-    "bytes twice": ("P = open('a.jpg', 'rb').read()\ndef rows():\n    yield {'image': P, 'file_name': 'x.jpg'}\n    yield {'image': P, 'file_name': 'x.jpg'}\n", "row 2: 'x.jpg' is in row 1 already"),
-    "a path out": ("P = open('a.jpg', 'rb').read()\ndef rows():\n    yield {'image': P, 'file_name': '../x.jpg'}\n", "row 1: file_name is '../x.jpg'"),
-    "no image": ("def rows():\n    yield {'label': 'a'}\n", "no column names the images"),
-    "a lost file": ("def rows():\n    yield {'file_name': 'gone.jpg'}\n", "mine:rows, row 1: {}/gone.jpg is not there"),
-    "mixed labels": ("def rows():\n    yield {'file_name': 'a.jpg', 'label': 'a'}\n    yield {'file_name': 'b.jpg', 'label': 2}\n", "row 1: a text, where other lines have numbers"),
-    "mixed boxes": ("def rows():\n    yield {'file_name': 'a.jpg', 'objects': {'bbox': [[1, 1, 4, 4]] * 2, 'categories': [1, 'b']}}\n", "row 1: the class of a box is of another type"),
-    "not an image": ("def rows():\n    yield {'image': b'words', 'label': 1}\n", "can't be read as an image"),
-}  # fmt: skip
+    "raises": (
+        "def rows():\n    yield {'file_name': 'a'}\n    raise KeyError('where')\n",
+        "failed at row 2: KeyError: 'where' in {}/mine.py, line 3, in rows: raise KeyError('where')",
+    ),
+    "raises at once": (
+        "def rows():\n    return [1 / 0]\n",
+        "failed: ZeroDivisionError: division by zero in {}/mine.py, line 2",
+    ),
+    "raises below": (
+        "import json\ndef rows():\n    yield json.loads('{')\n",
+        "JSONDecodeError",
+    ),
+    "raises below, its line": (
+        "import json\ndef rows():\n    yield json.loads('{')\n",
+        "in {}/mine.py, line 3, in rows",
+    ),
+    "exits": (
+        "import sys\ndef rows():\n    yield {}\n    sys.exit(0)\n",
+        "SystemExit: 0",
+    ),
+    "on import": (
+        "import nothing_of_this_name\n",
+        "ModuleNotFoundError: No module named 'nothing_of_this_name' in {}/mine.py, line 1",
+    ),
+    "syntax": (
+        "def rows(:\n",
+        "SyntaxError",
+    ),
+    "no function": (
+        "def other():\n    pass\n",
+        "mine.py has no function rows expected one of other",
+    ),
+    "arguments": (
+        "def rows(folder):\n    yield {}\n",
+        "TypeError: rows() missing 1 required positional argument",
+    ),
+    "nothing": (
+        "def rows():\n    yield from ()\n",
+        "mine:rows yields no row",
+    ),
+    "returns None": (
+        "def rows():\n    pass\n",
+        "mine:rows returns None (NoneType) expected rows",
+    ),
+    "returns a row": (
+        "def rows():\n    return {'file_name': 'a'}\n",
+        "(dict) expected rows: yield a dictionary",
+    ),
+    "a text": (
+        "def rows():\n    yield 'a.jpg'\n",
+        "mine:rows, row 1 is 'a.jpg' (str)",
+    ),
+    "a pair": (
+        "def rows():\n    yield ('a.jpg', 1)\n",
+        "mine:rows, row 1 is ('a.jpg', 1) (tuple)",
+    ),
+    "an image object": (
+        "from PIL import Image\ndef rows():\n    yield {'image': Image.new('L', (1, 1))}\n",
+        "row 1: image is <PIL.Image.Image",
+    ),
+    "no bytes": (
+        "def rows():\n    yield {'image': b''}\n",
+        "row 1: image has no bytes",
+    ),
+    "other bytes": (
+        "def rows():\n    yield {'file_name': 'a.jpg', 'x': b'1'}\n",
+        "row 1: x is b'1' (bytes)",
+    ),
+    "a set": (
+        "def rows():\n    yield {'file_name': 'a.jpg', 'x': {'y': {1}}}\n",
+        "row 1: x.y is {{1}} (set)",
+    ),
+    "a key": (
+        "def rows():\n    yield {'file_name': 'a.jpg', 1: 2}\n",
+        "row 1: the key 1 (int)",
+    ),
+    "a surrogate": (
+        "def rows():\n    yield {'file_name': 'a.jpg', 'x': '\\ud800'}\n",
+        "row 1: half of a surrogate pair",
+    ),
+    "twice": (
+        "def rows():\n    yield {'file_name': 'a.jpg'}\n    yield {'file_name': 'a.jpg'}\n",
+        "row 2: 'a.jpg' is in mine:rows, row 1 already",
+    ),
+    "bytes twice": (
+        "P = open('a.jpg', 'rb').read()\n"
+        "def rows():\n"
+        "    yield {'image': P, 'file_name': 'x.jpg'}\n"
+        "    yield {'image': P, 'file_name': 'x.jpg'}\n",
+        "row 2: 'x.jpg' is in row 1 already",
+    ),
+    "a path out": (
+        "P = open('a.jpg', 'rb').read()\ndef rows():\n    yield {'image': P, 'file_name': '../x.jpg'}\n",
+        "row 1: file_name is '../x.jpg'",
+    ),
+    "no image": (
+        "def rows():\n    yield {'label': 'a'}\n",
+        "no column names the images",
+    ),
+    "a lost file": (
+        "def rows():\n    yield {'file_name': 'gone.jpg'}\n",
+        "mine:rows, row 1: {}/gone.jpg is not there",
+    ),
+    "mixed labels": (
+        "def rows():\n    yield {'file_name': 'a.jpg', 'label': 'a'}\n    yield {'file_name': 'b.jpg', 'label': 2}\n",
+        "row 1: a text, where other lines have numbers",
+    ),
+    "mixed boxes": (
+        "def rows():\n"
+        "    yield {'file_name': 'a.jpg', 'objects': {'bbox': [[1, 1, 4, 4]] * 2, 'categories': [1, 'b']}}\n",
+        "row 1: the class of a box is of another type",
+    ),
+    "not an image": (
+        "def rows():\n    yield {'image': b'words', 'label': 1}\n",
+        "can't be read as an image",
+    ),
+}
 
 
 @pytest.mark.parametrize("name", FAULTS)
@@ -432,3 +522,45 @@ def test_the_package_is_not_left_changed(tmp_path: Path, monkeypatch: pytest.Mon
     stage(Layout(tmp_path / "out"), make_engine("threads", 1), dataset=dataset)
     assert sys.path == path
     assert "mine" not in sys.modules.keys() - modules
+
+
+def test_a_set_that_grows(tmp_path: Path) -> None:
+    """With permission the function runs again: new rows get shards of their own, earlier shards stay."""
+    code = """
+        from pathlib import Path
+        def rows():
+            for number in range(int(Path("count").read_text())):
+                yield {"image": Path(f"{number}.jpg").read_bytes(), "file_name": f"n{number}.jpg", "label": number % 2}
+    """
+    write(tmp_path, code, "source: {python: 'mine:rows'}\ngrow: true\n")
+    for number in range(6):
+        save(tmp_path / f"{number}.jpg", picture(f"{number}.jpg"))
+    save(tmp_path / "count", b"4")
+    convert(tmp_path, "--allow-python")
+    before = shards(tmp_path)
+    save(tmp_path / "count", b"6")
+    convert(tmp_path)
+    assert shards(tmp_path) == before
+    convert(tmp_path, "--allow-python")
+    assert len(shards(tmp_path)) == 2
+    assert shards(tmp_path).items() >= before.items()
+    shard = next((tmp_path / "out").glob("train-0*"))
+    shard.unlink()
+    command("repair", "out", cwd=tmp_path)
+    assert shards(tmp_path).items() >= before.items()
+
+
+def test_sets_of_one_folder_have_rows_of_their_own(tmp_path: Path) -> None:
+    """Two recipes with prefixes in one DATA_DIR: each reads its own rows."""
+    write(tmp_path)
+    for name in ("one", "two"):
+        save(tmp_path / "r.yaml", f"{RECIPE}output_file_prefix: {name}\n".encode())
+        convert(tmp_path, "--allow-python")
+        convert(tmp_path)
+        command("verify", "out", "--config", "r.yaml", cwd=tmp_path)
+    assert runs(tmp_path) == 2
+    shard = next((tmp_path / "out").glob("two-train-*"))
+    shard.unlink()
+    command("repair", "out", cwd=tmp_path)
+    assert shard.exists()
+    assert runs(tmp_path) == 2

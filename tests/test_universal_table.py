@@ -554,3 +554,35 @@ def test_a_lost_image_of_metadata_is_named(tmp_path: Path) -> None:
     save(tmp_path / "data" / "metadata.csv", table(LABELLED, "csv"))
     with pytest.raises(InputError, match=r"metadata.csv, line 2: .*/a/1.jpg is not there"):
         init(tmp_path / "data", tmp_path / "r.yaml", ENGINE)
+
+
+def test_a_table_called_as_a_split_is_of_it(tmp_path: Path) -> None:
+    """`init test.csv` makes a split test, and names the tables next to it that it doesn't read."""
+    rows = [{"file_name": row["file_name"], "label": row["label"]} for row in LABELLED]
+    images(tmp_path, rows)
+    save(tmp_path / "test.csv", table(rows, "csv"))
+    save(tmp_path / "train.csv", table(rows, "csv"))
+    summary, out = proposed(tmp_path, tmp_path / "test.csv")
+    assert len(read_split(out, "test", set())) == 4
+    assert summary.passed[0].startswith("train.csv: not read")
+
+
+def test_paths_of_windows_are_found(tmp_path: Path) -> None:
+    """Backslashes between folders."""
+    images(tmp_path, LABELLED)
+    rows = [{"file_name": row["file_name"].replace("/", "\\"), "label": row["label"]} for row in LABELLED]
+    save(tmp_path / "t.csv", table(rows, "csv"))
+    out = converted(tmp_path, "source: {table: t.csv}\n")
+    assert read_split(out, "train", set()).keys() == {row["file_name"] for row in LABELLED}
+
+
+def test_a_table_whose_paths_start_elsewhere_is_left_to_other_layouts(tmp_path: Path) -> None:
+    """Bare names in a table above the images: a labels file, as before."""
+    data = tmp_path / "data"
+    rows = [{"file_name": f"{number}.jpg", "label": "ab"[number % 2]} for number in range(6)]
+    images(data / "images", rows)
+    save(data / "metadata.csv", table(rows, "csv"))
+    summary, out = proposed(tmp_path, data)
+    assert summary.layout == "with-labels"
+    assert summary.classes == {"a": 3, "b": 3}
+    assert len(read_split(out, "train", set())) == 6

@@ -199,11 +199,12 @@ class RecipeSet(Dataset):
 
         assert self.path is not None
         file, root = self.file or read(self.path), layout.raw or self.root
-        sealed = recorded_rows(layout) if splits else self._sealed_rows(file, layout, options)
+        own = replace(layout, set_name=layout.set_name or self.set_name)
+        sealed = recorded_rows(own) if splits else self._sealed_rows(file, own, options)
         file = replace(file, sealed=sealed)
         made = load(file, root, engine, layout=layout, on_damaged=options.on_damaged, progress=progress)
         if made.grows and not options.overwrite:
-            made = grow(made, replace(layout, set_name=layout.set_name or self.set_name), adds=not splits)
+            made = grow(made, own, adds=not splits)
         found = made.cut()
         base = {"root": str(data_root(file, local_or_none(root) if root else None))} if is_root_named(root) else {}
         found = replace(

@@ -88,7 +88,10 @@ def _path_of(image: RowImage, strip: str) -> str:
     if image.archive is not None:
         return image.file_name
     written = image.file_name.removeprefix(strip).lstrip("/" if strip else "")
-    return os.path.normpath(os.path.join(text_of(str(image.folder)), written))  # noqa: PTH118 - texts, not system paths
+    path = os.path.normpath(os.path.join(text_of(str(image.folder)), written))  # noqa: PTH118 - texts, no paths
+    if "\\" in written and kind_of(Path(path)) == "nothing":
+        return os.path.normpath(path.replace("\\", "/"))  # Windows wrote it
+    return path
 
 
 def _base_of(images: Sequence[RowImage], paths: Sequence[str], root: Path) -> Path:

@@ -15,11 +15,11 @@ from imagenet_prep.recipes.layouts import CERTAIN, ONLY_IF_ASKED, POSSIBLE, Choi
 from imagenet_prep.recipes.layouts.class_folders import shape_of
 from imagenet_prep.recipes.recipe_file import RecipeFile
 from imagenet_prep.recipes.row_files import RowListing, find_images
-from imagenet_prep.recipes.row_source import Rows
+from imagenet_prep.recipes.row_source import MASKS, Rows
 from imagenet_prep.recipes.sample_sources import list_samples
 from imagenet_prep.recipes.schema import Recipe, Source
 from imagenet_prep.recipes.splits import split_name, stem_of
-from imagenet_prep.recipes.universal_table import ENDINGS, PARQUET, column_names, read_tables
+from imagenet_prep.recipes.universal_table import ENDINGS, PARQUET, column_names, is_table, read_tables
 from imagenet_prep.sources.parquets import has_images
 from imagenet_prep.text import listed, number_of
 
@@ -42,7 +42,8 @@ def recognise(inspection: Inspection) -> Reading | None:
         rows = read_tables(Source(), paths)
         found = find_images(_no_recipe(folder), rows, folder, inspection.engine)
     except InputError as error:
-        return Reading(CERTAIN + 1, (), meaning, faults=(error,), used=tables)
+        certainty = CERTAIN + 1 if _says_more(paths) else POSSIBLE  # a table of labels may be readable otherwise
+        return Reading(certainty, (), meaning, faults=(error,), used=tables)
     lead = Path(os.path.relpath(found.base, folder)).as_posix()
     named = {posixpath.normpath(f"{lead}/{name}") for name in found.listing.names}
     bare = [name for name in inspection.items if name not in named]
@@ -70,12 +71,29 @@ def choose_table(path: Path, engine: Engine) -> Choice:
         names = list(samples.listing.names)
         evidence = f"{path.name} holds {number_of(len(names), 'image')}"
         return Choice("parquet", (evidence,), (), Proposal("parquet", "image", names, paths={"": [path.name]}))
-    rows = read_tables(Source(), {"": [path]})
+    groups = {_split_of(path.name): [path]}
+    rows = read_tables(Source(), groups)
     found = find_images(_no_recipe(path), rows, path.parent, engine)
     content = main_content(found.listing.names) or "image"
     evidence = f"{path.name} names {number_of(len(found.images), 'image')} in its column `{rows.roles.image}`"
-    proposal = _propose(found, {"": [path.name]}, content)
-    return Choice(_NAME, (evidence, *_evidence_of(found)), (), proposal)
+    proposal = _propose(found, {split: [path.name] for split in groups}, content)
+    return Choice(_NAME, (evidence, *_evidence_of(found)), tuple(_others_of(path)), proposal)
+
+
+def _others_of(path: Path) -> list[str]:
+    """The note on tables of other splits next to one of a split."""
+    if not _split_of(path.name):
+        return []
+    names = sorted(each.name for each in path.parent.iterdir() if each != path and is_table(each))
+    others = [name for name in names if _split_of(name)]
+    way = f"source: {{table: {{{_split_of(path.name)}: {path.name}, ...}}}}"
+    return [f"{listed(others)}: not read; in a recipe, {way} takes a table for each split"] if others else []
+
+
+def _says_more(groups: Mapping[str, Sequence[Path]]) -> bool:
+    """Whether a table has boxes or masks, which no labels file can have."""
+    names = {name for paths in groups.values() for path in paths for name in column_names(path)}
+    return not names.isdisjoint(("objects", "xmin", *MASKS))
 
 
 def _no_recipe(path: Path) -> RecipeFile:
