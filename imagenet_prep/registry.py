@@ -31,8 +31,10 @@ KNOWN_SPLITS = ILSVRC2012.splits
 """Splits in the names of shards that are recognized whichever tool made the shards."""
 
 
-def read_dataset(recipe: Path) -> Dataset:
+def read_dataset(recipe: Path, *, allow_python: bool = False) -> Dataset:
     """The data set of a recipe: its own, or ILSVRC2012 with its settings.
+
+    With ``allow_python``, convert may run the function that the recipe names as its source.
 
     Raises:
         UsageError: the recipe is wrong; the error names file, line and key.
@@ -42,7 +44,9 @@ def read_dataset(recipe: Path) -> Dataset:
     from imagenet_prep.recipes.rules import is_imagenet
 
     file = read(recipe)
-    return ImageNet(said=imagenet_options(file)) if is_imagenet(file) else RecipeSet.read(file)
+    if is_imagenet(file):
+        return ImageNet(said=imagenet_options(file))
+    return RecipeSet.read(file, allow_python=allow_python)
 
 
 def imagenet_options(file: RecipeFile) -> ConvertOptions:

@@ -244,6 +244,7 @@ def _splits_of(values: Sequence[str]) -> dict[str, str]:
 @o.places
 @click.option("--config", "-c", type=o.existing_file, help="A recipe for another data set; init FOLDER proposes one.")
 @o.settings_for("convert")
+@o.allow_python
 @o.rank
 @o.dry_run
 @o.working
@@ -265,6 +266,8 @@ def convert(data_dir: Path, raw: Path | None, output: Path | None, quiet: bool, 
     if given["config"] is None:
         _data_must_be_there(raw or data_dir)
     if given["dry_run"]:
+        if given["allow_python"]:
+            raise UsageError("--allow-python with --dry-run", "expected one of them: a dry run runs no code of yours")
         return _conclude_dry_run(foresee(layout, engine, options, dataset=dataset, share=share, progress=progress))
     summary = convert(layout, engine, options, dataset=dataset, share=share, progress=progress)
     printing.print_convert(summary, quiet, dataset.splits if dataset.published else ())
@@ -743,11 +746,13 @@ def _job(layout: Layout, given: Mapping[str, Any], progress: Progress) -> tuple[
         _refuse_with_recipe(given)
     options = _convert_options(given)
     if given["config"] is None:
+        if given["allow_python"]:
+            raise UsageError("--allow-python without --config", "expected a recipe with source: {python: ...}")
         return layout, ILSVRC2012, options
     from imagenet_prep.recipes.inputs import shards_dir
     from imagenet_prep.recipes.recipe_set import RecipeSet
 
-    dataset = read_dataset(given["config"])
+    dataset = read_dataset(given["config"], allow_python=given["allow_python"])
     if isinstance(dataset, RecipeSet) and dataset.file:
         output = shards_dir(dataset.file, layout.output_dir)
         if output != layout.output_dir:

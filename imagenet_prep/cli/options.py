@@ -365,6 +365,9 @@ engine = click.option(
     help="Where work runs; ray: on a cluster.",
 )
 rank = click.option("--rank", "share", type=_Rank(), metavar="R/W|auto", help="Only the shards of rank R of W.")
+allow_python = click.option(
+    "--allow-python", cls=_Rare, is_flag=True, help="Run the function that the recipe names (source: {python: ...})."
+)
 depth = click.option(
     "--depth",
     type=click.Choice(["quick", "full", "decode"]),

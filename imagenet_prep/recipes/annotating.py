@@ -18,13 +18,15 @@ from imagenet_prep.recipes.box_files import BoxFile, Marked
 from imagenet_prep.recipes.box_policy import BoxesOutside, ImpossibleBox, fault
 from imagenet_prep.recipes.formats import load_format
 from imagenet_prep.recipes.labels import class_notes, left_out
+from imagenet_prep.recipes.row_marks import RowMarks
+from imagenet_prep.recipes.schema import Boxes
 from imagenet_prep.sources.catalog import MASK_STAMP, Catalog
 from imagenet_prep.sources.names import below, edges_of, text_of
 from imagenet_prep.text import listed, number_of
 from imagenet_prep.tfrecord.inception import EDGES
 
 if TYPE_CHECKING:
-    from imagenet_prep.recipes.schema import Boxes, Mask
+    from imagenet_prep.recipes.schema import Mask
 
 SIZE = "boxes.size"
 """The column of the size that boxes were annotated for, which an image must have."""
@@ -106,9 +108,24 @@ def annotate(
         splits = {below(roots.root, text): split for text, split in boxes.splits.items()}
         images = AnnotatedImages(found.listing, list(found.listing.names), roots, file, splits)
         _add_boxes(found, boxes, images)
-        found.notes += _note_of_labels(found.classes)
     if not len(found.listing):
         raise InputError(f"no image in {roots.base} has an annotation", "expected some")
+    return found
+
+
+def annotate_rows(
+    marks: RowMarks, boxes: Boxes | None, listing: Catalog, roots: Roots, policy: BoxesOutside = "refuse"
+) -> Annotations:
+    """The objects and masks that the rows of a source have; otherwise as ``annotate``. ``boxes`` names classes."""
+    found = Annotations(listing)
+    if marks.masks:
+        _attach_masks(found, [marks.masks[name] for name in listing.names], roots.root)
+    if marks.images:
+        keys = boxes or Boxes()
+        images = AnnotatedImages(listing, list(listing.names), roots, BoxFile(policy))
+        class_names = images.class_names(keys).order
+        images.marked.update(marks.mark(images.names, images.size, images.file, class_names))
+        _take_marked(found, keys, images, is_numbered=bool(images.file.classes))
     return found
 
 
@@ -119,11 +136,17 @@ def _note_of_labels(classes: Mapping[int, str]) -> Iterator[str]:
 def _add_boxes(found: Annotations, keys: Boxes, images: AnnotatedImages) -> None:
     format = load_format(keys.format)
     format.mark(keys, images)
+    _take_marked(found, keys, images, is_numbered=format.is_numbered, unannotated=format.unannotated)
+
+
+def _take_marked(
+    found: Annotations, keys: Boxes, images: AnnotatedImages, *, is_numbered: bool, unannotated: str = "error"
+) -> None:
+    """Give the images their objects; ``is_numbered``: their classes have numbers already."""
     _refuse_impossible(images.marked)
-    if not format.is_numbered:
+    if not is_numbered:
         _label(keys, images)
-    policy = keys.unannotated or format.unannotated
-    rows = _match_up(found, keys, images, policy)
+    rows = _match_up(found, keys, images, keys.unannotated or unannotated)
     several = [images.marked.get(row) or images.file.captioned.get(row) or Marked("", "") for row in rows]
     _fill_columns(found, keys, images, rows, several)
     found.divided = _divide(images, rows)
@@ -132,6 +155,7 @@ def _add_boxes(found: Annotations, keys: Boxes, images: AnnotatedImages) -> None
         box_starts=edges_of(np.fromiter((len(image.boxes) for image in several), np.int64, len(several))),
         boxes=np.fromiter((edge for image in several for box in image.boxes for edge in box), np.float32),
     )
+    found.notes += _note_of_labels(found.classes)
 
 
 def _match_up(found: Annotations, keys: Boxes, images: AnnotatedImages, policy: str) -> list[int]:
@@ -185,11 +209,16 @@ def _add_masks(found: Annotations, keys: Mask, roots: Roots) -> None:
     found.unmatched = bare, missing
     rows = sorted(masks)
     found.listing = found.listing.picked(rows)
-    facts = [(masks[row], masks[row].stat()) for row in rows]
+    _attach_masks(found, [masks[row] for row in rows], root)
+
+
+def _attach_masks(found: Annotations, masks: Sequence[Path], root: Path) -> None:
+    """Give each image of the listing its mask."""
+    facts = [(path, path.stat()) for path in masks]
     found.values = {
         MASK_STAMP: [[f"masks in {os.path.realpath(path.parent)}", each.st_mtime_ns] for path, each in facts],
         "mask.encoded": [[text_of(os.path.relpath(path, root)), each.st_size] for path, each in facts],
-        "mask.format": ["png"] * len(rows),
+        "mask.format": ["png"] * len(masks),
     }
     found.columns += ("mask.encoded", "mask.format")
     found.masks = root

@@ -19,6 +19,8 @@ from imagenet_prep.model import Engine
 from imagenet_prep.recipes import rules
 from imagenet_prep.recipes.labels_file import LabelTable
 from imagenet_prep.recipes.recipe_file import Key, RecipeFile, shortened
+from imagenet_prep.recipes.row_marks import RowMarks
+from imagenet_prep.recipes.row_source import Rows
 from imagenet_prep.sources.catalog import Catalog, Remarks, missing_shards
 from imagenet_prep.sources.folders import list_folder, list_matching, look_up, read_file_list
 from imagenet_prep.sources.names import below
@@ -62,6 +64,7 @@ class Inputs(Struct, frozen=True):
         divided: the rows of each split, where manifests of their own say so.
         given: the splits that the source has, the first folders of all names.
         table: the labels that the source has, and where it is.
+        marks: the boxes and masks that the source has; None if it can't have any.
         notes: what is not read, as text.
     """
 
@@ -75,6 +78,7 @@ class Inputs(Struct, frozen=True):
     divided: Mapping[str, range] = {}
     given: Sequence[str] = ()
     table: tuple[LabelTable, AnyPath] | None = None
+    marks: RowMarks | None = None
     notes: Sequence[str] = ()
 
     @property
@@ -103,20 +107,34 @@ def is_root_named(root: object) -> bool:
 
 
 def find_inputs(
-    file: RecipeFile, root: Path, engine: Engine, *, layout: Layout | None = None, is_raw: bool = False
+    file: RecipeFile,
+    root: Path,
+    engine: Engine,
+    *,
+    layout: Layout | None = None,
+    is_raw: bool = False,
 ) -> Inputs:
-    """List the files of a recipe's source; ``is_raw`` if nothing may be written below ``root``.
+    """List the files of a recipe's source.
+
+    Args:
+        file: the recipe.
+        root: the folder of relative paths.
+        engine: lists files.
+        layout: where the shards go.
+        is_raw: whether nothing may be written below ``root``.
 
     Raises:
         InputError: there are none, or they can't be read; the error names file, line or path.
         UsageError: a pattern is none.
     """
-    source, key = file.recipe.source, ("source",)
+    source = file.recipe.source
+    key: Key = ("source",)
     if source is None:
         key, found = ("input_file_pattern",), _classic(file, root, engine, layout, is_raw=is_raw)
     else:
         name = next(name for name in rules.source_keys() if getattr(source, name) is not None)
-        found = _SOURCES[name](file, ("source", name), root, engine)
+        key = ("source", name)
+        found = _SOURCES[name](file, key, root, engine)
     if not len(found.listing):
         if found.obstacles:
             raise all_of(found.obstacles)
@@ -293,11 +311,7 @@ def _samples(file: RecipeFile, key: Key, root: Path, engine: Engine) -> Inputs:
 
     source, kind = file.recipe.source, str(key[-1])
     assert source is not None
-    said = getattr(source, kind)
-    groups, base = {}, root
-    for split, texts in (said if isinstance(said, dict) else {"": said}).items():
-        several = [texts] if isinstance(texts, str) else texts
-        groups[split], base = _archives(file, (*key, split) if split else key, several, root, engine)
+    groups, base = _groups(file, key, root, engine)
     as_arrays = file.recipe.content == "array" or file.recipe.min_val is not None
     samples, splits = list_samples(kind, groups, engine, as_arrays=as_arrays)
     first = next(iter(groups.values()))[0]
@@ -305,6 +319,51 @@ def _samples(file: RecipeFile, key: Key, root: Path, engine: Engine) -> Inputs:
     found = Inputs(samples.listing, Remarks(), root, origin, has_folders=True)
     table = samples.table(source.label, first), first
     return replace(found, given=splits, table=table, notes=samples.passed)
+
+
+def _groups(file: RecipeFile, key: Key, root: Path, engine: Engine) -> tuple[dict[str, list[Path]], Path]:
+    """The files that the recipe names by split ("": of no split), and the folder where patterns start."""
+    said = getattr(file.recipe.source, str(key[-1]))
+    groups, base = {}, root
+    for split, texts in (said if isinstance(said, dict) else {"": said}).items():
+        several = [texts] if isinstance(texts, str) else texts
+        groups[split], base = _archives(file, (*key, split) if split else key, several, root, engine)
+    return groups, base
+
+
+# rows ----------------------------------------------------------------------------------------------------------
+
+
+def _tables(file: RecipeFile, key: Key, root: Path, engine: Engine) -> Inputs:
+    """The images that the rows of tables name."""
+    from imagenet_prep.recipes.universal_table import read_tables
+
+    groups, base = _groups(file, key, root, engine)
+    paths = [path for several in groups.values() for path in several]
+    assert file.recipe.source is not None
+    return _listed_rows(
+        file, read_tables(file.recipe.source, groups), root, engine, paths[0] if len(paths) == 1 else base
+    )
+
+
+def _sealed(file: RecipeFile, key: Key, root: Path, engine: Engine) -> Inputs:
+    """The images of the rows that a function of the user's yielded, which convert sealed."""
+    from imagenet_prep.recipes.python_source import read_sealed, refuse_unsealed
+
+    if file.sealed is None:
+        raise refuse_unsealed(file)
+    assert file.recipe.source is not None
+    return _listed_rows(file, read_sealed(file.recipe.source, file.sealed, root), root, engine, file.sealed)
+
+
+def _listed_rows(file: RecipeFile, rows: Rows, root: Path, engine: Engine, origin: Path) -> Inputs:
+    from imagenet_prep.recipes.row_files import find_images
+
+    found = find_images(file, rows, root, engine)
+    table = rows.table_of(found.images, list(found.listing.names)), origin
+    return Inputs(
+        found.listing, found.remarks, found.base, origin, divided=found.splits, table=table, marks=found.marks
+    )
 
 
 def _archives(file: RecipeFile, key: Key, texts: Iterable[str], root: Path, engine: Engine) -> tuple[list[Path], Path]:
@@ -328,7 +387,7 @@ def _archives(file: RecipeFile, key: Key, texts: Iterable[str], root: Path, engi
 
 _SOURCES: Mapping[str, Callable[[RecipeFile, Key, Path, Engine], Inputs]] = {
     **dict.fromkeys(("folders", "files", "manifest"), _plain),
-    **{"tar": _tars, **dict.fromkeys(rules.SAMPLES, _samples)},
+    **{"tar": _tars, "table": _tables, "python": _sealed, **dict.fromkeys(rules.SAMPLES, _samples)},
 }
 """The function that lists each kind of source, by its key; a new kind needs a field in schema.Source too."""
 

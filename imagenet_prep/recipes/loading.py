@@ -18,7 +18,7 @@ from imagenet_prep.model import Engine, OnDamaged, Progress, Silent
 from imagenet_prep.recipes import columns as cols
 from imagenet_prep.recipes import rules
 from imagenet_prep.recipes.annotated_images import Roots
-from imagenet_prep.recipes.annotating import Annotations, annotate
+from imagenet_prep.recipes.annotating import Annotations, annotate, annotate_rows
 from imagenet_prep.recipes.class_names import name_classes
 from imagenet_prep.recipes.column_splits import divisions_of_table
 from imagenet_prep.recipes.columns import ENDINGS, Content, is_odd, is_of
@@ -129,18 +129,32 @@ def _annotated(
     """The images of a listing with their boxes and masks; raises UsageError if its arrays are not one a file."""
     if content == "array" and file.recipe.array is None:
         _refuse_several_arrays(file, listing)
-    boxes, mask = file.recipe.boxes, file.recipe.mask
-    if boxes is None and mask is None:
+    boxes, mask, marks = file.recipe.boxes, file.recipe.mask, inputs.marks
+    if boxes is None and mask is None and not marks:
         return Annotations(listing)
-    key = ("boxes",) if boxes else ("mask",)
+    key = ("boxes",) if boxes else ("mask",) if mask else ("source",)
     if content != "image":
         raise file.fault(key, f"content is {content}", "expected it with images only")
     roots = Roots(inputs.base, root, file.recipe.strip or "")
-    found = annotate(boxes, mask, listing, roots, file.recipe.boxes_outside)
+    if marks:
+        _refuse_beside_marks(file)
+        found = annotate_rows(marks, boxes, listing, roots, file.recipe.boxes_outside)
+    else:
+        found = annotate(boxes, mask, listing, roots, file.recipe.boxes_outside)
     shared.number_boxes(file, found)
     if inputs.divided and len(found.listing) < len(listing):
         raise file.fault(key, "images would be skipped", "expected manifests of annotated images alone")
     return found
+
+
+def _refuse_beside_marks(file: RecipeFile) -> None:
+    """Raise UsageError if the recipe says something that contradicts the boxes or masks of the source's rows."""
+    boxes = file.value.get("boxes", {})
+    if file.recipe.record == "inception":
+        raise file.fault(("record",), "the rows have boxes or masks", "expected no `record`: Inception's have no place")
+    for key, is_wrong in (("mask", file.recipe.mask), ("boxes", boxes.keys() - {"names", "first_label"})):
+        if is_wrong:
+            raise file.fault((key,), "the rows of the source have boxes or masks already", "expected one of the two")
 
 
 # labels and splits ---------------------------------------------------------------------------------------------
@@ -299,6 +313,7 @@ def _sort(
     is_inception = file.recipe.record == "inception"
     if file.recipe.record is None:
         is_inception = has_labels and content == "image" and _has_usual_record(file, table[0] if table else None)
+        is_inception = is_inception and not annotations.columns
     for key, is_wrong in (("record", is_inception), ("stratified", file.recipe.stratified)):
         if is_wrong and table is not None and table[0].is_several:
             raise file.fault((key,), "files have several labels", "expected one label each, or no such key")

@@ -41,13 +41,15 @@ _WORDS |= {form(text): value for text, value in _VALUES.items() for form in (str
 class RecipeFile(Struct, frozen=True):
     """A recipe that was read: where from, what it says, the line of every key, and all as it was written.
 
-    Of one of ILSVRC2012 itself ``recipe`` has the source alone: its settings are those of another table.
+    Of one of ILSVRC2012 itself ``recipe`` has the source alone: its settings are those of another table. ``sealed`` is
+    the file of the rows of a Python source, once it is known.
     """
 
     path: Path
     recipe: Recipe
     lines: Mapping[Key, int]
     value: Mapping[str, Any] = {}
+    sealed: Path | None = None
 
     def place(self, key: Key) -> str:
         """File and line of a key, or of what holds it, for messages."""

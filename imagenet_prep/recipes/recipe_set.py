@@ -47,12 +47,14 @@ class RecipeSet(Dataset):
         root: the folder of its relative paths, if that is not the recipe's own folder.
         manifest: of its shards; before they are finished, the one that their plan promises.
         file: the recipe as it was read, if its shards are to be made.
+        allow_python: whether convert may run the function that is the recipe's source.
     """
 
     path: Path | None
     root: AnyPath | None = None
     manifest: Manifest | None = None
     file: RecipeFile | None = None
+    allow_python: bool = False
 
     is_part = False
     compares_records = False
@@ -60,12 +62,12 @@ class RecipeSet(Dataset):
     words_of = staticmethod(no_words)
 
     @classmethod
-    def read(cls, recipe: Path | RecipeFile) -> RecipeSet:
+    def read(cls, recipe: Path | RecipeFile, *, allow_python: bool = False) -> RecipeSet:
         """The data set to be made of a recipe; raises as ``recipes.loading.read``."""
         from imagenet_prep.recipes.loading import read
 
         file = read(recipe) if isinstance(recipe, Path) else recipe
-        return cls(file.path, file=file)
+        return cls(file.path, file=file, allow_python=allow_python)
 
     @classmethod
     def find(cls, layout: Layout, manifest: Manifest | None) -> RecipeSet | None:
@@ -201,10 +203,14 @@ class RecipeSet(Dataset):
         """List its files, and cut every split into plans; with ``splits``, the recipe must be the recorded one."""
         from imagenet_prep.recipes.inputs import data_root, is_root_named
         from imagenet_prep.recipes.loading import load, read
+        from imagenet_prep.recipes.python_source import RECORDED, recorded_rows
         from imagenet_prep.recipes.recipe_dataset import grow
 
         assert self.path is not None
         file, root = self.file or read(self.path), layout.raw or self.root
+        own = replace(layout, set_name=layout.set_name or self.set_name)
+        sealed = recorded_rows(own) if splits else self._sealed_rows(file, own, options)
+        file = replace(file, sealed=sealed)
         made = load(
             file,
             root,
@@ -215,25 +221,35 @@ class RecipeSet(Dataset):
             overwrite=options.overwrite and not splits,
         )
         if made.grows and not options.overwrite:
-            made = grow(made, replace(layout, set_name=layout.set_name or self.set_name), adds=not splits)
+            made = grow(made, own, adds=not splits)
         found = made.cut()
         base = {"root": str(data_root(file, local_or_none(root) if root else None))} if is_root_named(root) else {}
         found = replace(
             found,
-            options=_of_the_call(options, file),
-            recipe={"recipe": str(self.path.resolve()), **base},
+            options=(*_of_the_call(options, file), *((("allow_python", True),) if self.allow_python else ())),
+            recipe={"recipe": str(self.path.resolve()), **base, **({RECORDED: sealed.name} if sealed else {})},
         )
         return self._recorded(found, splits) if splits else found
+
+    def _sealed_rows(self, file: RecipeFile, layout: Layout, options: MakingOptions) -> Path | None:
+        """The rows of a Python source, made unless they are there; None for another source."""
+        from imagenet_prep.recipes.python_source import sealed_rows
+
+        is_again = options.overwrite or (file.recipe.grow and self.allow_python)
+        return sealed_rows(file, layout, is_again=is_again, is_allowed=self.allow_python)
 
     def list_raw(
         self, layout: Layout, engine: Engine, options: MakingOptions, progress: Progress, depth: Depth | None
     ) -> RecipeListing:
         """List the recipe's files; see Dataset."""
         from imagenet_prep.recipes.loading import read
+        from imagenet_prep.recipes.python_source import recorded_rows
         from imagenet_prep.recipes.recipe_listing import list_recipe
 
         assert self.path is not None
-        return list_recipe(self.file or read(self.path), layout.raw or self.root, engine, progress, depth)
+        file = self.file or read(self.path)
+        file = replace(file, sealed=recorded_rows(replace(layout, set_name=self.set_name)))
+        return list_recipe(file, layout.raw or self.root, engine, progress, depth)
 
     def _recorded(self, planned: PlannedSet, splits: Collection[str]) -> PlannedSet:
         """These splits; raises InputError if the settings are not those of the manifest."""

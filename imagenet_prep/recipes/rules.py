@@ -22,6 +22,9 @@ _NO_SPLIT_NAME = ("no name of a split", "expected letters, digits, _, -, . and +
 SAMPLES = ("webdataset", "tfrecord", "parquet", "arrays")
 """The sources that have labels of their own."""
 
+ROWS = ("table", "python")
+"""The sources whose rows have labels, boxes and masks."""
+
 SHARD_SIZE = 100 * 10**6
 """Bytes of a shard where the recipe does not say."""
 
@@ -51,7 +54,7 @@ def _check_keys(file: RecipeFile) -> None:
     given = [key for key in ("num_shards", "shard_size", "shards") if getattr(r, key) is not None]
     if len(given) > 1:
         raise file.fault((given[1],), f"{given[0]} says how many shards there are already", "expected one of the two")
-    if boxes:
+    if boxes and not _numbers_rows(file):
         _check_boxes(file, boxes)
     has_range = lower is not None and upper is not None
     is_odd = lower is not None and upper is not None and not (math.isfinite(lower) and lower < upper < math.inf)
@@ -60,6 +63,7 @@ def _check_keys(file: RecipeFile) -> None:
     of_labels = r.labels if isinstance(r.labels, Labels) else None
     is_hot = of_labels is not None and of_labels.one_hot is not None
     is_twice = of_labels is not None and isinstance(of_labels.label, str)
+    has_boxes = boxes or has_rows(file)
     no_labels = r.source and (r.source.files or r.source.manifest) and r.labels is None
     features, shares = "expected a mapping of features", "expected splits: {train: 0.9, ...}, no manifest_file"
     for key, is_wrong, problem, expected in (
@@ -74,7 +78,7 @@ def _check_keys(file: RecipeFile) -> None:
         ("keep", r.keep and is_inception, "Inception's records hold JPEGs", features),
         ("boxes", boxes and is_inception, "Inception's records have no place for it", "expected no `record`"),
         ("mask", r.mask and is_inception, "Inception's records have no place for it", "expected no `record`"),
-        ("boxes_outside", "boxes_outside" in file.value and not boxes, "there are no boxes", "expected `boxes`"),
+        ("boxes_outside", "boxes_outside" in file.value and not has_boxes, "there are no boxes", "expected `boxes`"),
         ("classes", r.classes is not None and no_labels, "there are no labels", "expected `labels`, or class folders"),
         ("labels", is_hot and is_twice, "label and one_hot at once", "expected one of them"),
         ("stratified", r.stratified and (r.manifest_file or not fractions_of(file)), "there are no fractions", shares),
@@ -110,6 +114,17 @@ _NEEDED = {"names": "expected names: data.yaml, or [a, b]"}
 """How a recipe says what the format of its annotations needs."""
 
 
+def has_rows(file: RecipeFile) -> bool:
+    """Whether the source is a table or a function, whose rows may have boxes and masks."""
+    source = file.recipe.source
+    return source is not None and (source.table is not None or source.python is not None)
+
+
+def _numbers_rows(file: RecipeFile) -> bool:
+    """Whether `boxes` only numbers the classes of the boxes that the source's rows have."""
+    return has_rows(file) and file.value["boxes"].keys() <= {"names", "first_label"}
+
+
 def is_imagenet(file: RecipeFile) -> bool:
     """Whether the recipe is one of ILSVRC2012 itself."""
     return file.recipe.source is not None and file.recipe.source.imagenet is True
@@ -139,7 +154,8 @@ def _check_source(file: RecipeFile) -> None:
 _OF_SOURCES: Mapping[str, Sequence[str]] = {
     "tar_folders": ("tar",),
     "class_folder": ("folders", "tar"),
-    "label": SAMPLES,
+    "label": (*SAMPLES, *ROWS),
+    "image": ("table",),
 }
 """The keys of a source that only make sense with some kinds of sources."""
 

@@ -16,7 +16,7 @@ BySplit = Text | list[Text] | dict[str, Paths]
 
 
 class Source(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Where the items are: one of the first nine. The others say more of some of them."""
+    """Where the items are: one of the first eleven. The others say more of some of them."""
 
     folders: Text | None = None
     files: Paths | None = None
@@ -26,10 +26,13 @@ class Source(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     tfrecord: BySplit | None = None
     parquet: BySplit | None = None
     arrays: BySplit | None = None
+    table: BySplit | None = None
+    python: Text | None = None
     imagenet: Literal[True] | None = None
     tar_folders: bool = False
     class_folder: Literal["first", "inner", "path"] = "first"
     label: Text | Literal[False] | None = None
+    image: Text | None = None
 
 
 class Labels(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -48,7 +51,10 @@ class Labels(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
 
 class BoxKeys(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What a recipe says of annotations of objects, whatever their format; ``Boxes`` has a key for each format, too."""
+    """What a recipe says of annotations of objects, whatever their format; ``Boxes`` has a key for each format, too.
+
+    A source whose rows have boxes needs no format.
+    """
 
     captions: Paths | None = None
     columns: dict[str, Text] | None = None
@@ -60,13 +66,13 @@ class BoxKeys(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
     @property
     def format(self) -> str:
-        """The key of the format that the recipe names."""
-        return next(name for name in FORMATS if getattr(self, name) is not None)
+        """The key of the format that the recipe names; "" where the rows of the source have the boxes."""
+        return next((name for name in FORMATS if getattr(self, name, None) is not None), "")
 
     @property
     def places(self) -> list[str]:
         """The files or folders of annotations."""
-        places = getattr(self, self.format)
+        places = getattr(self, self.format) if self.format else None
         if isinstance(places, dict):
             return [text for several in places.values() for text in listed_texts(several)]
         return listed_texts(places)

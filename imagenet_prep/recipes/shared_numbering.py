@@ -124,7 +124,7 @@ class SharedNumbering(Struct, frozen=True):
         keys, classes = file.recipe.boxes, annotations.classes
         known = next((each.boxes for each in (self.own, self.known) if each is not None and each.boxes), {})
         is_numbered = keys is None or keys.names is not None or keys.first_label is not None
-        is_numbered = is_numbered or (keys is not None and load_format(keys.format).is_numbered)
+        is_numbered = is_numbered or (keys is not None and keys.format != "" and load_format(keys.format).is_numbered)
         if not is_numbered and set(classes.values()) <= set(known.values()):
             annotations.renumber(known)
         self._refuse_other_boxes(file, annotations.classes)

@@ -214,7 +214,7 @@ def divide(
     """
     fractions, places = rules.fractions_of(file), rules.places_of(file)
     if inputs.divided:
-        divisions = [Division(name, rows, is_ordered=True) for name, rows in inputs.divided.items()]
+        divisions = [Division(name, rows, inputs.is_ordered) for name, rows in inputs.divided.items()]
     elif annotated:
         divisions = [Division(name, array("I", rows), inputs.is_ordered) for name, rows in annotated.items()]
     elif file.recipe.stratified:

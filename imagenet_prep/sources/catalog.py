@@ -32,7 +32,14 @@ _COLUMNS = {"container_ids": "i", "offsets": "q", "lengths": "q", "stamps": "q",
 """The columns of plain numbers, and their types while the table is built."""
 
 _KINDS = {
-    **{"Folder": "folders", "Archive": "tars", "ParquetImages": "parquets", "Zip": "zips", "Gone": "slices"},
+    **{
+        "Folder": "folders",
+        "Archive": "tars",
+        "ParquetImages": "parquets",
+        "Zip": "zips",
+        "SealedZip": "zips",
+        "Gone": "slices",
+    },
     "ArrayFile": "array_files",
 }
 """The modules of the containers that a saved table may name; those modules import this one."""

@@ -295,7 +295,7 @@ def look_up(files: FileList, base: AnyPath, engine: Engine) -> tuple[Catalog, Re
         InputError: a file does not exist; the error names its line.
     """
     starts = range(0, len(files.names), _CHUNK)
-    found = in_order(engine, _LookUp(base), (files.names[start : start + _CHUNK] for start in starts))
+    found = in_order(engine, LookUp(base), (files.names[start : start + _CHUNK] for start in starts))
     parts: list[Catalog] = []
     said: list[Remarks] = []
     for start, (rows, remarks, missing) in zip(starts, found, strict=True):
@@ -313,12 +313,13 @@ def look_up(files: FileList, base: AnyPath, engine: Engine) -> tuple[Catalog, Re
     return Catalog.join(parts, is_listed=True), Remarks.join(said)
 
 
-class _LookUp(Struct, frozen=True):
+class LookUp(Struct, frozen=True):
     """Looks up names: rows, remarks, and the index of each missing name with the reason."""
 
     base: AnyPath
 
     def __call__(self, names: Sequence[str]) -> tuple[Catalog, Remarks, list[tuple[int, str]]]:
+        """The rows of names, in their order, and of those that are not there the place and the reason."""
         found, remarks = CatalogBuilder(Folder(self.base)), Remarks()
         missing: list[tuple[int, str]] = []
         root = self.base.resolve()

@@ -130,6 +130,46 @@ def read_schema(path: Path) -> Schema:
     return Schema(image, plain, [each.name for each in others if each.name not in plain], classes)
 
 
+def has_images(path: Path) -> bool:
+    """Whether a file has a column of images.
+
+    Raises:
+        InputError: it is damaged, or no parquet file.
+    """
+    check_pyarrow()
+    from pyarrow.parquet import read_schema as read
+
+    with _faults(path, 0):
+        return _image_column(read(path)) is not None
+
+
+def read_names(path: Path) -> list[str]:
+    """The names of the columns of a file; none for one of images.
+
+    Raises:
+        InputError: it is damaged, or no parquet file.
+    """
+    check_pyarrow()
+    from pyarrow.parquet import read_schema as read
+
+    with _faults(path, 0):
+        schema = read(path)
+    return [] if _image_column(schema) else list(schema.names)
+
+
+def read_table(path: Path) -> dict[str, list[Any]]:
+    """The values of each column of a file without images.
+
+    Raises:
+        InputError: it is damaged, or no parquet file.
+    """
+    check_pyarrow()
+    from pyarrow.parquet import ParquetFile
+
+    with _faults(path, 0), contextlib.closing(ParquetFile(path, page_checksum_verification=True)) as file:
+        return file.read(use_threads=False).to_pydict()  # type: ignore[no-any-return]
+
+
 def _is_plain(types: Any, kind: Any) -> bool:
     """Whether a column has numbers, texts, or lists of them."""
     inner = kind.value_type if types.is_list(kind) or types.is_large_list(kind) else kind

@@ -6,11 +6,13 @@ import struct
 import zlib
 from array import array
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from pathlib import Path
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from imagenet_prep.errors import InputError
+from imagenet_prep.sources.catalog import Catalog, CatalogBuilder, fault_of_name, refuse_twice
 from imagenet_prep.sources.slices import Buffer, Container, FileSlices, Row
 from imagenet_prep.sources.tar_members import WHOLE_COPY, ArchiveFault, Member, Sliceable
 from imagenet_prep.storage.local import map_file
@@ -288,8 +290,11 @@ class Zip(Container, frozen=True):
     """A zip: a Row's ``offset`` is its entry in the central directory, ``length`` the size of the file.
 
     That entry has everything required to read the file, and its CRC-32; the header before the data must agree. A Row's
-    name is the entry's, possibly without folders.
+    name is the entry's, possibly without folders, or with the path of the zip before it. ``remedy`` is the advice for a
+    damaged one.
     """
+
+    remedy: ClassVar[str] = WHOLE_COPY
 
     def place(self, row: Row) -> str:
         """The place of a row, for messages."""
@@ -303,13 +308,74 @@ class Zip(Container, frozen=True):
             try:
                 entry = entry_at(content, row.offset)
                 name = with_slashes(entry.name).decode()
-                if entry.size != row.length or not f"/{name}".endswith(f"/{row.name}"):
+                if entry.size != row.length or not _is_same_file(name, row.name):
                     raise ZipFault(row.offset, f"{row.name} of {row.length:,} bytes is no longer described here")
                 return read_entry(content, entry)
             except (ZipFault, UnicodeDecodeError) as fault:
-                raise _damaged(self.path, fault) from fault
+                raise _damaged(self.path, fault, self.remedy) from fault
 
         return read
+
+
+def _is_same_file(entry: str, name: str) -> bool:
+    """Whether a row's name is that of an entry: without folders, or with the path of the zip before it."""
+    return f"/{entry}".endswith(f"/{name}") or name.endswith(f"/{entry}")
+
+
+class SealedZip(Zip, frozen=True):
+    """A zip that convert wrote, of the images that a function of the user's yielded."""
+
+    remedy: ClassVar[str] = "run the same imagenet-prep convert again with --allow-python: it makes the file again"
+
+
+def list_zip(path: Path, kind: type[Zip] = Zip) -> Catalog:
+    """The files in a zip by name; hidden ones are left out.
+
+    Raises:
+        InputError: it is damaged, a name can't be one of a file, or repeats.
+    """
+    files = CatalogBuilder(kind(path))
+    with FileSlices(path) as view:
+        stamp = view.modified
+        for raw, address, length in walk_zip(view, kind.remedy):
+            name = with_slashes(raw).decode("utf-8", "surrogateescape")
+            if any(part.startswith(".") for part in name.split("/")):
+                continue
+            if fault := fault_of_name(name, path):
+                raise fault
+            files.append(name, address, length, stamp)
+    return refuse_twice(files.sorted())
+
+
+def check_zip(path: Path, remedy: str = WHOLE_COPY) -> None:
+    """Compare every entry with its checksum.
+
+    Raises:
+        InputError: the zip is damaged.
+    """
+    view = map_file(path)
+    try:
+        for _, address, _ in iter_entries(view):
+            read_entry(view, entry_at(view, address))
+    except ZipFault as fault:
+        raise _damaged(path, fault, remedy) from fault
+
+
+def read_member(path: Path, name: bytes, remedy: str) -> bytes | None:
+    """The bytes of an entry, compared with their checksum; None if there is none of this name.
+
+    Raises:
+        InputError: the zip is damaged.
+    """
+    with FileSlices(path) as view:
+        for entry_name, address, _ in walk_zip(view, remedy):
+            if entry_name != name:
+                continue
+            try:
+                return bytes(read_entry(view, entry_at(view, address)))
+            except ZipFault as fault:
+                raise _damaged(path, fault, remedy) from fault
+    return None
 
 
 def with_slashes(name: bytes) -> bytes:

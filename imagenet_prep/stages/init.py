@@ -28,9 +28,11 @@ from imagenet_prep.recipes.inspection import Inspection, inspect_folder
 from imagenet_prep.recipes.labels import Classes, labels_in_words
 from imagenet_prep.recipes.labels_file import flat_labels
 from imagenet_prep.recipes.layouts import Proposal, choose_layout, known_layouts
+from imagenet_prep.recipes.layouts.universal_table import choose_table
 from imagenet_prep.recipes.loading import load, read
 from imagenet_prep.recipes.mapped_records import MappedRecorder
 from imagenet_prep.recipes.recipe_dataset import RecipeDataset
+from imagenet_prep.recipes.universal_table import ENDINGS, is_table
 from imagenet_prep.sources.patterns import literal
 from imagenet_prep.storage.files import save_bytes
 from imagenet_prep.storage.location import refuse_url
@@ -243,7 +245,7 @@ def _render_record(dataset: RecipeDataset, proposal: Proposal) -> str:
     if not isinstance(recorder, MappedRecorder):
         fifteen = f"the fifteen features of ImageNet's records; labels are {numbers[0]} to {numbers[-1]}"
         return note + _block("record", "inception", fifteen)
-    if proposal.annotations:
+    if proposal.annotations or any(each.column.startswith(("boxes.", "mask.")) for each in recorder.features):
         return (
             note + "# record: the features of TensorFlow's Object Detection API and DeepLab; a mapping chooses others"
         )
@@ -325,7 +327,7 @@ class _Names(Struct, frozen=True):
 
 
 def _class_names(
-    dataset: RecipeDataset, proposal: Proposal, inspection: Inspection, target: Path, asked: Asked
+    dataset: RecipeDataset, proposal: Proposal, inspection: Inspection | None, target: Path, asked: Asked
 ) -> _Names:
     """The names of classes that are ids: of the file that --names says, of another column, or of the only such file.
 
@@ -333,7 +335,7 @@ def _class_names(
         UsageError: the file that --names says is not there.
         InputError: it lacks the name of a class.
     """
-    classes, folder = dataset.classes, inspection.folder
+    classes = dataset.classes
     if asked.names is not None:
         if not asked.names.is_file():
             raise UsageError(f"{asked.names} is not there", "expected the file of the names of classes")
@@ -352,7 +354,7 @@ def _class_names(
         text = f"class_names: {_flow(dict(names))}   # by the numbers of the table"
         if len(names) <= _MOST_CLASSES:
             return _Names(text, renamed(classes, names))
-    return _found_names(classes, inspection, target)
+    return _Names("", classes) if inspection is None else _found_names(classes, inspection, target)
 
 
 def _found_names(classes: Classes, inspection: Inspection, target: Path) -> _Names:
@@ -435,7 +437,7 @@ def init(
     """Inspect a folder and write a recipe for it; by default named like the folder, with .yaml, in the current folder.
 
     Args:
-        folder: the data.
+        folder: the data, or a table that names it.
         output: the recipe.
         engine: lists files.
         layout: the layout to use if the folder has several possible ones, or files that would be skipped.
@@ -448,21 +450,24 @@ def init(
         UsageError: the recipe already exists, the folder is a URL, or it does not have that layout.
     """
     refuse_url(folder)
-    if not folder.is_dir():
+    is_alone = folder.is_file() and is_table(folder)
+    if not folder.is_dir() and not is_alone:
         what = "is not a folder" if folder.exists() else "does not exist"
-        raise UsageError(f"{folder} {what}", "expected a folder of data")
-    target = output or Path(f"{folder.resolve().name or 'recipe'}.yaml")
+        raise UsageError(f"{folder} {what}", f"expected a folder of data, or a table ({', '.join(ENDINGS)})")
+    name = folder.stem if is_alone else folder.resolve().name
+    target = output or Path(f"{name or 'recipe'}.yaml")
     if target.exists():
         raise UsageError(f"{target} already exists", "expected a new file", _ANOTHER_NAME)
     if layout is not None and layout not in (known := known_layouts()):
         raise UsageError(f"there is no layout {layout}", f"expected --as with one of {', '.join(known)}")
     asked = replace(asked or Asked(), layout=layout, output=output)
     (progress or Silent()).note(f"inspecting {folder}")
-    inspection = inspect_folder(folder, engine, asked)
-    check_asked(inspection)
-    choice = choose_layout(inspection, layout)
+    inspection = None if is_alone else inspect_folder(folder, engine, asked)
+    if inspection is not None:
+        check_asked(inspection)
+    choice = choose_table(folder, engine) if inspection is None else choose_layout(inspection, layout)
     proposal = choice.proposal
-    text = render_recipe(proposal, folder, target, asked)
+    text = render_recipe(proposal, folder.parent if is_alone else folder, target, asked)
     classes_to_read = f"{_hot_classes(proposal)}{_declared_classes(proposal)}"
     dataset = load(read(target, f"{text}\n{classes_to_read}\n"), None, engine)
     taken = sum(len(split.catalog) for split in dataset.splits)

@@ -375,6 +375,8 @@ class Layout(Struct, frozen=True):
     """The finished files of an export with their bytes, one JSON line each."""
     lists_dir = _Below("state_dir", "lists")
     """Manifests made for recipes whose data is in ``--raw``."""
+    rows_dir = _Below("state_dir", "rows")
+    """The rows that the function of a recipe yielded, with the images that it had as bytes (zip)."""
     partials_dir = _Below("state_dir", "partial")
     """Unfinished shards, a folder per run."""
 

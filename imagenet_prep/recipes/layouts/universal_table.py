@@ -1,0 +1,167 @@
+"""A table with a row for each image, as Hugging Face's imagefolder has it: metadata.csv, .jsonl or .parquet."""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from imagenet_prep.errors import InputError
+from imagenet_prep.model import Engine
+from imagenet_prep.recipes.inspection import Inspection, main_content
+from imagenet_prep.recipes.layouts import CERTAIN, ONLY_IF_ASKED, POSSIBLE, Choice, Proposal, Reading
+from imagenet_prep.recipes.layouts.class_folders import shape_of
+from imagenet_prep.recipes.recipe_file import RecipeFile
+from imagenet_prep.recipes.row_files import RowListing, find_images
+from imagenet_prep.recipes.row_source import MASKS, Rows
+from imagenet_prep.recipes.sample_sources import list_samples
+from imagenet_prep.recipes.schema import Recipe, Source
+from imagenet_prep.recipes.splits import split_name, stem_of
+from imagenet_prep.recipes.universal_table import ENDINGS, PARQUET, column_names, is_table, read_tables
+from imagenet_prep.sources.parquets import has_images
+from imagenet_prep.text import listed, number_of
+
+_METADATA = "metadata"
+_COLUMN = re.compile(r"(.*_)?file_name")
+_ORDER = ("train", "validation", "test")
+_NAME = "universal-table"
+
+
+def recognise(inspection: Inspection) -> Reading | None:
+    """Tables called metadata, or as splits are, that name images in a column file_name."""
+    groups = _tables_in(inspection)
+    if not groups:
+        return None
+    tables = [name for several in groups.values() for name in several]
+    meaning = f"{listed(tables)} has a row for each image"
+    folder = Path(os.path.abspath(inspection.folder))  # noqa: PTH100 - links stay, as in names
+    paths = {split: [folder / name for name in several] for split, several in groups.items()}
+    try:
+        rows = read_tables(Source(), paths)
+        found = find_images(_no_recipe(folder), rows, folder, inspection.engine)
+    except InputError as error:
+        certainty = CERTAIN + 1 if _says_more(paths) else POSSIBLE  # a table of labels may be readable otherwise
+        return Reading(certainty, (), meaning, faults=(error,), used=tables)
+    lead = Path(os.path.relpath(found.base, folder)).as_posix()
+    named = {posixpath.normpath(f"{lead}/{name}") for name in found.listing.names}
+    bare = [name for name in inspection.items if name not in named]
+    return Reading(
+        _certainty(inspection, rows, len(bare)),
+        (_evidence(inspection, tables, rows, len(bare)), *_evidence_of(found)),
+        meaning,
+        _propose(found, groups, inspection.content or "image"),
+        used=tables,
+        alone=[name for name in inspection.archives if any(image.startswith(f"{name}/") for image in named)],
+        is_labelled=rows.roles.label is not None,
+        lost=[_unnamed(inspection, tables, bare)] if bare else [],
+    )
+
+
+def choose_table(path: Path, engine: Engine) -> Choice:
+    """The recipe of one table, which ``path`` is.
+
+    Raises:
+        InputError: it names no images, or one that is not there; the error has its line.
+    """
+    path = Path(os.path.abspath(path))  # noqa: PTH100 - links stay, as in names
+    if path.name.lower().endswith(PARQUET) and has_images(path):
+        samples, _ = list_samples("parquet", {"": [path]}, engine)
+        names = list(samples.listing.names)
+        evidence = f"{path.name} holds {number_of(len(names), 'image')}"
+        return Choice("parquet", (evidence,), (), Proposal("parquet", "image", names, paths={"": [path.name]}))
+    groups = {_split_of(path.name): [path]}
+    rows = read_tables(Source(), groups)
+    found = find_images(_no_recipe(path), rows, path.parent, engine)
+    content = main_content(found.listing.names) or "image"
+    evidence = f"{path.name} names {number_of(len(found.images), 'image')} in its column `{rows.roles.image}`"
+    proposal = _propose(found, {split: [path.name] for split in groups}, content)
+    return Choice(_NAME, (evidence, *_evidence_of(found)), tuple(_others_of(path)), proposal)
+
+
+def _others_of(path: Path) -> list[str]:
+    """The note on tables of other splits next to one of a split."""
+    if not _split_of(path.name):
+        return []
+    names = sorted(each.name for each in path.parent.iterdir() if each != path and is_table(each))
+    others = [name for name in names if _split_of(name)]
+    way = f"source: {{table: {{{_split_of(path.name)}: {path.name}, ...}}}}"
+    return [f"{listed(others)}: not read; in a recipe, {way} takes a table for each split"] if others else []
+
+
+def _says_more(groups: Mapping[str, Sequence[Path]]) -> bool:
+    """Whether a table has boxes or masks, which no labels file can have."""
+    names = {name for paths in groups.values() for path in paths for name in column_names(path)}
+    return not names.isdisjoint(("objects", "xmin", *MASKS))
+
+
+def _no_recipe(path: Path) -> RecipeFile:
+    """A recipe that says nothing."""
+    return RecipeFile(path, Recipe(), {(): 1})
+
+
+def _tables_in(inspection: Inspection) -> dict[str, list[str]]:
+    """The tables of a folder by split ("": of none); none if only some are of a split."""
+    tables = [name for name in inspection.listing.names if name.lower().endswith(ENDINGS)]
+    metadata = [name for name in tables if stem_of(name).lower() == _METADATA]
+    of_splits = [name for name in tables if "/" not in name and split_name(stem_of(name))]
+    groups: dict[str, list[str]] = {}
+    for name in metadata or of_splits:
+        if any(_COLUMN.fullmatch(column) for column in column_names(inspection.folder / name)):
+            groups.setdefault(_split_of(name), []).append(name)
+    if "" in groups and len(groups) > 1:
+        return {}
+    return {split: groups[split] for split in sorted(groups, key=_place)}
+
+
+def _split_of(name: str) -> str:
+    """The split that a table is of, by its own name or that of a folder above it; "" for none."""
+    *folders, _ = name.split("/")
+    return next((split for text in (*folders, stem_of(name)) if (split := split_name(text))), "")
+
+
+def _place(split: str) -> tuple[int, str]:
+    return (_ORDER.index(split) if split in _ORDER else len(_ORDER), split)
+
+
+def _certainty(inspection: Inspection, rows: Rows, bare: int) -> int:
+    """Surest if it names at least half of the images, and says more of them than class folders do."""
+    if 2 * bare > len(inspection.items):
+        return ONLY_IF_ASKED
+    says_more = rows.roles.label or rows.roles.mask or rows.roles.objects or rows.roles.is_box_a_row
+    if shape_of(inspection.items).has_classes and not says_more:
+        return POSSIBLE
+    return CERTAIN + 1
+
+
+def _propose(found: RowListing, groups: Mapping[str, Sequence[str]], content: str) -> Proposal:
+    return Proposal(
+        "table",
+        content,  # type: ignore[arg-type]
+        list(found.listing.names),
+        paths={split: list(several) for split, several in groups.items()},
+        splits={split: split for split in found.splits},
+    )
+
+
+def _evidence(inspection: Inspection, tables: Sequence[str], rows: Rows, bare: int) -> str:
+    total = len(inspection.items)
+    names = "names" if len(tables) == 1 else "name"
+    column = rows.roles.image
+    if not total:
+        return f"{listed(tables)} {names} {number_of(len(rows.images), 'image')} in the column `{column}`"
+    return f"{listed(tables)} {names} {total - bare:,} of {total:,} images in the column `{column}`"
+
+
+def _evidence_of(found: RowListing) -> list[str]:
+    """The numbers of boxes and masks."""
+    boxes = sum(len(image.objects) for image in found.marks.images.values())
+    notes = [f"{number_of(boxes, 'box', 'boxes')} in {len(found.marks.images):,} images"] if found.marks.images else []
+    return notes + ([f"{number_of(len(found.marks.masks), 'mask')}"] if found.marks.masks else [])
+
+
+def _unnamed(inspection: Inspection, tables: Sequence[str], bare: Sequence[str]) -> InputError:
+    files = number_of(len(bare), "image is", "images are")
+    what = f"{inspection.folder}: {files} in no row of {listed(tables)}: {listed(bare)}"
+    return InputError(what, "expected a row for each image", "add their rows")

@@ -1,0 +1,190 @@
+"""Function: a function of the user's, in a module of the current folder -> PythonRows, each checked as it comes."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import importlib.util
+import json
+import re
+import sys
+import traceback
+from collections.abc import Callable, Generator, Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from msgspec import Struct
+
+from imagenet_prep.errors import InputError
+from imagenet_prep.recipes.recipe_file import RecipeFile
+from imagenet_prep.storage.files import kind_of, read_plain
+from imagenet_prep.text import listed
+
+_NAME = re.compile(r"([A-Za-z_]\w*):([A-Za-z_]\w*)", re.ASCII)
+
+IMAGE = "image"
+"""The key of an image's bytes."""
+
+_CORRECT = "correct it and run the same command again"
+_ROW = 'expected a dictionary such as {"file_name": "a.jpg", "label": "cat"}'
+
+
+class PythonRow(Struct, frozen=True):
+    """A row as JSON can hold it, its number from 1, and the bytes of its image; None if it names a file."""
+
+    number: int
+    values: dict[str, Any]
+    image: bytes | None = None
+
+
+class Function(Struct, frozen=True):
+    """A function that yields rows.
+
+    Args:
+        name: as the recipe has it, ``module:function``.
+        path: the file of its module, in the current folder.
+        digest: the SHA-256 of that file.
+    """
+
+    name: str
+    path: Path
+    digest: str
+
+    @classmethod
+    def find(cls, file: RecipeFile, name: str) -> Function | None:
+        """The function that a recipe names, not loaded; None if the current folder has no such module.
+
+        Raises:
+            UsageError: it is no name of a function.
+        """
+        match = _NAME.fullmatch(name)
+        if match is None:
+            expected = "expected module:function, with module.py in the current folder"
+            raise file.fault(("source", "python"), f"{name[:60]!r} names no function", expected)
+        path = Path.cwd() / f"{match[1]}.py"
+        if kind_of(path) != "file":
+            return None
+        return cls(name, path, hashlib.sha256(read_plain(path)).hexdigest())
+
+    def rows(self) -> Generator[PythonRow, None, None]:
+        """Run the function; what it prints goes to the standard error.
+
+        Raises:
+            InputError: it fails, yields nothing, or yields what is no row.
+        """
+        with contextlib.redirect_stdout(sys.stderr), _importable(self.path) as module:
+            iterator = self._start(module)
+            number = 0
+            while True:
+                try:
+                    row = next(iterator)
+                except StopIteration:
+                    break
+                except (Exception, SystemExit) as error:
+                    raise self._failed(error, f" at row {number + 1}") from error
+                number += 1
+                yield self._check(row, number)
+        if not number:
+            raise InputError(f"{self.name} yields no row", "expected a row for each image", _CORRECT)
+
+    def _start(self, module: ModuleType) -> Iterator[Any]:
+        """Load the module, and call the function."""
+        name = self.name.partition(":")[2]
+        try:
+            assert module.__spec__ is not None
+            assert module.__spec__.loader is not None
+            module.__spec__.loader.exec_module(module)
+            function: Callable[[], Any] | None = getattr(module, name, None)
+            if callable(function):
+                rows = function()
+        except (Exception, SystemExit) as error:
+            raise self._failed(error, "") from error
+        if not callable(function):
+            functions = [key for key, value in vars(module).items() if callable(value) and not key.startswith("_")]
+            what = f"{self.path} has no function {name}"
+            raise InputError(what, f"expected one of {listed(functions) or 'its functions'}", _CORRECT)
+        if isinstance(rows, (dict, str, bytes)) or not hasattr(rows, "__iter__"):
+            what = f"{self.name} returns {_shown(rows)}"
+            raise InputError(what, "expected rows: yield a dictionary for each image", _CORRECT)
+        return iter(rows)
+
+    def _failed(self, error: BaseException, when: str) -> InputError:
+        """The error for an exception of the user's code, with the last line of it that the current folder has."""
+        what = f"{self.name} failed{when}: {type(error).__name__}: {str(error)[:300]}".rstrip(": ")
+        frames = traceback.extract_tb(error.__traceback__)
+        own = [frame for frame in frames if Path(frame.filename).is_relative_to(self.path.parent)]
+        own = [frame for frame in own if not Path(frame.filename).is_relative_to(_PACKAGE)]
+        if isinstance(error, SyntaxError) and error.filename:
+            place = f"{error.filename}, line {error.lineno}"
+        elif own:
+            place = f"{own[-1].filename}, line {own[-1].lineno}, in {own[-1].name}: {own[-1].line}"
+        else:
+            place = str(self.path)
+        return InputError(what, f"in {place}", _CORRECT)
+
+    def _check(self, row: Any, number: int) -> PythonRow:
+        """A row as JSON can hold it; raises InputError if it is none."""
+        where = f"{self.name}, row {number}"
+        if not isinstance(row, dict):
+            raise InputError(f"{where} is {_shown(row)}", _ROW, _CORRECT)
+        image = row.get(IMAGE)
+        content = bytes(image) if isinstance(image, (bytes, bytearray, memoryview)) else None
+        if content is None and image is not None and not isinstance(image, (str, Path)):
+            hint = "encode it: stream = io.BytesIO(); Image.fromarray(array).save(stream, 'PNG'); stream.getvalue()"
+            raise InputError(f"{where}: image is {_shown(image)}", "expected the bytes of an image file", hint)
+        if content == b"":
+            raise InputError(f"{where}: image has no bytes", "expected the bytes of an image file", _CORRECT)
+        rest = {key: value for key, value in row.items() if content is None or key != IMAGE}
+        values = _plain(rest, where, "")
+        try:
+            json.dumps(values, ensure_ascii=False).encode()
+        except UnicodeEncodeError as error:
+            raise InputError(f"{where}: half of a surrogate pair", "expected texts of UTF-8", _CORRECT) from error
+        return PythonRow(number, values, content)
+
+
+_PACKAGE = Path(__file__).parents[1]
+
+
+@contextlib.contextmanager
+def _importable(path: Path) -> Iterator[ModuleType]:
+    """The module of a file, not loaded; while it runs, it can import its neighbours."""
+    name = path.stem
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None
+    module = importlib.util.module_from_spec(spec)
+    before = sys.modules.get(name)
+    sys.modules[name] = module
+    sys.path.insert(0, str(path.parent))
+    try:
+        yield module
+    finally:
+        with contextlib.suppress(ValueError):
+            sys.path.remove(str(path.parent))
+        del sys.modules[name]
+        if before is not None:
+            sys.modules[name] = before
+
+
+def _shown(value: object) -> str:
+    return f"{repr(value)[:60]} ({type(value).__name__})"
+
+
+def _plain(value: Any, where: str, key: str) -> Any:
+    """A value as JSON can hold it: NumPy's numbers and arrays become Python's, paths texts, tuples lists."""
+    if value is None or isinstance(value, (str, int, float)):
+        return value
+    if isinstance(value, Path):
+        return str(value)
+    if hasattr(value, "dtype") and hasattr(value, "tolist"):
+        return _plain(value.tolist(), where, key)
+    if isinstance(value, (list, tuple)):
+        return [_plain(each, where, key) for each in value]
+    if isinstance(value, dict):
+        strange = next((name for name in value if not isinstance(name, str) or not name), None)
+        if strange is not None or "" in value:
+            raise InputError(f"{where}: the key {_shown(strange)}", "expected texts as keys", _CORRECT)
+        return {name: _plain(each, where, f"{key}.{name}" if key else name) for name, each in value.items()}
+    expected = "expected texts, numbers, lists and dictionaries of them"
+    raise InputError(f"{where}: {key} is {_shown(value)}", expected, _CORRECT)

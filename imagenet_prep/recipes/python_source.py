@@ -1,0 +1,244 @@
+"""Seal the rows that a function of the user's yields: run once by convert, in a file that all later commands read.
+
+A sealed file is a zip in the state of the set, called by its content: each image that a row had as bytes, and last the
+rows themselves as lines of JSON. The plan names it, so that ranks, repair and merge read it and run no code.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import zipfile
+from pathlib import Path
+from typing import Any
+
+from imagenet_prep.errors import InputError, UsageError
+from imagenet_prep.escaping import command, rerun
+from imagenet_prep.images import ending_of
+from imagenet_prep.recipes.python_rows import Function, PythonRow
+from imagenet_prep.recipes.recipe_file import RecipeFile
+from imagenet_prep.recipes.row_source import Rows, TableRow, fault, find_roles, gather
+from imagenet_prep.recipes.schema import Source
+from imagenet_prep.sources.catalog import fault_of_name
+from imagenet_prep.sources.zips import SealedZip, check_zip, read_member
+from imagenet_prep.state.plan_file import load_plan
+from imagenet_prep.storage.durable import make_folder
+from imagenet_prep.storage.layout import Layout
+from imagenet_prep.storage.local import LocalSink, LocalStore
+from imagenet_prep.storage.location import local_or_none
+from imagenet_prep.storage.refusals import writing
+
+RECORDED = "rows"
+"""The key of the plan's ``recipe`` that names the sealed file."""
+
+_ENTRY = ".rows.jsonl"  # hidden: no listing of images has it
+_FILE = "file_name"
+_SCHEMA = 1
+_EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest time of a zip: no clock reaches it
+
+
+def sealed_rows(file: RecipeFile, layout: Layout, *, is_again: bool, is_allowed: bool) -> Path | None:
+    """The sealed file of a recipe's rows for convert, made unless it is there; None if the source is no function.
+
+    The function runs if nothing intact is sealed, if its module has changed, and with ``is_again``.
+
+    Raises:
+        UsageError: the function would have to run, and may not; or it isn't there.
+        InputError: the function fails, or yields what is no row.
+    """
+    source = file.recipe.source
+    if source is None or source.python is None:
+        return None
+    recorded, function = recorded_rows(layout, is_whole=is_allowed), Function.find(file, source.python)
+    if recorded is not None and not is_again and (function is None or _head_of(recorded) == _head(function)):
+        return recorded
+    if function is None:
+        what = f"{file.place(('source', 'python'))}: the current folder has no {source.python.partition(':')[0]}.py"
+        raise UsageError(what, f"expected the module of {source.python} in {Path.cwd()}", "change to its folder")
+    if not is_allowed:
+        raise _refuse_code(file, function, is_known=recorded is not None, is_again=is_again)
+    _remove_superseded(layout, recorded)
+    return _seal(function, layout)
+
+
+def recorded_rows(layout: Layout, *, is_whole: bool = False) -> Path | None:
+    """The sealed file that the plan of a set names, if its rows are there and intact; ``is_whole``: its images too."""
+    plan, folder = load_plan(layout), local_or_none(layout.rows_dir)
+    name = plan.recipe.get(RECORDED) if plan is not None else None
+    if name is None or folder is None or not (folder / name).is_file():
+        return None
+    with contextlib.suppress(InputError):
+        if is_whole:
+            check_zip(folder / name)
+        _read_lines(folder / name)
+        return folder / name
+    return None
+
+
+def refuse_unsealed(file: RecipeFile, data_dir: object = "DATA_DIR") -> UsageError:
+    """The error of commands that need rows which no convert has sealed."""
+    assert file.recipe.source is not None
+    again = command("convert", data_dir, (("config", file.path), ("allow_python", True)))
+    return UsageError(
+        f"{file.place(('source', 'python'))}: the rows of {file.recipe.source.python} are not there",
+        "expected the rows that convert keeps in DATA_DIR: no other command runs code",
+        again,
+    )
+
+
+def _refuse_code(file: RecipeFile, function: Function, *, is_known: bool, is_again: bool) -> UsageError:
+    """The error for code that would run without permission."""
+    what = f"{file.place(('source', 'python'))}: convert would run {function.name} of {function.path}"
+    why = ", which changed since its rows were kept" if is_known and not is_again else ""
+    again = rerun((("allow_python", True),))
+    return UsageError(
+        what + why, "expected --allow-python: without it no recipe runs code", f"read that file; then: {again}"
+    )
+
+
+# reading -------------------------------------------------------------------------------------------------------
+
+
+def read_sealed(source: Source, sealed: Path, root: Path) -> Rows:
+    """The rows of a sealed file; paths start at ``root``.
+
+    Raises:
+        InputError: it is damaged, or a value can't be.
+    """
+    head, *lines = map(json.loads, _read_lines(sealed))
+    rows: list[TableRow] = []
+    names: dict[str, None] = {}
+    for number, line in enumerate(lines, 1):
+        names |= dict.fromkeys(line["values"])
+        archive = sealed if line["is_sealed"] else None
+        rows.append(TableRow(line["values"], f"{head['function']}, row {number}", root, archive=archive))
+    return gather(rows, find_roles(names, head["function"], None, source.label), is_text=False)
+
+
+def _read_lines(sealed: Path) -> list[bytes]:
+    """The head and the rows of a sealed file, compared with their checksum."""
+    content = read_member(sealed, _ENTRY.encode(), SealedZip.remedy)
+    if content is None:
+        raise InputError(f"{sealed} has no rows", "expected the file as convert wrote it", SealedZip.remedy)
+    return content.splitlines()
+
+
+def _head(function: Function) -> dict[str, Any]:
+    """The head of the rows: the function, and the content of its module, which they depend on."""
+    return {"schema": _SCHEMA, "function": function.name, "module": function.digest}
+
+
+def _head_of(sealed: Path) -> Any:
+    return json.loads(_read_lines(sealed)[0])
+
+
+# sealing -------------------------------------------------------------------------------------------------------
+
+
+def _seal(function: Function, layout: Layout) -> Path:
+    """Run the function and keep its rows: whole and durable under a name of their content, or not at all."""
+    folder = local_or_none(layout.rows_dir)
+    if folder is None:
+        what = f"{layout.rows_dir} is in an object store"
+        raise UsageError(what, "expected a folder of this machine for the rows of a function", "choose one as DATA_DIR")
+    make_folder(folder)
+    store = LocalStore(folder)
+    with writing(folder), store.create("rows.zip") as sink, contextlib.closing(function.rows()) as rows:
+        sealing = _Sealing(sink)
+        sealing.add_line(_head(function))
+        for row in rows:
+            sealing.add(row, f"{function.name}, row {row.number}")
+        digest = sealing.finish()
+        name = f"rows-{digest[:16]}.zip"
+        sink.seal()
+        sink.commit(name)
+        _set_time(folder / name, digest)
+        store.sync_names()
+    return folder / name
+
+
+def _set_time(path: Path, digest: str) -> None:
+    """Make the time of change one of the content: the same rows, sealed again, are no changed input."""
+    seconds = int(digest[:8], 16) >> 1
+    os.utime(path, (seconds, seconds))
+
+
+class _Sealing:
+    """A sealed file that is being written."""
+
+    def __init__(self, sink: LocalSink) -> None:
+        self._zip = zipfile.ZipFile(_Appended(sink), mode="w")
+        self._digest = hashlib.sha256()
+        self._lines: list[bytes] = []
+        self._names: dict[str, str] = {}
+
+    def add_line(self, value: Any) -> None:
+        """Add a line to the rows."""
+        self._lines.append(json.dumps(value, sort_keys=True).encode() + b"\n")
+
+    def add(self, row: PythonRow, where: str) -> None:
+        """Add a row and its image; raises InputError if its name can't be."""
+        values = row.values
+        if row.image is not None:
+            name = values.setdefault(_FILE, f"{row.number:06}{ending_of(row.image)}")
+            self._check_name(name, where)
+            self._write(name, row.image)
+        self.add_line({"values": values, "is_sealed": row.image is not None})
+
+    def finish(self) -> str:
+        """Write the rows and the directory; a digest of all."""
+        self._write(_ENTRY, b"".join(self._lines))
+        self._zip.close()
+        return self._digest.hexdigest()
+
+    def _write(self, name: str, content: bytes) -> None:
+        self._digest.update(hashlib.sha256(content).digest())
+        self._zip.writestr(zipfile.ZipInfo(name, _EPOCH), content)
+
+    def _check_name(self, name: Any, where: str) -> None:
+        expected = "expected a path such as train/cat.png"
+        if (
+            not isinstance(name, str)
+            or not name
+            or "\\" in name
+            or any(part[:1] in ("", ".") for part in name.split("/"))
+        ):
+            raise fault(where, f"{_FILE} is {str(name)[:60]!r}", expected)
+        if fault_of_name(name, Path()):
+            raise fault(where, f"{_FILE} is {name[:60]!a}", "expected a name without control characters")
+        if name in self._names:
+            raise fault(
+                where, f"{name!r} is in {self._names[name].rpartition(', ')[2]} already", "expected every image once"
+            )
+        self._names[name] = where
+
+
+class _Appended:
+    """A sink as a file that is only written to."""
+
+    def __init__(self, sink: LocalSink) -> None:
+        self._sink = sink
+
+    def write(self, content: bytes, /) -> int:
+        """Append all of it."""
+        self._sink.write([content])
+        return len(content)
+
+    def flush(self) -> None:
+        """Nothing is held back."""
+
+    def close(self) -> None:
+        """Nothing: the sink is closed at the end of its own block."""
+
+
+def _remove_superseded(layout: Layout, recorded: Path | None) -> None:
+    """Remove what is older than the plan and not named by it: rows of an earlier plan, and those of killed runs."""
+    folder, plan = local_or_none(layout.rows_dir), local_or_none(layout.plan_path)
+    if folder is None or plan is None or not folder.is_dir() or not plan.is_file():
+        return
+    planned = plan.stat().st_ctime_ns
+    for path in sorted(folder.glob("rows*")):
+        if path != recorded and path.stat().st_ctime_ns < planned:
+            path.unlink(missing_ok=True)

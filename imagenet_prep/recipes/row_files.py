@@ -1,0 +1,239 @@
+"""inputs_of: the Rows of a table or a function -> Inputs: their images found on the disk and in archives, by split."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
+
+from imagenet_prep.errors import InputError
+from imagenet_prep.model import Engine
+from imagenet_prep.recipes import rules
+from imagenet_prep.recipes.recipe_file import RecipeFile
+from imagenet_prep.recipes.row_marks import RowMarks, find_masks
+from imagenet_prep.recipes.row_source import RowImage, Rows, fault
+from imagenet_prep.recipes.splits import split_name
+from imagenet_prep.sources.catalog import Catalog, CatalogBuilder, Remarks
+from imagenet_prep.sources.folders import LookUp
+from imagenet_prep.sources.names import Names, edges_of, text_of
+from imagenet_prep.sources.tars import in_order, list_tars
+from imagenet_prep.sources.zips import SealedZip, list_zip
+from imagenet_prep.storage.files import kind_of
+from imagenet_prep.text import listed, number_of
+
+_ARCHIVE = re.compile(r"(.*?\.(?:tar|zip))/(.+)", re.IGNORECASE)
+_CHUNK = 4096  # names per task
+_SHOWN = 3
+
+
+class RowListing(Struct, frozen=True):
+    """The images of rows, found: by split, then by name.
+
+    Args:
+        listing: the images; names start at ``base``, or are those of a sealed file's members.
+        remarks: links out of the data.
+        base: the folder.
+        images: the rows, in the order of the listing.
+        splits: the rows of each split; empty if the rows have no splits.
+        marks: their boxes and masks.
+    """
+
+    listing: Catalog
+    remarks: Remarks
+    base: Path
+    images: Sequence[RowImage]
+    splits: Mapping[str, range]
+    marks: RowMarks
+
+
+def find_images(file: RecipeFile, rows: Rows, root: Path, engine: Engine) -> RowListing:
+    """Find the image of every row.
+
+    Raises:
+        InputError: an image is not there, is outside of the data, or has two rows; or only some rows have a split.
+    """
+    paths = [_path_of(image, _strip(file)) for image in rows.images]
+    base = _base_of(rows.images, paths, root)
+    names = [_name_in(image, path, base) for image, path in zip(rows.images, paths, strict=True)]
+    _refuse_twice(rows.images, names)
+    listing, remarks = _look_up(rows.images, names, base, engine)
+    splits = _splits_of(file, rows.images)
+    places = list(dict.fromkeys(splits))
+    order = sorted(range(len(names)), key=lambda row: (places.index(splits[row]), names[row].encode()))
+    images = [rows.images[row] for row in order]
+    counts = np.array([splits.count(split) for split in places])
+    edges = edges_of(counts).tolist()
+    divided = {split: range(*edges[number : number + 2]) for number, split in enumerate(places) if split}
+    by_name = {names[row]: rows.images[row] for row in order}
+    has_boxes = rows.roles.objects is not None or rows.roles.is_box_a_row
+    marks = RowMarks(by_name if has_boxes else {}, find_masks(by_name))
+    return RowListing(listing.picked(np.array(order, np.int64)), remarks, base, images, divided, marks)
+
+
+# paths ---------------------------------------------------------------------------------------------------------
+
+
+def _strip(file: RecipeFile) -> str:
+    """The beginning that the recipe takes off every path."""
+    return str(getattr(file.recipe, "strip", None) or "")
+
+
+def _path_of(image: RowImage, strip: str) -> str:
+    """The absolute path of an image, as text; of one in a sealed file, its name there."""
+    if image.archive is not None:
+        return image.file_name
+    written = image.file_name.removeprefix(strip).lstrip("/" if strip else "")
+    path = os.path.normpath(os.path.join(text_of(str(image.folder)), written))  # noqa: PTH118 - texts, no paths
+    if "\\" in written and kind_of(Path(path)) == "nothing":
+        return os.path.normpath(path.replace("\\", "/"))  # Windows wrote it
+    return path
+
+
+def _base_of(images: Sequence[RowImage], paths: Sequence[str], root: Path) -> Path:
+    """The folder where names start: that of the tables, or the root of the data if an image is outside of it.
+
+    Raises:
+        InputError: an image is outside of both.
+    """
+    free = [(image, path) for image, path in zip(images, paths, strict=True) if image.archive is None]
+    folders = {text_of(str(image.folder)) for image, _ in free} or {text_of(str(root))}
+    home = os.path.commonpath(sorted(folders))
+    for base in (home, text_of(str(root))):
+        if all(path.startswith(f"{base.rstrip('/')}/") for _, path in free):
+            return Path(base)
+    image, path = next((image, path) for image, path in free if not path.startswith(f"{base.rstrip('/')}/"))
+    expected = f"expected a path below {base}"
+    hint = "write in the recipe `strip: PREFIX` for what another machine put before its paths; or give --raw"
+    raise fault(image.where, f"{path} is outside of the data", expected, hint)
+
+
+def _name_in(image: RowImage, path: str, base: Path) -> str:
+    if image.archive is not None:
+        return path
+    return path.removeprefix(f"{text_of(str(base)).rstrip('/')}/")
+
+
+def _refuse_twice(images: Sequence[RowImage], names: Sequence[str]) -> None:
+    """Raise InputError if two rows name one image in different words."""
+    first: dict[str, RowImage] = {}
+    for image, name in zip(images, names, strict=True):
+        before = first.setdefault(name, image)
+        if before is not image:
+            raise fault(image.where, f"{name} is in {before.where} already", "expected every image once")
+
+
+# files and members ---------------------------------------------------------------------------------------------
+
+
+def _look_up(images: Sequence[RowImage], names: Sequence[str], base: Path, engine: Engine) -> tuple[Catalog, Remarks]:
+    """The row of each image, in the order of ``names``."""
+    plain = [row for row, image in enumerate(images) if image.archive is None]
+    sealed = [row for row, image in enumerate(images) if image.archive is not None]
+    found, remarks, missing = _plain_files([names[row] for row in plain], base, engine)
+    parts = [(found, [plain[place] for place in range(len(plain)) if place not in missing])]
+    members: dict[Path, list[tuple[int, str]]] = {}
+    lost: list[tuple[int, str]] = []
+    for place, reason in missing.items():
+        row = plain[place]
+        match = _ARCHIVE.fullmatch(names[row])
+        if match is not None and kind_of(base / match[1]) == "file":
+            members.setdefault(base / match[1], []).append((row, match[2]))
+        else:
+            lost.append((row, reason))
+    for row in sealed:
+        members.setdefault(Path(str(images[row].archive)), []).append((row, names[row]))
+    for archive, wanted in members.items():
+        is_sealed = images[wanted[0][0]].archive is not None
+        part, absent = _members(archive, wanted, names, engine, is_sealed=is_sealed)
+        parts.append(part)
+        lost += [(row, f"is not in {archive.name}") for row in absent]
+    if lost:
+        raise _not_there(images, names, sorted(lost), base)
+    builder = CatalogBuilder()
+    order: list[int] = []
+    for files, rows in parts:
+        builder.extend(files)
+        order += rows
+    return builder.listed().picked(np.argsort(np.array(order, np.int64), kind="stable")), remarks
+
+
+def _plain_files(names: Sequence[str], base: Path, engine: Engine) -> tuple[Catalog, Remarks, dict[int, str]]:
+    """The files that are there, remarks, and the place of each name that is not, with the reason."""
+    starts = range(0, len(names), _CHUNK)
+    parts = in_order(engine, LookUp(base), (names[start : start + _CHUNK] for start in starts))
+    builder, remarks, missing = CatalogBuilder(), [], dict[int, str]()
+    for start, (found, remark, absent) in zip(starts, parts, strict=True):
+        builder.extend(found)
+        remarks.append(remark)
+        missing |= {start + place: reason for place, reason in absent}
+    return builder.listed(), Remarks.join(remarks), missing
+
+
+def _members(
+    archive: Path, wanted: Sequence[tuple[int, str]], names: Sequence[str], engine: Engine, *, is_sealed: bool
+) -> tuple[tuple[Catalog, list[int]], list[int]]:
+    """The members of an archive that rows name, each row's own, and the rows whose member is not there."""
+    if is_sealed:
+        listing = list_zip(archive, SealedZip)
+    elif archive.name.lower().endswith(".zip"):
+        listing = list_zip(archive)
+    else:
+        listing = list_tars([archive], engine, folder_each=False)
+    places = {name: place for place, name in enumerate(listing.names)}
+    rows = [row for row, member in wanted if member in places]
+    absent = [row for row, member in wanted if member not in places]
+    picked = listing.picked(np.array([places[member] for _, member in wanted if member in places], np.int64))
+    return (replace(picked, names=Names.take(names[row] for row in rows)), rows), absent
+
+
+def _not_there(
+    images: Sequence[RowImage], names: Sequence[str], lost: Sequence[tuple[int, str]], base: Path
+) -> InputError:
+    """The error for images that are not there."""
+    row, reason = lost[0]
+    if len(lost) == 1:
+        what = f"{images[row].where}: {base / names[row]} {reason}"
+    else:
+        files = number_of(len(lost), "file")
+        what = f"{images[row].where}: {files} of {len(names):,} are not there, {base / names[row]} {reason}"
+    others = [names[row] for row, _ in lost[1 : 1 + _SHOWN]]
+    more = f"; then {listed(others)}" if others else ""
+    hint = "bring the files back, or take their rows out; paths start at the folder of the table"
+    return InputError(what, f"expected every image that a row names{more}", hint)
+
+
+# splits --------------------------------------------------------------------------------------------------------
+
+
+def _splits_of(file: RecipeFile, images: Sequence[RowImage]) -> list[str]:
+    """The split of each image; "" for all if the rows have none, or the recipe divides them by shares or places.
+
+    Raises:
+        InputError: only some have one, or a name can't be that of a split.
+    """
+    values = {image.split for image in images}
+    by_value = {text: name for name, (sort, text) in rules.places_of(file).items() if sort == "value"}
+    if values == {""} or (file.recipe.splits is not None and not by_value):
+        return [""] * len(images)
+    if bare := next((image for image in images if not image.split), None):
+        raise fault(bare.where, f"{bare.file_name} has no split", "expected one in every row, or in none")
+    names = by_value or _usual_names(values)
+    for image in images:
+        if image.split not in names:
+            expected = f"expected one of {', '.join(names)}, as `splits` has them"
+            raise fault(image.where, f"the split {image.split!r}", expected)
+        if not rules.SPLIT_NAME.fullmatch(names[image.split]):
+            expected = "expected letters, digits, _, -, . and +"
+            raise fault(image.where, f"the split {image.split!r} can't be the name of shards", expected)
+    return [names[image.split] for image in images]
+
+
+def _usual_names(values: set[str]) -> dict[str, str]:
+    """The split that each value is: val is validation; as they are, if two would become one."""
+    names = {value: split_name(value) or value for value in sorted(values)}
+    return names if len(set(names.values())) == len(names) else {value: value for value in names}

@@ -1,0 +1,375 @@
+"""Rows of a table or of a user's function -> RowImages: what each row says of its image, checked and joined.
+
+A row names an image; every other value describes it. The names of the values are those of Hugging Face's imagefolder
+(https://huggingface.co/docs/datasets/image_dataset, "ImageFolder"): file_name, and objects with bbox and categories.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from msgspec import Struct
+
+from imagenet_prep.errors import InputError
+from imagenet_prep.recipes.box_policy import Corners, Size
+from imagenet_prep.recipes.labels_file import LabelTable
+from imagenet_prep.text import listed
+from imagenet_prep.tfrecord.inception import EDGES
+
+FILES = ("file_name", "image_file_name", "filename", "path", "file", "image")
+"""The columns that may name the image; the first that is there does."""
+
+MASKS = ("mask", "mask_file_name")
+BOX_CLASSES = ("class", "category")
+"""The columns of the class of a box, where a row is a box."""
+
+_BBOXES = ("bbox", "bboxes")
+_CATEGORIES = ("categories", "category")
+
+_WHOLE = re.compile(r"0|[1-9]\d{0,17}", re.ASCII)
+
+CORRECT = "correct it and run the same command again"
+
+
+class TableRow(NamedTuple):
+    """A row as it is written.
+
+    Args:
+        values: by column; None for no value.
+        where: its place, for messages.
+        folder: where its paths start.
+        split: that of its whole table; "" if the table is of no split.
+        archive: the sealed file that holds the image, which the row's name is a member of.
+    """
+
+    values: Mapping[str, Any]
+    where: str
+    folder: Path
+    split: str = ""
+    archive: Path | None = None
+
+
+class RowObject(NamedTuple):
+    """An object as a row has it: its class, a text or a number, and its corners in pixels."""
+
+    label: str | int
+    corners: Corners
+
+
+class RowImage(Struct):
+    """An image with all that its rows say of it.
+
+    Args:
+        file_name: as it is written.
+        where: the place of its first row.
+        folder: where its paths start.
+        split: "" for none.
+        label: None for none.
+        mask: the path of its mask; None for none.
+        size: width and height that its row has; None if its row has none.
+        objects: with the place of each.
+        columns: all other values.
+        archive: the sealed file that holds the image.
+    """
+
+    file_name: str
+    where: str
+    folder: Path
+    split: str
+    label: Any
+    mask: str | None
+    size: Size | None
+    objects: list[tuple[RowObject, str]]
+    columns: dict[str, Any]
+    archive: Path | None = None
+
+
+class Roles(Struct, frozen=True):
+    """The columns that have a meaning, by name; None where no column has it.
+
+    ``is_box_a_row``: each row has one box, in columns of its corners and its class.
+    """
+
+    image: str
+    label: str | None = None
+    split: str | None = None
+    mask: str | None = None
+    objects: str | None = None
+    box_class: str | None = None
+
+    @property
+    def is_box_a_row(self) -> bool:
+        """Whether each row is a box."""
+        return self.box_class is not None
+
+    @property
+    def taken(self) -> set[str]:
+        """The names of all these columns."""
+        names = {self.image, self.label, self.split, self.mask, self.objects, self.box_class} - {None}
+        return {str(name) for name in names} | ({*EDGES, "width", "height"} if self.is_box_a_row else set())
+
+
+class RowTable(LabelTable, frozen=True, kw_only=True):
+    """The labels and columns of rows; ``places`` has the place of each, for messages."""
+
+    places: Sequence[str] = ()
+
+    def place(self, path: object, line: int) -> str:
+        """The place of the row of this number, from 1."""
+        return self.places[line - 1]
+
+
+class Rows(Struct, frozen=True):
+    """The images of all rows, in the order of the rows, and the columns that have a meaning."""
+
+    images: list[RowImage]
+    roles: Roles
+    is_text: bool
+
+    def table_of(self, images: Sequence[RowImage], names: Sequence[str]) -> RowTable:
+        """The labels and other columns of the images, in an order of their own, under their ``names`` in a listing."""
+        columns = dict.fromkeys(name for image in self.images for name in image.columns)
+        return RowTable(
+            list(names),
+            range(1, len(names) + 1),
+            [image.label for image in images] if self.roles.label is not None else None,
+            {name: [image.columns.get(name) for image in images] for name in columns},
+            self.is_text,
+            places=[image.where for image in images],
+        )
+
+
+def fault(where: str, problem: str, expected: str = "", hint: str = CORRECT) -> InputError:
+    """The error for a row."""
+    return InputError(f"{where}: {problem}", expected, hint)
+
+
+def gather(rows: Sequence[TableRow], roles: Roles, *, is_text: bool) -> Rows:
+    """Join what rows say of each image; rows of one image are joined where each of them is a box.
+
+    Raises:
+        InputError: a value can't be, or an image has two rows.
+    """
+    images: dict[tuple[Path, str], RowImage] = {}
+    for row in rows:
+        image = _read_row(row, roles)
+        first = images.setdefault((image.folder, image.file_name), image)
+        if first is not image:
+            _join(first, image, roles)
+    if is_text:
+        _number_classes([*images.values()])
+    return Rows([*images.values()], roles, is_text)
+
+
+def _number_classes(images: Sequence[RowImage]) -> None:
+    """Turn the classes of boxes into numbers, if the texts of all of them are whole numbers."""
+    labels = {str(shape.label) for image in images for shape, _ in image.objects}
+    if not all(_WHOLE.fullmatch(label) for label in labels):
+        return
+    for image in images:
+        image.objects = [(shape._replace(label=int(shape.label)), where) for shape, where in image.objects]
+
+
+def _join(first: RowImage, image: RowImage, roles: Roles) -> None:
+    """Add the box of another row of an image; raises InputError unless all else agrees."""
+    if not roles.is_box_a_row:
+        raise fault(image.where, f"{image.file_name!r} is in {first.where} already", "expected every image once")
+    for name in ("split", "label", "mask", "size"):
+        _refuse_other(name, getattr(first, name), getattr(image, name), first.where, image.where)
+    for name in {**first.columns, **image.columns}:
+        _refuse_other(name, first.columns.get(name), image.columns.get(name), first.where, image.where)
+    first.objects += image.objects
+
+
+def _refuse_other(name: str, before: Any, now: Any, first: str, where: str) -> None:
+    if before != now:
+        raise fault(
+            where, f"{name} is {now!r}, and {before!r} in {first}", "expected one value for all boxes of an image"
+        )
+
+
+# the columns ---------------------------------------------------------------------------------------------------
+
+
+def find_roles(names: Iterable[str], where: str, image: str | None, label: str | bool | None) -> Roles:
+    """The columns that have a meaning.
+
+    Args:
+        names: of all columns.
+        where: the table, for messages.
+        image: the column that the recipe names for the image.
+        label: that for the label; False for none.
+
+    Raises:
+        InputError: a column is missing.
+    """
+    known = dict.fromkeys(names)
+    for wanted, what in ((image, "images"), (label, "labels")):
+        if isinstance(wanted, str) and wanted not in known:
+            raise fault(where, f"no column {wanted} of {what}", f"expected one of {', '.join(known)}")
+    corners = [edge for edge in EDGES if edge in known]
+    if 0 < len(corners) < len(EDGES):
+        raise fault(where, f"columns {', '.join(corners)} alone", f"expected all of {', '.join(EDGES)}, or none")
+    box_class = _first(BOX_CLASSES, known) if corners else None
+    if corners and box_class is None:
+        raise fault(where, "boxes without a class", "expected a column class with the class of each box")
+    usual = "label" if corners else _first(("label", "class"), known)
+    if label is None:
+        label = usual if usual in known else None
+    return Roles(
+        image=image or _image_column(known, where),
+        label=label or None,  # type: ignore[arg-type]
+        split="split" if "split" in known else None,
+        mask=_first(MASKS, known),
+        objects="objects" if "objects" in known else None,
+        box_class=box_class,
+    )
+
+
+def _first(usual: Sequence[str], known: Mapping[str, Any]) -> str | None:
+    return next((name for name in usual if name in known), None)
+
+
+def _image_column(known: Mapping[str, Any], where: str) -> str:
+    others = [name for name in known if name.endswith("_file_name") and name not in MASKS]
+    column = _first(FILES, known) or (others[0] if len(others) == 1 else None)
+    if column is None:
+        expected = f"expected file_name, got {', '.join(known) or 'nothing'}"
+        raise fault(where, "no column names the images", expected, "write in the recipe: source: {..., image: COLUMN}")
+    return column
+
+
+# one row -------------------------------------------------------------------------------------------------------
+
+
+def _read_row(row: TableRow, roles: Roles) -> RowImage:
+    """Read what one row says; raises InputError if a value can't be."""
+    values, where = row.values, row.where
+    file_name = _text(values.get(roles.image), where, roles.image, "expected the path of an image")
+    if file_name is None:
+        raise fault(where, f"no {roles.image}", "expected the path of an image in every row")
+    split = _text(values.get(roles.split), where, "split", "expected the name of a split") if roles.split else None
+    mask = _text(values.get(roles.mask), where, "mask", "expected the path of a PNG") if roles.mask else None
+    objects = _objects(values.get(roles.objects), where) if roles.objects else []
+    size = None
+    if roles.is_box_a_row:
+        objects = [*objects, *_box_of(values, roles, where)]
+        size = _size_of(values, where)
+    if row.split and split and split != row.split:
+        raise fault(where, f"split is {split!r}", f"expected {row.split!r}, as the recipe says of this table")
+    taken = roles.taken
+    return RowImage(
+        file_name,
+        where,
+        row.folder,
+        row.split or split or "",
+        values.get(roles.label) if roles.label else None,
+        mask,
+        size,
+        [(shape, where) for shape in objects],
+        {name: value for name, value in values.items() if name not in taken},
+        row.archive,
+    )
+
+
+def _text(value: Any, where: str, name: str | None, expected: str) -> str | None:
+    if value is None or value == "":
+        return None
+    if not isinstance(value, str):
+        raise fault(where, f"{name} is {_shown(value)}", expected)
+    return value
+
+
+def _shown(value: Any) -> str:
+    return f"{str(value)[:60]!r} ({type(value).__name__})"
+
+
+def _size_of(values: Mapping[str, Any], where: str) -> Size | None:
+    """The size of the image, if the row has it."""
+    if values.get("width") is None or values.get("height") is None:
+        return None
+    width, height = (_number(values[side], where, side) for side in ("width", "height"))
+    if min(width, height) < 1:
+        raise fault(where, f"a size of {width:g} x {height:g}", "expected pixels")
+    return int(width), int(height)
+
+
+def _number(value: Any, where: str, name: str) -> float:
+    """A finite number; the cells of a CSV are texts."""
+    number = value
+    if isinstance(value, str):
+        try:
+            number = float(value)
+        except ValueError:
+            number = math.nan
+    if isinstance(number, bool) or not isinstance(number, (int, float)) or not math.isfinite(number):
+        raise fault(where, f"{name} is {_shown(value)}", "expected a finite number")
+    return number
+
+
+def _box_of(values: Mapping[str, Any], roles: Roles, where: str) -> list[RowObject]:
+    """The box of a row; none where all its cells are empty."""
+    edges = [values.get(edge) for edge in EDGES]
+    label = values.get(str(roles.box_class))
+    if all(edge is None for edge in edges):
+        return []
+    if label is None or None in edges:
+        raise fault(where, "an empty cell", "expected four corners and a class, or five empty cells: no box")
+    xmin, ymin, xmax, ymax = (_number(edge, where, name) for edge, name in zip(edges, EDGES, strict=True))
+    return [RowObject(_class_of(label, where), (xmin, ymin, xmax, ymax))]
+
+
+def _class_of(value: Any, where: str) -> str | int:
+    if isinstance(value, bool) or not isinstance(value, (str, int)) or value == "":
+        raise fault(where, f"the class of a box is {_shown(value)}", "expected a text or a whole number")
+    if isinstance(value, int) and not 0 <= value < 1 << 62:
+        raise fault(where, f"the class of a box is {value}", "expected 0 or more")
+    return value
+
+
+def _objects(value: Any, where: str) -> list[RowObject]:
+    """The objects of a row: lists of boxes and of classes, or a list of objects; a CSV has them as JSON."""
+    if value is None:
+        return []
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except (ValueError, RecursionError) as error:
+            raise fault(where, f"objects is not JSON: {error}", '{"bbox": [[x, y, width, height]], ...}') from error
+    if isinstance(value, list):
+        value = _as_lists(value, where)
+    expected = "expected {bbox: [[x, y, width, height], ...], categories: [...]}"
+    if not isinstance(value, dict):
+        raise fault(where, f"objects is {_shown(value)}", expected)
+    boxes, labels = (value.get(_first(names, value) or "") for names in (_BBOXES, _CATEGORIES))
+    if not isinstance(boxes, list) or not isinstance(labels, list):
+        raise fault(where, f"objects has {listed(map(str, value)) or 'nothing'}", expected)
+    if len(boxes) != len(labels):
+        raise fault(where, f"{len(boxes):,} boxes and {len(labels):,} classes", "expected one class for each box")
+    return [_object_of(box, label, where) for box, label in zip(boxes, labels, strict=True)]
+
+
+def _as_lists(objects: list[Any], where: str) -> dict[str, list[Any]]:
+    """A list of objects as lists of their values."""
+    strange = next((each for each in objects if not isinstance(each, dict)), None)
+    if strange is not None:
+        raise fault(where, f"an object is {_shown(strange)}", "expected {bbox: [x, y, width, height], category: ...}")
+    found: dict[str, list[Any]] = {"bbox": [], "category": []}
+    for each in objects:
+        box, label = (each.get(_first(names, each) or "") for names in (_BBOXES, _CATEGORIES))
+        found["bbox"].append(box)
+        found["category"].append(label)
+    return found
+
+
+def _object_of(box: Any, label: Any, where: str) -> RowObject:
+    """An object of x, y, width and height in pixels."""
+    if not isinstance(box, list) or len(box) != len(EDGES):
+        raise fault(where, f"a bbox of {_shown(box)}", "expected x, y, width, height in pixels")
+    x, y, width, height = (_number(value, where, "bbox") for value in box)
+    return RowObject(_class_of(label, where), (x, y, x + width, y + height))

@@ -1,0 +1,121 @@
+"""read_tables: the universal tables that a recipe names, CSV, TSV, JSON lines or Parquet -> Rows."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from imagenet_prep.errors import InputError
+from imagenet_prep.recipes.labels_file import LabelsFault, csv_rows, form_of, read_rows
+from imagenet_prep.recipes.row_source import CORRECT, Rows, TableRow, fault, find_roles, gather
+from imagenet_prep.recipes.schema import Source
+from imagenet_prep.storage.files import read_plain
+
+ENDINGS = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet")
+"""Endings of the files that are tables."""
+
+PARQUET = ".parquet"
+
+
+def is_table(path: Path) -> bool:
+    """Whether a file is a table, by its name."""
+    return path.name.lower().endswith(ENDINGS)
+
+
+def read_tables(source: Source, groups: Mapping[str, Sequence[Path]]) -> Rows:
+    """The rows of all tables, by split ("": of none).
+
+    Raises:
+        InputError: a table or a value can't be understood, there is no row, or tables have different forms.
+    """
+    paths = [path for several in groups.values() for path in several]
+    _refuse_mixed_forms(paths)
+    rows: list[TableRow] = []
+    names: dict[str, None] = {}
+    for split, several in groups.items():
+        for path in several:
+            columns, own = _read_table(path, split)
+            names |= dict.fromkeys(columns)
+            rows += own
+    if not rows:
+        raise InputError(f"{paths[0]} has no row", "expected a row for each image", CORRECT)
+    where = str(paths[0]) if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more"
+    return gather(rows, find_roles(names, where, source.image, source.label), is_text=_is_text(paths[0]))
+
+
+def _is_text(path: Path) -> bool:
+    """Whether all values of a table are texts."""
+    return form_of(path.name) in ("csv", "tsv")
+
+
+def _refuse_mixed_forms(paths: Sequence[Path]) -> None:
+    """Raise InputError if some tables have texts alone, and others have types."""
+    strange = next((path for path in paths if not is_table(path)), None)
+    if strange is not None:
+        expected = f"expected a name that ends in {', '.join(ENDINGS)}"
+        raise InputError(f"{strange} is no table by its name", expected, "rename it")
+    other = next((path for path in paths if _is_text(path) != _is_text(paths[0])), None)
+    if other is not None:
+        what = f"{paths[0]} and {other.name} have different forms"
+        raise InputError(what, "expected CSV and TSV alone, or JSON lines and Parquet alone", "write them in one form")
+
+
+def _read_table(path: Path, split: str) -> tuple[list[str], Iterator[TableRow]]:
+    """The names of the columns of a table, and its rows."""
+    if path.name.lower().endswith(PARQUET):
+        return _parquet_rows(path, split)
+    try:
+        lines, columns = read_rows(read_plain(path), form_of(path.name))
+    except LabelsFault as error:
+        raise fault(f"{path}, line {error.line}", error.reason) from error
+    return [*columns], _rows_of(path, split, "line", lines, columns)
+
+
+def _rows_of(
+    path: Path, split: str, word: str, lines: Sequence[int], columns: Mapping[str, Sequence[Any]]
+) -> Iterator[TableRow]:
+    values = zip(*columns.values(), strict=True) if columns else itertools.repeat((), len(lines))
+    for line, row in zip(lines, values, strict=True):
+        yield TableRow(dict(zip(columns, row, strict=True)), f"{path}, {word} {line}", path.parent, split)
+
+
+def column_names(path: Path) -> list[str]:
+    """The names of the columns of a table, from its beginning; none if it can't be read as one."""
+    with contextlib.suppress(InputError, LabelsFault, OSError, StopIteration):
+        if path.name.lower().endswith(PARQUET):
+            from imagenet_prep.sources.parquets import read_names
+
+            return read_names(path)
+        with path.open("rb") as file:
+            head = file.readline(_LONGEST) + file.readline(_LONGEST)
+        form = form_of(path.name)
+        if form == "jsonl":
+            return [*read_rows(head.split(b"\n")[0], form)[1]]
+        return [name.strip() for name in next(csv_rows(head, form))[1]]
+    return []
+
+
+_LONGEST = 1 << 20
+"""Bytes of a line that are read to find the names of columns."""
+
+
+# Parquet -------------------------------------------------------------------------------------------------------
+
+
+def _parquet_rows(path: Path, split: str) -> tuple[list[str], Iterator[TableRow]]:
+    """The names of the columns, and the rows.
+
+    Raises:
+        InputError: it is damaged, or holds the images themselves.
+    """
+    from imagenet_prep.sources.parquets import has_images, read_table
+
+    if has_images(path):
+        hint = f"write in the recipe: source: {{parquet: {path.name}}}"
+        raise InputError(f"{path} holds images", "expected a table that names images", hint)
+    columns = read_table(path)
+    count = len(next(iter(columns.values()), ()))
+    return [*columns], _rows_of(path, split, "row", range(1, count + 1), columns)

@@ -1,0 +1,588 @@
+"""One table of all images: its columns become labels, splits, boxes, masks and features, whatever form it has."""
+
+from __future__ import annotations
+
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from made_folders import picture
+from made_rows import LABELLED, images, mask, read_split, table
+from made_sets import ENGINE
+from made_tars import in_memory, pack, save
+from running import command
+
+from imagenet_prep.errors import InputError, UsageError
+from imagenet_prep.recipes.loading import load
+from imagenet_prep.stages.init import InitSummary, init
+
+FORMS = ("csv", "tsv", "jsonl", "parquet")
+TEXT = {"image/class/text", "labels.text", "note"}
+
+
+def converted(folder: Path, recipe: str, status: int = 0) -> Path:
+    """The shards of a recipe that lies in ``folder``."""
+    (folder / "r.yaml").write_text(recipe)
+    command("convert", folder / "out", "--config", folder / "r.yaml", "--workers", 1, status=status)
+    return folder / "out"
+
+
+def refusal(folder: Path, recipe: str) -> str:
+    """What the listing of a recipe says that refuses it."""
+    (folder / "r.yaml").write_text(recipe)
+    with pytest.raises((InputError, UsageError)) as error:
+        load(folder / "r.yaml", None, ENGINE)
+    return " ".join(error.value.lines)
+
+
+# labels, splits and other columns ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_table_gives_labels_splits_and_features(tmp_path: Path, form: str) -> None:
+    """Every form gives each image its label, its split, its text and its other columns."""
+    images(tmp_path / "data", LABELLED)
+    save(tmp_path / "data" / f"metadata.{form}", table(LABELLED, form))
+    out = converted(tmp_path, f"source: {{table: data/metadata.{form}}}\n")
+    for split, name in (("train", "train"), ("val", "validation")):
+        found = read_split(out, name, TEXT)
+        rows = {row["file_name"]: row for row in LABELLED if row["split"] == split}
+        assert found.keys() == rows.keys()
+        for path, row in rows.items():
+            assert found[path]["image/class/text"] == row["label"]
+            assert found[path]["image/class/label"] == ["cat", "dog"].index(row["label"])
+            assert found[path]["labels.text"] == row["text"]
+            assert found[path]["age"] == row["age"]
+            assert found[path]["image/encoded"] == picture(path)
+    command("verify", out)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_table_alone_makes_records_of_2016(tmp_path: Path, form: str) -> None:
+    """With file_name and label only, records are Inception's, whose first label is 1."""
+    rows = [{"file_name": row["file_name"], "label": row["label"]} for row in LABELLED]
+    images(tmp_path, rows)
+    save(tmp_path / f"t.{form}", table(rows, form))
+    out = converted(tmp_path, f"source: {{table: t.{form}}}\n")
+    found = read_split(out, "train", TEXT | {"image/class/synset"})
+    assert {name: record["image/class/label"] for name, record in found.items()} == {
+        row["file_name"]: 1 + ["cat", "dog"].index(row["label"]) for row in rows
+    }
+
+
+def test_numbers_stay_and_classes_give_the_order(tmp_path: Path) -> None:
+    """Numeric labels are those of the records; `classes` orders texts."""
+    rows = [{"file_name": f"{number}.jpg", "label": 3 * number, "x": 1} for number in range(3)]
+    images(tmp_path, rows)
+    save(tmp_path / "t.csv", table(rows, "csv"))
+    found = read_split(converted(tmp_path, "source: {table: t.csv}\n"), "train", set())
+    assert {name: record["image/class/label"] for name, record in found.items()} == {"0.jpg": 0, "1.jpg": 3, "2.jpg": 6}
+    other = tmp_path / "other"
+    images(other, LABELLED)
+    save(other / "t.jsonl", table(LABELLED, "jsonl"))
+    found = read_split(converted(other, "source: {table: t.jsonl}\nclasses: [dog, cat]\n"), "train", TEXT)
+    assert {record["image/class/text"]: record["image/class/label"] for record in found.values()} == {
+        "dog": 0,
+        "cat": 1,
+    }
+
+
+@pytest.mark.parametrize(
+    ("column", "recipe"),
+    [
+        ("file_name", ""),
+        ("image_file_name", ""),
+        ("photo_file_name", ""),
+        ("filename", ""),
+        ("path", ""),
+        ("image", ""),
+        ("picture", ", image: picture"),
+    ],
+)
+def test_the_column_of_images(tmp_path: Path, column: str, recipe: str) -> None:
+    """Hugging Face's names and those of labels files are known, and `image` names any other."""
+    rows = [{column: row["file_name"], "label": row["label"], "n": 1} for row in LABELLED]
+    images(tmp_path, rows, column)
+    save(tmp_path / "t.csv", table(rows, "csv"))
+    out = converted(tmp_path, f"source: {{table: t.csv{recipe}}}\n")
+    assert read_split(out, "train", set()).keys() == {row["file_name"] for row in LABELLED}
+
+
+@pytest.mark.parametrize("label", ["species", False])
+def test_the_column_of_labels(tmp_path: Path, label: str | bool) -> None:
+    """`label` names the column of any name; false makes all of them features."""
+    rows = [{"file_name": row["file_name"], "species": row["label"]} for row in LABELLED]
+    images(tmp_path, rows)
+    save(tmp_path / "t.csv", table(rows, "csv"))
+    said = str(label).lower() if label is False else label
+    record = "record: {image/filename: path, x: species}\n" if label is False else ""
+    out = converted(tmp_path, f"source: {{table: t.csv, label: {said}}}\n{record}")
+    found = read_split(out, "train", {"x", *TEXT})
+    key = "x" if label is False else "image/class/text"
+    assert {name: record[key] for name, record in found.items()} == {row["file_name"]: row["species"] for row in rows}
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "{train: train.csv, validation: val.csv}",
+        "{train: [train.csv], validation: 'v*.csv'}",
+    ],
+)
+def test_a_table_for_each_split(tmp_path: Path, source: str) -> None:
+    """Tables by split, in one folder or each next to its images."""
+    rows = {"train": LABELLED[:2], "validation": LABELLED[2:]}
+    images(tmp_path, LABELLED)
+    for split, name in (("train", "train"), ("validation", "val")):
+        save(
+            tmp_path / f"{name}.csv",
+            table([{"file_name": r["file_name"], "label": r["label"]} for r in rows[split]], "csv"),
+        )
+    out = converted(tmp_path, f"source: {{table: {source}}}\n")
+    for split, several in rows.items():
+        assert read_split(out, split, set()).keys() == {row["file_name"] for row in several}
+
+
+def test_a_table_in_each_folder(tmp_path: Path) -> None:
+    """Paths start at the folder of their own table: two tables may both name 0.jpg."""
+    for split in ("train", "val"):
+        rows = [{"file_name": f"{number}.jpg", "label": number % 2} for number in range(4)]
+        images(tmp_path / split, rows)
+        save(tmp_path / split / "metadata.jsonl", table(rows, "jsonl"))
+    source = "{train: train/metadata.jsonl, validation: val/metadata.jsonl}"
+    out = converted(tmp_path, f"source: {{table: {source}}}\n")
+    assert read_split(out, "train", set()).keys() == {f"train/{number}.jpg" for number in range(4)}
+    assert read_split(out, "validation", set()).keys() == {f"val/{number}.jpg" for number in range(4)}
+
+
+def test_shares_divide_a_table_too(tmp_path: Path) -> None:
+    """`splits` of the recipe counts more than the column."""
+    rows = [{"file_name": f"{number}.jpg", "label": number % 2, "split": "train"} for number in range(40)]
+    images(tmp_path, rows)
+    save(tmp_path / "t.csv", table(rows, "csv"))
+    out = converted(tmp_path, "source: {table: t.csv}\nsplits: {train: 0.5, test: 0.5}\n")
+    train, test = (read_split(out, split, set()).keys() for split in ("train", "test"))
+    assert train
+    assert test
+    assert train | test == {row["file_name"] for row in rows}
+
+
+# archives ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["tar", "zip"])
+def test_members_of_an_archive_are_read_in_place(tmp_path: Path, kind: str) -> None:
+    """`images.tar/a/1.jpg` is a member, next to plain files; bytes are those of the member; repair reads them again."""
+    contents = {row["file_name"]: picture(row["file_name"]) for row in LABELLED}
+    save(tmp_path / "plain.jpg", picture("plain.jpg"))
+    if kind == "tar":
+        save(tmp_path / "in" / "images.tar", pack(contents))
+    else:
+        (tmp_path / "in").mkdir()
+        with zipfile.ZipFile(tmp_path / "in" / "images.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+            for name, content in contents.items():
+                archive.writestr(name, content)
+    rows = [{"file_name": f"in/images.{kind}/{row['file_name']}", "label": row["label"]} for row in LABELLED]
+    rows.append({"file_name": "plain.jpg", "label": "cat"})
+    save(tmp_path / "t.jsonl", table(rows, "jsonl"))
+    out = converted(tmp_path, "source: {table: t.jsonl}\n")
+    found = read_split(out, "train", set())
+    assert found.keys() == {row["file_name"] for row in rows}
+    for name, content in contents.items():
+        if name.endswith(".jpg"):
+            assert found[f"in/images.{kind}/{name}"]["image/encoded"] == content
+    shard = next(out.glob("*-of-*"))
+    before = shard.read_bytes()
+    shard.write_bytes(before[:100] + b"?" + before[101:])
+    command("repair", out)
+    assert shard.read_bytes() == before
+
+
+# boxes -------------------------------------------------------------------------------------------------------------
+
+BOXES = {
+    "1.jpg": [("dog", 1, 2, 9, 12), ("cat", 0, 0, 16, 16)],
+    "2.jpg": [],
+    "3.jpg": [("cat", 4, 4, 8, 6)],
+}
+"""Class, xmin, ymin, xmax, ymax in pixels of images of 16 x 16."""
+
+
+def nested_rows(keys: tuple[str, str] = ("bbox", "categories")) -> list[dict[str, Any]]:
+    """The boxes as Hugging Face's objects: x, y, width, height."""
+    return [
+        {
+            "file_name": name,
+            "objects": {
+                keys[0]: [[x, y, right - x, bottom - y] for _, x, y, right, bottom in boxes],
+                keys[1]: [label for label, *_ in boxes],
+            },
+        }
+        for name, boxes in BOXES.items()
+    ]
+
+
+def flat_rows() -> list[dict[str, Any]]:
+    """A row for each box; an image without boxes has a row of empty cells."""
+    rows: list[dict[str, Any]] = []
+    edges = ("class", "xmin", "ymin", "xmax", "ymax")
+    for name, boxes in BOXES.items():
+        rows += [{"file_name": name, **dict(zip(edges, box, strict=True))} for box in boxes]
+        rows += [] if boxes else [{"file_name": name, **dict.fromkeys(edges)}]
+    return rows
+
+
+def listed_rows() -> list[dict[str, Any]]:
+    """The boxes as a list of objects."""
+    rows = nested_rows()
+    for row in rows:
+        pairs = zip(row["objects"]["bbox"], row["objects"]["categories"], strict=True)
+        row["objects"] = [{"bbox": box, "category": label, "id": 1} for box, label in pairs]
+    return rows
+
+
+@pytest.mark.parametrize(
+    ("rows", "form"),
+    [
+        (nested_rows(), "jsonl"),
+        (nested_rows(("bbox", "category")), "parquet"),
+        (nested_rows(), "csv"),
+        (listed_rows(), "jsonl"),
+        (flat_rows(), "csv"),
+        (flat_rows(), "jsonl"),
+        (flat_rows(), "parquet"),
+    ],
+    ids=["objects", "objects-parquet", "objects-csv", "list", "box-a-row-csv", "box-a-row-jsonl", "box-a-row-parquet"],
+)
+def test_boxes(tmp_path: Path, rows: list[dict[str, Any]], form: str) -> None:
+    """Both forms of boxes give each object its class and its corners, in the order of the table."""
+    images(tmp_path, rows)
+    save(tmp_path / f"t.{form}", table(rows, form))
+    out = converted(tmp_path, f"source: {{table: t.{form}}}\n")
+    found = read_split(out, "train", {"image/object/class/text"})
+    for name, boxes in BOXES.items():
+        record = found[name]
+        assert record["image/object/class/text"] == [label for label, *_ in boxes]
+        assert record["image/object/class/label"] == [["cat", "dog"].index(label) + 1 for label, *_ in boxes]
+        for place, edge in enumerate(("xmin", "ymin", "xmax", "ymax"), 1):
+            assert record[f"image/object/bbox/{edge}"] == [box[place] / 16 for box in boxes]
+    command("verify", out)
+
+
+@pytest.mark.parametrize(
+    ("form", "keys", "texts"),
+    [
+        ("jsonl", "", ["7", "0"]),
+        ("csv", "", ["7", "0"]),
+        ("jsonl", "boxes: {names: [a, b, c, d, e, f, g, h]}\n", ["h", "a"]),
+    ],
+)
+def test_numbers_of_boxes_stay(tmp_path: Path, form: str, keys: str, texts: list[str]) -> None:
+    """Classes that are numbers keep them; `names` names them from 0."""
+    rows = [{"file_name": "1.jpg", "objects": {"bbox": [[0, 0, 8, 8], [2, 2, 9, 9]], "categories": [7, 0]}}]
+    images(tmp_path, rows)
+    save(tmp_path / f"t.{form}", table(rows, form))
+    found = read_split(
+        converted(tmp_path, f"source: {{table: t.{form}}}\n{keys}"), "train", {"image/object/class/text"}
+    )
+    assert found["1.jpg"]["image/object/class/label"] == [7, 0]
+    assert found["1.jpg"]["image/object/class/text"] == texts
+
+
+def test_names_number_the_classes_of_boxes(tmp_path: Path) -> None:
+    """`boxes: {names, first_label}` orders classes that are texts."""
+    rows = nested_rows()
+    images(tmp_path, rows)
+    save(tmp_path / "t.jsonl", table(rows, "jsonl"))
+    out = converted(tmp_path, "source: {table: t.jsonl}\nboxes: {names: [dog, cat], first_label: 5}\n")
+    assert read_split(out, "train", set())["1.jpg"]["image/object/class/label"] == [5, 6]
+
+
+@pytest.mark.parametrize(("policy", "count"), [("clip", 1), ("drop", 0)])
+def test_impossible_boxes(tmp_path: Path, policy: str, count: int) -> None:
+    """A box that leads out is refused with its row, clipped or dropped, as elsewhere."""
+    rows = [{"file_name": "1.jpg", "objects": {"bbox": [[8, 8, 100, 4]], "categories": ["a"]}}]
+    images(tmp_path, rows)
+    save(tmp_path / "t.jsonl", table(rows, "jsonl"))
+    said = refusal(tmp_path, "source: {table: t.jsonl}\n")
+    assert "t.jsonl, line 1: a box of 8, 8, 108, 12 leads out of the image of 16 x 16 pixels" in said
+    out = converted(tmp_path, f"source: {{table: t.jsonl}}\nboxes_outside: {policy}\n")
+    assert len(read_split(out, "train", set())["1.jpg"]["image/object/bbox/xmin"]) == count
+
+
+def test_labels_and_boxes_together(tmp_path: Path) -> None:
+    """A row of one box may label its image too."""
+    rows = [
+        {**row, "label": "x" if row["file_name"] == "1.jpg" else "y", "width": 16, "height": 16} for row in flat_rows()
+    ]
+    images(tmp_path, rows)
+    save(tmp_path / "t.csv", table(rows, "csv"))
+    found = read_split(converted(tmp_path, "source: {table: t.csv}\n"), "train", TEXT)
+    assert {name: record["image/class/text"] for name, record in found.items()} == {
+        "1.jpg": "x",
+        "2.jpg": "y",
+        "3.jpg": "y",
+    }
+    assert len(found["1.jpg"]["image/object/bbox/xmin"]) == 2
+
+
+# masks -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("column", ["mask", "mask_file_name"])
+def test_masks(tmp_path: Path, column: str) -> None:
+    """The mask of each row is in its record, the same bytes."""
+    rows = [{"file_name": f"{number}.jpg", column: f"masks/{number}.png"} for number in range(3)]
+    images(tmp_path, rows)
+    for number in range(3):
+        save(tmp_path / "masks" / f"{number}.png", mask(np.full((16, 16), number)))
+    save(tmp_path / "t.csv", table(rows, "csv"))
+    found = read_split(converted(tmp_path, "source: {table: t.csv}\n"), "train", set())
+    for number in range(3):
+        record = found[f"{number}.jpg"]
+        assert record["image/segmentation/class/encoded"] == mask(np.full((16, 16), number))
+
+
+# refusals ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("file_name,label\n1.jpg,a\n", "t.csv, line 2: {}/1.jpg is not there"),
+        ("file_name,label\nthere.jpg,a\n1.jpg,b\n2.jpg,c\n", "t.csv, line 3: 2 files of 3 are not there, {}/1.jpg"),
+        ("file_name,label\nthere.jpg,a\nthere.jpg,b\n", "t.csv, line 3: 'there.jpg' is in {}/t.csv, line 2 already"),
+        ("file_name,label\nthere.jpg,a\n./there.jpg,b\n", "t.csv, line 3: there.jpg is in {}/t.csv, line 2 already"),
+        ("file_name,label\n/etc/passwd,a\n", "t.csv, line 2: /etc/passwd is outside of the data"),
+        ("file_name,label\n../x.jpg,a\n", "x.jpg is outside of the data"),
+        ("name,label\nthere.jpg,a\n", "no column names the images expected file_name, got name, label"),
+        ("file_name,label\nthere.jpg,\n", "t.csv, line 2: no label for there.jpg"),
+        ("file_name,label\n,a\n", "t.csv, line 2: no file_name"),
+        ("file_name,label\n", "t.csv has no row"),
+        ("", "t.csv"),
+        ("file_name,xmin,ymin\nthere.jpg,1,1\n", "columns xmin, ymin alone expected all of xmin, ymin, xmax, ymax"),
+        ("file_name,xmin,ymin,xmax,ymax\nthere.jpg,1,1,2,2\n", "boxes without a class"),
+        ("file_name,xmin,ymin,xmax,ymax,class\nthere.jpg,1,1,2,,a\n", "t.csv, line 2: an empty cell"),
+        ("file_name,xmin,ymin,xmax,ymax,class\nthere.jpg,1,1,2,x,a\n", "t.csv, line 2: ymax is 'x'"),
+        (
+            "file_name,xmin,ymin,xmax,ymax,class\nthere.jpg,.1,.1,.2,.5,a\n",
+            "t.csv, line 2: a box from 0.1, 0.1, 0.2, 0.5",
+        ),
+        (
+            "file_name,xmin,ymin,xmax,ymax,class,width,height\nthere.jpg,1,1,9,9,a,20,20\n",
+            "t.csv, line 2: a size of 20 x 20 expected 16 x 16, as the image has",
+        ),
+        (
+            "file_name,xmin,ymin,xmax,ymax,class,label\nthere.jpg,1,1,9,9,a,x\nthere.jpg,1,1,9,9,a,y\n",
+            "t.csv, line 3: label is 'y', and 'x' in {}/t.csv, line 2",
+        ),
+        ("file_name,objects\nthere.jpg,[1]\n", "t.csv, line 2: an object is '1' (int)"),
+        ("file_name,objects\nthere.jpg,{\n", "t.csv, line 2: objects is not JSON"),
+        ('file_name,objects\nthere.jpg,"{""bbox"": [[1,2,3]], ""categories"": [1]}"\n', "a bbox of '[1, 2, 3]' (list)"),
+        (
+            'file_name,objects\nthere.jpg,"{""bbox"": [[1,2,3,4]]}"\n',
+            "objects has bbox expected {{bbox: [[x, y, width, height], ...], categories: [...]}}",
+        ),
+        ("file_name,split\nthere.jpg,a/b\n", "the split 'a/b' can't be the name of shards"),
+        ("file_name,split\nthere.jpg,train\nother.jpg,\n", "t.csv, line 3: other.jpg has no split"),
+        ("file_name,mask\nthere.jpg,m.png\n", "t.csv, line 2: the mask {}/m.png is not there"),
+        ("file_name,mask\nthere.jpg,there.jpg\n", "the mask there.jpg is not a PNG"),
+        ("file_name,mask\nthere.jpg,m.png\nother.jpg,\n", "t.csv, line 3: other.jpg has no mask"),
+        ("file_name,label\nimages.tar/x.jpg,a\n", "t.csv, line 2: {}/images.tar/x.jpg is not in images.tar"),
+        ("file_name,label\nthere.txt,a\n", "1 file can't be read as an image, there.txt first"),
+    ],
+)
+def test_a_row_that_cannot_be_is_refused_with_its_line(tmp_path: Path, content: str, said: str) -> None:
+    """The error names the table, the line, what is wrong and what is right."""
+    for name in ("there.jpg", "other.jpg"):
+        save(tmp_path / name, picture(name))
+    save(tmp_path / "there.txt", b"words")
+    save(tmp_path / "images.tar", pack({"y.jpg": picture("y.jpg")}))
+    save(tmp_path / "t.csv", content.encode())
+    assert said.format(tmp_path) in refusal(tmp_path, "source: {table: t.csv}\n")
+
+
+@pytest.mark.parametrize(
+    ("recipe", "said"),
+    [
+        ("source: {table: t.csv}\nrecord: inception\n", "the rows have boxes or masks"),
+        ("source: {table: t.csv}\nboxes: {csv: t.csv}\n", "the rows of the source have boxes or masks already"),
+        ("source: {table: t.csv, tar: x.tar}\n", "tar and table at once"),
+        ("source: {table: t.csv, label: none}\n", "no column none of labels"),
+        ("source: {table: t.csv, image: none}\n", "no column none of images"),
+        ("source: {files: t.csv, image: none}\n", "files has no use for it"),
+        ("source: {table: t.txt}\n", "t.txt is no table by its name"),
+        ("source: {table: gone.csv}\n", "gone.csv is not there"),
+        ("source: {table: {train: t.csv, test: t.jsonl}}\n", "t.csv and t.jsonl have different forms"),
+        ("source: {table: {train: t.csv, test: t.csv}}\n", "t.csv, line 2: split is 'test', and 'train' in"),
+        ("source: {table: images.parquet}\n", "images.parquet holds images"),
+    ],
+)
+def test_a_recipe_that_cannot_be_is_refused(tmp_path: Path, recipe: str, said: str) -> None:
+    """Keys that contradict the table, and files that are none."""
+    save(tmp_path / "there.jpg", picture("there.jpg"))
+    save(tmp_path / "t.csv", b"file_name,xmin,ymin,xmax,ymax,class\nthere.jpg,1,1,9,9,a\n")
+    save(tmp_path / "t.txt", b"")
+    save(tmp_path / "t.jsonl", b'{"file_name": "there.jpg"}\n')
+    rows = [{"image": {"bytes": picture("1.jpg"), "path": "1.jpg"}, "label": 1}]
+    save(tmp_path / "images.parquet", in_memory(lambda file: pq.write_table(pa.Table.from_pylist(rows), file)))
+    assert said in refusal(tmp_path, recipe)
+
+
+def test_mixed_labels_are_refused(tmp_path: Path) -> None:
+    """Texts and numbers in one column."""
+    rows = [{"file_name": "1.jpg", "label": "a"}, {"file_name": "2.jpg", "label": 2}]
+    images(tmp_path, rows)
+    save(tmp_path / "t.jsonl", table(rows, "jsonl"))
+    said = refusal(tmp_path, "source: {table: t.jsonl}\n")
+    assert "t.jsonl, line 1: a text, where other lines have numbers" in said
+
+
+# init --------------------------------------------------------------------------------------------------------------
+
+
+def proposed(folder: Path, data: Path) -> tuple[InitSummary, Path]:
+    """The recipe that init writes for a table or a folder, and the shards that convert makes of it."""
+    summary = init(data, folder / "r.yaml", ENGINE)
+    command("convert", folder / "out", "--config", folder / "r.yaml", "--workers", 1)
+    return summary, folder / "out"
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_init_takes_a_table(tmp_path: Path, form: str) -> None:
+    """`init TABLE` and convert: labels, splits and columns, in two commands."""
+    images(tmp_path / "data", LABELLED)
+    save(tmp_path / "data" / f"t.{form}", table(LABELLED, form))
+    summary, out = proposed(tmp_path, tmp_path / "data" / f"t.{form}")
+    assert summary.layout == "universal-table"
+    assert f"table: data/t.{form}" in summary.text
+    for split, name in (("train", "train"), ("val", "validation")):
+        found = read_split(out, name, {"image/class/text", "text"})
+        rows = [row for row in LABELLED if row["split"] == split]
+        assert {
+            path: (record["image/class/text"], record["age"], record["text"]) for path, record in found.items()
+        } == {row["file_name"]: (row["label"], row["age"], row["text"]) for row in rows}
+
+
+def test_the_recipe_of_a_table_is_named_like_it(tmp_path: Path) -> None:
+    """By default it is in the current folder."""
+    images(tmp_path, LABELLED)
+    save(tmp_path / "birds.csv", table(LABELLED, "csv"))
+    command("init", "birds.csv", cwd=tmp_path)
+    command("convert", "out", "--config", "birds.yaml", cwd=tmp_path)
+
+
+def test_init_takes_a_parquet_of_images_as_before(tmp_path: Path) -> None:
+    """A Parquet file that holds images stays a source of its own."""
+    rows = [{"image": {"bytes": picture(f"{n}.jpg"), "path": f"{n}.jpg"}, "label": n % 2} for n in range(4)]
+    save(tmp_path / "images.parquet", in_memory(lambda file: pq.write_table(pa.Table.from_pylist(rows), file)))
+    summary, _ = proposed(tmp_path, tmp_path / "images.parquet")
+    assert "parquet: images.parquet" in summary.text
+
+
+@pytest.mark.parametrize("name", ["t.txt", "t.xlsx", "gone.csv"])
+def test_init_of_another_file_is_refused(tmp_path: Path, name: str) -> None:
+    """It says what it takes."""
+    if name != "gone.csv":
+        save(tmp_path / name, b"x")
+    with pytest.raises(UsageError, match="expected a folder of data, or a table"):
+        init(tmp_path / name, tmp_path / "r.yaml", ENGINE)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("lead", ["", "train/"])
+def test_init_takes_hugging_faces_metadata(tmp_path: Path, form: str, lead: str) -> None:
+    """A metadata file among the images, with boxes or with labels, is the surest reading."""
+    data = tmp_path / "data"
+    rows = nested_rows()
+    images(data / lead, rows)
+    save(data / f"{lead}metadata.{form}", table(rows, form))
+    summary, out = proposed(tmp_path, data)
+    assert summary.layout == "universal-table"
+    found = read_split(out, "train", {"image/object/class/text"})
+    assert {name: record["image/object/class/text"] for name, record in found.items()} == {
+        name: [label for label, *_ in boxes] for name, boxes in BOXES.items()
+    }
+
+
+@pytest.mark.parametrize("names", [("train/metadata.csv", "test/metadata.csv"), ("train.csv", "test.csv")])
+def test_init_takes_a_metadata_of_each_split(tmp_path: Path, names: tuple[str, str]) -> None:
+    """In the folder of each split, or above; a table called as a split is of that split."""
+    data = tmp_path / "data"
+    for name, split, count in zip(names, ("train", "test"), (6, 4), strict=True):
+        folder = "" if "/" in name else f"{split}/"
+        rows = [{"file_name": f"{folder}{n}.jpg", "label": "ab"[n % 2], "age": n} for n in range(count)]
+        for n in range(count):
+            save(data / split / f"{n}.jpg", picture(f"{n}.jpg"))
+        save(data / name, table(rows, "csv"))
+    summary, out = proposed(tmp_path, data)
+    assert summary.layout == "universal-table"
+    for split, count in (("train", 6), ("test", 4)):
+        found = read_split(out, split, {"image/class/text"})
+        assert {path: record["image/class/text"] for path, record in found.items()} == {
+            f"{split}/{n}.jpg": "ab"[n % 2] for n in range(count)
+        }
+
+
+def test_captions_over_class_folders_are_no_rival(tmp_path: Path) -> None:
+    """A table without a class next to class folders: the folders are the classes."""
+    rows = [{"file_name": f"{name}/{n}.jpg", "text": f"{name} {n}"} for name in ("cat", "dog") for n in range(5)]
+    images(tmp_path / "data", rows)
+    save(tmp_path / "data" / "metadata.csv", table(rows, "csv"))
+    summary = init(tmp_path / "data", tmp_path / "r.yaml", ENGINE)
+    assert summary.layout == "class-folders"
+    assert summary.classes == {"cat": 5, "dog": 5}
+
+
+def test_images_in_no_row_are_named(tmp_path: Path) -> None:
+    """They would be lost: init refuses, and its command leaves them out."""
+    images(tmp_path / "data", [*LABELLED, {"file_name": "more.jpg"}])
+    save(tmp_path / "data" / "metadata.jsonl", table(LABELLED, "jsonl"))
+    with pytest.raises(InputError, match=r"1 image is in no row of metadata.jsonl: more.jpg"):
+        init(tmp_path / "data", tmp_path / "r.yaml", ENGINE)
+    summary = init(tmp_path / "data", tmp_path / "r.yaml", ENGINE, layout="universal-table")
+    assert summary.classes == {"cat": 2, "dog": 2}
+
+
+def test_a_lost_image_of_metadata_is_named(tmp_path: Path) -> None:
+    """The table's line, and the image."""
+    images(tmp_path / "data", LABELLED[1:])
+    save(tmp_path / "data" / "metadata.csv", table(LABELLED, "csv"))
+    with pytest.raises(InputError, match=r"metadata.csv, line 2: .*/a/1.jpg is not there"):
+        init(tmp_path / "data", tmp_path / "r.yaml", ENGINE)
+
+
+def test_a_table_called_as_a_split_is_of_it(tmp_path: Path) -> None:
+    """`init test.csv` makes a split test, and names the tables next to it that it doesn't read."""
+    rows = [{"file_name": row["file_name"], "label": row["label"]} for row in LABELLED]
+    images(tmp_path, rows)
+    save(tmp_path / "test.csv", table(rows, "csv"))
+    save(tmp_path / "train.csv", table(rows, "csv"))
+    summary, out = proposed(tmp_path, tmp_path / "test.csv")
+    assert len(read_split(out, "test", set())) == 4
+    assert summary.passed[0].startswith("train.csv: not read")
+
+
+def test_paths_of_windows_are_found(tmp_path: Path) -> None:
+    """Backslashes between folders."""
+    images(tmp_path, LABELLED)
+    rows = [{"file_name": row["file_name"].replace("/", "\\"), "label": row["label"]} for row in LABELLED]
+    save(tmp_path / "t.csv", table(rows, "csv"))
+    out = converted(tmp_path, "source: {table: t.csv}\n")
+    assert read_split(out, "train", set()).keys() == {row["file_name"] for row in LABELLED}
+
+
+def test_a_table_whose_paths_start_elsewhere_is_left_to_other_layouts(tmp_path: Path) -> None:
+    """Bare names in a table above the images: a labels file, as before."""
+    data = tmp_path / "data"
+    rows = [{"file_name": f"{number}.jpg", "label": "ab"[number % 2]} for number in range(6)]
+    images(data / "images", rows)
+    save(data / "metadata.csv", table(rows, "csv"))
+    summary, out = proposed(tmp_path, data)
+    assert summary.layout == "with-labels"
+    assert summary.classes == {"a": 3, "b": 3}
+    assert len(read_split(out, "train", set())) == 6
