@@ -35,9 +35,9 @@ def counted_from_1(names: Iterable[str]) -> dict[str, int]:
     return {name: int(name) - 1 for name in sorted(set(names))}
 
 
-def ids(paths: Iterable[str], prefix: str = "") -> list[tuple[str, ...]]:
+def ids(paths: Iterable[str]) -> list[tuple[str]]:
     """A row of each image with its name without the ending."""
-    return [(prefix + stem(path),) for path in paths]
+    return [(stem(path),) for path in paths]
 
 
 def lines(rows: Iterable[str]) -> str:
