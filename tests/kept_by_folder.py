@@ -169,7 +169,8 @@ def intel_scenes(painter: Painter) -> Truth:
     train = paint_classes(painter, "seg_train/seg_train/{name}/{number}.jpg", scenes, 4)
     test = paint_classes(painter, "seg_test/seg_test/{name}/{number}.jpg", scenes, 2, first=20057)
     other = painter.paint_all("seg_pred/seg_pred/{}.jpg", 4, first=3)
-    return Truth(train | test, splits=all_in(train, "train") | all_in(test, "test"), left_out=other)
+    splits = all_in(train, "train") | all_in(test, "test")
+    return Truth(train | test, splits=splits, numbers=numbered(scenes), left_out=other)
 
 
 @kept
@@ -181,7 +182,8 @@ def fruits_360(painter: Painter) -> Truth:
     several = painter.paint_all("test-multiple_fruits/apple_apricot_{}.jpg", 3)
     painter.write("papers/arxiv.pdf", b"%PDF-1.4\n")
     painter.write("readme.md", "# Fruits-360\n")
-    return Truth(train | test, splits=all_in(train, "train") | all_in(test, "test"), left_out=several)
+    splits = all_in(train, "train") | all_in(test, "test")
+    return Truth(train | test, splits=splits, numbers=numbered(fruits), left_out=several)
 
 
 @kept
@@ -212,7 +214,8 @@ def rock_paper_scissors(painter: Painter) -> Truth:
     train = paint_classes(painter, "rps/{name}/{name}01-{number:03}.png", shapes, 4)
     test = paint_classes(painter, "rps-test-set/{name}/test{name}01-{number:02}.png", shapes, 2)
     flat = painter.paint_all("rps-validation/paper{}.png", 2) + painter.paint_all("rps-validation/rock{}.png", 2)
-    return Truth(train | test, splits=all_in(train, "train") | all_in(test, "test"), left_out=flat)
+    splits = all_in(train, "train") | all_in(test, "test")
+    return Truth(train | test, splits=splits, numbers=numbered(shapes), left_out=flat)
 
 
 @kept
@@ -274,9 +277,10 @@ def val_of_fewer_classes(painter: Painter) -> Truth:
 @kept
 def val_images(painter: Painter) -> Truth:
     """Copies of Tiny ImageNet that lost their lists: class folders in train, and val/images, which is no class."""
-    train = paint_classes(painter, "train/{name}/{name}_{number}.JPEG", ["n01443537", "n01629819", "n01641577"], 4)
+    wnids = ["n01443537", "n01629819", "n01641577"]
+    train = paint_classes(painter, "train/{name}/{name}_{number}.JPEG", wnids, 4)
     val = painter.paint_all("val/images/val_{}.JPEG", 4)
-    return Truth(train, splits=all_in(train, "train"), left_out=val)
+    return Truth(train, splits=all_in(train, "train"), numbers=numbered(wnids), left_out=val)
 
 
 @kept
@@ -286,7 +290,7 @@ def unknown_as_a_class(painter: Painter) -> Truth:
     valid = paint_classes(painter, "validation/{name}/{number}.jpg", ["rock", "tree", "water"], 2, first=60)
     test = painter.paint_all("test/unknown/{}.jpg", 4)
     splits = all_in(train, "train") | all_in(valid, "validation")
-    return Truth(train | valid, splits=splits, left_out=test)
+    return Truth(train | valid, splits=splits, numbers=numbered(["rock", "tree", "water"]), left_out=test)
 
 
 @kept
@@ -294,7 +298,7 @@ def all_in_one_folder(painter: Painter) -> Truth:
     """fast.ai and Keras forums: test/all holds every test image without a class."""
     train = paint_classes(painter, "train/{name}/{number}.jpg", ["opencountry", "street"], 5)
     test = painter.paint_all("test/all/im{}.jpg", 4)
-    return Truth(train, splits=all_in(train, "train"), left_out=test)
+    return Truth(train, splits=all_in(train, "train"), numbers=numbered(["opencountry", "street"]), left_out=test)
 
 
 @kept
@@ -315,7 +319,9 @@ def query_and_gallery(painter: Painter) -> Truth:
     other = list(paint_classes(painter, "pytorch/query/{name}/q{number}.jpg", ["0001", "0003"], 2))
     other += list(paint_classes(painter, "pytorch/gallery/{name}/g{number}.jpg", ["0001", "0003"], 2))
     splits = all_in(train, "train") | all_in(val, "validation")
-    return Truth(train | val, splits=splits, numbers=numbered(["0002", "0007", "0011"]), left_out=other)
+    by_value = Truth(train | val, splits=splits, numbers={"0002": 2, "0007": 7, "0011": 11}, left_out=other)
+    numbers = numbered(["0002", "0007", "0011"])
+    return Truth(train | val, splits=splits, numbers=numbers, left_out=other, choices=[by_value])
 
 
 # class folders with something beside or above ------------------------------------------------------------------

@@ -35,9 +35,9 @@ def counted_from_1(names: Iterable[str]) -> dict[str, int]:
     return {name: int(name) - 1 for name in sorted(set(names))}
 
 
-def ids(paths: Iterable[str], prefix: str = "") -> list[tuple[str, ...]]:
+def ids(paths: Iterable[str]) -> list[tuple[str]]:
     """A row of each image with its name without the ending."""
-    return [(prefix + stem(path),) for path in paths]
+    return [(stem(path),) for path in paths]
 
 
 def lines(rows: Iterable[str]) -> str:
@@ -205,8 +205,11 @@ def google_landmarks(painter: Painter) -> Truth:
     train = [painter.paint(f"train/{key[0]}/{key[1]}/{key[2]}/{key}.jpg") for key in _LANDMARK_IDS]
     classes = dealt(train, ["1", "7", "27"])
     painter.write("train.csv", table(("id", "landmark_id"), *((stem(path), key) for path, key in classes.items())))
-    from_1 = Truth(classes, numbers=counted_from_1(["1", "7", "27"]))
-    return Truth(classes, splits=all_in(train, "train"), numbers=counted_from_0(["1", "7", "27"]), choices=[from_1])
+    other = [
+        Truth(classes, numbers=counted_from_1(["1", "7", "27"])),
+        Truth(classes, numbers=numbered(["1", "7", "27"])),
+    ]
+    return Truth(classes, splits=all_in(train, "train"), numbers=counted_from_0(["1", "7", "27"]), choices=other)
 
 
 _LANDMARK_IDS = (
@@ -280,7 +283,8 @@ def pawpularity(painter: Painter) -> Truth:
     rows = ((stem(path), 0, 1, 1, place % 2, 0, 20 + 7 * place) for place, path in enumerate(train))
     painter.write("train.csv", table(header, *rows))
     scores = {path: str(20 + 7 * place) for place, path in enumerate(train)}
-    return Truth(unlabelled(train), splits=all_in(train, "train"), choices=[Truth(scores)])
+    as_classes = Truth(scores, numbers=counted_from_0(scores.values()))
+    return Truth(unlabelled(train), splits=all_in(train, "train"), choices=[as_classes])
 
 
 @kept
@@ -292,7 +296,8 @@ def shopee_matching(painter: Painter) -> Truth:
     for place, (path, group) in enumerate(classes.items()):
         rows.append((f"train_{place}", base(path), "94974f937d4c2433", f'"Paper bag, brown, No {place}"', group))
     painter.write("train.csv", table(("posting_id", "image", "image_phash", "title", "label_group"), *rows))
-    return Truth(classes, splits=all_in(train, "train"))
+    by_value = [Truth(classes, numbers=count(classes.values())) for count in (counted_from_0, counted_from_1)]
+    return Truth(classes, splits=all_in(train, "train"), choices=by_value)
 
 
 # medical and face sets -----------------------------------------------------------------------------------------
@@ -364,7 +369,9 @@ def chexpert(painter: Painter) -> Truth:
             rows.append((path, "Female", 68, "Frontal", "AP", *values.values()))
         header = ("Path", "Sex", "Age", "Frontal/Lateral", "AP/PA", *columns)
         painter.write(f"CheXpert-v1.0-small/{folder}.csv", table(header, *rows))
-    return Truth(classes, splits=splits, choices=[Truth(bold, splits=splits)])
+    numbers = numbered(columns)
+    uncertain_too = Truth(bold, splits=splits, numbers=numbers)
+    return Truth(classes, splits=splits, numbers=numbers, choices=[uncertain_too])
 
 
 @kept
@@ -553,7 +560,7 @@ def describable_textures(painter: Painter) -> Truth:
 @kept
 def oxford_pets_lists(painter: Painter) -> Truth:
     """Oxford-IIIT Pets' list.txt: comments, then a name without ending, the breed's number from 1, species, breed."""
-    breeds = ["Abyssinian", "Bengal", "american_bulldog", "beagle"]
+    breeds = ["Abyssinian", "american_bulldog", "beagle", "Bengal"]
     paths = paint_classes(painter, "images/{name}_{number}.jpg", breeds, 4)
     species = {"Abyssinian": "1", "Bengal": "1", "american_bulldog": "2", "beagle": "2"}
     rows = {path: (stem(path), breeds.index(name) + 1, species[name], 1) for path, name in paths.items()}
@@ -1490,8 +1497,7 @@ def class_indices_of_keras(painter: Painter) -> Truth:
     """Keras users: class_indices.json from an old run, {"dog": 0, "cat": 1, "ape": 2}, beside class folders."""
     classes = paint_classes(painter, "images/{name}/{number:03}.png", ["dog", "cat", "ape"], 4)
     painter.write("class_indices.json", json.dumps({"dog": 0, "cat": 1, "ape": 2}))
-    by_name = Truth(classes)
-    return Truth(classes, numbers=numbered(["dog", "cat", "ape"]), choices=[by_name])
+    return Truth(classes, numbers=numbered(["dog", "cat", "ape"]))
 
 
 @kept
