@@ -35,9 +35,9 @@ def counted_from_1(names: Iterable[str]) -> dict[str, int]:
     return {name: int(name) - 1 for name in sorted(set(names))}
 
 
-def ids(paths: Iterable[str], prefix: str = "") -> list[tuple[str, ...]]:
+def ids(paths: Iterable[str]) -> list[tuple[str]]:
     """A row of each image with its name without the ending."""
-    return [(prefix + stem(path),) for path in paths]
+    return [(stem(path),) for path in paths]
 
 
 def lines(rows: Iterable[str]) -> str:
@@ -1497,8 +1497,7 @@ def class_indices_of_keras(painter: Painter) -> Truth:
     """Keras users: class_indices.json from an old run, {"dog": 0, "cat": 1, "ape": 2}, beside class folders."""
     classes = paint_classes(painter, "images/{name}/{number:03}.png", ["dog", "cat", "ape"], 4)
     painter.write("class_indices.json", json.dumps({"dog": 0, "cat": 1, "ape": 2}))
-    by_name = Truth(classes)
-    return Truth(classes, numbers=numbered(["dog", "cat", "ape"]), choices=[by_name])
+    return Truth(classes, numbers=numbered(["dog", "cat", "ape"]))
 
 
 @kept

@@ -17,6 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import click
 import numpy as np
 from kept_folders import ANY, Box, Builder, Painter, Truth, number_of_pixels
 from made_sets import ENGINE
@@ -84,7 +85,7 @@ class _Trial:
                         convert(layout, ENGINE, dataset=RecipeSet.read(recipe))
                     truths = [self._truth, *self._truth.choices]
                     return _first_fitting(layout, self._painter, truths)
-            except PrepError as error:
+            except (PrepError, click.ClickException) as error:
                 return REFUSED, str(error)
             except SystemExit as error:
                 return REFUSED, f"{shlex.join(words)} ended with {error.code}"
@@ -186,6 +187,8 @@ def compare(layout: Layout, painter: Painter, truth: Truth) -> None:
             taken[path] = split
             if path not in truth.classes and path not in truth.left_out:
                 raise Mismatch(f"{path} is no example, and became a record")
+            if path not in truth.classes and (labels := _labels_of(record, roles)):
+                raise Mismatch(f"{path} is no example, and has the labels {labels}")
             if path in truth.classes:
                 _compare_classes(path, record, roles, records, truth, numbers)
                 _compare_objects(path, record, truth)
@@ -217,11 +220,8 @@ def _compare_classes(
     """Compare the class of a record; ``numbers`` collects the number of each class, counted from 0."""
     expected = truth.classes[path]
     features = record.features
-    label = _first(features, roles, "label", "label.list")
-    found = [] if label is None else label if isinstance(label, list) else [label]
+    found = _labels_of(record, roles)
     wanted = [] if expected is None else list(expected) if isinstance(expected, tuple) else [expected]
-    if expected is None and path in truth.left_out:
-        return
     if len(found) != len(wanted):
         raise Mismatch(f"{path} has the labels {found}, and should have {wanted}")
     names = getattr(records, "class_names", {})
@@ -235,6 +235,12 @@ def _compare_classes(
         number = found[at] - records.first_label
         if numbers.setdefault(class_name, number) != number:
             raise Mismatch(f"{class_name} is {numbers[class_name]} and {number}")
+
+
+def _labels_of(record: Any, roles: Mapping[str, Sequence[str]]) -> list[Any]:
+    """The labels of a record."""
+    label = _first(record.features, roles, "label", "label.list")
+    return [] if label is None else label if isinstance(label, list) else [label]
 
 
 def _texts_at(texts: Sequence[Any], at: int) -> list[str]:
@@ -253,9 +259,16 @@ def _compare_numbers(numbers: dict[str, int], truth: Truth) -> None:
         raise Mismatch(f"two classes have one number: {numbers}")
     if min(numbers.values(), default=0) < 0:
         raise Mismatch(f"a class is counted below 0: {numbers}")
-    for name, number in truth.numbers.items():
+    in_order = {name: number for number, name in enumerate(sorted(_names_of(truth), key=str.encode))}
+    for name, number in (truth.numbers or in_order).items():
         if name in numbers and numbers[name] != number:
             raise Mismatch(f"{name} is {numbers[name]}, and should be {number}")
+
+
+def _names_of(truth: Truth) -> set[str]:
+    """Every class of a truth."""
+    several = (name if isinstance(name, tuple) else (name,) for name in truth.classes.values())
+    return {name for names in several for name in names if name is not None}
 
 
 def _compare_objects(path: str, record: Any, truth: Truth) -> None:
