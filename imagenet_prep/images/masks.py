@@ -80,8 +80,8 @@ def fill_polygons(polygons: Sequence[Sequence[float]], size: Size) -> Pixels:
         check_polygon(polygon, size)
     width, height = size
     points = [[float(value) for value in polygon] for polygon in polygons]
-    filled: Pixels = mask.decode(mask.merge(mask.frPyObjects(points, height, width)))
-    return filled
+    pixels: Pixels = mask.decode(mask.merge(mask.frPyObjects(points, height, width)))
+    return pixels
 
 
 def read_runs(text: str) -> list[int]:
@@ -122,7 +122,8 @@ def fill_runs(runs: Sequence[int], size: Size) -> Pixels:
         raise ImageError(f"runs of {sum(runs):,} pixels: expected {width} x {height}")
     values = np.zeros(len(runs), np.uint8)
     values[1::2] = 1
-    return np.repeat(values, np.asarray(runs, np.int64)).reshape(width, height).T
+    columns: Pixels = np.repeat(values, np.asarray(runs, np.int64)).reshape(width, height)
+    return np.ascontiguousarray(columns.T)
 
 
 def segment_numbers(data: Buffer) -> NDArray[np.int32]:
@@ -153,8 +154,8 @@ def decode_mask(data: Buffer) -> Pixels:
 
     with _opened(data) as image:
         values = np.asarray(image.convert("RGB") if image.mode in ("P", "RGBA", "LA") else image)
-    is_inside = values > 0 if values.ndim == 2 else values.any(axis=2)
-    return is_inside.astype(np.uint8)
+    is_inside = values.reshape(*values.shape[:2], -1).any(axis=2)
+    return np.asarray(is_inside, np.uint8)
 
 
 @contextlib.contextmanager
