@@ -136,7 +136,7 @@ def test_a_threshold_takes_a_mask_in_jpeg() -> None:
     values = np.zeros((40, 60), np.uint8)
     values[10:30, 20:50] = 255
     found = pixels_of(masks.threshold_mask(png_file(values, "JPEG"), 128))
-    assert (found == values // 255).all()
+    assert (found == values).all()
 
 
 @pytest.mark.parametrize("orientation", range(1, 9))

@@ -202,7 +202,7 @@ def png_of(data: Buffer) -> Buffer:
 
 
 def threshold_mask(data: Buffer, threshold: int) -> bytes:
-    """A PNG of 1 where the brightness of a mask is ``threshold`` or more, 0 elsewhere; for masks in JPEG, too.
+    """A PNG of 255 where the brightness of a mask is ``threshold`` or more, 0 elsewhere; for masks in JPEG, too.
 
     Raises:
         ImageError: it can't be decoded.
@@ -214,7 +214,7 @@ def threshold_mask(data: Buffer, threshold: int) -> bytes:
     else:
         with _opened(data) as image:
             brightness = np.asarray(image.convert("L"))
-    return encode_mask((brightness >= threshold).astype(np.uint8))
+    return encode_mask(np.where(brightness >= threshold, np.uint8(255), np.uint8(0)))
 
 
 def fit_png(data: Buffer, size: Size, orientation: int) -> bytes:

@@ -60,10 +60,13 @@ class Boxes(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
 
 class Mask(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A folder of PNGs, each a mask of the image of the same name."""
+    """Folders of masks, each of the image of the same name, except for the end of its name."""
 
     folder: Paths
     match: Literal["stem"] = "stem"
+    suffix: Text | None = None
+    image_suffix: Text | None = None
+    threshold: Annotated[int, Meta(ge=1, le=255)] | None = None
     missing: Literal["error", "ignore"] = "error"
     unmasked: Literal["error", "skip"] = "error"
 
