@@ -408,7 +408,7 @@ FAULTS: Mapping[str, tuple[str, Harm, str]] = {
     "YOLO: pixels": (YOLO, yolo("0 12 30 8 9"), "0.txt, line 2: 12 30 8 9; expected numbers from 0 to 1"),
     "YOLO: centre outside": (YOLO, yolo("0 0.5 1.5 0.1 0.1"), "line 2: a box of 0.45, 1.45, 0.55, 1.55 leads out of"),
     "YOLO: a class too many": (YOLO, yolo("3 0.5 0.5 0.1 0.1"), "line 2: class 3; expected 0 to 2"),
-    "YOLO: a polygon": (YOLO, yolo("0 0.1 0.1 0.2 0.1 0.2 0.2"), "line 2: 7 values; expected 5"),
+    "YOLO: a polygon": (YOLO, yolo("0 0.1 0.1 0.2 0.1 0.2 0.2"), "line 2: the object is a polygon; expected a box"),
     "YOLO: outside": (YOLO, yolo("0 0.05 0.5 0.2 0.1"), "line 2: a box of -0.05, 0.45, 0.15, 0.55 leads out of"),
     "YOLO: no names": (YOLO.replace(", names: yolo/data.yaml", ""), nothing, "no `names`"),
     "YOLO: no YAML": (YOLO, saves("yolo/data.yaml", "a: b\nnames: ["), "yolo/data.yaml, line 2: not valid YAML"),

@@ -15,6 +15,7 @@ from imagenet_prep.images import ENDINGS as FORMATS
 from imagenet_prep.images import format_of, is_npy
 from imagenet_prep.model import Engine
 from imagenet_prep.recipes.columns import ENDINGS, Content, is_odd, is_of
+from imagenet_prep.recipes.formats import Format, all_formats
 from imagenet_prep.recipes.labels_file import without_ending
 from imagenet_prep.recipes.labels_search import (
     LabelsFile,
@@ -58,7 +59,6 @@ MOST_READ = 50
 """How many files of one ending are read."""
 
 _TAIL = 1 << 12
-_COCO = (b'"images"', b'"annotations"', b'"categories"', b'"image_id"', b'"file_name"')
 
 
 class Inspection(Struct, frozen=True):
@@ -116,7 +116,8 @@ def inspect_folder(folder: Path, engine: Engine) -> Inspection:
     held = kinds.keys() - known.keys()  # they may be large, and are no texts
     judged = _judge(folder, [name for name in rest if name not in held], items, sizes | hidden) if items else {}
     rest = [name for name in rest if judged.get(name) is None]
-    annotations = _annotations(folder, rest, items)
+    tables = [name for name, table in judged.items() if table is not None and not name.startswith("../")]
+    annotations = _annotations(folder, rest, tables, items)
     noted = {*(strange := strange_among(rest, content)), *(name for found in annotations.values() for name in found)}
     left = {name: (sizes | hidden)[name] for name in rest if name not in noted}
     others = _others(folder, left, last_names(items), held)
@@ -270,46 +271,59 @@ def _is_about(home: Path, path: Path, within: frozenset[str], known: frozenset[s
     return bare or f"{home.name}/".encode() in head[:4096]
 
 
-def _annotations(folder: Path, names: Sequence[str], items: Sequence[str]) -> dict[str, list[str]]:
-    """The files that annotate images, by the tool that wrote them or by what shows it."""
-    by_suffix, stems = grouped(names, suffix_of), {stem_of(name) for name in items}
+def _annotations(
+    folder: Path, names: Sequence[str], tables: Iterable[str], items: Sequence[str]
+) -> dict[str, list[str]]:
+    """The files that annotate images, by the tool that wrote them or by what shows it.
+
+    ``tables`` may be labels files, too: a CSV with a box for each image is both.
+    """
+    stems = {stem_of(name) for name in items}
     found: dict[str, list[str]] = {}
-    for suffix, several in by_suffix.items():
+    for suffix, several in grouped(names, suffix_of).items():
         paired = [name for name in several if stem_of(name) in stems]
-        known = dict.fromkeys(_tool(below(folder, name), suffix) for name in several[:MOST_READ])
-        if tools := [tool for tool in known if tool and (tool != "YOLO" or paired)]:
-            found.setdefault(" and ".join(tools), []).extend(several)
-        elif suffix in DATA and items and 2 * len(paired) >= len(stems) > 1:
+        by_tool = _by_tool(folder, several, suffix, is_paired=bool(paired))
+        for tool, files in by_tool.items():
+            found.setdefault(tool, []).extend(files)
+        if not by_tool and suffix in DATA and items and 2 * len(paired) >= len(stems) > 1:
             found.setdefault(f"{suffix} files of the same names as images, maybe", []).extend(paired)
+    for name in tables:
+        format = _format_of(folder, name, suffix_of(name))
+        if format is not None and not format.per_image:
+            found.setdefault(format.tool, []).append(name)
     return found
 
 
-def _tool(path: Path, suffix: str) -> str:
-    """The tool whose annotations a file holds; "" for another file."""
-    if suffix not in (".json", ".xml", ".txt", ".yaml", ".yml"):
-        return ""
+def _by_tool(folder: Path, names: Sequence[str], suffix: str, *, is_paired: bool) -> dict[str, list[str]]:
+    """The files of one ending by the tool that wrote them; the first 50 tell, if each image has a file.
+
+    ``is_paired``: whether images have the names of some.
+    """
+    known = {name: _format_of(folder, name, suffix) for name in names[:MOST_READ]}
+    formats = {format.key: format for format in known.values() if format is not None}
+    found: dict[str, list[str]] = {}
+    for format in formats.values():
+        if not format.per_image:
+            found[format.tool] = [name for name, other in known.items() if other is format]
+        elif is_paired or not format.is_vague:
+            found[format.tool] = [name for name in names if known.get(name, format) in (format, None)]
+    return found
+
+
+def _format_of(folder: Path, name: str, suffix: str) -> Format | None:
+    """The format of annotations that a file is of; None for another file."""
+    formats = [format for format in all_formats().values() if suffix in format.endings]
+    ends = _ends(below(folder, name)) if formats else b""
+    return next((format for format in formats if format.is_of(name, ends)), None)
+
+
+def _ends(path: Path) -> bytes:
+    """The first and the last bytes of a file."""
     head = _head(path)
-    if suffix == ".json":
-        with contextlib.suppress(OSError), path.open("rb") as file:
-            file.seek(max(0, path.stat().st_size - _TAIL))
-            head += file.read(_TAIL)
-        if b'"shapes"' in head and b'"imagePath"' in head:
-            return "LabelMe"
-        return "COCO" * (sum(key in head for key in _COCO) > 1)
-    if suffix == ".xml":
-        return "Pascal VOC" * (b"<annotation" in head)
-    if suffix == ".txt":
-        lines = [line.split() for line in head.split(b"\n")[:3] if line.strip()]
-        return "YOLO" * bool(lines and all(map(_is_box, lines)))
-    return "YOLO" * (b"names:" in head and (b"train:" in head or b"nc:" in head))
-
-
-def _is_box(words: Sequence[bytes]) -> bool:
-    """Whether a line starts as YOLO's do: a class and four numbers, relative to the image."""
-    try:
-        return len(words) >= 5 and words[0].isdigit() and all(-1 <= float(word) <= 2 for word in words[1:5])
-    except ValueError:
-        return False
+    with contextlib.suppress(OSError), path.open("rb") as file:
+        file.seek(max(len(head), path.stat().st_size - _TAIL))
+        head += file.read(_TAIL)
+    return head
 
 
 def _others(

@@ -17,6 +17,7 @@ from imagenet_prep.images.arrays import names_in_npz
 from imagenet_prep.model import Engine, OnDamaged, Progress, Silent
 from imagenet_prep.recipes import columns as cols
 from imagenet_prep.recipes import rules
+from imagenet_prep.recipes.annotated_images import Roots
 from imagenet_prep.recipes.annotating import Annotations, annotate
 from imagenet_prep.recipes.columns import ENDINGS, Content, is_odd, is_of
 from imagenet_prep.recipes.inputs import Inputs, data_root, find_inputs
@@ -111,7 +112,8 @@ def _annotated(file: RecipeFile, inputs: Inputs, listing: Catalog, root: Path, c
     key = ("boxes",) if boxes else ("mask",)
     if content != "image":
         raise file.fault(key, f"content is {content}", "expected it with images only")
-    found = annotate(boxes, mask, listing, inputs.base, root, file.recipe.boxes_outside)
+    strip = getattr(file.recipe, "strip", None) or ""
+    found = annotate(boxes, mask, listing, Roots(inputs.base, root, strip), file.recipe.boxes_outside)
     if inputs.divided and len(found.listing) < len(listing):
         raise file.fault(key, "images would be skipped", "expected manifests of annotated images alone")
     return found

@@ -14,6 +14,8 @@ from imagenet_prep.storage.layout import RAW_NAME, STATE_NAME, grown_from
 if TYPE_CHECKING:
     from msgspec import Struct
 
+    from imagenet_prep.recipes.schema import Boxes
+
 
 SPLIT_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,99}")
 _NO_SPLIT_NAME = ("no name of a split", "expected letters, digits, _, -, . and +, no -grownN")
@@ -48,8 +50,7 @@ def _check_keys(file: RecipeFile) -> None:
     if len(given) > 1:
         raise file.fault((given[1],), f"{given[0]} says how many shards there are already", "expected one of the two")
     if boxes:
-        way = _only(file, ("boxes",), boxes, ("coco", "voc", "yolo", "csv"))
-        _check_company(file, "boxes", way)
+        _check_boxes(file, boxes)
     has_range = lower is not None and upper is not None
     is_odd = lower is not None and upper is not None and not (math.isfinite(lower) and lower < upper < math.inf)
     is_other = isinstance(r.record, str) and not is_inception
@@ -69,7 +70,6 @@ def _check_keys(file: RecipeFile) -> None:
         ("boxes", boxes and is_inception, "Inception's records have no place for it", "expected no `record`"),
         ("mask", r.mask and is_inception, "Inception's records have no place for it", "expected no `record`"),
         ("boxes_outside", "boxes_outside" in file.value and not boxes, "there are no boxes", "expected `boxes`"),
-        ("boxes", boxes and boxes.yolo and boxes.names is None, "no `names`", "expected names: data.yaml, or [a, b]"),
         ("classes", r.classes is not None and no_labels, "there are no labels", "expected `labels`, or class folders"),
         ("stratified", r.stratified and (r.manifest_file or not fractions_of(file)), "there are no fractions", shares),
         ("grow", r.grow and r.stratified, "new files move others with stratified", "expected one of the two"),
@@ -78,6 +78,25 @@ def _check_keys(file: RecipeFile) -> None:
             raise file.fault((key,), problem, expected)
     if r.content in ("pixels", "array") and (said := said_of_images(file)):
         raise file.fault((said,), f"content is {r.content}", "expected it with content: image only")
+
+
+def _check_boxes(file: RecipeFile, boxes: Boxes) -> None:
+    """One format of annotations is named, with keys that it has a use for."""
+    from imagenet_prep.recipes.formats import COMPANY, FORMATS, all_formats, load_format
+
+    format = load_format(_only(file, ("boxes",), boxes, FORMATS))
+    for name in COMPANY:
+        if name in file.value["boxes"] and name not in format.keys:
+            fitting = [key for key, other in all_formats().items() if name in other.keys]
+            expected = f"expected it with {' or '.join(fitting)}"
+            raise file.fault(("boxes", name), f"{format.key} has no use for it", expected)
+    lacking = next((name for name in format.needs if getattr(boxes, name) is None), None)
+    if lacking is not None:
+        raise file.fault(("boxes",), f"no `{lacking}`", _NEEDED[lacking])
+
+
+_NEEDED = {"names": "expected names: data.yaml, or [a, b]"}
+"""How a recipe says what the format of its annotations needs."""
 
 
 def is_imagenet(file: RecipeFile) -> bool:
@@ -96,22 +115,22 @@ def _check_source(file: RecipeFile) -> None:
     if classic:
         raise file.fault(("source",), f"two sources, {classic[0]} is the other", "expected one of them")
     kind = _only(file, ("source",), source, source_keys())
-    _check_company(file, "source", kind)
+    for name, fitting in _OF_SOURCES.items():
+        if name in file.value["source"] and kind not in fitting:
+            expected = f"expected it with {' or '.join(fitting)}"
+            raise file.fault(("source", name), f"{kind} has no use for it", expected)
     said = getattr(source, kind)
     for split in said if isinstance(said, dict) else ():
         if not SPLIT_NAME.fullmatch(split):
             raise file.fault(("source", kind, split), *_NO_SPLIT_NAME)
 
 
-_COMPANY: Mapping[str, Mapping[str, Sequence[str]]] = {
-    "source": {"tar_folders": ("tar",), "class_folder": ("folders", "tar"), "label": SAMPLES},
-    "boxes": {
-        "captions": ("coco",),
-        "columns": ("csv",),
-        **dict.fromkeys(("names", "first_label"), ("voc", "yolo", "csv")),
-    },
+_OF_SOURCES: Mapping[str, Sequence[str]] = {
+    "tar_folders": ("tar",),
+    "class_folder": ("folders", "tar"),
+    "label": SAMPLES,
 }
-"""The keys that only make sense with one of some others, by the mapping that they are in."""
+"""The keys of a source that only make sense with some kinds of sources."""
 
 
 def _only(file: RecipeFile, key: Key, struct: Struct, names: Sequence[str]) -> str:
@@ -123,17 +142,11 @@ def _only(file: RecipeFile, key: Key, struct: Struct, names: Sequence[str]) -> s
     return given[0]
 
 
-def _check_company(file: RecipeFile, key: str, kind: str) -> None:
-    for name, fitting in _COMPANY[key].items():
-        if name in file.value[key] and kind not in fitting:
-            raise file.fault((key, name), f"{kind} has no use for it", f"expected it with {' or '.join(fitting)}")
-
-
 def source_keys() -> list[str]:
     """The kinds of sources, by their keys."""
     from imagenet_prep.recipes.schema import Source
 
-    return [name for name in Source.__struct_fields__ if name not in _COMPANY["source"]]
+    return [name for name in Source.__struct_fields__ if name not in _OF_SOURCES]
 
 
 def said_of_images(file: RecipeFile) -> str | None:

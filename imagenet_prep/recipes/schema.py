@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from msgspec import Meta, Struct, field
+from msgspec import Meta, Struct, defstruct, field
 
 from imagenet_prep.datasets.declarations import CommonSettings, Shards, about
 from imagenet_prep.recipes.box_policy import BoxesOutside
+from imagenet_prep.recipes.formats import FORMATS
 
 Text = Annotated[str, Meta(min_length=1)]
 Paths = Text | list[Text]
@@ -44,19 +45,52 @@ class Labels(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     unlabelled: Literal["error", "skip"] = "error"
 
 
-class Boxes(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The annotations of objects: one of the first four, and what to do with what has no counterpart."""
+class BoxKeys(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What a recipe says of annotations of objects, whatever their format; ``Boxes`` has a key for each format, too."""
 
-    coco: Paths | None = None
-    voc: Paths | None = None
-    yolo: Paths | None = None
-    csv: Paths | None = None
     captions: Paths | None = None
     columns: dict[str, Text] | None = None
     names: Text | list[Text | int] | None = None
     first_label: Annotated[int, Meta(ge=0, le=1 << 62)] | None = None
+    polygons: Literal["boxes"] | None = None
     missing: Literal["error", "ignore"] = "error"
     unannotated: Literal["error", "empty", "skip"] | None = None
+
+    @property
+    def format(self) -> str:
+        """The key of the format that the recipe names."""
+        return next(name for name in FORMATS if getattr(self, name) is not None)
+
+    @property
+    def places(self) -> list[str]:
+        """The files or folders of annotations."""
+        return listed_texts(getattr(self, self.format))
+
+    @property
+    def caption_files(self) -> list[str]:
+        """The files of captions."""
+        return listed_texts(self.captions)
+
+
+if TYPE_CHECKING:
+
+    class Boxes(BoxKeys, frozen=True):
+        """The annotations of objects: one of the keys of formats, and what to do with what has no counterpart."""
+else:
+    Boxes = defstruct(
+        "Boxes",
+        [(name, Paths | None, None) for name in FORMATS],
+        bases=(BoxKeys,),
+        module=__name__,
+        frozen=True,
+        forbid_unknown_fields=True,
+        kw_only=True,
+    )
+
+
+def listed_texts(value: str | list[str] | None) -> list[str]:
+    """The texts of a key that can have one or several."""
+    return [value] if isinstance(value, str) else value or []
 
 
 class Mask(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

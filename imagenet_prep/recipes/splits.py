@@ -126,7 +126,8 @@ def mixed_masks(names: Names) -> Misread | None:
 
 def stem_of(name: str) -> str:
     """The name of a file without its folders and its ending."""
-    return name.rpartition("/")[2].rpartition(".")[0]
+    last = name.rpartition("/")[2]
+    return last.rpartition(".")[0] or last
 
 
 # names and types of files ------------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.escaping import NAME, escaped, quoted
 from imagenet_prep.model import Engine, Progress, Silent
 from imagenet_prep.recipes.columns import RESERVED, Content, becoming_jpeg, is_of
+from imagenet_prep.recipes.formats import FORMATS
 from imagenet_prep.recipes.inspection import inspect_folder
 from imagenet_prep.recipes.labels import labels_in_words
 from imagenet_prep.recipes.layouts import Proposal, choose_layout, known_layouts
@@ -109,8 +110,10 @@ def _flow(value: Any) -> str:
     """A value in one line: JSON strings, with JSON's escapes, are YAML."""
     if isinstance(value, Mapping):
         return f"{{{', '.join(f'{_flow(name)}: {_flow(each)}' for name, each in value.items())}}}"
-    if isinstance(value, list):
-        return _flow(value[0]) if len(value) == 1 else f"[{', '.join(map(_flow, value))}]"
+    if isinstance(value, list) and len(value) == 1:
+        return _flow(value[0])
+    if isinstance(value, (list, tuple)):
+        return f"[{', '.join(map(_flow, value))}]"
     if not isinstance(value, str):
         return json.dumps(value)
     is_plain = re.fullmatch(r"[A-Za-z_/][\w./-]*|\.", value, re.ASCII) and value.lower() not in (
@@ -137,7 +140,8 @@ def _below(where: str, name: str) -> str:
 
 def _annotation(where: str, name: str, value: Any) -> Any:
     """The value of a key of `boxes` or `mask`; most are paths."""
-    if name not in ("coco", "voc", "yolo", "csv", "captions", "names", "folder"):
+    is_path = name in (*FORMATS, "captions", "folder") or (name == "names" and isinstance(value, str))
+    if not is_path:
         return value
     return _below(where, value) if isinstance(value, str) else [_below(where, each) for each in value]
 

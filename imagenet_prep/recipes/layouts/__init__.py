@@ -75,6 +75,9 @@ class Reading(Struct, frozen=True):
         lost: files that it leaves out and that would be missed.
         clipped: impossible boxes, which the recipe clips or drops.
         passed: the other files that it leaves out, and why, as text.
+        labelled: how many images it gives a class.
+        classes: how many classes it gives.
+        left_out: how many images it leaves out.
     """
 
     certainty: int
@@ -88,6 +91,9 @@ class Reading(Struct, frozen=True):
     lost: Sequence[InputError] = ()
     clipped: Sequence[InputError] = ()
     passed: Sequence[str] = ()
+    labelled: int = 0
+    classes: int = 0
+    left_out: int = 0
 
     @property
     def table(self) -> LabelsFile | None:
@@ -193,7 +199,7 @@ def _left_out(inspection: Inspection, reading: Reading) -> tuple[list[InputError
             passed.append(f"{refusal.error.what.removeprefix(f'{folder}/')}; {refusal.error.hint}")
     passed += [_unused(folder, each, table) for each in inspection.labels if each.where not in read]
     for tool, several in inspection.annotations.items():
-        rest = sorted(set(several).difference(used or ()))
+        rest = sorted(set(several).difference(read))
         if len(rest) == len(several):
             lost.append(_fault(inspection, "annotations", several, tool))
         elif rest:

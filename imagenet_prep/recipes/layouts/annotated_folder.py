@@ -1,109 +1,184 @@
-"""Images and their annotations: COCO, Pascal VOC, YOLO, a CSV of boxes, or a folder of masks."""
+"""Images and their annotations, in each format of ``formats``; or a folder of masks."""
 
 from __future__ import annotations
 
+import functools
 import os
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
 
 from imagenet_prep.errors import InputError
-from imagenet_prep.recipes.annotating import Annotations, annotate, find_rows
-from imagenet_prep.recipes.box_files import has_corners, read_coco, read_data_yaml
-from imagenet_prep.recipes.inspection import MOST_READ, Inspection
-from imagenet_prep.recipes.labels_file import match
-from imagenet_prep.recipes.layouts import CERTAIN, LIKELY, Proposal, Reading, as_command
+from imagenet_prep.recipes.annotated_images import Roots
+from imagenet_prep.recipes.annotating import Annotations, annotate
+from imagenet_prep.recipes.box_files import PolygonError
+from imagenet_prep.recipes.formats import AnnotatedFolder, Proposed, all_formats, load_format
+from imagenet_prep.recipes.inspection import Inspection
+from imagenet_prep.recipes.layouts import CERTAIN, LIKELY, Layout, Proposal, Reading, as_command
 from imagenet_prep.recipes.layouts.class_folders import shape_of
 from imagenet_prep.recipes.schema import Boxes, Mask
 from imagenet_prep.recipes.splits import is_image_folder, is_mask_folder, splits_above, stem_of, unmasked
+from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.text import listed, number_of
 
 CHOICES = {"boxes": {"missing": "ignore", "unannotated": "skip"}, "mask": {"missing": "ignore", "unmasked": "skip"}}
 """The keys of a recipe that leave out annotations without an image, and images without an annotation."""
 
-Lists = Mapping[str, tuple[str, Sequence[str]]]
-"""By split the file that lists its images, and those images."""
+
+class _Matched(Struct, frozen=True):
+    """The images of a folder and their annotations.
+
+    Args:
+        value: what the recipe says of the annotations, except for CHOICES.
+        images: the images that are no masks.
+        masks: the images in folders of masks.
+        found: the annotations.
+        keeps_bare: whether images without an annotation are kept.
+        unlisted: the images in no list of a split.
+    """
+
+    value: Mapping[str, Any]
+    images: Sequence[str]
+    masks: Sequence[str]
+    found: Annotations
+    keeps_bare: bool
+    unlisted: frozenset[str]
+
+    @property
+    def bare(self) -> Sequence[str]:
+        """The images without an annotation."""
+        return self.found.unmatched[0]
+
+    @property
+    def count(self) -> int:
+        """How many images are annotated."""
+        return len(self.images) - len(self.bare)
+
+    def names(self) -> list[str]:
+        """The images that a recipe takes."""
+        left = self.unlisted.union(() if self.keeps_bare else self.bare)
+        return [name for name in self.images if name not in left]
 
 
-def _read(
-    inspection: Inspection,
-    key: str,
-    value: Mapping[str, Any],
-    used: Sequence[str],
-    *,
-    lists: Lists | None = None,
-    faults: Sequence[InputError] = (),
-) -> Reading | None:
-    """The folder with these annotations; None if they are of less than half of the images.
+def _read(inspection: Inspection, key: str, proposed: Proposed) -> Reading | None:
+    """The folder with annotations; None if they are of less than half of the images.
 
     Args:
         inspection: the folder.
         key: the recipe's key, "boxes" or "mask".
-        value: what it holds, except for CHOICES.
-        used: the files of annotations.
-        lists: of the splits.
-        faults: found before.
+        proposed: what it holds, except for CHOICES.
     """
+    try:
+        matched = _match(inspection, key, proposed)
+    except InputError as error:
+        return _refuse(inspection, key, error, proposed.used)
+    if 2 * matched.count < len(matched.images):
+        return None
+    lead, lists = _lead(matched.images), {split: path for split, (path, _) in proposed.lists.items()}
+    names = [name.removeprefix(lead) for name in matched.names()]
+    lost, passed = _without_counterpart(key, matched, proposed)
+    certainty = CERTAIN + (not any(table.has_labels for table in inspection.labels if table.where not in proposed.used))
+    proposal = Proposal(
+        "files",
+        "image",
+        names,
+        lead,
+        splits={} if lists else splits_above(names),
+        lists=lists,
+        annotations={key: _value(key, matched)},
+        clips_boxes=bool(matched.found.changed_boxes),
+    )
+    return Reading(
+        LIKELY if _has_classes(matched.images) else certainty,
+        tuple(_evidence(key, proposed, matched)),
+        f"images with {key}",
+        proposal,
+        [*proposed.faults, *_mixed(inspection, matched.images, matched.masks)],
+        used=frozenset((*proposed.used, *lists.values())),
+        lost=[InputError(f"{inspection.folder}: {text}", "expected one for each") for text in lost],
+        clipped=_impossible_boxes(inspection, matched.found),
+        passed=[*passed, *_unread_masks(inspection, key, matched), *matched.found.unread],
+        labelled=matched.count if key == "boxes" else 0,
+        classes=len(matched.found.classes),
+        left_out=len(matched.images) - len(names),
+    )
+
+
+def _match(inspection: Inspection, key: str, proposed: Proposed) -> _Matched:
+    """The images of a folder with the annotations that are proposed; raises InputError if those can't be."""
     images, masks = _images_and_masks(inspection)
     rows = {name: row for row, name in enumerate(inspection.listing.names)}
     listing = inspection.listing.picked([rows[name] for name in images])
-    is_yolo = "yolo" in value
-    full = {**value, **CHOICES[key], **({"unannotated": "empty"} if is_yolo else {})}
-    boxes = msgspec.convert(full, Boxes) if key == "boxes" else None
-    mask = msgspec.convert(full, Mask) if key == "mask" else None
+    value, keeps_bare = proposed.value, False
+    roots = Roots(inspection.folder, inspection.folder)
+    if key == "mask":
+        found = annotate(None, msgspec.convert({**value, **CHOICES[key]}, Mask), listing, roots)
+    else:
+        keeps_bare = load_format(next(iter(value))).unannotated == "empty"
+        value, found = _annotate(value, listing, roots, keeps_bare=keeps_bare)
+    bare = () if keeps_bare else found.unmatched[0]
+    listed_images = set(bare).union(*(names for _, names in proposed.lists.values()))
+    unlisted = set(images) - listed_images if proposed.lists else ()
+    return _Matched(value, images, masks, found, keeps_bare, frozenset(unlisted))
+
+
+def _annotate(
+    value: Mapping[str, Any], listing: Catalog, roots: Roots, *, keeps_bare: bool
+) -> tuple[Mapping[str, Any], Annotations]:
+    """The objects of images by the keys of `boxes`, and these keys: if objects are polygons, their boxes are taken."""
+    boxes = msgspec.convert({**value, **CHOICES["boxes"]}, Boxes)
+    if keeps_bare:
+        boxes = replace(boxes, unannotated="empty")
     try:
-        found = annotate(boxes, mask, listing, inspection.folder, inspection.folder, "clip")
-    except InputError as error:
-        return _refuse(inspection, key, error, used)
-    bare, missing = found.unmatched
-    matched = len(images) - len(bare)
-    if 2 * matched < len(images):
-        return None
-    skips = [*CHOICES[key].items()]
-    said = {**value, **dict(skips[:1] if missing else []), **dict(skips[1:] if bare and not is_yolo else [])}
-    lead, left, lists = _lead(images), set(() if is_yolo else bare), lists or {}
-    ways = {split: path for split, (path, _) in lists.items()}
-    unlisted = set(images).difference(left, *(names for _, names in lists.values())) if lists else set()
-    names = [name.removeprefix(lead) for name in images if name not in left and name not in unlisted]
-    places = listed(dict.fromkeys(path.rpartition("/")[0] or path for path in ways.values()))
+        return value, annotate(boxes, None, listing, roots, "clip")
+    except PolygonError:
+        boxes = replace(boxes, polygons="boxes")
+        return {**value, "polygons": "boxes"}, annotate(boxes, None, listing, roots, "clip")
+
+
+def _value(key: str, matched: _Matched) -> dict[str, Any]:
+    """The keys of `boxes` or `mask` in the recipe, with the names of the classes: so they are numbered once."""
+    value = dict(matched.value)
+    if key == "boxes":
+        format = load_format(next(iter(value)))
+        if "names" in format.keys and "names" not in value:
+            value["names"] = tuple(matched.found.classes.values())
+    (of_missing, missing), (of_bare, bare) = CHOICES[key].items()
+    if matched.found.unmatched[1]:
+        value[of_missing] = missing
+    if matched.bare and not matched.keeps_bare:
+        value[of_bare] = bare
+    return value
+
+
+def _without_counterpart(key: str, matched: _Matched, proposed: Proposed) -> tuple[list[str], list[str]]:
+    """The images and annotations that are lost, and the images that are kept without boxes, as text."""
+    lists = (path for path, _ in proposed.lists.values())
+    places = listed(dict.fromkeys(path.rpartition("/")[0] or path for path in lists))
     without = f"without {'an annotation' if key == 'boxes' else 'a mask'}"
-    texts = [
-        f"{number_of(len(several), noun)} {how}: {listed(several)}"
-        for several, noun, how in (
-            (sorted(unlisted), "image", f"in no list of {places}"),
-            (missing, "annotation", "without an image"),
-            (bare, "image", without),
-        )
-        if several
-    ]
-    passed = [f"{texts.pop()} (kept without boxes)"] if bare and is_yolo else []
-    if key == "boxes" and masks:
-        where = sorted({name.rpartition("/")[0] for name in masks})
-        hint = f"mask: {{folder: {inspection.folder.resolve().name}/{where[0]}, unmasked: skip}} in a recipe takes them"
-        passed.append(f"{number_of(len(masks), 'mask')} in {listed(where)}: {hint}")
-    certainty = CERTAIN + (not any(each.has_labels for each in inspection.labels if each.where not in used))
-    return Reading(
-        LIKELY if _has_classes(images) else certainty,
-        tuple(_evidence(key, value, found, matched, len(images), lists)),
-        f"images with {key}",
-        Proposal(
-            "files",
-            "image",
-            names,
-            lead,
-            splits={} if lists else splits_above(names),
-            lists=ways,
-            annotations={key: said},
-            clips_boxes=bool(found.changed_boxes),
-        ),
-        [*faults, *_mixed(inspection, images, masks)],
-        used=frozenset((*used, *ways.values())),
-        lost=[InputError(f"{inspection.folder}: {each}", "expected one for each") for each in texts],
-        clipped=_impossible_boxes(inspection, found),
-        passed=[*passed, *found.unread],
-    )
+    lost, passed = [], []
+    for names, noun, how in (
+        (sorted(matched.unlisted), "image", f"in no list of {places}"),
+        (matched.found.unmatched[1], "annotation", "without an image"),
+        (matched.bare, "image", without),
+    ):
+        if names:
+            lost.append(f"{number_of(len(names), noun)} {how}: {listed(names)}")
+    if matched.bare and matched.keeps_bare:
+        passed.append(f"{lost.pop()} (kept without boxes)")
+    return lost, passed
+
+
+def _unread_masks(inspection: Inspection, key: str, matched: _Matched) -> list[str]:
+    """The note on masks beside images with boxes."""
+    if key != "boxes" or not matched.masks:
+        return []
+    where = sorted({name.rpartition("/")[0] for name in matched.masks})
+    hint = f"mask: {{folder: {inspection.folder.resolve().name}/{where[0]}, unmasked: skip}} in a recipe takes them"
+    return [f"{number_of(len(matched.masks), 'mask')} in {listed(where)}: {hint}"]
 
 
 def _impossible_boxes(inspection: Inspection, found: Annotations) -> list[InputError]:
@@ -117,17 +192,18 @@ def _impossible_boxes(inspection: Inspection, found: Annotations) -> list[InputE
     return [InputError(what, "expected boxes inside their images, neither swapped nor empty", "correct them")]
 
 
-def _evidence(
-    key: str, value: Mapping[str, Any], found: Annotations, matched: int, total: int, lists: Lists
-) -> list[str]:
-    where = listed(next(iter(value.values())))
-    evidence = [f"{where} {'annotates' if key == 'boxes' else 'has masks of'} {matched:,} of {total:,} images"]
+def _evidence(key: str, proposed: Proposed, matched: _Matched) -> list[str]:
+    where, found = listed(next(iter(proposed.value.values()))), matched.found
+    verb = "annotates" if key == "boxes" else "has masks of"
+    evidence = [f"{where} {verb} {matched.count:,} of {len(matched.images):,} images"]
     if key == "boxes":
-        boxes, classes = len(found.listing.boxes) // 4, found.classes
-        said = f"{number_of(boxes, 'box', 'boxes')} of {number_of(len(classes), 'class', 'classes')}"
-        evidence[0] += f": {said}: {listed(classes.values())}"
-    if lists:
-        evidence.append(f"splits: {', '.join(f'{len(names):,} in {path}' for path, names in lists.values())}")
+        boxes = number_of(len(found.listing.boxes) // 4, "box", "boxes")
+        classes = number_of(len(found.classes), "class", "classes")
+        outlined = " around polygons" if "polygons" in matched.value else ""
+        evidence[0] += f": {boxes}{outlined} of {classes}: {listed(found.classes.values())}"
+    if proposed.lists:
+        counts = (f"{len(names):,} in {path}" for path, names in proposed.lists.values())
+        evidence.append(f"splits: {', '.join(counts)}")
     return evidence
 
 
@@ -181,116 +257,21 @@ def _lead(names: Sequence[str]) -> str:
 # each kind of annotation ---------------------------------------------------------------------------------------
 
 
-def _files_of(inspection: Inspection, tool: str) -> list[str]:
-    """The annotation files of a tool; none if the folder does not hold images."""
-    files = [name for each, names in inspection.annotations.items() if tool in each for name in names]
-    return files if inspection.content == "image" else []
-
-
-def _recognise_coco(inspection: Inspection) -> Reading | None:
-    """A file of boxes that names the images; of several files for the same images, the one called instances."""
-    files = [name for name in _files_of(inspection, "COCO") if name.endswith(".json")]
-    sorts: dict[str, dict[int | str, str]] = {"boxes": {}, "captions": {}}
-    for name in sorted(files, key=lambda name: ("instances" not in name, name)):
-        try:
-            coco = read_coco(inspection.folder / name)
-        except InputError as error:
-            return _refuse(inspection, "boxes", error)
-        if coco.sort and coco.images:
-            first = coco.images[0].file_name
-            (row,) = find_rows([first], inspection.items, inspection.folder, inspection.folder / name)
-            sorts[coco.sort].setdefault(first if row < 0 else row, name)
-    boxes, captions = (sorted(names.values()) for names in sorts.values())
-    value = {"coco": boxes, **({"captions": captions} if captions else {})}
-    return _read(inspection, "boxes", value, [*boxes, *captions]) if boxes else None
-
-
-def _recognise_yolo(inspection: Inspection) -> Reading | None:
-    """Text files with the names of the images, and a file of the names of classes, which may name lists of splits."""
-    files = _files_of(inspection, "YOLO")
-    stems = set(map(stem_of, inspection.items))
-    labels = [name for name in files if name.endswith(".txt") and stem_of(name) in stems]
-    if not labels:
-        return None
-    every = [*files, *(name for names in inspection.others.values() for name in names)]
-    names = [name for name in every if name.endswith((".yaml", ".yml", "classes.txt", "obj.names"))]
-    names.sort(key=lambda name: (not name.endswith((".yaml", ".yml")), not name.endswith("data.yaml")))
-    if not names:
-        what = f"{inspection.folder} has YOLO annotations, and no file of the names of classes"
-        hint = "add data.yaml with names: [...], or classes.txt with a class in each line"
-        return _refuse(inspection, "boxes", InputError(what, "expected one", hint))
-    try:
-        lists = _listed_splits(inspection, names[0])
-    except InputError as error:
-        return _refuse(inspection, "boxes", error)
-    value = {"yolo": sorted({name.rpartition("/")[0] or "." for name in labels}), "names": names[0]}
-    return _read(inspection, "boxes", value, [*labels, names[0]], lists=lists)
-
-
-def _listed_splits(inspection: Inspection, name: str) -> Lists:
-    """The lists of images that a data.yaml names for its splits; none if it names folders, or is a list of names.
-
-    Raises:
-        InputError: a split is a list, and another one is not, or a list is not there or has no image of the folder.
-    """
-    path = inspection.folder / name
-    said = read_data_yaml(path) if path.suffix.lower() in (".yaml", ".yml") else {}
-    given = {key: said[key] for key in ("train", "val", "test") if said.get(key) not in (None, "", "~", "null")}
-    if not any(str(each).strip("[]'\" ").endswith(".txt") for each in given.values()):
-        return {}
-    lists: dict[str, tuple[str, Sequence[str]]] = {}
-    known = set(inspection.listing.names)
-    for split, each in given.items():
-        places = [each, f"{said.get('path', '.')}/{each}"]
-        found = [os.path.normpath(f"{name.rpartition('/')[0]}/{place}").lstrip("/") for place in places]
-        where = next((place for place in found if place in known), "")
-        own = (inspection.folder / where).read_text(errors="replace").split("\n") if where else []
-        lines = list(filter(None, map(str.strip, own)))
-        hits = match(lines, inspection.items, inspection.folder, inspection.folder / where)
-        if max(hits, default=-1) < 0:
-            what = f"{path}: {split}: {each} is no list of images of {inspection.folder}"
-            hint = "correct it; or take train, val and test out: all images are divided by their names then"
-            raise InputError(what, "expected a text file for each split, with an image in each line", hint)
-        lists["validation" if split == "val" else split] = where, [inspection.items[row] for row in hits if row >= 0]
-    return lists
-
-
-def _recognise_voc(inspection: Inspection) -> Reading | None:
-    """XML files with the names of the images, and perhaps lists of the splits, of names without endings."""
-    files = [name for name in _files_of(inspection, "Pascal VOC") if name.lower().endswith(".xml")]
-    if not files:
-        return None
-    found = list(filter(None, map(_IMAGE_SET.fullmatch, inspection.listing.names)))
-    faults = []
-    if len({each[1] for each in found}) > 1:
-        what = f"{inspection.folder} has lists of splits in several folders: {listed(each[0] for each in found)}"
-        hint = "make a recipe of each folder above them"
-        faults = [InputError(what, "expected one folder ImageSets/Main", hint)]
-    by_stem = {stem_of(name): name for name in _images_and_masks(inspection)[0]}
-    by_split = {each[2]: each[0] for each in found}
-    lists: dict[str, tuple[str, Sequence[str]]] = {}
-    for split in ("train", "val", "test") if {"train", "val"} & by_split.keys() else ("trainval", "test"):
-        if split in by_split:
-            lines = map(str.strip, (inspection.folder / by_split[split]).read_text(errors="replace").splitlines())
-            own = [by_stem[line] for line in lines if line in by_stem]
-            lists["validation" if split == "val" else split] = by_split[split], own
-    if lists and not any(own for _, own in lists.values()):
-        what = f"{listed(path for path, _ in lists.values())}: no line is the name of an image without its ending"
-        faults.append(InputError(what, "expected the lists of these images", "correct them, or move them away"))
-    folders = sorted({name.rpartition("/")[0] or "." for name in files})
-    return _read(inspection, "boxes", {"voc": folders}, files, lists=lists, faults=faults)
-
-
-def _recognise_csv(inspection: Inspection) -> Reading | None:
-    """A CSV with a column for each corner of a box."""
-    tables = [name for name in inspection.listing.names if name.lower().endswith(".csv")]
+def _recognise(key: str, inspection: Inspection) -> Reading | None:
+    """The files of one format of annotations, and what its module proposes for them."""
     if inspection.content != "image":
         return None
-    files = [name for name in tables[:MOST_READ] if has_corners(inspection.folder / name)]
-    return _read(inspection, "boxes", {"csv": files}, files) if files else None
+    format = load_format(key)
+    images = _images_and_masks(inspection)[0]
+    files = inspection.annotations.get(format.tool, ())
+    stray = [name for names in inspection.others.values() for name in names]
+    folder = AnnotatedFolder(inspection.folder, files, images, list(inspection.listing.names), stray)
+    try:
+        proposed = format.propose_for(folder)
+    except InputError as error:
+        return _refuse(inspection, "boxes", error)
+    return _read(inspection, "boxes", proposed) if proposed else None
 
-
-_IMAGE_SET = re.compile(r"(.*/)?ImageSets/Main/(train|val|test|trainval)\.txt")
 
 _PAIRED = 0.9
 """The least share of masks that have the name of an image."""
@@ -304,13 +285,13 @@ def _recognise_masks(inspection: Inspection) -> Reading | None:
     if inspection.content != "image" or not paired or len(paired) < _PAIRED * len(masks):
         return None
     folders = sorted({_mask_folder(name) for name in masks})
-    return _read(inspection, "mask", {"folder": folders, "match": "stem"}, ())
+    return _read(inspection, "mask", Proposed({"folder": folders, "match": "stem"}, ()))
 
 
-LAYOUTS = {
-    "coco": _recognise_coco,
-    "csv-boxes": _recognise_csv,
-    "masks": _recognise_masks,
-    "pascal-voc": _recognise_voc,
-    "yolo": _recognise_yolo,
-}
+def _layouts() -> dict[str, Layout]:
+    """A layout for each format of annotations, and that of masks."""
+    formats = {format.layout: functools.partial(_recognise, key) for key, format in all_formats().items()}
+    return {**formats, "masks": _recognise_masks}
+
+
+LAYOUTS = _layouts()

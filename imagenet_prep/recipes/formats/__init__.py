@@ -1,0 +1,118 @@
+"""The formats of annotations. A format is one new module with its ``FORMAT``; its name is the recipe's key in `boxes`.
+
+Listing the formats imports none of their modules. The recipe's type has a key for each, ``init`` recognises their
+files by ``is_of``, and ``annotating`` reads them by ``mark``.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+
+from imagenet_prep.errors import InputError
+
+if TYPE_CHECKING:
+    from imagenet_prep.recipes.annotated_images import AnnotatedImages
+    from imagenet_prep.recipes.schema import BoxKeys
+
+FORMATS = tuple(sorted(name[:-3] for name in os.listdir(__path__[0]) if name.endswith(".py") and name[0] != "_"))
+"""The keys of all formats, the names of their modules."""
+
+COMPANY = ("captions", "columns", "names", "first_label", "polygons")
+"""The keys of `boxes` that only make sense with some formats."""
+
+Lists = Mapping[str, tuple[str, Sequence[str]]]
+"""By split the file that lists its images, and those images."""
+
+
+class AnnotatedFolder(Struct, frozen=True):
+    """A folder with files of one format, as ``init`` sees it.
+
+    Args:
+        path: where it is.
+        files: the files of the format, by their paths from there.
+        images: the images that are no masks.
+        names: all files.
+        stray: the files that nothing else takes.
+    """
+
+    path: Path
+    files: Sequence[str]
+    images: Sequence[str]
+    names: Sequence[str]
+    stray: Sequence[str] = ()
+
+
+class Proposed(Struct, frozen=True):
+    """What a recipe says of the annotations of a folder.
+
+    Args:
+        value: the keys of `boxes`.
+        used: the files that it takes.
+        lists: the lists of splits.
+        faults: what keeps the folder from being taken.
+    """
+
+    value: Mapping[str, Any]
+    used: Sequence[str]
+    lists: Lists = {}
+    faults: Sequence[InputError] = ()
+
+
+class Format(Struct, frozen=True):
+    """A format of annotations.
+
+    Args:
+        key: its key in the recipe's `boxes`, the name of its module.
+        tool: the name that people know it by.
+        layout: its name for ``init --as``.
+        endings: those of its files; "" for files without an ending.
+        is_of: whether a file is of the format, by its name and its first and last bytes.
+        mark: reads the annotations of images.
+        keys: the keys of `boxes` that it has a use for, besides those of all formats.
+        needs: those of them that a recipe must have.
+        per_image: whether each image has a file of its own, of the same name.
+        is_numbered: whether its files number the classes themselves.
+        is_vague: whether other files may look alike: they count only if they have the names of images.
+        unannotated: what becomes of images without an annotation where the recipe doesn't say.
+        propose: what a recipe says of a folder; None if the folder is none of the format.
+    """
+
+    key: str
+    tool: str
+    layout: str
+    endings: Sequence[str]
+    is_of: Callable[[str, bytes], bool]
+    mark: Callable[[BoxKeys, AnnotatedImages], None]
+    keys: Sequence[str] = ("names", "first_label")
+    needs: Sequence[str] = ()
+    per_image: bool = False
+    is_numbered: bool = False
+    is_vague: bool = False
+    unannotated: str = "error"
+    propose: Callable[[AnnotatedFolder], Proposed | None] | None = None
+
+    def propose_for(self, folder: AnnotatedFolder) -> Proposed | None:
+        """What a recipe says of a folder: by default the files, or the folders of files that each image has."""
+        if self.propose is not None:
+            return self.propose(folder)
+        if not folder.files:
+            return None
+        places = sorted({name.rpartition("/")[0] or "." for name in folder.files})
+        return Proposed({self.key: places if self.per_image else sorted(folder.files)}, folder.files)
+
+
+def load_format(key: str) -> Format:
+    """The format of a key of `boxes`."""
+    found: Format = importlib.import_module(f"{__name__}.{key}").FORMAT
+    return found
+
+
+def all_formats() -> dict[str, Format]:
+    """Every format by its key; imports all of their modules."""
+    return {key: load_format(key) for key in FORMATS}
