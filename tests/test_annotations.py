@@ -251,7 +251,7 @@ def test_keypoints_without_names_and_outlines_are_named(tmp_path: Path) -> None:
     change_coco(tmp_path, lambda v: [each.pop("keypoints", None) for each in v["categories"]])
     change_coco(tmp_path, lambda v: [each.update(segmentation=[]) for each in v["annotations"]])
     points = "instances_train2017.json: keypoints are not read: no category has a list `keypoints` of their names"
-    outlines = "instances_train2017.json: segmentation is not read, only boxes"
+    outlines = "instances_train2017.json: segmentation is not read, only boxes; `polygons: masks` in `boxes` reads it"
     notes = make(tmp_path, COCO)
     assert points in notes
     assert outlines not in notes

@@ -40,9 +40,14 @@ _FEWEST = 6
 """The numbers of the smallest polygon: three points."""
 
 
+def has_pycocotools() -> bool:
+    """Whether the library that fills polygons is installed."""
+    return importlib.util.find_spec("pycocotools") is not None
+
+
 def check_pycocotools() -> None:
     """Raise UsageError if the library that fills polygons is not installed."""
-    if importlib.util.find_spec("pycocotools") is None:
+    if not has_pycocotools():
         raise UsageError(
             "pycocotools, which makes masks of polygons, is not installed",
             "expected the extra masks",
@@ -156,6 +161,16 @@ def decode_mask(data: Buffer) -> Pixels:
         values = np.asarray(image.convert("RGB") if image.mode in ("P", "RGBA", "LA") else image)
     is_inside = values.reshape(*values.shape[:2], -1).any(axis=2)
     return np.asarray(is_inside, np.uint8)
+
+
+def box_of_pixels(pixels: Pixels) -> tuple[float, float, float, float] | None:
+    """The box around the pixels of an object, as pycocotools' ``toBbox``: xmin, ymin, xmax, ymax; None without any."""
+    import numpy as np
+
+    rows, columns = (np.flatnonzero(pixels.any(axis=axis)) for axis in (1, 0))
+    if not len(rows):
+        return None
+    return float(columns[0]), float(rows[0]), float(columns[-1] + 1), float(rows[-1] + 1)
 
 
 @contextlib.contextmanager

@@ -52,7 +52,7 @@ class BoxKeys(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     columns: dict[str, Text] | None = None
     names: Text | list[Text | int] | None = None
     first_label: Annotated[int, Meta(ge=0, le=1 << 62)] | None = None
-    polygons: Literal["boxes"] | None = None
+    polygons: Literal["boxes", "masks"] | None = None
     missing: Literal["error", "ignore"] = "error"
     unannotated: Literal["error", "empty", "skip"] | None = None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 from collections.abc import Mapping, Sequence
@@ -12,15 +13,16 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from imagenet_prep.errors import InputError
+from imagenet_prep.images.masks import has_pycocotools
 from imagenet_prep.recipes.annotated_images import Roots
 from imagenet_prep.recipes.annotating import Annotations, annotate
-from imagenet_prep.recipes.box_files import PolygonError
+from imagenet_prep.recipes.box_files import OutlineError, PolygonError
 from imagenet_prep.recipes.formats import AnnotatedFolder, Proposed, all_formats, load_format
 from imagenet_prep.recipes.inspection import Inspection
 from imagenet_prep.recipes.layouts import CERTAIN, LIKELY, Layout, Proposal, Reading, as_command
 from imagenet_prep.recipes.layouts.class_folders import shape_of
 from imagenet_prep.recipes.schema import Boxes, Mask
-from imagenet_prep.recipes.splits import is_image_folder, is_mask_folder, splits_above, stem_of, unmasked
+from imagenet_prep.recipes.splits import is_image_folder, is_mask_folder, splits_above
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.text import listed, number_of
 
@@ -128,15 +130,21 @@ def _match(inspection: Inspection, key: str, proposed: Proposed) -> _Matched:
 def _annotate(
     value: Mapping[str, Any], listing: Catalog, roots: Roots, *, keeps_bare: bool
 ) -> tuple[Mapping[str, Any], Annotations]:
-    """The objects of images by the keys of `boxes`, and these keys: if objects are polygons, their boxes are taken."""
+    """The objects of images by the keys of `boxes`, and these keys, with masks if every object has an outline."""
     boxes = msgspec.convert({**value, **CHOICES["boxes"]}, Boxes)
     if keeps_bare:
         boxes = replace(boxes, unannotated="empty")
-    try:
-        return value, annotate(boxes, None, listing, roots, "clip")
-    except PolygonError:
-        boxes = replace(boxes, polygons="boxes")
-        return {**value, "polygons": "boxes"}, annotate(boxes, None, listing, roots, "clip")
+    plain = None
+    with contextlib.suppress(PolygonError):
+        plain = annotate(boxes, None, listing, roots, "clip")
+    if has_pycocotools() and (plain is None or plain.has_outlines):
+        with contextlib.suppress(OutlineError):
+            return {**value, "polygons": "masks"}, annotate(
+                replace(boxes, polygons="masks"), None, listing, roots, "clip"
+            )
+    if plain is not None:
+        return value, plain
+    return {**value, "polygons": "boxes"}, annotate(replace(boxes, polygons="boxes"), None, listing, roots, "clip")
 
 
 def _value(key: str, matched: _Matched) -> dict[str, Any]:
@@ -273,25 +281,9 @@ def _recognise(key: str, inspection: Inspection) -> Reading | None:
     return _read(inspection, "boxes", proposed) if proposed else None
 
 
-_PAIRED = 0.9
-"""The least share of masks that have the name of an image."""
-
-
-def _recognise_masks(inspection: Inspection) -> Reading | None:
-    """A folder with a name of masks, whose PNGs have the names of the images outside of it."""
-    images, masks = _images_and_masks(inspection)
-    stems = {unmasked(stem_of(name)) for name in images}
-    paired = [name for name in masks if name.lower().endswith(".png") and unmasked(stem_of(name)) in stems]
-    if inspection.content != "image" or not paired or len(paired) < _PAIRED * len(masks):
-        return None
-    folders = sorted({_mask_folder(name) for name in masks})
-    return _read(inspection, "mask", Proposed({"folder": folders, "match": "stem"}, ()))
-
-
 def _layouts() -> dict[str, Layout]:
-    """A layout for each format of annotations, and that of masks."""
-    formats = {format.layout: functools.partial(_recognise, key) for key, format in all_formats().items()}
-    return {**formats, "masks": _recognise_masks}
+    """A layout for each format of annotations."""
+    return {format.layout: functools.partial(_recognise, key) for key, format in all_formats().items()}
 
 
 LAYOUTS = _layouts()

@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from imagenet_prep.errors import InputError
+from imagenet_prep.recipes.annotated_images import Roots
 from imagenet_prep.recipes.annotating import annotate
 from imagenet_prep.recipes.inspection import Inspection
 from imagenet_prep.recipes.layouts import CERTAIN, Proposal, Reading, as_command
@@ -180,7 +181,7 @@ def _read(inspection: Inspection, masks: _Masks, images: Sequence[str], others: 
     listing = inspection.listing.picked([rows[name] for name in images])
     full = {**value, "missing": "ignore", "unmasked": "skip"}
     try:
-        found = annotate(None, msgspec.convert(full, Mask), listing, inspection.folder, inspection.folder)
+        found = annotate(None, msgspec.convert(full, Mask), listing, Roots(inspection.folder, inspection.folder))
     except InputError as error:
         return Reading(CERTAIN + 1, (), "images with mask", faults=[error], used=())
     bare, missing = found.unmatched
