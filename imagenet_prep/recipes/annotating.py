@@ -148,7 +148,7 @@ def _fill_columns(
     lasts = [images.names[row].rpartition("/")[2] for row in rows]
     ids = zip(several, lasts, strict=True)
     found.values["boxes.source_id"] = [image.values.get("boxes.source_id", last) for image, last in ids]
-    if keys.polygons == "masks":
+    if images.file.polygons == "masks":
         _add_object_masks(found, several, images.roots.root)
 
 

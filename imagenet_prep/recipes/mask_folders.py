@@ -62,7 +62,9 @@ def pair_masks(keys: Mask, names: Sequence[str], base: Path, root: Path) -> Mask
     """
     image_paths = [os.path.relpath(below(base, name), root) for name in names]
     found = dict(_find_masks(keys, root))
-    rows = frozenset(row for row, path in enumerate(image_paths) if path in found) if keys.suffix else frozenset()
+    rows = frozenset(row for row, path in enumerate(image_paths) if path in found)
+    if not keys.suffix and len(rows) == len(names):  # images and masks share a folder, and differ in their endings
+        rows = frozenset()
     known = {image_paths[row] for row in range(len(names)) if row not in rows}
     candidates = {path: name for path, name in found.items() if path not in known}
     by_key = _paths_by_key(_usable(keys, candidates), keys.suffix)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 _MASK_FOLDERS = frozenset(
     (
@@ -76,3 +77,9 @@ def unmasked(stem: str) -> str:
 def is_mask_suffix(suffix: str) -> bool:
     """Whether the end of a name means a mask: _mask, -seg, _L."""
     return bool(_MASK_NAME.fullmatch(f"a{suffix.lower()}"))
+
+
+def folder_around(names: Iterable[str]) -> str:
+    """The name of the folder that each file is directly in: "images" for a/images/1.png and b/images/2.png; or ""."""
+    folders = {name.rpartition("/")[0].rpartition("/")[2] for name in names}
+    return folders.pop() if len(folders) == 1 else ""

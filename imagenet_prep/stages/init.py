@@ -24,6 +24,7 @@ from imagenet_prep.recipes.labels import labels_in_words
 from imagenet_prep.recipes.layouts import Proposal, choose_layout, known_layouts
 from imagenet_prep.recipes.loading import load, read
 from imagenet_prep.recipes.mapped_records import MappedRecorder
+from imagenet_prep.recipes.mask_names import folder_around
 from imagenet_prep.recipes.recipe_dataset import RecipeDataset
 from imagenet_prep.sources.patterns import literal
 from imagenet_prep.storage.files import save_bytes
@@ -171,6 +172,8 @@ def _few(names: Sequence[str], where: str) -> list[str]:
 def _patterns(proposal: Proposal, where: str) -> list[str]:
     """The patterns that match all files, one per file extension; names without one give theirs, with any digits."""
     deep = "**/" if any("/" in name for name in proposal.names) else ""
+    around = folder_around(proposal.names)
+    deep += f"{literal(around)}/" if around else ""
     endings, others = set(), set()
     for name in proposal.names:
         if is_of(proposal.content, name):

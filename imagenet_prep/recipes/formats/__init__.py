@@ -56,12 +56,14 @@ class Proposed(Struct, frozen=True):
         used: the files that it takes.
         lists: the lists of splits.
         faults: what keeps the folder from being taken.
+        is_certain: whether the folders can't be classes.
     """
 
     value: Mapping[str, Any]
     used: Sequence[str]
     lists: Lists = {}
     faults: Sequence[InputError] = ()
+    is_certain: bool = False
 
 
 class Format(Struct, frozen=True):

@@ -21,6 +21,7 @@ from imagenet_prep.recipes.formats import AnnotatedFolder, Proposed, all_formats
 from imagenet_prep.recipes.inspection import Inspection
 from imagenet_prep.recipes.layouts import CERTAIN, LIKELY, Layout, Proposal, Reading, as_command
 from imagenet_prep.recipes.layouts.class_folders import shape_of
+from imagenet_prep.recipes.mask_names import folder_around
 from imagenet_prep.recipes.schema import Boxes, Mask
 from imagenet_prep.recipes.splits import is_image_folder, is_mask_folder, splits_above
 from imagenet_prep.sources.catalog import Catalog
@@ -94,7 +95,7 @@ def _read(inspection: Inspection, key: str, proposed: Proposed) -> Reading | Non
         clips_boxes=bool(matched.found.changed_boxes),
     )
     return Reading(
-        LIKELY if _has_classes(matched.images) else certainty,
+        LIKELY if _has_classes(matched.images) and not proposed.is_certain else certainty,
         tuple(_evidence(key, proposed, matched)),
         f"images with {key}",
         proposal,
@@ -251,6 +252,8 @@ def _mixed(inspection: Inspection, names: Sequence[str], masks: Sequence[str]) -
     lead = _lead(names)
     endings = {name.rpartition(".")[2] for name in names}
     is_deep = any("/" in name.removeprefix(lead) for name in names)
+    if folder_around(name.removeprefix(lead) for name in names):
+        return []  # the patterns name that folder
     found = [name for name in masks if is_deep and name.startswith(lead) and name.rpartition(".")[2] in endings]
     what = f"{inspection.folder}: masks are among images of the same ending: {listed(found)}"
     return [InputError(what, "expected the images in a folder of their own", "move them to images/")] if found else []

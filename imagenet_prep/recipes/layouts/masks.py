@@ -12,10 +12,11 @@ import msgspec
 from msgspec import Struct
 
 from imagenet_prep.errors import InputError
+from imagenet_prep.escaping import command_line
 from imagenet_prep.recipes.annotated_images import Roots
 from imagenet_prep.recipes.annotating import annotate
 from imagenet_prep.recipes.inspection import Inspection
-from imagenet_prep.recipes.layouts import CERTAIN, Proposal, Reading, as_command
+from imagenet_prep.recipes.layouts import CERTAIN, Proposal, Reading
 from imagenet_prep.recipes.mask_folders import LOSSY, THRESHOLD, lossy_fault
 from imagenet_prep.recipes.mask_names import is_mask_suffix, may_be_mask_folder
 from imagenet_prep.recipes.schema import Mask
@@ -31,8 +32,8 @@ _HALF = 0.5
 _CUTS = 2
 """How many words at the end of a mask's name may be its suffix: _gtFine_labelIds has two."""
 
-_PREFERRED = (re.compile(r"label_?ids?$"), re.compile(r"mask$"), re.compile(r"label$"), re.compile(r"class$"))
-"""The suffix or folder that counts where each image has several masks; the first that one of them has."""
+_PREFERRED = (re.compile(r"label_?ids?$"), re.compile(r"class$"))
+"""The ends of the suffix or folder that counts where each image has several masks; the first that one of them has."""
 
 
 class _Suffixes(Struct, frozen=True, order=True):
@@ -62,8 +63,12 @@ def recognise(inspection: Inspection) -> Reading | None:
     """The folder with its masks, if they are those of at least half of the images."""
     if inspection.content not in ("image", "pixels"):
         return None
-    images = [name for name in inspection.items if not _mask_folder(name)]
-    choices = _in_folders(images, inspection.items) or _beside_images(inspection.items)
+    json_files = {name for name in inspection.listing.names if name.endswith(".json")}
+    items = [
+        name for name in inspection.items if f"{name.rpartition('/')[0]}.json" not in json_files
+    ]  # COCO's segments
+    images = [name for name in items if not _mask_folder(name)]
+    choices = _in_folders(images, items) or _beside_images(items)
     if not choices:
         return None
     masks = choices[0]
@@ -242,10 +247,20 @@ def _ambiguous(inspection: Inspection, masks: _Masks, others: Sequence[_Masks]) 
     rivals = [other for other in others if _preference(other) == _preference(masks)]
     if not rivals:
         return []
-    named = [_name(each) for each in (masks, *rivals)]
-    what = f"{inspection.folder}: {listed(named)} each have a mask of the same images"
-    hint = f"move the others out of the folder, then {as_command(inspection, 'masks')}"
-    return [InputError(what, "expected one mask for each image", hint)]
+    several = [masks, *rivals]
+    what = f"{inspection.folder}: {listed(map(_name, several))} each have a mask of the same images"
+    ways = [_set_aside(inspection, [other for other in several if other is not kept]) for kept in several]
+    return [InputError(what, "expected one mask for each image", f"set the others aside: {'; or '.join(ways)}")]
+
+
+def _set_aside(inspection: Inspection, several: Sequence[_Masks]) -> str:
+    """The command that moves masks out of a folder."""
+    folder = inspection.folder
+    moves = []
+    for name in (name for masks in several for name in masks.folders):
+        aside = folder.with_name(f"{folder.name}-{name.replace('/', '-')}")
+        moves.append(command_line(["mv", "--", str(folder / name), str(aside)]))
+    return " && ".join(moves)
 
 
 def _name(masks: _Masks) -> str:
