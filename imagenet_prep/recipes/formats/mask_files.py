@@ -123,7 +123,7 @@ def _propose(folder: AnnotatedFolder) -> Proposed | None:
     if most < 2 or len(missing) > (1 - _PAIRED) * len(files):
         return None
     top = os.path.commonpath([name.rpartition("/")[0] for name in files])
-    return Proposed({"mask_files": [top or "."], "names": [CLASS]}, (), is_certain=True)
+    return Proposed({"mask_files": [top or "."]}, (), is_certain=True)
 
 
 def _in_mask_folders(names: Sequence[str]) -> Iterator[str]:
