@@ -470,7 +470,7 @@ FOLDERS: dict[str, Made] = {
         )
         for what, names in BARE.items()
     },
-    "LabelMe": refused(beside("{}.json", b'{"shapes": [], "imagePath": "x"}'), "LabelMe annotations"),
+    "LabelMe": refused(beside("{}.json", b'{"shapes": [{}], "imagePath": "x"}'), "missing required field label"),
     "captions": refused(beside("{}.txt", b"a cat"), ".txt files of the same names as images"),
     # tars
     "tars of class folders": taken(one_tar(*CATS), train=TWO),

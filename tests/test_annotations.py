@@ -768,7 +768,7 @@ REFUSED: Mapping[str, tuple[Callable[[Path], object], str | None, tuple[str, ...
     "VOC: no counterparts": (without_counterparts, None, (*LOST, "--as pascal-voc")),
     "YOLO: no list": (OTHER_IMAGES, None, ("val: val.txt is no list of images",)),
     "YOLO: in no list": (ONE_IMAGE, None, ("1 image in no list of train.txt, val.txt: images/3.jpg",)),
-    "class folders": (class_folders, None, ("can be read in 2 ways", "--as class-folders", "--as pascal-voc")),
+    "class folders": (class_folders, None, ("can be read in 3 ways", "--as class-folders", "--as pascal-voc")),
 }
 
 

@@ -8,6 +8,7 @@ text of runs.
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib.util
 import io
 import math
@@ -40,6 +41,7 @@ _FEWEST = 6
 """The numbers of the smallest polygon: three points."""
 
 
+@functools.cache
 def has_pycocotools() -> bool:
     """Whether the library that fills polygons is installed."""
     return importlib.util.find_spec("pycocotools") is not None

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -45,13 +45,16 @@ class Roots(Struct, frozen=True):
 class AnnotatedImages(Struct):
     """The images that annotations are sought for, by their ``names``.
 
-    ``marked`` are the images with annotations by row, ``missing`` the names of annotations without an image.
+    ``splits`` are the splits of files of annotations. ``marked`` are the images with annotations by row, ``divided``
+    their splits, and ``missing`` the names of annotations without an image.
     """
 
     listing: Catalog
     names: list[str]
     roots: Roots
     file: BoxFile
+    splits: Mapping[Path, str] = {}
+    divided: dict[int, str] = {}
     marked: dict[int, Marked] = {}
     missing: list[str] = []
 
@@ -89,6 +92,9 @@ class AnnotatedImages(Struct):
         paths, missing = files_by_stem(self.names, folders, ending, self.roots)
         for row, path in paths.items():
             self.marked[row] = self.place(row, read(path))
+            folder = next((folder for folder in self.splits if path.is_relative_to(folder)), None)
+            if folder is not None:
+                self.divided[row] = self.splits[folder]
         self.missing += missing
 
     def mark_named(self, texts: Sequence[str], read: Callable[[Path], Sequence[Drawn]]) -> None:
@@ -120,6 +126,8 @@ class AnnotatedImages(Struct):
             if row < 0:
                 self.missing.append(f"{image.name} ({image.where})")
             else:
+                if path in self.splits:
+                    self.divided[row] = self.splits[path]
                 yield row, image
 
     def _refuse_same_stems(self, stems: Sequence[str], wanted: Sequence[str], path: Path) -> None:
@@ -178,24 +186,39 @@ def files_by_stem(
     """The file of each image, by row, that has its name without the ending; and the files of no image.
 
     Folders count, too, except those that only say what is in them: images/train/a.jpg and labels/train/a.txt, as well
-    as train/images/a.jpg and train/labels/a.txt. If those differ, what follows the annotations' own folder does.
+    as train/images/a.jpg and train/labels/a.txt. If those differ, what follows the annotations' own folder does, unless
+    that is the file of another image by all of its folders.
     """
     root, paths = roots.root, _paths_by_key(folders, ending, roots.root)
+    keys = [_key(os.path.relpath(below(roots.base, name), root)) for name in names]
     by_row: dict[int, Path] = {}
     rows: dict[Path, int] = {}
-    for row, name in enumerate(names):
-        parts = _key(os.path.relpath(below(roots.base, name), root)).split("/")
-        keys = ("/".join(parts[start:]) for start in range(len(parts)))
-        path = next((paths[key] for key in keys if key in paths), None)
-        if path is None:
-            continue
-        if path == Path() or rows.setdefault(path, row) != row:
-            other = "several annotations" if path == Path() else f"{names[rows[path]]}, too: {path}"
-            what = f"{name} has the name of {other}"
-            raise InputError(what, "expected one annotation of this name for each image", "rename one of them")
-        by_row[row] = path
+    for find in (_by_whole, _by_end):
+        taken = set(rows)
+        for row, key in enumerate(keys):
+            path = None if row in by_row else find(paths, key)
+            if path is None or path in taken:
+                continue
+            if path == Path() or rows.setdefault(path, row) != row:
+                other = "several annotations" if path == Path() else f"{names[rows[path]]}, too: {path}"
+                what = f"{names[row]} has the name of {other}"
+                raise InputError(what, "expected one annotation of this name for each image", "rename one of them")
+            by_row[row] = path
     every = {path for path in paths.values() if path != Path()}
     return by_row, sorted(os.path.relpath(path, root) for path in every - rows.keys())
+
+
+def _by_whole(paths: Mapping[str, Path], key: str) -> Path | None:
+    """The file whose name is that of an image, folders included; None if there is none, or if several have it."""
+    path = paths.get(key)
+    return path if "/" in key and path != Path() else None
+
+
+def _by_end(paths: Mapping[str, Path], key: str) -> Path | None:
+    """The file that has most of the folders of an image; the empty path: several have as many."""
+    parts = key.split("/")
+    ends = ("/".join(parts[start:]) for start in range(len(parts)))
+    return next((paths[end] for end in ends if end in paths), None)
 
 
 def _paths_by_key(folders: Sequence[str], ending: str, root: Path) -> dict[str, Path]:
@@ -213,5 +236,11 @@ def _paths_by_key(folders: Sequence[str], ending: str, root: Path) -> dict[str, 
 def _key(name: str, ending: str = ".") -> str:
     """The path of a file without its ending, if it has one, and without folders that only say what is in them."""
     *folders, last = name.split("/")
-    kept = [folder for folder in folders if not is_image_folder(folder) and not is_mask_folder(folder)]
+    kept = [folder for folder in folders if not _says_only_what(folder)]
     return "/".join((*kept, unmasked(last.rpartition(".")[0] if ending else last)))
+
+
+def _says_only_what(folder: str) -> bool:
+    """Whether a folder has a name of images or annotations; KITTI has image_2 and label_2."""
+    name = folder.rstrip("_0123456789")
+    return is_image_folder(name) or is_mask_folder(name)

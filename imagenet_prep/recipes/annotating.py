@@ -21,7 +21,7 @@ from imagenet_prep.recipes.labels import class_notes, left_out
 from imagenet_prep.recipes.mask_folders import pair_masks
 from imagenet_prep.recipes.object_masks import OBJECT_MASKS
 from imagenet_prep.sources.catalog import MASK_STAMP, Catalog
-from imagenet_prep.sources.names import edges_of, text_of
+from imagenet_prep.sources.names import below, edges_of, text_of
 from imagenet_prep.text import listed, number_of
 from imagenet_prep.tfrecord.inception import EDGES
 
@@ -51,6 +51,7 @@ class Annotations(Struct):
         unread: notes of what annotation files hold and records don't.
         has_outlines: whether objects have outlines, read or not.
         changed_boxes: how many boxes of each image were "clipped" and "dropped", by its name.
+        divided: the rows of each split, where files of annotations are those of splits.
     """
 
     listing: Catalog
@@ -63,6 +64,7 @@ class Annotations(Struct):
     unread: Sequence[str] = ()
     has_outlines: bool = False
     changed_boxes: Mapping[str, Mapping[str, int]] = {}
+    divided: Mapping[str, Sequence[int]] = {}
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -94,7 +96,8 @@ def annotate(
         _add_masks(found, mask, roots)
     if boxes is not None:
         file = BoxFile(policy, boxes.polygons, roots.root)
-        images = AnnotatedImages(found.listing, list(found.listing.names), roots, file)
+        splits = {below(roots.root, text): split for text, split in boxes.splits.items()}
+        images = AnnotatedImages(found.listing, list(found.listing.names), roots, file, splits)
         _add_boxes(found, boxes, images)
         found.notes += class_notes([*found.classes.values()], [*found.classes], "labels of boxes")
     if not len(found.listing):
@@ -112,6 +115,7 @@ def _add_boxes(found: Annotations, keys: Boxes, images: AnnotatedImages) -> None
     rows = _match_up(found, keys, images, policy)
     several = [images.marked.get(row) or images.file.captioned.get(row) or Marked("", "") for row in rows]
     _fill_columns(found, keys, images, rows, several)
+    found.divided = _divide(images, rows)
     found.listing = replace(
         images.listing.picked(rows),
         box_starts=edges_of(np.fromiter((len(image.boxes) for image in several), np.int64, len(several))),
@@ -133,6 +137,15 @@ def _match_up(found: Annotations, keys: Boxes, images: AnnotatedImages, policy: 
     found.changed_boxes = _count_changed(marked, names)
     found.unmatched, found.unread, found.has_outlines = (bare, missing), file.unread, file.has_outlines
     return [row for row in range(len(names)) if row in marked or policy != "skip"]
+
+
+def _divide(images: AnnotatedImages, rows: Sequence[int]) -> dict[str, list[int]]:
+    """The new rows of each split, where files of annotations are those of splits."""
+    divided: dict[str, list[int]] = {split: [] for split in images.splits.values()}
+    for place, row in enumerate(rows):
+        if row in images.divided:
+            divided[images.divided[row]].append(place)
+    return divided
 
 
 def _fill_columns(

@@ -17,9 +17,11 @@ from msgspec import Struct
 
 from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.images.jpeg import ImageError
+from imagenet_prep.images.masks import check_pycocotools
 from imagenet_prep.recipes.box_policy import BoxesOutside, Corners, ImpossibleBox, PlacedBox, Size, fault, place_box
 from imagenet_prep.recipes.labels_file import LabelsFault, csv_rows
-from imagenet_prep.recipes.object_masks import Outline, Polygons, box_of_polygons, check_outline, outline_text
+from imagenet_prep.recipes.object_masks import Outline, Polygons, check_outline, outline_text
+from imagenet_prep.recipes.object_masks import corners_of as corners_of
 from imagenet_prep.recipes.recipe_file import read_texts
 from imagenet_prep.storage.files import read_plain, view_of
 
@@ -53,7 +55,7 @@ class DrawnObject(Struct, gc=False):
         if len(points) < 3:
             raise fault(where, f"a polygon of {len(points)} points", "expected at least three")
         ring = [coordinate for point in points for coordinate in point]
-        return cls(label, box_of_polygons([ring]), where, rings=[ring])
+        return cls(label, corners_of([ring]), where, rings=[ring])
 
 
 class Drawn(Struct):
@@ -158,11 +160,14 @@ class BoxFile(Struct):
         Raises:
             OutlineError: it has none.
             InputError: the outline can't be one of this image.
+            UsageError: the library that fills polygons is not installed.
         """
         if self.polygons != "masks":
             return
         if not outline:
             raise OutlineError(where)
+        if isinstance(outline, list):
+            check_pycocotools()
         try:
             check_outline(outline, image.size or (1, 1))
         except ImageError as error:

@@ -230,10 +230,20 @@ def _judge(
 
 
 def _candidates(names: Sequence[str]) -> list[str]:
-    """The files that may be labels files: of each ending the first 50."""
-    several = grouped(names, suffix_of).items()
-    usual = (found for suffix, found in several if suffix in TABLES or not suffix.startswith("."))
-    return [name for found in usual for name in found[:MOST_READ]]
+    """The files that may be labels files: of each ending the first 50, those near the folder before the others."""
+    several = grouped(names, ending_of).items()
+    usual = (found for suffix, found in several if suffix in TABLES or not suffix)
+    return [name for found in usual for name in sorted(found, key=_depth)[:MOST_READ]]
+
+
+def _depth(name: str) -> int:
+    return name.count("/")
+
+
+def ending_of(name: str) -> str:
+    """The ending of a file's name; "" for all names without one, which are one group."""
+    suffix = suffix_of(name)
+    return suffix if suffix.startswith(".") else ""
 
 
 def _take_hidden(folder: Path, remarks: Remarks, known: frozenset[str]) -> dict[str, int]:
@@ -280,7 +290,7 @@ def _annotations(
     """
     stems = {stem_of(name) for name in items}
     found: dict[str, list[str]] = {}
-    for suffix, several in grouped(names, suffix_of).items():
+    for suffix, several in grouped(names, ending_of).items():
         paired = [name for name in several if stem_of(name) in stems]
         by_tool = _by_tool(folder, several, suffix, is_paired=bool(paired))
         for tool, files in by_tool.items():
@@ -288,7 +298,7 @@ def _annotations(
         if not by_tool and suffix in DATA and items and 2 * len(paired) >= len(stems) > 1:
             found.setdefault(f"{suffix} files of the same names as images, maybe", []).extend(paired)
     for name in tables:
-        format = _format_of(folder, name, suffix_of(name))
+        format = _format_of(folder, name, ending_of(name))
         if format is not None and not format.per_image:
             found.setdefault(format.tool, []).append(name)
     return found
@@ -333,11 +343,11 @@ def _others(
     found: dict[str, list[str]] = {}
     read: Counter[str] = Counter()
     for name, size in sizes.items():
-        suffix = suffix_of(name)
+        suffix = ending_of(name)
         if name.lower().endswith(PACKED):
             found.setdefault("packed", []).append(name)
             continue
-        is_data = suffix in DATA or not suffix.startswith(".")
+        is_data = suffix in DATA or not suffix
         is_read = name not in held and read[suffix] < MOST_READ and size <= _LARGEST
         is_read = is_read and (is_data or _is_text(below(folder, name)))
         read[suffix] += is_read

@@ -271,7 +271,7 @@ def _sort(file: RecipeFile, inputs: Inputs, annotations: Annotations, root: Path
     ):
         if is_given and not has_labels:
             raise file.fault((key,), "there are no labels", "expected class folders, or a file that `labels` names")
-    divisions, notes = divide(file, inputs, listing, root, int(in_folders))
+    divisions, notes = divide(file, inputs, listing, root, int(in_folders), annotations.divided)
     first = int(is_inception) if file.recipe.first_label is None else file.recipe.first_label  # 0 is background
     given = given_classes(file, root, first)
     if table is not None:

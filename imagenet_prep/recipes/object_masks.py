@@ -76,11 +76,11 @@ def check_outline(outline: Outline, size: tuple[int, int]) -> None:
 def box_of(outline: Outline, size: tuple[int, int]) -> tuple[float, float, float, float] | None:
     """The box around an outline, as COCO's own boxes are: xmin, ymin, xmax, ymax in its unit; None for an empty one."""
     if isinstance(outline, list):
-        return box_of_polygons(outline)
+        return corners_of(outline)
     return masks.box_of_pixels(masks.fill_runs(_runs_of(outline), size))
 
 
-def box_of_polygons(polygons: Polygons) -> tuple[float, float, float, float]:
+def corners_of(polygons: Polygons) -> tuple[float, float, float, float]:
     """The box around polygons: xmin, ymin, xmax, ymax."""
     xs = [x for polygon in polygons for x in polygon[::2]]
     ys = [y for polygon in polygons for y in polygon[1::2]]

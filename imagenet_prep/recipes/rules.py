@@ -90,6 +90,11 @@ def _check_boxes(file: RecipeFile, boxes: Boxes) -> None:
             fitting = [key for key, other in all_formats().items() if name in other.keys]
             expected = f"expected it with {' or '.join(fitting)}"
             raise file.fault(("boxes", name), f"{format.key} has no use for it", expected)
+    for split in boxes.splits.values():
+        if not SPLIT_NAME.fullmatch(split):
+            raise file.fault(("boxes", format.key, split), *_NO_SPLIT_NAME)
+    if boxes.splits and file.recipe.splits is not None:
+        raise file.fault(("splits",), "`boxes` names the splits already", "expected one of the two")
     lacking = next((name for name in format.needs if getattr(boxes, name) is None), None)
     if lacking is not None:
         raise file.fault(("boxes",), f"no `{lacking}`", _NEEDED[lacking])

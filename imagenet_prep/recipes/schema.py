@@ -64,7 +64,17 @@ class BoxKeys(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     @property
     def places(self) -> list[str]:
         """The files or folders of annotations."""
-        return listed_texts(getattr(self, self.format))
+        places = getattr(self, self.format)
+        if isinstance(places, dict):
+            return [text for several in places.values() for text in listed_texts(several)]
+        return listed_texts(places)
+
+    @property
+    def splits(self) -> dict[str, str]:
+        """The split of each of these places, if the recipe names one."""
+        places = getattr(self, self.format)
+        by_split = places.items() if isinstance(places, dict) else ()
+        return {text: split for split, several in by_split for text in listed_texts(several)}
 
     @property
     def caption_files(self) -> list[str]:
@@ -79,7 +89,7 @@ if TYPE_CHECKING:
 else:
     Boxes = defstruct(
         "Boxes",
-        [(name, Paths | None, None) for name in FORMATS],
+        [(name, BySplit | None, None) for name in FORMATS],
         bases=(BoxKeys,),
         module=__name__,
         frozen=True,

@@ -177,7 +177,12 @@ class Division(Struct, frozen=True):
 
 
 def divide(
-    file: RecipeFile, inputs: Inputs, listing: Catalog, root: AnyPath, classes_below: int
+    file: RecipeFile,
+    inputs: Inputs,
+    listing: Catalog,
+    root: AnyPath,
+    classes_below: int,
+    annotated: Mapping[str, Sequence[int]],
 ) -> tuple[list[Division], list[str]]:
     """The splits, and what to tell the user of files that are in none.
 
@@ -187,6 +192,7 @@ def divide(
         listing: those of them that matter.
         root: the folder of the recipe's relative paths.
         classes_below: how many folders must follow that of a split: 1 if they are the classes.
+        annotated: the rows of each split, where files of annotations say so.
 
     Raises:
         InputError: a split has no file, or a file is in two.
@@ -194,6 +200,8 @@ def divide(
     fractions, places = rules.fractions_of(file), rules.places_of(file)
     if inputs.divided:
         divisions = [Division(name, rows, is_ordered=True) for name, rows in inputs.divided.items()]
+    elif annotated:
+        divisions = [Division(name, array("I", rows), inputs.is_ordered) for name, rows in annotated.items()]
     elif file.recipe.stratified:
         divisions = [Division(ONLY, range(len(listing)), inputs.is_ordered)]  # divided once the classes are known
     elif fractions:

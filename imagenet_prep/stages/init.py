@@ -144,6 +144,8 @@ def _annotation(where: str, name: str, value: Any) -> Any:
     is_path = name in (*FORMATS, "captions", "folder") or (name == "names" and isinstance(value, str))
     if not is_path:
         return value
+    if isinstance(value, Mapping):
+        return {split: _below(where, path) for split, path in value.items()}
     return _below(where, value) if isinstance(value, str) else [_below(where, each) for each in value]
 
 
@@ -185,6 +187,8 @@ def _patterns(proposal: Proposal, where: str) -> list[str]:
 
 
 def _render_splits(proposal: Proposal, where: str) -> str:
+    if any(isinstance(value, Mapping) for keys in proposal.annotations.values() for value in keys.values()):
+        return "# splits: by the files of annotations"
     if proposal.lists:
         lists = {name: {"manifest": _below(where, path)} for name, path in proposal.lists.items()}
         return _block("splits", lists, "by lists of names")

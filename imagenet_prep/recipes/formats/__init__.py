@@ -105,8 +105,18 @@ class Format(Struct, frozen=True):
             return self.propose(folder)
         if not folder.files:
             return None
-        places = sorted({name.rpartition("/")[0] or "." for name in folder.files})
-        return Proposed({self.key: places if self.per_image else sorted(folder.files)}, folder.files)
+        return Proposed({self.key: folders_of(folder.files) if self.per_image else sorted(folder.files)}, folder.files)
+
+
+_MOST_FOLDERS = 4
+"""Folders that a recipe lists one by one, if one folder holds all of them."""
+
+
+def folders_of(files: Sequence[str]) -> list[str]:
+    """The folders of files; of many, the folder that holds all."""
+    folders = sorted({name.rpartition("/")[0] or "." for name in files})
+    common = os.path.commonpath(folders)
+    return [common] if common and len(folders) > _MOST_FOLDERS else folders
 
 
 def load_format(key: str) -> Format:

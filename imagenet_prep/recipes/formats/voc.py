@@ -11,7 +11,7 @@ from imagenet_prep.errors import InputError
 from imagenet_prep.recipes.annotated_images import AnnotatedImages
 from imagenet_prep.recipes.box_files import LARGEST, Drawn, DrawnObject, columns_named, number_in, size_of
 from imagenet_prep.recipes.box_policy import fault
-from imagenet_prep.recipes.formats import AnnotatedFolder, Format, Proposed
+from imagenet_prep.recipes.formats import AnnotatedFolder, Format, Proposed, folders_of
 from imagenet_prep.recipes.splits import stem_of
 from imagenet_prep.storage.files import read_plain
 from imagenet_prep.text import has_doctype, listed, number_of
@@ -90,8 +90,7 @@ def _propose(folder: AnnotatedFolder) -> Proposed | None:
     if lists and not any(names for _, names in lists.values()):
         what = f"{listed(path for path, _ in lists.values())}: no line is the name of an image without its ending"
         faults.append(InputError(what, "expected the lists of these images", "correct them, or move them away"))
-    places = sorted({name.rpartition("/")[0] or "." for name in folder.files})
-    return Proposed({"voc": places}, folder.files, lists, faults)
+    return Proposed({"voc": folders_of(folder.files)}, folder.files, lists, faults)
 
 
 def _lists(folder: AnnotatedFolder, by_split: dict[str, str]) -> dict[str, tuple[str, list[str]]]:

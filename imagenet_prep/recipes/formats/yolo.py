@@ -11,7 +11,7 @@ from imagenet_prep.errors import InputError
 from imagenet_prep.recipes.annotated_images import AnnotatedImages
 from imagenet_prep.recipes.box_files import Drawn, DrawnObject, number_in, read_data_yaml, text_in
 from imagenet_prep.recipes.box_policy import fault
-from imagenet_prep.recipes.formats import AnnotatedFolder, Format, Lists, Proposed
+from imagenet_prep.recipes.formats import AnnotatedFolder, Format, Lists, Proposed, folders_of
 from imagenet_prep.recipes.labels_file import match
 from imagenet_prep.recipes.splits import stem_of
 
@@ -72,7 +72,7 @@ def _propose(folder: AnnotatedFolder) -> Proposed | None:
         hint = "add data.yaml with names: [...], or classes.txt with a class in each line"
         raise InputError(what, "expected one", hint)
     lists = _listed_splits(folder, names[0])
-    value = {"yolo": sorted({name.rpartition("/")[0] or "." for name in labels}), "names": names[0]}
+    value = {"yolo": folders_of(labels), "names": names[0]}
     return Proposed(value, [*labels, names[0]], lists)
 
 

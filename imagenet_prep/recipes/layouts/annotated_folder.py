@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -16,14 +17,14 @@ from imagenet_prep.errors import InputError
 from imagenet_prep.images.masks import has_pycocotools
 from imagenet_prep.recipes.annotated_images import Roots
 from imagenet_prep.recipes.annotating import Annotations, annotate
-from imagenet_prep.recipes.box_files import OutlineError, PolygonError
-from imagenet_prep.recipes.formats import AnnotatedFolder, Proposed, all_formats, load_format
+from imagenet_prep.recipes.box_files import PolygonError
+from imagenet_prep.recipes.formats import FORMATS, AnnotatedFolder, Proposed, all_formats, load_format
 from imagenet_prep.recipes.inspection import Inspection
 from imagenet_prep.recipes.layouts import CERTAIN, LIKELY, Layout, Proposal, Reading, as_command
 from imagenet_prep.recipes.layouts.class_folders import shape_of
 from imagenet_prep.recipes.mask_names import folder_around
 from imagenet_prep.recipes.schema import Boxes, Mask
-from imagenet_prep.recipes.splits import is_image_folder, is_mask_folder, splits_above
+from imagenet_prep.recipes.splits import is_image_folder, is_mask_folder, split_name, splits_above, stem_of
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.text import listed, number_of
 
@@ -66,13 +67,14 @@ class _Matched(Struct, frozen=True):
         return [name for name in self.images if name not in left]
 
 
-def _read(inspection: Inspection, key: str, proposed: Proposed) -> Reading | None:
+def _read(inspection: Inspection, key: str, proposed: Proposed, *, in_classes: bool = False) -> Reading | None:
     """The folder with annotations; None if they are of less than half of the images.
 
     Args:
         inspection: the folder.
         key: the recipe's key, "boxes" or "mask".
         proposed: what it holds, except for CHOICES.
+        in_classes: whether the folders of the images are classes, too.
     """
     try:
         matched = _match(inspection, key, proposed)
@@ -80,24 +82,18 @@ def _read(inspection: Inspection, key: str, proposed: Proposed) -> Reading | Non
         return _refuse(inspection, key, error, proposed.used)
     if 2 * matched.count < len(matched.images):
         return None
-    lead, lists = _lead(matched.images), {split: path for split, (path, _) in proposed.lists.items()}
-    names = [name.removeprefix(lead) for name in matched.names()]
-    lost, passed = _without_counterpart(key, matched, proposed)
-    certainty = CERTAIN + (not any(table.has_labels for table in inspection.labels if table.where not in proposed.used))
-    proposal = Proposal(
-        "files",
-        "image",
-        names,
-        lead,
-        splits={} if lists else splits_above(names),
+    lists = {split: path for split, (path, _) in proposed.lists.items()}
+    proposal = replace(
+        _with_classes(matched) if in_classes else _without_classes(matched),
         lists=lists,
         annotations={key: _value(key, matched)},
         clips_boxes=bool(matched.found.changed_boxes),
     )
+    lost, passed = _without_counterpart(key, matched, proposed)
     return Reading(
-        LIKELY if _has_classes(matched.images) and not proposed.is_certain else certainty,
+        _certainty(inspection, matched, proposed, in_classes=in_classes),
         tuple(_evidence(key, proposed, matched)),
-        f"images with {key}",
+        f"class folders of images with {key}" if in_classes else f"images with {key}",
         proposal,
         [*proposed.faults, *_mixed(inspection, matched.images, matched.masks)],
         used=frozenset((*proposed.used, *lists.values())),
@@ -106,8 +102,47 @@ def _read(inspection: Inspection, key: str, proposed: Proposed) -> Reading | Non
         passed=[*passed, *_unread_masks(inspection, key, matched), *matched.found.unread],
         labelled=matched.count if key == "boxes" else 0,
         classes=len(matched.found.classes),
-        left_out=len(matched.images) - len(names),
+        left_out=len(matched.images) - len(proposal.names),
     )
+
+
+def _without_classes(matched: _Matched) -> Proposal:
+    """The images, divided by the folders of splits that they are in."""
+    names, lead = matched.names(), _lead(matched.images)
+    names = [name.removeprefix(lead) for name in names]
+    splits = {} if matched.found.divided else splits_above(names)
+    return Proposal("files", "image", names, lead, splits=splits)
+
+
+def _with_classes(matched: _Matched) -> Proposal:
+    """The images in class folders, perhaps below those of splits."""
+    shape = shape_of(matched.images)
+    names = [name.removeprefix(shape.lead) for name in matched.names()]
+    return Proposal("folders", "image", names, shape.lead, splits=shape.splits)
+
+
+def _certainty(inspection: Inspection, matched: _Matched, proposed: Proposed, *, in_classes: bool) -> int:
+    """How sure it is that images have annotations, and that their folders are classes or not.
+
+    Class folders whose boxes have classes of their own are a question; those that each have one class of boxes, which
+    no other folder has, are both.
+    """
+    if in_classes:
+        return CERTAIN if _is_class_a_folder(matched) else LIKELY
+    if _has_classes(matched.images) and not proposed.is_certain:
+        return LIKELY
+    used = proposed.used
+    return CERTAIN + (not any(table.has_labels for table in inspection.labels if table.where not in used))
+
+
+def _is_class_a_folder(matched: _Matched) -> bool:
+    """Whether each folder has boxes of one class, which no other folder has."""
+    shape, found = shape_of(matched.images), matched.found
+    pairs: set[tuple[str, str]] = set()
+    for name, texts in zip(found.listing.names, found.values["boxes.text"], strict=True):
+        folder = name.removeprefix(shape.lead).split("/")[bool(shape.splits)]
+        pairs.update((folder, text) for text in texts)
+    return len({folder for folder, _ in pairs}) == len(pairs) == len({text for _, text in pairs}) > 1
 
 
 def _match(inspection: Inspection, key: str, proposed: Proposed) -> _Matched:
@@ -115,7 +150,7 @@ def _match(inspection: Inspection, key: str, proposed: Proposed) -> _Matched:
     images, masks = _images_and_masks(inspection)
     rows = {name: row for row, name in enumerate(inspection.listing.names)}
     listing = inspection.listing.picked([rows[name] for name in images])
-    value, keeps_bare = proposed.value, False
+    value, keeps_bare = _by_split(proposed, images), False
     roots = Roots(inspection.folder, inspection.folder)
     if key == "mask":
         found = annotate(None, msgspec.convert({**value, **CHOICES[key]}, Mask), listing, roots)
@@ -128,6 +163,27 @@ def _match(inspection: Inspection, key: str, proposed: Proposed) -> _Matched:
     return _Matched(value, images, masks, found, keeps_bare, frozenset(unlisted))
 
 
+def _by_split(proposed: Proposed, images: Sequence[str]) -> Mapping[str, Any]:
+    """The value with the files by split, if their names tell it and the folders of the images do not."""
+    key, files = next(iter(proposed.value.items()))
+    if not isinstance(files, list) or proposed.lists or splits_above(images):
+        return proposed.value
+    splits = {_split_in(stem_of(name)): name for name in files}
+    if len(splits) < max(2, len(files)) or "" in splits:
+        return proposed.value
+    order = sorted(splits, key=lambda split: (split not in _USUAL, _USUAL.find(split), split))
+    return {**proposed.value, key: {split: splits[split] for split in order}}
+
+
+_USUAL = "train validation test"
+
+
+def _split_in(stem: str) -> str:
+    """The split in the words of a name: "train" in instances_train2017; "" if there is none, or several."""
+    splits = {split_name(word) for word in re.split(r"[\W_]+", stem)} - {""}
+    return splits.pop() if len(splits) == 1 else ""
+
+
 def _annotate(
     value: Mapping[str, Any], listing: Catalog, roots: Roots, *, keeps_bare: bool
 ) -> tuple[Mapping[str, Any], Annotations]:
@@ -135,17 +191,21 @@ def _annotate(
     boxes = msgspec.convert({**value, **CHOICES["boxes"]}, Boxes)
     if keeps_bare:
         boxes = replace(boxes, unannotated="empty")
-    plain = None
+    plain: Annotations | None = None
+    why: list[str] = []
     with contextlib.suppress(PolygonError):
         plain = annotate(boxes, None, listing, roots, "clip")
     if has_pycocotools() and (plain is None or plain.has_outlines):
-        with contextlib.suppress(OutlineError):
-            return {**value, "polygons": "masks"}, annotate(
-                replace(boxes, polygons="masks"), None, listing, roots, "clip"
-            )
-    if plain is not None:
-        return value, plain
-    return {**value, "polygons": "boxes"}, annotate(replace(boxes, polygons="boxes"), None, listing, roots, "clip")
+        try:
+            with_masks = replace(boxes, polygons="masks")
+            return {**value, "polygons": "masks"}, annotate(with_masks, None, listing, roots, "clip")
+        except InputError as error:
+            why = [f"masks of objects are left out: {error.what}"]
+    if plain is None:
+        value = {**value, "polygons": "boxes"}
+        plain = annotate(replace(boxes, polygons="boxes"), None, listing, roots, "clip")
+    plain.unread = [*plain.unread, *why]
+    return value, plain
 
 
 def _value(key: str, matched: _Matched) -> dict[str, Any]:
@@ -153,7 +213,7 @@ def _value(key: str, matched: _Matched) -> dict[str, Any]:
     value = dict(matched.value)
     if key == "boxes":
         format = load_format(next(iter(value)))
-        if "names" in format.keys and "names" not in value:
+        if "names" in format.keys and "names" not in value and matched.found.classes:
             value["names"] = tuple(matched.found.classes.values())
     (of_missing, missing), (of_bare, bare) = CHOICES[key].items()
     if matched.found.unmatched[1]:
@@ -210,6 +270,9 @@ def _evidence(key: str, proposed: Proposed, matched: _Matched) -> list[str]:
         classes = number_of(len(found.classes), "class", "classes")
         outlined = " around polygons" if "polygons" in matched.value else ""
         evidence[0] += f": {boxes}{outlined} of {classes}: {listed(found.classes.values())}"
+    if found.divided:
+        counts = (f"{len(rows):,} {split}" for split, rows in found.divided.items())
+        evidence.append(f"splits by the names of these files: {', '.join(counts)}")
     if proposed.lists:
         counts = (f"{len(names):,} in {path}" for path, names in proposed.lists.values())
         evidence.append(f"splits: {', '.join(counts)}")
@@ -269,24 +332,43 @@ def _lead(names: Sequence[str]) -> str:
 
 
 def _recognise(key: str, inspection: Inspection) -> Reading | None:
-    """The files of one format of annotations, and what its module proposes for them."""
+    """The files of one format of annotations, and what its module proposes for them; folders are no classes."""
+    try:
+        proposed = _propose(key, inspection)
+    except InputError as error:
+        return _refuse(inspection, "boxes", error)
+    return _read(inspection, "boxes", proposed) if proposed else None
+
+
+def _recognise_in_classes(inspection: Inspection) -> Reading | None:
+    """Class folders whose images have annotations of any format: both are kept."""
+    images = _images_and_masks(inspection)[0] if inspection.content == "image" else []
+    if not images or not _has_classes(images):
+        return None
+    for key in FORMATS:
+        with contextlib.suppress(InputError):
+            proposed = _propose(key, inspection)
+            reading = _read(inspection, "boxes", proposed, in_classes=True) if proposed else None
+            if reading is not None:
+                return reading
+    return None
+
+
+def _propose(key: str, inspection: Inspection) -> Proposed | None:
+    """What the module of a format proposes for the files of a folder; raises InputError if they can't be."""
     if inspection.content != "image":
         return None
     format = load_format(key)
     images = _images_and_masks(inspection)[0]
     files = inspection.annotations.get(format.tool, ())
     stray = [name for names in inspection.others.values() for name in names]
-    folder = AnnotatedFolder(inspection.folder, files, images, list(inspection.listing.names), stray)
-    try:
-        proposed = format.propose_for(folder)
-    except InputError as error:
-        return _refuse(inspection, "boxes", error)
-    return _read(inspection, "boxes", proposed) if proposed else None
+    return format.propose_for(AnnotatedFolder(inspection.folder, files, images, list(inspection.listing.names), stray))
 
 
 def _layouts() -> dict[str, Layout]:
-    """A layout for each format of annotations."""
-    return {format.layout: functools.partial(_recognise, key) for key, format in all_formats().items()}
+    """A layout for each format of annotations, and one for those of images in class folders."""
+    formats = {format.layout: functools.partial(_recognise, key) for key, format in all_formats().items()}
+    return {**formats, "boxes-in-class-folders": _recognise_in_classes}
 
 
 LAYOUTS = _layouts()

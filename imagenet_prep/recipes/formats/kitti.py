@@ -1,0 +1,56 @@
+"""KITTI: label_2/000000.txt for image_2/000000.png, a line of 15 values for each object; DontCare is none."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from imagenet_prep.recipes.annotated_images import AnnotatedImages
+from imagenet_prep.recipes.box_files import Drawn, DrawnObject, columns_named, number_in, text_in
+from imagenet_prep.recipes.box_policy import fault
+from imagenet_prep.recipes.formats import Format
+
+if TYPE_CHECKING:
+    from imagenet_prep.recipes.schema import BoxKeys
+
+_VALUES = (15, 16)
+"""Class, truncation, occlusion, angle, four corners in pixels, and seven numbers in space; results have a score."""
+
+_NO_OBJECT = "DontCare"
+
+
+def _read(path: Path) -> Drawn:
+    lines = enumerate(text_in(path).split("\n"), 1)
+    several = [(line.split(), f"{path}, line {number}") for number, line in lines]
+    objects = [_object(words, where) for words, where in several if words and words[0] != _NO_OBJECT]
+    return Drawn(path.stem, str(path), objects)
+
+
+def _object(words: list[str], where: str) -> DrawnObject:
+    if len(words) not in _VALUES:
+        raise fault(where, f"{len(words)} values", "expected 15: class, truncated, occluded, alpha, 4 corners, ...")
+    truncated = number_in(words[1], where) > 0
+    left, top, right, bottom = (number_in(word, where) for word in words[4:8])
+    return DrawnObject(words[0], (left, top, right, bottom), where, {"truncated": int(truncated)})
+
+
+def _mark(keys: BoxKeys, images: AnnotatedImages) -> None:
+    images.file.columns = columns_named("truncated")
+    images.mark_files(keys.places, ".txt", _read)
+
+
+def _is_of(_name: str, ends: bytes) -> bool:
+    """Whether the first lines are those of objects."""
+    lines = [line.split() for line in ends.split(b"\n")[:3] if line.strip()]
+    return bool(lines) and all(map(_is_line, lines))
+
+
+def _is_line(words: list[bytes]) -> bool:
+    try:
+        numbers = [float(word) for word in words[1:]]
+    except ValueError:
+        return False
+    return len(words) in _VALUES and len(numbers) == len(words) - 1 and not words[0].isdigit()
+
+
+FORMAT = Format("kitti", "KITTI", "kitti", (".txt",), _is_of, _mark, per_image=True, is_vague=True)

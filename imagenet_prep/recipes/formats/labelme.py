@@ -1,0 +1,75 @@
+"""LabelMe: a JSON for each image, with its name; https://github.com/wkentaro/labelme."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from imagenet_prep.recipes.annotated_images import AnnotatedImages
+from imagenet_prep.recipes.box_files import Drawn, DrawnObject, corners_of, json_in, size_of
+from imagenet_prep.recipes.box_policy import fault
+from imagenet_prep.recipes.formats import Format
+
+if TYPE_CHECKING:
+    from imagenet_prep.recipes.schema import BoxKeys
+
+
+class _LabelMeShape(Struct):
+    label: str
+    points: list[tuple[float, float]]
+    shape_type: str | None = "polygon"
+
+
+class _LabelMe(Struct, rename="camel"):
+    shapes: list[_LabelMeShape]
+    image_path: str = ""
+    image_width: int | None = None
+    image_height: int | None = None
+
+
+def _read(path: Path) -> Drawn:
+    where = str(path)
+    content: _LabelMe = json_in(path, _LabelMe, "LabelMe")
+    size = None
+    if content.image_width is not None and content.image_height is not None:
+        size = size_of(content.image_width, content.image_height, where)
+    several = enumerate(content.shapes)
+    objects = [_object(shape, f"{where}: shapes[{number}]") for number, shape in several]
+    return Drawn(content.image_path, where, objects, size)
+
+
+def _object(shape: _LabelMeShape, where: str) -> DrawnObject:
+    """A polygon, or a box between two corners in any order, or around a circle: its centre and a point of it."""
+    points = shape.points
+    if shape.shape_type in (None, "polygon"):
+        return DrawnObject.polygon(shape.label, points, where)
+    if shape.shape_type not in ("rectangle", "circle") or len(points) != 2:
+        what = f"a shape {shape.shape_type!r} of {len(points)} points"
+        raise fault(where, what, "expected a rectangle or a circle of two points, or a polygon")
+    if shape.shape_type == "rectangle":
+        return DrawnObject(shape.label, corners_of([[*points[0], *points[1]]]), where)
+    (x, y), radius = points[0], math.dist(*points)
+    return DrawnObject(shape.label, (x - radius, y - radius, x + radius, y + radius), where)
+
+
+def _mark(keys: BoxKeys, images: AnnotatedImages) -> None:
+    images.mark_files(keys.places, ".json", _read)
+
+
+def _is_of(_name: str, ends: bytes) -> bool:
+    return b'"shapes"' in ends and b'"imagePath"' in ends
+
+
+FORMAT = Format(
+    "labelme",
+    "LabelMe",
+    "labelme",
+    (".json",),
+    _is_of,
+    _mark,
+    keys=("names", "first_label", "polygons"),
+    per_image=True,
+)
