@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import random
 from pathlib import Path
@@ -132,7 +133,7 @@ def mask_folders(folder: Path, image: str, mask_path: str, count: int = 50) -> d
         data = mask(width, height, "P" if number % 2 else "L")
         form = Path(mask_path).suffix[1:].upper().replace("TIF", "TIFF")
         if form != "PNG":
-            data = in_memory(lambda file, data=data: Image.open(in_file(data)).save(file, form))
+            data = _saved_as(data, form)
         save(folder / image.format(number), photograph(width, height, number, form=_form(image)))
         save(folder / mask_path.format(number), data)
         known[image.format(number)] = data
@@ -143,8 +144,7 @@ def _form(path: str) -> str:
     return "PNG" if path.endswith(".png") else "JPEG"
 
 
-def in_file(data: bytes) -> Any:
-    """The bytes as a file to read."""
-    import io
-
-    return io.BytesIO(data)
+def _saved_as(data: bytes, form: str) -> bytes:
+    """An image in another format."""
+    with Image.open(io.BytesIO(data)) as image:
+        return in_memory(lambda file: image.save(file, form))

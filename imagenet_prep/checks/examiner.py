@@ -161,7 +161,7 @@ class PromiseExaminer(Struct, frozen=True):
         if isinstance(mask, memoryview):
             yield from _check_mask("its mask", mask, size)
         for number, mask in enumerate(objects.get("boxes.mask", ()), 1):
-            if isinstance(mask, memoryview):
+            if isinstance(mask, bytes | memoryview):
                 yield from _check_mask(f"the mask of its object {number}", mask, size)
 
     @property
@@ -205,7 +205,7 @@ class PromiseExaminer(Struct, frozen=True):
             yield from check(image, stated, decode=self.decode)
 
 
-def _check_mask(what: str, mask: memoryview, size: tuple[object, ...]) -> Iterator[Finding]:
+def _check_mask(what: str, mask: bytes | memoryview, size: tuple[object, ...]) -> Iterator[Finding]:
     """Whether a mask is a PNG of a size, width and height; None in it: unknown."""
     try:
         header = png.read_header(mask)

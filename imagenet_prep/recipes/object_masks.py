@@ -68,9 +68,10 @@ def check_outline(outline: Outline, size: tuple[int, int]) -> None:
             raise ImageError("no polygon")
         for polygon in outline:
             masks.check_polygon(polygon, size)
-    elif outline.counts is not None:
+    elif not outline.file:
+        runs = _runs_of(outline)
         _refuse_other_size(_size_of(outline), size)
-        masks.fill_runs(_runs_of(outline), size)
+        masks.fill_runs(runs, size)
 
 
 def box_of(outline: Outline, size: tuple[int, int]) -> tuple[float, float, float, float] | None:

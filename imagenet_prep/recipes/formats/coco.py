@@ -182,9 +182,12 @@ def _outline_of(annotation: _Annotation, where: str) -> Outline | None:
     if not isinstance(annotation, _Outlined) or annotation.segmentation == _NULL:
         return None
     try:
-        return read_outline(annotation.segmentation) or None
+        outline = read_outline(annotation.segmentation)
     except msgspec.MsgspecError as error:
         raise fault(where, f"segmentation: {error}", "expected polygons, or runs with counts and size") from error
+    if isinstance(outline, Runs):
+        return Runs(size=outline.size, counts=outline.counts)  # an annotation names no file
+    return outline or None
 
 
 def _panoptic_png(path: Path, annotation: _Annotation, image: Marked, file: BoxFile, where: str) -> Runs:

@@ -17,7 +17,7 @@ from imagenet_prep.recipes.annotated_images import Roots
 from imagenet_prep.recipes.annotating import annotate
 from imagenet_prep.recipes.inspection import Inspection
 from imagenet_prep.recipes.layouts import CERTAIN, Proposal, Reading
-from imagenet_prep.recipes.mask_folders import LOSSY, THRESHOLD, lossy_fault
+from imagenet_prep.recipes.mask_folders import LOSSY, THRESHOLD, lossy_fault, reduced
 from imagenet_prep.recipes.mask_names import is_mask_suffix, may_be_mask_folder
 from imagenet_prep.recipes.schema import Mask
 from imagenet_prep.recipes.splits import splits_above, stem_of
@@ -117,18 +117,41 @@ def _paired(images: Sequence[str], folder: str, files: Sequence[str]) -> list[_M
 
 def _pair(images: Sequence[str], files: Sequence[str]) -> list[_Masks]:
     """The ways to pair files with images by suffixes, the one that pairs most first, then the shortest."""
-    by_core: dict[str, list[tuple[str, str]]] = {}
-    for image in images:
-        for core, suffix in _cuts(stem_of(image), 1):
-            by_core.setdefault(core, []).append((image, suffix))
+    owners = _Owners(images)
     pairs: dict[_Suffixes, dict[str, str]] = {}
     for file in files:
         for core, suffix in _cuts(stem_of(file), _CUTS):
-            for image, image_suffix in by_core.get(core, ()):
+            for image, image_suffix in owners.find(file, core):
                 if not suffix or suffix != image_suffix:
                     pairs.setdefault(_Suffixes(suffix, image_suffix), {})[file] = image
     ways = [_Masks([], suffixes, found) for suffixes, found in pairs.items()]
     return sorted(ways, key=lambda masks: (-len(masks.pairs), len(masks.suffixes.mask + masks.suffixes.image)))
+
+
+class _Owners:
+    """Images by what their names have in common with those of masks, in their folder or in any."""
+
+    def __init__(self, images: Sequence[str]) -> None:
+        self._in_folder: dict[tuple[str, str], list[tuple[str, str]]] = {}
+        self._anywhere: dict[str, list[tuple[str, str]]] = {}
+        for image in images:
+            for core, suffix in _cuts(stem_of(image), 1):
+                self._in_folder.setdefault((_folders_of(image), core), []).append((image, suffix))
+                self._anywhere.setdefault(core, []).append((image, suffix))
+
+    def find(self, mask: str, core: str) -> list[tuple[str, str]]:
+        """The images of a mask with their suffixes: those of its folder, else the only ones of this name."""
+        near = self._in_folder.get((_folders_of(mask), core))
+        if near:
+            return near
+        anywhere = self._anywhere.get(core, [])
+        suffixes = {suffix for _, suffix in anywhere}
+        return anywhere if len(suffixes) == len(anywhere) else []
+
+
+def _folders_of(name: str) -> str:
+    """The folders of a file without the words that only say what is in them."""
+    return reduced(name, "").rpartition("/")[0]
 
 
 def _cuts(stem: str, most: int) -> Iterator[tuple[str, str]]:
