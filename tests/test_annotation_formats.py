@@ -43,14 +43,14 @@ def write(folder: Path, case: Case) -> None:
 
 
 def boxes_in(folder: Path) -> dict[str, list[Box]]:
-    """The boxes in pixels of each record, by the path of its image."""
+    """The boxes in pixels of each record, by the last part of its image's path."""
     texts = {"image/filename", f"{OBJECT}class/text"}
     names = [f"{OBJECT}bbox/{edge}" for edge in ("xmin", "ymin", "xmax", "ymax")]
     found: dict[str, list[Box]] = {}
     for record in records.read(str(folder / "*-of-*"), lists=True, text=texts):
         corners = zip(record[f"{OBJECT}class/text"], *(record[name] for name in names), strict=True)
         pixels = [(text, *(value * SIZE[place % 2] for place, value in enumerate(edges))) for text, *edges in corners]
-        found[record["image/filename"][0]] = pixels  # type: ignore[assignment]
+        found[record["image/filename"][0].rpartition("/")[2]] = pixels  # type: ignore[assignment]
     return found
 
 
@@ -67,6 +67,64 @@ def shape(name: str, kind: str, *points: Sequence[float]) -> dict[str, Any]:
     """A shape by LabelMe."""
     return {"label": name, "points": points, "group_id": None, "shape_type": kind, "flags": {}}
 
+
+def via(*regions: Mapping[str, Any], name: str = "a.jpg") -> dict[str, Any]:
+    """An image of a project of VIA 2."""
+    return {f"{name}1024": {"filename": name, "size": 1024, "regions": regions, "file_attributes": {}}}
+
+
+def region(name: str, kind: str, **numbers: object) -> dict[str, Any]:
+    """A region of VIA."""
+    return {"shape_attributes": {"name": kind, **numbers}, "region_attributes": {"animal": name}}
+
+
+def rect(box: Box) -> dict[str, Any]:
+    """A rectangle of VIA."""
+    name, xmin, ymin, xmax, ymax = box
+    return region(name, "rect", x=xmin, y=ymin, width=xmax - xmin, height=ymax - ymin)
+
+
+VIA_POLYGON = region("dog", "polygon", all_points_x=[16, 72, 72], all_points_y=[8, 8, 36])
+VIA_SETTINGS = {"ui": {}, "core": {"buffer_size": 18}, "project": {"name": "p"}}
+VIA_CSV = "#filename,file_size,file_attributes,region_count,region_id,region_shape_attributes,region_attributes\n"
+
+
+def via_row(name: str, *texts: Mapping[str, Any]) -> str:
+    """A row of VIA's CSV, whose last cells are JSON."""
+    cells = ['"' + json.dumps(text).replace('"', '""') + '"' for text in texts]
+    return ",".join([name, "1024", '"{}"', "1", "0", *cells]) + "\n"
+
+
+def cvat(*images: tuple[str, str]) -> str:
+    """CVAT for images 1.1: names, and the elements in each."""
+    heads = (f'<image id="{number}" name="{name}" width="80" height="40">' for number, (name, _) in enumerate(images))
+    parts = "".join(f"{head}{inside}</image>" for head, (_, inside) in zip(heads, images, strict=True))
+    return f'<?xml version="1.0" encoding="utf-8"?><annotations><version>1.1</version><meta/>{parts}</annotations>'
+
+
+CVAT_BOX = '<box label="cat" source="manual" occluded="0" xtl="8.00" ytl="4.00" xbr="40.00" ybr="20.00" z_order="0"/>'
+CVAT_POLYGON = '<polygon label="dog" occluded="0" points="16.0,8.0;72.0,8.0;72.0,36.0" z_order="0"/>'
+
+
+def task(image: str, *values: Mapping[str, Any], **more: object) -> dict[str, Any]:
+    """A task of Label Studio's JSON."""
+    results = [
+        {"original_width": 80, "original_height": 40, "value": value, "type": [*value][-1], "to_name": "image"}
+        for value in values
+    ]
+    return {"id": 7, "data": {"image": image}, "annotations": [{"id": 1, "result": results, **more}], "predictions": []}
+
+
+def percent(box: Box, **more: object) -> dict[str, Any]:
+    """A rectangle in percent of the image."""
+    name, xmin, ymin, xmax, ymax = box
+    corner = {"x": xmin / 0.8, "y": ymin / 0.4, "width": (xmax - xmin) / 0.8, "height": (ymax - ymin) / 0.4}
+    return {**corner, "rotation": 0, **more, "rectanglelabels": [name]}
+
+
+LS_POLYGON = {"points": [[20, 20], [90, 20], [90, 90]], "closed": True, "polygonlabels": ["dog"]}
+LS_ELLIPSE = {"x": 30, "y": 30, "radiusX": 20, "radiusY": 20, "rotation": 0, "ellipselabels": ["cat"]}
+UPLOADED = "/data/upload/1/0a1b2c3d-"
 
 CASES: Mapping[str, Case] = {
     "LabelMe: rectangles from any corner": Case(
@@ -99,6 +157,85 @@ CASES: Mapping[str, Case] = {
         },
         {"training/image_2/a.jpg": [CAT], "training/image_2/b.jpg": [DOG]},
     ),
+    "VIA 2: a project": Case(
+        "via",
+        {
+            "via_project.json": json.dumps(
+                {
+                    "_via_settings": VIA_SETTINGS,
+                    "_via_img_metadata": {**via(rect(CAT), rect(DOG)), **via(name="b.jpg")},
+                    "_via_attributes": {"region": {}, "file": {}},
+                }
+            )
+        },
+        {"a.jpg": [CAT, DOG], "b.jpg": []},
+    ),
+    "VIA 1: regions by number": Case(
+        "via",
+        {
+            "via_region_data.json": json.dumps(
+                {"a.jpg1024": {"fileref": "", "filename": "a.jpg", "regions": {"0": rect(CAT), "1": VIA_POLYGON}}}
+            )
+        },
+        {"a.jpg": [CAT, DOG]},
+        "polygons: boxes",
+    ),
+    "VIA: its CSV": Case(
+        "via",
+        {
+            "via_export.csv": VIA_CSV
+            + via_row("a.jpg", *rect(CAT).values())
+            + via_row("a.jpg", *region("dog", "ellipse", cx=44, cy=22, rx=28, ry=14).values())
+            + via_row("b.jpg", {}, {})
+        },
+        {"a.jpg": [CAT, DOG], "b.jpg": []},
+    ),
+    "CVAT: boxes and polygons": Case(
+        "cvat",
+        {"annotations.xml": cvat(("a.jpg", CVAT_BOX), ("b.jpg", CVAT_POLYGON), ("c.jpg", ""))},
+        {"images/a.jpg": [CAT], "images/b.jpg": [DOG], "images/c.jpg": []},
+        "polygons: boxes",
+    ),
+    "Label Studio: its JSON, of files as they were uploaded": Case(
+        "label-studio",
+        {
+            "project.json": json.dumps(
+                [task(f"{UPLOADED}a.jpg", percent(CAT), percent(DOG)), task(f"{UPLOADED}b.jpg", was_cancelled=True)]
+            )
+        },
+        {"a.jpg": [CAT, DOG], "b.jpg": []},
+    ),
+    "Label Studio: polygons and ellipses of local files": Case(
+        "label-studio",
+        {"project.json": json.dumps([task("/data/local-files/?d=x/a%20b.jpg", LS_ELLIPSE, LS_POLYGON)])},
+        {"a b.jpg": [CAT, DOG]},
+        "polygons: boxes",
+    ),
+    "Label Studio: JSON-MIN": Case(
+        "label-studio",
+        {
+            "project-min.json": json.dumps(
+                [{"image": f"{UPLOADED}a.jpg", "id": 1, "label": [percent(CAT, original_width=80, original_height=40)]}]
+            )
+        },
+        {"0a1b2c3d-a.jpg": [CAT]},
+        "names: [cat]",
+    ),
+    "CUB: the class of a box is that of its image": Case(
+        "boxes-in-class-folders",
+        {
+            "images.txt": "1 001.cat/a.jpg\n2 001.cat/b.jpg\n3 002.dog/c.jpg\n4 002.dog/d.jpg\n",
+            "train_test_split.txt": "1 1\n2 0\n3 1\n4 0\n",
+            "image_class_labels.txt": "1 1\n2 1\n3 2\n4 2\n",
+            "classes.txt": "1 001.cat\n2 002.dog\n",
+            "bounding_boxes.txt": "".join(f"{number} 8.0 4.0 32.0 16.0\n" for number in range(1, 5)),
+        },
+        {
+            **{f"images/001.cat/{name}.jpg": [("001.cat", *CAT[1:])] for name in "ab"},
+            **{f"images/002.dog/{name}.jpg": [("002.dog", *CAT[1:])] for name in "cd"},
+        },
+        "# splits: train, test, as the annotations say",
+    ),
 }
 
 
@@ -112,9 +249,10 @@ def test_boxes_are_those_of_the_tool(tmp_path: Path, name: str) -> None:
     assert case.recipe in summary.text
     convert(Layout(tmp_path / "out"), ENGINE, dataset=RecipeSet.read(summary.recipe))
     assert verify(Layout(tmp_path / "out"), ENGINE).problems == ()
-    found = {path.removeprefix("in/"): boxes for path, boxes in boxes_in(tmp_path / "out").items()}
-    assert set(found) == set(case.boxes)
-    for path, boxes in case.boxes.items():
+    found = boxes_in(tmp_path / "out")
+    expected = {path.rpartition("/")[2]: boxes for path, boxes in case.boxes.items()}
+    assert set(found) == set(expected)
+    for path, boxes in expected.items():
         assert [text for text, *_ in found[path]] == [text for text, *_ in boxes]
         assert [edges for _, *edges in found[path]] == [pytest.approx(edges, abs=1e-4) for _, *edges in boxes]
 
@@ -134,6 +272,46 @@ FAULTS: Mapping[str, tuple[Mapping[str, str], str]] = {
     "KITTI: a short line": (
         {"a.txt": f"cat 0 0 0 8 4 40 20 {'0 ' * 7}\n" * 3 + "cat 0 0 0 8\n"},
         "a.txt, line 4: 5 values; expected 15",
+    ),
+    "VIA: a point": (
+        {"v.json": json.dumps(via(region("cat", "point", cx=8, cy=4)))},
+        "v.json: a.jpg1024: regions[0]: the shape 'point'; expected rect, circle, ellipse or polygon",
+    ),
+    "VIA: two attributes": (
+        {"v.json": json.dumps(via({**rect(CAT), "region_attributes": {"size": "big", "quality": {"good": True}}}))},
+        "no class among its attributes (size, quality); expected a text; columns: {label: ATTRIBUTE}",
+    ),
+    "VIA: no numbers": (
+        {"v.json": json.dumps(via(region("cat", "rect", x=1)))},
+        "regions[0]: a rect without its numbers",
+    ),
+    "CVAT: tags": (
+        {"annotations.xml": cvat(("a.jpg", '<tag label="cat" source="manual"/>'))},
+        "annotations.xml: no image has a box or a polygon; expected some; tags are classes of whole images",
+    ),
+    "CVAT: rotated": (
+        {"annotations.xml": cvat(("a.jpg", CVAT_BOX.replace("xtl", 'rotation="30.0" xtl')))},
+        "image 0 (a.jpg): object 1: a box that is rotated",
+    ),
+    "CVAT: a line": (
+        {"annotations.xml": cvat(("a.jpg", '<polyline label="cat" points="1,1;2,2"/>'))},
+        "object 1: a polyline; expected a box, a polygon or an ellipse",
+    ),
+    "CVAT: an entity": (
+        {"annotations.xml": '<!DOCTYPE a [<!ENTITY b "c">]>' + cvat(("a.jpg", CVAT_BOX))},
+        "annotations.xml: a document type declaration",
+    ),
+    "Label Studio: two annotators": (
+        {"p.json": json.dumps([{**(one := task("/x/a.jpg", percent(CAT))), "annotations": one["annotations"] * 2}])},
+        "p.json: [0] (id 7): 2 annotations of one image; expected one",
+    ),
+    "Label Studio: rotated": (
+        {"p.json": json.dumps([task("/x/a.jpg", percent(CAT, rotation=30))])},
+        "object 0: a rotated region",
+    ),
+    "CUB: no such image": (
+        {"images.txt": "1 a.jpg\n", "bounding_boxes.txt": "2 1 1 2 2\n"},
+        "bounding_boxes.txt, line 1: the image 2; expected one of",
     ),
 }
 

@@ -438,7 +438,11 @@ FAULTS: Mapping[str, tuple[str, Harm, str]] = {
         lambda folder: [save(folder / name, mask(80, 48)) for name in ("m/a.png", "m/b.png")],
         "m: 1 annotation without an image: m/b.png",
     ),
-    "a mask that is a JPEG": (MASKS, saves("m/a.png", photograph(80, 48)), "its mask m/a.png: not a PNG"),
+    "a mask that is a JPEG": (
+        MASKS,
+        saves("m/a.png", photograph(80, 48)),
+        "its mask m/a.png: a JPEG does not keep the values of a mask: expected PNG, GIF, BMP, TIFF",
+    ),
     "names of COCO": (ONE + "boxes: {coco: a.json, names: [a]}\n", nothing, "boxes.names: coco has no use for it"),
     "two kinds": (ONE + "boxes: {voc: xml, yolo: txt}\n", nothing, "boxes: voc and yolo at once"),
     "Inception's records": (XMLS + "record: inception\n", nothing, "boxes: Inception's records have no place"),

@@ -21,7 +21,7 @@ from imagenet_prep.images.pixels import read_facts
 from imagenet_prep.recipes.box_files import BoxFile, BoxNames, Drawn, Marked, read_names, walk
 from imagenet_prep.recipes.box_policy import Size, fault
 from imagenet_prep.recipes.labels_file import match, unique_rows, without_ending
-from imagenet_prep.recipes.splits import is_image_folder, is_mask_folder, unmasked
+from imagenet_prep.recipes.splits import is_image_folder, is_mask_folder, split_name, unmasked
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.names import below
 from imagenet_prep.sources.slices import Reader
@@ -68,10 +68,10 @@ class AnnotatedImages(Struct):
     def place(self, row: int, drawn: Drawn) -> Marked:
         """The image with its objects as records have them; its header gives a size that the file does not."""
         image = Marked(drawn.name, drawn.where, drawn.size)
-        if drawn.size is None and not drawn.is_relative and drawn.shapes:
+        if drawn.size is None and not drawn.is_relative and drawn.objects:
             image.size = self.size(row)
-        for shape in drawn.shapes:
-            self.file.add(image, shape)
+        for drawn_object in drawn.objects:
+            self.file.add(image, drawn_object)
         return image
 
     def size(self, row: int) -> Size:
@@ -126,8 +126,9 @@ class AnnotatedImages(Struct):
             if row < 0:
                 self.missing.append(f"{image.name} ({image.where})")
             else:
-                if path in self.splits:
-                    self.divided[row] = self.splits[path]
+                split = image.split if isinstance(image, Drawn) and image.split else self.splits.get(path)
+                if split is not None:
+                    self.divided[row] = split
                 yield row, image
 
     def _refuse_same_stems(self, stems: Sequence[str], wanted: Sequence[str], path: Path) -> None:
@@ -152,13 +153,15 @@ def find_rows(wanted: Sequence[str], names: Sequence[str], base: Path, path: Pat
     """The row of the image that each name in an annotation file means, -1 for none; ``names`` are those of all images.
 
     Images below a folder that the file is named after come first: 0.jpg in instances_val2017.json is val2017/0.jpg,
-    even if there is a train2017/0.jpg. Then come all ways of ``match``, and last, images below a folder such as images.
+    even if there is a train2017/0.jpg. Then come all ways of ``match``, then images below a folder such as images, and
+    last the names without folders, if all are in one folder of another machine.
     """
     stem = path.name.partition(".")[0]
     ways: Sequence[Callable[[], list[int]]] = (
         lambda: _from_folder(wanted, names, lambda each: stem == each or stem.endswith((f"_{each}", f"-{each}"))),
         lambda: match(wanted, names, base, path),
         lambda: _from_folder(wanted, names, is_image_folder),
+        lambda: _of_another_machine(wanted, names),
     )
     return next((rows for way in ways if max(rows := way(), default=-1) >= 0), [-1] * len(wanted))
 
@@ -175,6 +178,16 @@ def _from_folder(wanted: Sequence[str], names: Iterable[str], is_start: Callable
     rows = unique_rows(map(inside, names))
     rows.pop("", None)
     return [rows.get(text.removeprefix("./"), -1) for text in wanted]
+
+
+def _of_another_machine(wanted: Sequence[str], names: Iterable[str]) -> list[int]:
+    """The rows of names without their folders: all are in one folder, which is none of a split."""
+    plain = [text.replace("\\", "/") for text in wanted]
+    folders = {text.rpartition("/")[0] for text in plain}
+    if len(folders) != 1 or any(map(split_name, folders.pop().split("/"))):
+        return [-1] * len(wanted)
+    rows = unique_rows(name.rpartition("/")[2] for name in names)
+    return [rows.get(text.rpartition("/")[2], -1) for text in plain]
 
 
 # a file for each image -----------------------------------------------------------------------------------------

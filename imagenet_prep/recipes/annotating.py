@@ -141,7 +141,9 @@ def _match_up(found: Annotations, keys: Boxes, images: AnnotatedImages, policy: 
 
 def _divide(images: AnnotatedImages, rows: Sequence[int]) -> dict[str, list[int]]:
     """The new rows of each split, where files of annotations are those of splits."""
-    divided: dict[str, list[int]] = {split: [] for split in images.splits.values()}
+    found = set(images.divided.values())
+    usual = [split for split in ("train", "validation", "test") if split in found]
+    divided: dict[str, list[int]] = {split: [] for split in (*images.splits.values(), *usual)}
     for place, row in enumerate(rows):
         if row in images.divided:
             divided[images.divided[row]].append(place)

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import msgspec
 from msgspec import Struct
@@ -19,11 +20,12 @@ from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.images.jpeg import ImageError
 from imagenet_prep.images.masks import check_pycocotools
 from imagenet_prep.recipes.box_policy import BoxesOutside, Corners, ImpossibleBox, PlacedBox, Size, fault, place_box
-from imagenet_prep.recipes.labels_file import LabelsFault, csv_rows
+from imagenet_prep.recipes.labels_file import Form, LabelsFault, csv_rows, read_rows
 from imagenet_prep.recipes.object_masks import Outline, Polygons, check_outline, outline_text
 from imagenet_prep.recipes.object_masks import corners_of as corners_of
 from imagenet_prep.recipes.recipe_file import read_texts
 from imagenet_prep.storage.files import read_plain, view_of
+from imagenet_prep.text import has_doctype
 
 LARGEST = 1 << 26
 """Bytes of an annotation of one image, or of a file of names."""
@@ -64,16 +66,18 @@ class Drawn(Struct):
     Args:
         name: its name there.
         where: its place, for messages.
-        shapes: its objects.
+        objects: its objects.
         size: its width and height, as annotated; None where the file does not say.
         is_relative: whether its boxes are relative to the image.
+        split: the split that it is in; "" where the file does not say.
     """
 
     name: str
     where: str
-    shapes: list[DrawnObject] = []
+    objects: list[DrawnObject] = []
     size: Size | None = None
     is_relative: bool = False
+    split: str = ""
 
 
 class Marked(Struct):
@@ -224,6 +228,17 @@ def text_in(path: Path) -> str:
         raise fault(str(path), f"not UTF-8, at byte {error.start:,}", "expected a text") from error
 
 
+def xml_in(path: Path) -> ElementTree.Element:
+    """The root of an XML file; raises InputError if it is none, or if it declares entities."""
+    content, where = read_plain(path, LARGEST), str(path)
+    if has_doctype(content):
+        raise fault(where, "a document type declaration, which annotations don't have")
+    try:
+        return ElementTree.fromstring(content)  # noqa: S314 - nothing expands without a DOCTYPE
+    except (ElementTree.ParseError, ValueError, LookupError) as error:
+        raise fault(where, f"not well-formed XML: {error}") from error
+
+
 def json_in(path: Path, kind: Any, tool: str) -> Any:
     """A JSON file as values of a type.
 
@@ -321,3 +336,14 @@ def walk(folder: Path, ending: str) -> Iterator[str]:
     paths = (path for path in folder.rglob("*") if path.suffix.lower() == ending and (ending or path.is_file()))
     names = (path.relative_to(folder).as_posix() for path in paths)
     yield from sorted(name for name in names if not re.search(r"(^|/)\.", name))
+
+
+def rows_in(path: Path, form: Form = "csv") -> Iterator[tuple[str, dict[str, str]]]:
+    """The place of each row of a table with a header, and its cells by column; "" for an empty one."""
+    view = view_of(path)
+    try:
+        lines, cells = read_rows(bytes(view[0 : len(view)]), form)
+    except LabelsFault as error:
+        raise fault(f"{path}, line {error.line}", error.reason) from error
+    for number, line in enumerate(lines):
+        yield f"{path}, line {line}", {name: values[number] or "" for name, values in cells.items()}

@@ -46,7 +46,7 @@ def describe(proposal: Proposal, classes: int) -> str:
     text = f"{len(proposal.names):,} {what}"
     if classes:
         text += f" in {classes:,} classes"
-    if named := [*proposal.splits.values(), *proposal.lists]:
+    if named := [*proposal.splits.values(), *proposal.lists, *proposal.divided]:
         text += f", in {' and '.join(named)}"
     if proposal.kind == "tar":
         tars = len(proposal.paths[""])
@@ -187,8 +187,8 @@ def _patterns(proposal: Proposal, where: str) -> list[str]:
 
 
 def _render_splits(proposal: Proposal, where: str) -> str:
-    if any(isinstance(value, Mapping) for keys in proposal.annotations.values() for value in keys.values()):
-        return "# splits: by the files of annotations"
+    if proposal.divided:
+        return f"# splits: {', '.join(proposal.divided)}, as the annotations say"
     if proposal.lists:
         lists = {name: {"manifest": _below(where, path)} for name, path in proposal.lists.items()}
         return _block("splits", lists, "by lists of names")

@@ -61,7 +61,7 @@ def _read(path: Path, columns: Mapping[str, str]) -> list[Drawn]:
                 was, expected = (f"{width} x {height}" for width, height in (row.size, image.size))
                 raise fault(row.where, f"a size of {was}", f"expected {expected}, as before")
         if row.corners is not None:
-            image.shapes.append(DrawnObject(row.label, row.corners, row.where))
+            image.objects.append(DrawnObject(row.label, row.corners, row.where))
     return list(images.values())
 
 

@@ -9,12 +9,11 @@ from xml.etree import ElementTree
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.recipes.annotated_images import AnnotatedImages
-from imagenet_prep.recipes.box_files import LARGEST, Drawn, DrawnObject, columns_named, number_in, size_of
+from imagenet_prep.recipes.box_files import Drawn, DrawnObject, columns_named, number_in, size_of, xml_in
 from imagenet_prep.recipes.box_policy import fault
 from imagenet_prep.recipes.formats import AnnotatedFolder, Format, Proposed, folders_of
 from imagenet_prep.recipes.splits import stem_of
-from imagenet_prep.storage.files import read_plain
-from imagenet_prep.text import has_doctype, listed, number_of
+from imagenet_prep.text import listed, number_of
 from imagenet_prep.tfrecord.inception import EDGES
 
 if TYPE_CHECKING:
@@ -23,13 +22,7 @@ if TYPE_CHECKING:
 
 def _read(path: Path) -> Drawn:
     """One XML file; its name tells the image, since <filename> is often another one."""
-    content, where = read_plain(path, LARGEST), str(path)
-    if has_doctype(content):
-        raise fault(where, "a document type declaration, which annotations don't have")
-    try:
-        root = ElementTree.fromstring(content)  # noqa: S314 - nothing expands without a DOCTYPE
-    except (ElementTree.ParseError, ValueError, LookupError) as error:
-        raise fault(where, f"not well-formed XML: {error}") from error
+    root, where = xml_in(path), str(path)
     size = size_of(_number(root, "size/width", where), _number(root, "size/height", where), where)
     several = enumerate(root.findall("object"), 1)
     shapes = [_shape(element, f"{where}: object {number}") for number, element in several]

@@ -39,6 +39,7 @@ class Proposal(Struct, frozen=True):
         paths: the tars, or the files of a source with labels of its own, by split ("": of none).
         splits: the given ones, by folder.
         lists: the files that name those of each split, by split.
+        divided: the splits that the annotations themselves name.
         table: a labels file, or the labels that are in the source itself.
         annotations: the value of the recipe's key "boxes" or "mask".
         clips_boxes: whether the recipe says ``boxes_outside: clip``.
@@ -53,6 +54,7 @@ class Proposal(Struct, frozen=True):
     paths: Mapping[str, Sequence[str]] = {}
     splits: Mapping[str, str] = {}
     lists: Mapping[str, str] = {}
+    divided: Sequence[str] = ()
     table: LabelsFile | None = None
     annotations: Mapping[str, Mapping[str, Any]] = {}
     clips_boxes: bool = False
@@ -73,7 +75,8 @@ class Reading(Struct, frozen=True):
         used: the files of annotations that it takes; None if it takes none.
         is_labelled: whether its images have classes: a file that may have others is no loss then.
         lost: files that it leaves out and that would be missed.
-        clipped: impossible boxes, which the recipe clips or drops.
+        clipped: impossible boxes, which the recipe clips or drops; or masks in JPEG, which it splits in two values.
+        mending: what the recipe does to those, as a verb; and ``mended``, as done.
         passed: the other files that it leaves out, and why, as text.
         labelled: how many images it gives a class.
         classes: how many classes it gives.
@@ -90,6 +93,8 @@ class Reading(Struct, frozen=True):
     is_labelled: bool = True
     lost: Sequence[InputError] = ()
     clipped: Sequence[InputError] = ()
+    mending: str = "clip or drop them"
+    mended: str = "clipped or dropped"
     passed: Sequence[str] = ()
     labelled: int = 0
     classes: int = 0
@@ -153,7 +158,7 @@ def choose_layout(inspection: Inspection, wanted: str | None = None) -> Choice:
     faults = [*inspection.faults, *reading.faults]
     if wanted is None:
         known = {fault.what for fault in faults}
-        for verb, choices in (("leave it out", lost), ("clip or drop them", reading.clipped)):
+        for verb, choices in (("leave it out", lost), (reading.mending, reading.clipped)):
             remedy = "" if reading.faults else f"to {verb}: {as_command(inspection, name)} ({reading.meaning})"
             for fault in choices:
                 hint = "; ".join(filter(None, (fault.hint, remedy)))
@@ -163,7 +168,7 @@ def choose_layout(inspection: Inspection, wanted: str | None = None) -> Choice:
         raise all_of(list(dict.fromkeys(faults)))
     assert reading.proposal is not None
     left = [f"{each.what.removeprefix(f'{inspection.folder}/')} (left out, as --as {name} says)" for each in lost]
-    left += [f"{each.what} (clipped or dropped, as --as {name} says)" for each in reading.clipped]
+    left += [f"{each.what} ({reading.mended}, as --as {name} says)" for each in reading.clipped]
     return Choice(name, reading.evidence, (*left, *passed), reading.proposal)
 
 

@@ -86,6 +86,7 @@ def _read(inspection: Inspection, key: str, proposed: Proposed, *, in_classes: b
     proposal = replace(
         _with_classes(matched) if in_classes else _without_classes(matched),
         lists=lists,
+        divided=tuple(matched.found.divided),
         annotations={key: _value(key, matched)},
         clips_boxes=bool(matched.found.changed_boxes),
     )
@@ -118,7 +119,8 @@ def _with_classes(matched: _Matched) -> Proposal:
     """The images in class folders, perhaps below those of splits."""
     shape = shape_of(matched.images)
     names = [name.removeprefix(shape.lead) for name in matched.names()]
-    return Proposal("folders", "image", names, shape.lead, splits=shape.splits)
+    splits = {} if matched.found.divided else shape.splits
+    return Proposal("folders", "image", names, shape.lead, splits=splits)
 
 
 def _certainty(inspection: Inspection, matched: _Matched, proposed: Proposed, *, in_classes: bool) -> int:
@@ -272,7 +274,7 @@ def _evidence(key: str, proposed: Proposed, matched: _Matched) -> list[str]:
         evidence[0] += f": {boxes}{outlined} of {classes}: {listed(found.classes.values())}"
     if found.divided:
         counts = (f"{len(rows):,} {split}" for split, rows in found.divided.items())
-        evidence.append(f"splits by the names of these files: {', '.join(counts)}")
+        evidence.append(f"splits by these files: {', '.join(counts)}")
     if proposed.lists:
         counts = (f"{len(names):,} in {path}" for path, names in proposed.lists.values())
         evidence.append(f"splits: {', '.join(counts)}")

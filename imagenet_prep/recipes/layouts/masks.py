@@ -231,6 +231,8 @@ def _read(inspection: Inspection, masks: _Masks, images: Sequence[str], others: 
         used=frozenset(),
         lost=list(_lost(inspection, bare, missing)),
         clipped=_lossy(masks),
+        mending=f"take 255 from a brightness of {THRESHOLD} on, and 0 below",
+        mended="made 0 and 255",
     )
 
 

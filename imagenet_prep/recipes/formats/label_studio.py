@@ -1,0 +1,100 @@
+"""Label Studio: its JSON and JSON-MIN, whose rectangles, ellipses and polygons are in percent of the image."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+from imagenet_prep.recipes.annotated_images import AnnotatedImages
+from imagenet_prep.recipes.box_files import Drawn, DrawnObject, json_in
+from imagenet_prep.recipes.box_policy import fault
+from imagenet_prep.recipes.formats import Format
+
+if TYPE_CHECKING:
+    from imagenet_prep.recipes.schema import BoxKeys
+
+_Shape = Mapping[str, Any]
+_SHAPES = ("rectanglelabels", "polygonlabels", "ellipselabels")
+_OTHER_SHAPES = re.compile("(brush|keypoint|vector)labels")
+_UPLOADED = re.compile(r"[0-9a-f]{8}-(?=.)")
+"""What Label Studio puts before the name of a file that is uploaded."""
+
+
+def _read(path: Path, known: frozenset[str]) -> list[Drawn]:
+    tasks = json_in(path, list[dict[str, Any]], "Label Studio")
+    images = []
+    for number, task in enumerate(tasks):
+        where = f"{path}: [{number}] (id {task.get('id')})"
+        if not task.get("annotations", [task]):
+            continue  # nobody has looked at it
+        shapes = enumerate(_shapes(task, where))
+        objects = [_object(shape, f"{where}: object {place}") for place, shape in shapes]
+        images.append(Drawn(_name(task, known, where), where, objects, is_relative=True))
+    return images
+
+
+def _name(task: _Shape, known: frozenset[str], where: str) -> str:
+    """The name of a task's image: the path on Label Studio's server, without what an upload puts before it."""
+    data = task.get("data", task)
+    texts = [value for value in data.values() if isinstance(value, str) and "/" in value]
+    text = data.get("image") or next(iter(texts), "")
+    if not isinstance(text, str) or not text:
+        raise fault(where, "no image", "expected its path or address in data.image")
+    name = unquote(text.partition("?d=")[2] or text.partition("?")[0]).rpartition("/")[2]
+    return name if name in known else _UPLOADED.sub("", name, count=1)
+
+
+def _shapes(task: _Shape, where: str) -> Iterator[_Shape]:
+    """The regions of a task: of its only annotation, or of the keys of JSON-MIN."""
+    if "annotations" not in task:
+        for value in (value for value in task.values() if isinstance(value, list)):
+            yield from (shape for shape in value if "original_width" in shape)
+        return
+    several = [annotation for annotation in task["annotations"] if not annotation.get("was_cancelled")]
+    if len(several) > 1:
+        raise fault(where, f"{len(several)} annotations of one image", "expected one: cancel the others")
+    for annotation in several:
+        results = [result for result in annotation["result"] if "original_width" in result]
+        yield from (result["value"] for result in results)
+
+
+def _object(shape: _Shape, where: str) -> DrawnObject:
+    kind = next((name for name in shape if name in _SHAPES or _OTHER_SHAPES.fullmatch(name)), "no label")
+    if kind not in _SHAPES or len(shape[kind]) != 1 or shape.get("rotation"):
+        what = "a rotated region" if shape.get("rotation") else f"a region with {kind}"
+        raise fault(where, what, f"expected one label: {', '.join(_SHAPES)}")
+    label = shape[kind][0]
+    try:
+        if kind == "polygonlabels":
+            points = [(x / 100, y / 100) for x, y in shape["points"]]
+            return DrawnObject.polygon(label, points, where)
+        x, y = shape["x"] / 100, shape["y"] / 100
+        if kind == "ellipselabels":
+            width, height = shape["radiusX"] / 100, shape["radiusY"] / 100
+            return DrawnObject(label, (x - width, y - height, x + width, y + height), where)
+        return DrawnObject(label, (x, y, x + shape["width"] / 100, y + shape["height"] / 100), where)
+    except (KeyError, TypeError, ValueError) as error:
+        raise fault(where, f"{kind} without its numbers", "expected those that Label Studio writes") from error
+
+
+def _mark(keys: BoxKeys, images: AnnotatedImages) -> None:
+    known = frozenset(name.rpartition("/")[2] for name in images.names)
+    images.mark_named(keys.places, lambda path: _read(path, known))
+
+
+def _is_of(_name: str, ends: bytes) -> bool:
+    return b'"original_width"' in ends and re.search(rb'"[a-z]+labels"', ends) is not None
+
+
+FORMAT = Format(
+    "label_studio",
+    "Label Studio",
+    "label-studio",
+    (".json",),
+    _is_of,
+    _mark,
+    keys=("names", "first_label", "polygons"),
+)
