@@ -194,6 +194,54 @@ def test_a_file_for_each_object(tmp_path: Path) -> None:
         assert features[f"{OBJECT}class/text"] == [b"object"] * len(expected)
 
 
+def test_run_lengths_of_kaggle(tmp_path: Path) -> None:
+    """Starts from 1 down the columns and lengths, in a table of images and classes; an empty cell is no object."""
+    value = coco_outlines(tmp_path / "coco")
+    rows, known = ["ImageId,ClassId,EncodedPixels"], {}
+    for image, objects, coco in annotations_by_name(tmp_path):
+        several = [coco.annToMask(each) for each in objects]
+        known[image["file_name"]] = several = [pixels for pixels in several if pixels.any()]
+        for number, pixels in enumerate(several):
+            starts = np.flatnonzero(np.diff(np.concatenate([[0], pixels.flatten("F"), [0]])))
+            runs = [(start + 1, stop - start) for start, stop in zip(starts[::2], starts[1::2], strict=True)]
+            text = " ".join(f"{start} {length}" for start, length in runs)
+            rows.append(f"{image['file_name']},{number % 3},{text}")
+        if not several:
+            rows.append(f"{image['file_name']},,")
+    save(tmp_path / "coco/train.csv", "\n".join(rows) + "\n")
+    (tmp_path / "coco/annotations/instances_train2017.json").unlink()
+    make(tmp_path, init(tmp_path / "coco", tmp_path / "r.yaml", ENGINE).text)
+    ours = by_name(tmp_path)
+    assert len(ours) == len(value["images"])
+    for name, several in known.items():
+        features = ours[name]
+        assert [mask.tolist() for mask in masks_of(features)] == [pixels.tolist() for pixels in several]
+        assert features[f"{OBJECT}class/text"] == [str(number % 3).encode() for number in range(len(several))]
+        for number, pixels in enumerate(several):
+            x, y, w, h = coco_masks.toBbox(coco_masks.encode(np.asfortranarray(pixels)))
+            sides = pixels.shape[::-1] * 2
+            corners = [edge / side for edge, side in zip((x, y, x + w, y + h), sides, strict=True)]
+            assert [features[edge][number] for edge in EDGES] == pytest.approx(corners, abs=1e-7)
+
+
+@pytest.mark.parametrize(
+    ("runs", "words"),
+    [
+        ("1 2 3", "3 numbers"),
+        ("a b", "invalid literal"),
+        ("5 3 2 2", "runs of"),
+        ("1 999999", "runs of"),
+        ("0 3", "runs of"),
+    ],
+)
+def test_run_lengths_that_cant_be_are_refused(tmp_path: Path, runs: str, words: str) -> None:
+    """With the line of the table."""
+    save(tmp_path / "in/a.jpg", photograph(40, 30))
+    save(tmp_path / "t.csv", f"ImageId,EncodedPixels\na.jpg,{runs}\n")
+    with pytest.raises(InputError, match=f"t.csv, line 2: runs that can't be: .*{words}"):
+        make(tmp_path, "source: {files: in/*}\nboxes: {runs: t.csv}\n")
+
+
 # folders of masks ----------------------------------------------------------------------------------------------
 
 FOLDERS = {

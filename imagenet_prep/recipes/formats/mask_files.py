@@ -15,6 +15,7 @@ from imagenet_prep.recipes.annotated_images import AnnotatedImages, need_annotat
 from imagenet_prep.recipes.box_files import Marked
 from imagenet_prep.recipes.box_policy import fault
 from imagenet_prep.recipes.formats import AnnotatedFolder, Format, Proposed
+from imagenet_prep.recipes.formats.runs import is_table
 from imagenet_prep.recipes.mask_folders import LOSSLESS
 from imagenet_prep.recipes.mask_names import is_image_folder, is_mask_folder
 from imagenet_prep.recipes.object_masks import Runs
@@ -123,7 +124,16 @@ def _propose(folder: AnnotatedFolder) -> Proposed | None:
     if most < 2 or len(missing) > (1 - _PAIRED) * len(files):
         return None
     top = os.path.commonpath([name.rpartition("/")[0] for name in files])
-    return Proposed({"mask_files": [top or "."]}, (), is_certain=True)
+    tables = [name for name in folder.names if is_table(name, _head(folder.path / name))]
+    return Proposed({"mask_files": [top or "."]}, tables, is_certain=True)
+
+
+def _head(path: Path) -> bytes:
+    """The first bytes of a table; none of another file."""
+    if path.suffix.lower() != ".csv":
+        return b""
+    with path.open("rb") as file:
+        return file.read(1 << 10)
 
 
 def _in_mask_folders(names: Sequence[str]) -> Iterator[str]:
