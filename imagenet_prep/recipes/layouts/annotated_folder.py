@@ -98,7 +98,10 @@ def _read(inspection: Inspection, key: str, proposed: Proposed, *, in_classes: b
         proposal,
         [*proposed.faults, *_mixed(inspection, matched.images, matched.masks)],
         used=frozenset((*proposed.used, *lists.values())),
-        lost=[InputError(f"{inspection.folder}: {text}", "expected one for each") for text in lost],
+        lost=[
+            *(InputError(f"{inspection.folder}: {text}", "expected one for each") for text in lost),
+            *proposed.doubts,
+        ],
         clipped=_impossible_boxes(inspection, matched.found),
         passed=[*passed, *_unread_masks(inspection, key, matched), *matched.found.unread],
         labelled=matched.count if key == "boxes" else 0,
