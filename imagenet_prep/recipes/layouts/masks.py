@@ -140,7 +140,7 @@ class _Owners:
                 self._anywhere.setdefault(core, []).append((image, suffix))
 
     def find(self, mask: str, core: str) -> list[tuple[str, str]]:
-        """The images of a mask with their suffixes: those of its folder, else the only ones of this name."""
+        """The images of a mask with their suffixes: those of its folder, or the only ones of this name."""
         near = self._in_folder.get((_folders_of(mask), core))
         if near:
             return near
