@@ -323,19 +323,6 @@ def test_two_masks_of_each_image_are_a_question(tmp_path: Path) -> None:
     assert f"mv -- {tmp_path}/data/mask {tmp_path}/data-mask" in caught.value.hint
 
 
-def test_rotated_boxes_of_yolo_are_a_question(tmp_path: Path) -> None:
-    """Four corners in every line may be a polygon or a rotated box: --as yolo takes the box around, and the mask."""
-    yolo_outlines(tmp_path / "yolo", 3)
-    for number in range(3):
-        save(tmp_path / f"yolo/labels/train/{number}.txt", "1 0.2 0.3 0.6 0.2 0.7 0.5 0.3 0.6\n")
-    with pytest.raises(InputError, match="has four corners: rotated boxes lose their angle") as caught:
-        init(tmp_path / "yolo", tmp_path / "r.yaml", ENGINE)
-    assert "--as yolo" in caught.value.hint
-    make(tmp_path, init(tmp_path / "yolo", tmp_path / "r.yaml", ENGINE, layout="yolo").text)
-    for features in by_name(tmp_path).values():
-        assert [features[edge][0] for edge in EDGES] == pytest.approx([0.2, 0.2, 0.7, 0.6])
-
-
 # read by others ------------------------------------------------------------------------------------------------
 
 

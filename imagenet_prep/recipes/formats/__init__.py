@@ -57,7 +57,6 @@ class Proposed(Struct, frozen=True):
         lists: the lists of splits.
         faults: what keeps the folder from being taken.
         is_certain: whether the folders can't be classes.
-        doubts: what the boxes lose of the annotations: a question, unless ``--as`` asks for the format.
     """
 
     value: Mapping[str, Any]
@@ -65,7 +64,6 @@ class Proposed(Struct, frozen=True):
     lists: Lists = {}
     faults: Sequence[InputError] = ()
     is_certain: bool = False
-    doubts: Sequence[InputError] = ()
 
 
 class Format(Struct, frozen=True):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +14,6 @@ from imagenet_prep.recipes.box_policy import fault
 from imagenet_prep.recipes.formats import AnnotatedFolder, Format, Lists, Proposed, folders_of
 from imagenet_prep.recipes.labels_file import match
 from imagenet_prep.recipes.splits import stem_of
-from imagenet_prep.text import listed
 
 if TYPE_CHECKING:
     from imagenet_prep.recipes.schema import BoxKeys
@@ -74,23 +73,7 @@ def _propose(folder: AnnotatedFolder) -> Proposed | None:
         raise InputError(what, "expected one", hint)
     lists = _listed_splits(folder, names[0])
     value = {"yolo": folders_of(labels), "names": names[0]}
-    return Proposed(value, [*labels, names[0]], lists, doubts=list(_rotated(folder, labels[:_MOST_READ])))
-
-
-_MOST_READ = 50
-"""Files that are read to tell rotated boxes from polygons."""
-
-_FOUR_CORNERS = 9
-"""The words of a line of a class and four corners."""
-
-
-def _rotated(folder: AnnotatedFolder, labels: Sequence[str]) -> Iterator[InputError]:
-    """The question that lines of four corners are: Ultralytics' rotated boxes look like polygons."""
-    texts = ((folder.path / name).read_text(errors="replace") for name in labels)
-    counts = {len(line.split()) for text in texts for line in text.splitlines() if line.strip()}
-    if counts == {_FOUR_CORNERS}:
-        what = f"{folder.path}: every object of {listed(labels)} has four corners: rotated boxes lose their angle"
-        yield InputError(what, "expected boxes, or polygons of several points")
+    return Proposed(value, [*labels, names[0]], lists)
 
 
 def _listed_splits(folder: AnnotatedFolder, name: str) -> Lists:

@@ -98,10 +98,7 @@ def _read(inspection: Inspection, key: str, proposed: Proposed, *, in_classes: b
         proposal,
         [*proposed.faults, *_mixed(inspection, matched.images, matched.masks)],
         used=frozenset((*proposed.used, *lists.values())),
-        lost=[
-            *(InputError(f"{inspection.folder}: {text}", "expected one for each") for text in lost),
-            *proposed.doubts,
-        ],
+        lost=[InputError(f"{inspection.folder}: {text}", "expected one for each") for text in lost],
         clipped=_impossible_boxes(inspection, matched.found),
         passed=[*passed, *_unread_masks(inspection, key, matched), *matched.found.unread],
         labelled=matched.count if key == "boxes" else 0,
