@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 FORMATS = tuple(sorted(name[:-3] for name in os.listdir(__path__[0]) if name.endswith(".py") and name[0] != "_"))
 """The keys of all formats, the names of their modules."""
 
-COMPANY = ("captions", "columns", "names", "first_label", "polygons")
+COMPANY = ("captions", "columns", "header", "names", "first_label", "polygons")
 """The keys of `boxes` that only make sense with some formats."""
 
 Lists = Mapping[str, tuple[str, Sequence[str]]]
