@@ -56,12 +56,14 @@ class Proposed(Struct, frozen=True):
         used: the files that it takes.
         lists: the lists of splits.
         faults: what keeps the folder from being taken.
+        doubts: what a user must accept, as text.
     """
 
     value: Mapping[str, Any]
     used: Sequence[str]
     lists: Lists = {}
     faults: Sequence[InputError] = ()
+    doubts: Sequence[str] = ()
 
 
 class Format(Struct, frozen=True):
