@@ -20,7 +20,7 @@ from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.images.jpeg import ImageError
 from imagenet_prep.images.masks import check_pycocotools
 from imagenet_prep.recipes.box_policy import BoxesOutside, Corners, ImpossibleBox, PlacedBox, Size, fault, place_box
-from imagenet_prep.recipes.labels_file import Form, LabelsFault, csv_rows, read_rows
+from imagenet_prep.recipes.labels_file import LabelsFault, csv_rows, read_rows
 from imagenet_prep.recipes.object_masks import Outline, Polygons, check_outline, outline_text
 from imagenet_prep.recipes.object_masks import corners_of as corners_of
 from imagenet_prep.recipes.recipe_file import read_texts
@@ -338,11 +338,11 @@ def walk(folder: Path, ending: str) -> Iterator[str]:
     yield from sorted(name for name in names if not re.search(r"(^|/)\.", name))
 
 
-def rows_in(path: Path, form: Form = "csv") -> Iterator[tuple[str, dict[str, str]]]:
-    """The place of each row of a table with a header, and its cells by column; "" for an empty one."""
+def rows_in(path: Path, *, header: bool = True) -> Iterator[tuple[str, dict[str, str]]]:
+    """The place of each row of a CSV, and its cells by column ("1", "2", ... without a header); "" for an empty one."""
     view = view_of(path)
     try:
-        lines, cells = read_rows(bytes(view[0 : len(view)]), form)
+        lines, cells = read_rows(bytes(view[0 : len(view)]), "csv", header=header)
     except LabelsFault as error:
         raise fault(f"{path}, line {error.line}", error.reason) from error
     for number, line in enumerate(lines):

@@ -49,6 +49,7 @@ class BoxKeys(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """What a recipe says of annotations of objects, whatever their format; ``Boxes`` has a key for each format, too."""
 
     captions: Paths | None = None
+    header: bool = True
     columns: dict[str, Text] | None = None
     names: Text | list[Text | int] | None = None
     first_label: Annotated[int, Meta(ge=0, le=1 << 62)] | None = None

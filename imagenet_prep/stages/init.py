@@ -73,7 +73,9 @@ def render_recipe(proposal: Proposal, folder: Path, recipe: Path) -> str:
     for key, value in proposal.annotations.items():
         blocks.append(_block(key, {name: _annotation(where, name, each) for name, each in value.items()}))
         if value.get("polygons") == "masks":
-            blocks[-1] += "\n# polygons: masks makes a PNG of each outline, which costs time and space; boxes leaves them out"
+            blocks[-1] += (
+                "\n# polygons: masks makes a PNG of each outline, which costs time and space; boxes leaves them out"
+            )
     if proposal.clips_boxes:
         blocks.append(_block("boxes_outside", "clip", "impossible boxes; drop leaves all of them out"))
     blocks += [

@@ -98,13 +98,19 @@ def _read(inspection: Inspection, key: str, proposed: Proposed, *, in_classes: b
         proposal,
         [*proposed.faults, *_mixed(inspection, matched.images, matched.masks)],
         used=frozenset((*proposed.used, *lists.values())),
-        lost=[InputError(f"{inspection.folder}: {text}", "expected one for each") for text in lost],
+        lost=_unaccepted(inspection, lost, proposed),
         clipped=_impossible_boxes(inspection, matched.found),
         passed=[*passed, *_unread_masks(inspection, key, matched), *matched.found.unread],
         labelled=matched.count if key == "boxes" else 0,
         classes=len(matched.found.classes),
         left_out=len(matched.images) - len(proposal.names),
     )
+
+
+def _unaccepted(inspection: Inspection, lost: Sequence[str], proposed: Proposed) -> list[InputError]:
+    """The faults of what is left out, and of doubts about the annotations, which a user must accept."""
+    faults = [InputError(f"{inspection.folder}: {text}", "expected one for each") for text in lost]
+    return [*faults, *(InputError(f"{inspection.folder}: {text}", "expected boxes") for text in proposed.doubts)]
 
 
 def _without_classes(matched: _Matched) -> Proposal:
