@@ -343,8 +343,15 @@ FOLDERS: dict[str, Made] = {
     "two CSVs of boxes of the same images": refused(
         {**labelled("l.csv", BOXES), "m.csv": BOXES.encode()}, "0.jpg is annotated in", "l.csv, line 2 too"
     ),
-    "a CSV of boxes without classes": refused(
-        labelled("l.csv", rows("{n},1,2,8,9", header="file,x1,y1,x2,y2")), "no column for label", "--as with-labels"
+    "a CSV of boxes without classes": taken(
+        labelled("l.csv", rows("{n},1,2,8,9", header="file,x1,y1,x2,y2")),
+        "of 1 class: object",
+        train=dict.fromkeys(LETTERS),
+    ),
+    "a CSV of boxes whose class is not known": refused(
+        labelled("l.csv", rows("{n},1,2,8,9,7", header="file,x1,y1,x2,y2,kind")),
+        "no column for label",
+        "--as with-labels",
     ),
     "a CSV of boxes beside class folders": refused(
         {**images(*CATS), "l.csv": rows("{n},a,1,2,8,9", CATS, EDGES).encode()},

@@ -221,6 +221,49 @@ CASES: Mapping[str, Case] = {
         {"0a1b2c3d-a.jpg": [CAT]},
         "names: [cat]",
     ),
+    "a CSV without a header, as keras-retinanet has it": Case(
+        "csv-boxes",
+        {
+            "annotations.csv": "images/a.jpg,8,4,40,20,cat\nimages/a.jpg,16,8,72,36,dog\nimages/b.jpg,,,,,\n",
+            "classes.csv": "dog,1\ncat,0\n",
+        },
+        {"images/a.jpg": [CAT, DOG], "images/b.jpg": []},
+        "names: in/classes.csv\n  header: false",
+    ),
+    "a CSV without a header, and without a file of names": Case(
+        "csv-boxes",
+        {"train.csv": "a.jpg,8,4,40,20,cat\na.jpg,16,8,72,36,dog\nb.jpg,16,8,72,36,dog\n"},
+        {"images/a.jpg": [CAT, DOG], "images/b.jpg": [DOG]},
+        "header: false\n  names: [cat, dog]",
+    ),
+    "Open Images: ids of images and classes": Case(
+        "csv-boxes",
+        {
+            "train-annotations-bbox.csv": (
+                "ImageID,Source,LabelName,Confidence,XMin,XMax,YMin,YMax,IsOccluded,IsTruncated,IsGroupOf\n"
+                "a1,xclick,/m/01yrx,1,0.1,0.5,0.1,0.5,0,0,0\nb2,xclick,/m/0bt9lr,1,0.2,0.9,0.2,0.9,0,0,0\n"
+            ),
+            "class-descriptions-boxable.csv": "/m/0bt9lr,dog\n/m/01yrx,cat\n/m/011k07,Tortoise\n",
+        },
+        {"train/a1.jpg": [CAT], "train/b2.jpg": [DOG]},
+        "names: in/class-descriptions-boxable.csv",
+    ),
+    "a CSV of corners and sizes": Case(
+        "csv-boxes",
+        {"boxes.csv": "image,label,x,y,width,height\na.jpg,cat,8,4,32,16\nb.jpg,dog,16,8,56,28\n"},
+        {"a.jpg": [CAT], "b.jpg": [DOG]},
+    ),
+    "Roboflow's CSV": Case(
+        "csv-boxes",
+        {
+            f"{split}/_annotations.csv": (
+                f"filename,width,height,class,xmin,ymin,xmax,ymax\n{split}.jpg,80,40,cat,8,4,40,20\n"
+                f"{split}.jpg,80,40,dog,16,8,72,36\n"
+            )
+            for split in ("train", "valid")
+        },
+        {"train/train.jpg": [CAT, DOG], "valid/valid.jpg": [CAT, DOG]},
+    ),
     "CUB: the class of a box is that of its image": Case(
         "boxes-in-class-folders",
         {

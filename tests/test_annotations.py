@@ -251,7 +251,7 @@ def test_keypoints_without_names_and_outlines_are_named(tmp_path: Path) -> None:
     change_coco(tmp_path, lambda v: [each.pop("keypoints", None) for each in v["categories"]])
     change_coco(tmp_path, lambda v: [each.update(segmentation=[]) for each in v["annotations"]])
     points = "instances_train2017.json: keypoints are not read: no category has a list `keypoints` of their names"
-    outlines = "instances_train2017.json: segmentation is not read, only boxes"
+    outlines = "instances_train2017.json: segmentation is not read, only boxes; `polygons: masks` in `boxes` reads it"
     notes = make(tmp_path, COCO)
     assert points in notes
     assert outlines not in notes
@@ -438,7 +438,11 @@ FAULTS: Mapping[str, tuple[str, Harm, str]] = {
         lambda folder: [save(folder / name, mask(80, 48)) for name in ("m/a.png", "m/b.png")],
         "m: 1 annotation without an image: m/b.png",
     ),
-    "a mask that is a JPEG": (MASKS, saves("m/a.png", photograph(80, 48)), "its mask m/a.png: not a PNG"),
+    "a mask that is a JPEG": (
+        MASKS,
+        saves("m/a.png", photograph(80, 48)),
+        "its mask m/a.png: a JPEG does not keep the values of a mask: expected PNG, GIF, BMP, TIFF",
+    ),
     "names of COCO": (ONE + "boxes: {coco: a.json, names: [a]}\n", nothing, "boxes.names: coco has no use for it"),
     "two kinds": (ONE + "boxes: {voc: xml, yolo: txt}\n", nothing, "boxes: voc and yolo at once"),
     "Inception's records": (XMLS + "record: inception\n", nothing, "boxes: Inception's records have no place"),

@@ -76,7 +76,7 @@ def refused_by_convert(folder: Path) -> str:
 # masks and splits, which both refuse ---------------------------------------------------------------------------
 
 MISREAD = {
-    "images and JPEGs as masks": ([*numbered("images/{}.jpg"), *numbered("masks/{}.jpg")], "images and their masks"),
+    "images and JPEGs as masks": ([*numbered("images/{}.jpg"), *numbered("masks/{}.jpg")], "masks"),
     "splits without classes": ([*numbered("train2017/{}.jpg"), *numbered("val2017/{}.jpg")], "called as splits are"),
 }
 

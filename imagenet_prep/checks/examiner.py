@@ -154,20 +154,15 @@ class PromiseExaminer(Struct, frozen=True):
             self._check(features) if intact else (),
         )
 
-    def _check_mask(self, features: Mapping[str, Feature]) -> Iterator[Finding]:
-        """Whether the mask is a PNG as large as its record states."""
-        mask = self._held(features, "mask.encoded", BytesList)
+    def _check_masks(self, features: Mapping[str, Feature], objects: Mapping[str, Sequence[Any]]) -> Iterator[Finding]:
+        """Whether the mask, and that of each object, is a PNG as large as its record states."""
         size = tuple(self._held(features, side, Int64List) for side in ("width", "height"))
-        if not isinstance(mask, memoryview):
-            return
-        try:
-            header = png.read_header(mask)
-            png.check_ends(mask)
-        except jpeg.ImageError as error:
-            yield Finding(ProblemKind.BAD_IMAGE, f"its mask: {error}")
-            return
-        if None not in size and size != header[:2]:
-            yield Finding(ProblemKind.SIZE_MISMATCH, f"size of its mask: expected {size}, got {header[:2]}")
+        mask = self._held(features, "mask.encoded", BytesList)
+        if isinstance(mask, memoryview):
+            yield from _check_mask("its mask", mask, size)
+        for number, mask in enumerate(objects.get("boxes.mask", ()), 1):
+            if isinstance(mask, bytes | memoryview):
+                yield from _check_mask(f"the mask of its object {number}", mask, size)
 
     @property
     def _name(self) -> str:
@@ -201,13 +196,25 @@ class PromiseExaminer(Struct, frozen=True):
         }
         if objects:
             yield from check_objects(objects, self.classes)
-            yield from self._check_mask(features)
+            yield from self._check_masks(features, objects)
         image = self._held(features, "encoded", BytesList)
         kind = format_of(image) if isinstance(image, memoryview) else ""
         if isinstance(image, memoryview) and kind:
             stated = {side: self._held(features, side, Int64List) for side in ("width", "height")}
             check = check_jpeg if kind == "JPEG" else _check_other
             yield from check(image, stated, decode=self.decode)
+
+
+def _check_mask(what: str, mask: bytes | memoryview, size: tuple[object, ...]) -> Iterator[Finding]:
+    """Whether a mask is a PNG of a size, width and height; None in it: unknown."""
+    try:
+        header = png.read_header(mask)
+        png.check_ends(mask)
+    except jpeg.ImageError as error:
+        yield Finding(ProblemKind.BAD_IMAGE, f"{what}: {error}")
+        return
+    if None not in size and size != header[:2]:
+        yield Finding(ProblemKind.SIZE_MISMATCH, f"size of {what}: expected {size}, got {header[:2]}")
 
 
 def check_objects(values: Mapping[str, Sequence[Any]], classes: Mapping[int, str]) -> Iterator[Finding]:

@@ -13,11 +13,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from imagenet_prep.errors import InputError
-from imagenet_prep.recipes.annotated_images import AnnotatedImages, Roots, files_by_stem
+from imagenet_prep.recipes.annotated_images import AnnotatedImages, Roots
 from imagenet_prep.recipes.box_files import BoxFile, Marked
 from imagenet_prep.recipes.box_policy import BoxesOutside, ImpossibleBox, fault
 from imagenet_prep.recipes.formats import load_format
 from imagenet_prep.recipes.labels import class_notes, left_out
+from imagenet_prep.recipes.mask_folders import pair_masks
+from imagenet_prep.recipes.object_masks import OBJECT_MASKS
 from imagenet_prep.recipes.row_marks import RowMarks
 from imagenet_prep.recipes.schema import Boxes
 from imagenet_prep.sources.catalog import MASK_STAMP, Catalog
@@ -49,6 +51,7 @@ class Annotations(Struct):
         notes: what was cut, left out or not found.
         unmatched: images without annotation, and annotations without image, by name.
         unread: notes of what annotation files hold and records don't.
+        has_outlines: whether objects have outlines, read or not.
         changed_boxes: how many boxes of each image were "clipped" and "dropped", by its name.
         divided: the rows of each split, where files of annotations are those of splits.
     """
@@ -61,6 +64,7 @@ class Annotations(Struct):
     notes: list[str] = []
     unmatched: tuple[Sequence[str], Sequence[str]] = ((), ())
     unread: Sequence[str] = ()
+    has_outlines: bool = False
     changed_boxes: Mapping[str, Mapping[str, int]] = {}
     divided: Mapping[str, Sequence[int]] = {}
 
@@ -104,7 +108,7 @@ def annotate(
     if mask is not None:  # first: rows that go take no boxes with them
         _add_masks(found, mask, roots)
     if boxes is not None:
-        file = BoxFile(policy, boxes.polygons)
+        file = BoxFile(policy, boxes.polygons, roots.root)
         splits = {below(roots.root, text): split for text, split in boxes.splits.items()}
         images = AnnotatedImages(found.listing, list(found.listing.names), roots, file, splits)
         _add_boxes(found, boxes, images)
@@ -170,7 +174,7 @@ def _match_up(found: Annotations, keys: Boxes, images: AnnotatedImages, policy: 
     found.notes += _notes_of_impossible(marked, file.policy)
     found.notes += file.unread
     found.changed_boxes = _count_changed(marked, names)
-    found.unmatched, found.unread = (bare, missing), file.unread
+    found.unmatched, found.unread, found.has_outlines = (bare, missing), file.unread, file.has_outlines
     return [row for row in range(len(names)) if row in marked or policy != "skip"]
 
 
@@ -198,27 +202,50 @@ def _fill_columns(
     lasts = [images.names[row].rpartition("/")[2] for row in rows]
     ids = zip(several, lasts, strict=True)
     found.values["boxes.source_id"] = [image.values.get("boxes.source_id", last) for image, last in ids]
+    if images.file.polygons == "masks":
+        _add_object_masks(found, several, images.roots.root)
+
+
+def _add_object_masks(found: Annotations, several: Sequence[Marked], root: Path) -> None:
+    """Add the outlines of objects, and the times of the files that hold some."""
+    found.columns += (OBJECT_MASKS,)
+    found.values[OBJECT_MASKS] = [image.outlines for image in several]
+    if any(image.mask_files for image in several):
+        found.masks = root
+        earlier = found.values.get(MASK_STAMP, [None] * len(several))
+        pairs = zip(earlier, several, strict=True)
+        found.values[MASK_STAMP] = [stamp_of(image.mask_files) or stamp for stamp, image in pairs]
+
+
+def stamp_of(paths: Sequence[Path]) -> list[Any] | None:
+    """The folder of an image's masks, as text, and their times of change; None without masks."""
+    if not paths:
+        return None
+    times = [path.stat().st_mtime_ns for path in paths]
+    return [f"masks in {os.path.realpath(paths[0].parent)}", times[0] if len(times) == 1 else times]
 
 
 def _add_masks(found: Annotations, keys: Mask, roots: Roots) -> None:
-    root, folders, names = roots.root, _texts(keys.folder), list(found.listing.names)
-    masks, missing = files_by_stem(names, folders, ".png", roots)
-    bare = [name for row, name in enumerate(names) if row not in masks]
-    found.notes += _unmatched("a mask", "unmasked", listed(folders), bare, keys.unmasked)
-    found.notes += _unmatched("an image", "missing", listed(folders), missing, keys.missing)
-    found.unmatched = bare, missing
-    rows = sorted(masks)
+    root, names = roots.root, list(found.listing.names)
+    pairs = pair_masks(keys, names, roots.base, root)
+    bare = [name for row, name in enumerate(names) if row not in pairs.paths and row not in pairs.rows]
+    where = listed(_texts(keys.folder))
+    found.notes += _unmatched("a mask", "unmasked", where, bare, keys.unmasked)
+    found.notes += _unmatched("an image", "missing", where, pairs.missing, keys.missing)
+    found.unmatched = bare, pairs.missing
+    rows = sorted(pairs.paths)
+    paths = [pairs.paths[row] for row in rows]
     found.listing = found.listing.picked(rows)
-    _attach_masks(found, [masks[row] for row in rows], root)
+    more = [] if keys.threshold is None else [keys.threshold]
+    _attach_masks(found, paths, root, more)
 
 
-def _attach_masks(found: Annotations, masks: Sequence[Path], root: Path) -> None:
-    """Give each image of the listing its mask."""
-    facts = [(path, path.stat()) for path in masks]
+def _attach_masks(found: Annotations, paths: Sequence[Path], root: Path, more: Sequence[int] = ()) -> None:
+    """Give each image of the listing its mask; ``more`` is what a mask's column has besides path and size."""
     found.values = {
-        MASK_STAMP: [[f"masks in {os.path.realpath(path.parent)}", each.st_mtime_ns] for path, each in facts],
-        "mask.encoded": [[text_of(os.path.relpath(path, root)), each.st_size] for path, each in facts],
-        "mask.format": ["png"] * len(masks),
+        MASK_STAMP: [stamp_of([path]) for path in paths],
+        "mask.encoded": [[text_of(os.path.relpath(path, root)), path.stat().st_size, *more] for path in paths],
+        "mask.format": ["png"] * len(paths),
     }
     found.columns += ("mask.encoded", "mask.format")
     found.masks = root

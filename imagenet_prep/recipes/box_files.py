@@ -17,8 +17,12 @@ import msgspec
 from msgspec import Struct
 
 from imagenet_prep.errors import InputError, UsageError
+from imagenet_prep.images.jpeg import ImageError
+from imagenet_prep.images.masks import check_pycocotools
 from imagenet_prep.recipes.box_policy import BoxesOutside, Corners, ImpossibleBox, PlacedBox, Size, fault, place_box
-from imagenet_prep.recipes.labels_file import Form, LabelsFault, csv_rows, read_rows
+from imagenet_prep.recipes.labels_file import LabelsFault, csv_rows, read_rows
+from imagenet_prep.recipes.object_masks import Outline, Polygons, check_outline, outline_text
+from imagenet_prep.recipes.object_masks import corners_of as corners_of
 from imagenet_prep.recipes.recipe_file import read_texts
 from imagenet_prep.storage.files import read_plain, view_of
 from imagenet_prep.text import has_doctype
@@ -28,19 +32,6 @@ LARGEST = 1 << 26
 
 MOST = 1 << 53
 """The largest number: flags and sizes are whole, and records hold 64 bits."""
-
-Rings = list[list[float]]
-"""The outline of an object in pixels of its image as annotated: closed rings of x, y, x, y, ..."""
-
-
-class RunLengths(Struct, gc=False):
-    """The outline of an object as COCO's run lengths: a list of numbers, or its compressed text."""
-
-    size: tuple[int, int]
-    counts: list[int] | str
-
-
-Outline = Rings | RunLengths
 
 
 class DrawnObject(Struct, gc=False):
@@ -58,7 +49,7 @@ class DrawnObject(Struct, gc=False):
     corners: Corners
     where: str
     values: dict[str, Any] = {}
-    rings: Rings = []
+    rings: Polygons = []
 
     @classmethod
     def polygon(cls, label: str, points: Sequence[tuple[float, float]], where: str) -> DrawnObject:
@@ -100,7 +91,8 @@ class Marked(Struct):
         columns: the values of each column of objects, one per box or per point.
         values: the values of the image itself by column.
         impossible: those of its boxes that are not as they can be.
-        outlines: the outline of each box, in pixels, or relative where ``size`` is None; empty if nobody asked.
+        outlines: that of each box, as text, in pixels, or relative where ``size`` is None; none unless masks are asked.
+        mask_files: the files of outlines.
     """
 
     name: str
@@ -110,7 +102,8 @@ class Marked(Struct):
     columns: dict[str, list[Any]] = {}
     values: dict[str, Any] = {}
     impossible: list[ImpossibleBox] = []
-    outlines: list[Outline] = []
+    outlines: list[str] = []
+    mask_files: list[Path] = []
 
     @property
     def texts(self) -> list[str]:
@@ -127,17 +120,20 @@ class Marked(Struct):
 class BoxFile(Struct):
     """The columns and classes of annotation files, and the places of boxes that were ``cut`` by a pixel.
 
-    ``policy`` decides about impossible boxes, ``polygons`` is the recipe's key. ``captioned`` are the images, by row,
-    that have captions alone: they are not annotated. ``unread`` are notes of the parts that no record has.
+    ``policy`` decides about impossible boxes, ``polygons`` is the recipe's key, paths start at ``root``. ``captioned``
+    are the images, by row, that have captions alone: they are not annotated. ``unread`` are notes of the parts that no
+    record has. ``has_outlines``: whether objects have outlines, read or not.
     """
 
     policy: BoxesOutside = "refuse"
     polygons: str | None = None
+    root: Path = Path()
     columns: tuple[str, ...] = ()
     classes: dict[int, str] = {}
     captioned: dict[int, Marked] = {}
     cut: list[str] = []
     unread: list[str] = []
+    has_outlines: bool = False
 
     def place(self, corners: Corners, image: Marked, where: str) -> PlacedBox:
         """Place a box in its image, and note it if it is cut or impossible; raises as ``place_box``."""
@@ -160,29 +156,45 @@ class BoxFile(Struct):
         if placed.corners is None:
             return
         image.add(placed.corners, text=shape.label, **shape.values)
-        if self.polygons is not None:
-            image.outlines.append(shape.rings or [ring_of(shape.corners)])
+        self.outline(image, shape.rings, shape.where)
+
+    def outline(self, image: Marked, outline: Outline | None, where: str) -> None:
+        """Keep the outline of the box that was added last, if masks are asked for.
+
+        Raises:
+            OutlineError: it has none.
+            InputError: the outline can't be one of this image.
+            UsageError: the library that fills polygons is not installed.
+        """
+        if self.polygons != "masks":
+            return
+        if not outline:
+            raise OutlineError(where)
+        if isinstance(outline, list):
+            check_pycocotools()
+        try:
+            check_outline(outline, image.size or (1, 1))
+        except ImageError as error:
+            raise fault(where, str(error)) from error
+        image.outlines.append(outline_text(outline))
 
 
 class PolygonError(InputError):
     """A polygon, in a recipe that doesn't say what polygons become."""
 
     def __init__(self, where: str) -> None:
-        hint = "write in the recipe's `boxes`: polygons: boxes (the box around each outline becomes the object's box)"
+        hint = (
+            "write in the recipe's `boxes`: polygons: boxes (the box around each outline), or masks (its pixels, too)"
+        )
         super().__init__(f"{where}: the object is a polygon", "expected a box", hint)
 
 
-def corners_of(rings: Rings) -> Corners:
-    """The box around an outline."""
-    xs = [x for ring in rings for x in ring[::2]]
-    ys = [y for ring in rings for y in ring[1::2]]
-    return min(xs), min(ys), max(xs), max(ys)
+class OutlineError(InputError):
+    """An object without an outline, in a recipe that makes masks of outlines."""
 
-
-def ring_of(corners: Corners) -> list[float]:
-    """The outline of a box."""
-    xmin, ymin, xmax, ymax = corners
-    return [xmin, ymin, xmax, ymin, xmax, ymax, xmin, ymax]
+    def __init__(self, where: str) -> None:
+        hint = "write in the recipe's `boxes`: polygons: boxes (there are no masks then); or draw its outline"
+        super().__init__(f"{where}: the object has no outline", "expected a polygon of each: polygons is masks", hint)
 
 
 def columns_named(*columns: str) -> tuple[str, ...]:
@@ -326,11 +338,11 @@ def walk(folder: Path, ending: str) -> Iterator[str]:
     yield from sorted(name for name in names if not re.search(r"(^|/)\.", name))
 
 
-def rows_in(path: Path, form: Form = "csv") -> Iterator[tuple[str, dict[str, str]]]:
-    """The place of each row of a table with a header, and its cells by column; "" for an empty one."""
+def rows_in(path: Path, *, header: bool = True) -> Iterator[tuple[str, dict[str, str]]]:
+    """The place of each row of a CSV, and its cells by column ("1", "2", ... without a header); "" for an empty one."""
     view = view_of(path)
     try:
-        lines, cells = read_rows(bytes(view[0 : len(view)]), form)
+        lines, cells = read_rows(bytes(view[0 : len(view)]), "csv", header=header)
     except LabelsFault as error:
         raise fault(f"{path}, line {error.line}", error.reason) from error
     for number, line in enumerate(lines):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import io
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -13,16 +12,11 @@ from msgspec.structs import replace
 from imagenet_prep.datasets.plan import Recorded, Recorder
 from imagenet_prep.images import arrays, format_of, is_npy, jpeg, pixels, png
 from imagenet_prep.images.jpeg import ImageError
-from imagenet_prep.images.opening import opened
-from imagenet_prep.images.pixels import read_facts, turn_upright
-from imagenet_prep.images.prepare import UPRIGHT, prepare, read_orientation, turn_box
-from imagenet_prep.model import Box, Item
-from imagenet_prep.recipes.annotating import SIZE
+from imagenet_prep.images.prepare import prepare
+from imagenet_prep.model import Item
 from imagenet_prep.recipes.columns import Content, Mapped
-from imagenet_prep.sources.names import below
-from imagenet_prep.storage.files import read_plain
+from imagenet_prep.recipes.following import ImageForm, follow, is_annotated
 from imagenet_prep.tfrecord.example import BytesList, FloatList, Int64List, Kind, SplitEntry, encode_entry, varint
-from imagenet_prep.tfrecord.inception import EDGES
 
 if TYPE_CHECKING:
     import numpy as np
@@ -72,7 +66,7 @@ class MappedRecorder(Recorder, frozen=True):
         if self.content == "image":
             image = self._image(arrays.png_of(data) if is_npy(data) else data)
             given, repair, warning = image.columns, image.repair, image.warning
-            if self.masks is not None or SIZE in item.columns:
+            if is_annotated(item):
                 item = follow(item, data, image.form, self.masks)
         else:
             given, warning = self._numbers(data)
@@ -141,6 +135,15 @@ class MappedRecorder(Recorder, frozen=True):
         }
 
 
+class RecordedImage(NamedTuple):
+    """An image in a record: its columns and form, what was changed in it, and what is unusual about its file."""
+
+    columns: dict[str, Any]
+    form: ImageForm
+    repair: str = ""
+    warning: str = ""
+
+
 def _image_columns(encoded: Buffer, kind: str, made: ImageForm, channels: int) -> dict[str, Any]:
     colorspace = "Grayscale" if channels < 3 else "RGB"
     size = {"height": made.height, "width": made.width, "channels": channels}
@@ -205,89 +208,3 @@ def _entry(feature: str, kind: Kind, value: Any) -> bytes:
 
 _common_entry = functools.lru_cache(maxsize=4096)(_entry)
 """An entry that other records have too: encoded once. Its value is hashable."""
-
-
-# boxes, key points and masks -----------------------------------------------------------------------------------
-
-
-class ImageForm(NamedTuple):
-    """An image in a record: its size in pixels, and the EXIF orientation that it was turned from."""
-
-    width: int
-    height: int
-    orientation: int = UPRIGHT
-
-
-class RecordedImage(NamedTuple):
-    """An image in a record: its columns and form, what was changed in it, and what is unusual about its file."""
-
-    columns: dict[str, Any]
-    form: ImageForm
-    repair: str = ""
-    warning: str = ""
-
-
-def follow(item: Item, data: Buffer, made: ImageForm, masks: Path | None) -> Item:
-    """An item whose columns fit the image that was ``made`` of its file's ``data``.
-
-    Raises:
-        ImageError: boxes or mask are of another size than the file's image, or the mask can't be used.
-        InputError: the mask can't be read.
-    """
-    facts = read_facts(data)
-    stored = facts.width, facts.height
-    columns = dict(item.columns)
-    if columns.get(SIZE) is not None and tuple(columns[SIZE]) != stored:
-        raise _other_size("its boxes are annotated in", columns[SIZE], stored)
-    if SIZE in columns:
-        boxes = [turn_box(box, made.orientation) for box in item.boxes]
-        columns |= {f"boxes.{edge}": [getattr(box, edge) for box in boxes] for edge in EDGES}
-        if "boxes.area" in columns:
-            scale = made.width * made.height / (stored[0] * stored[1])
-            columns["boxes.area"] = [area * scale for area in columns["boxes.area"]]
-        if "boxes.keypoint_x" in columns and made.orientation != UPRIGHT:
-            _turn_points(columns, made.orientation)
-    if masks is not None:
-        name, length = columns["mask.encoded"]
-        mask = read_plain(below(masks, name))
-        if len(mask) != length:
-            raise ImageError(f"its mask {name} has {len(mask):,} bytes, and had {length:,} when it was listed")
-        try:
-            columns["mask.encoded"] = _fit_mask(mask, stored, made)
-        except ImageError as error:
-            raise ImageError(f"its mask {name}: {error}") from error
-    return replace(item, columns=columns)
-
-
-def _turn_points(columns: dict[str, Any], orientation: int) -> None:
-    """Turn the key points that are there; those that are not, of visibility 0, stay at 0, 0."""
-    points = zip(*(columns[f"boxes.keypoint_{each}"] for each in ("x", "y", "visibility")), strict=True)
-    turned = [turn_box(Box(x, y, x, y), orientation) if seen else Box(x, y, x, y) for x, y, seen in points]
-    columns["boxes.keypoint_x"] = [point.xmin for point in turned]
-    columns["boxes.keypoint_y"] = [point.ymin for point in turned]
-
-
-def _fit_mask(mask: bytes, stored: tuple[int, int], made: ImageForm) -> bytes:
-    """The same bytes, or a PNG of the same values at the image's size and turn: nearest neighbours, nothing mixed."""
-    header = png.read_header(mask)
-    png.check_ends(mask)
-    if (header.width, header.height) != stored:
-        raise _other_size("it has", (header.width, header.height), stored)
-    if read_orientation(mask) != UPRIGHT:
-        raise ImageError("it has an EXIF orientation of its own")
-    size = (made.height, made.width) if made.orientation > 4 else (made.width, made.height)
-    if size == stored and made.orientation == UPRIGHT:
-        return mask
-    from PIL import Image
-
-    with opened(mask, "PNG") as image:
-        values = image.resize(size, Image.Resampling.NEAREST)
-    buffer = io.BytesIO()
-    turn_upright(values, made.orientation).save(buffer, "PNG")
-    return buffer.getvalue()
-
-
-def _other_size(what: str, got: Any, stored: tuple[int, int]) -> ImageError:
-    width, height = got
-    turned = ": its EXIF orientation may have been applied to one of them" if (height, width) == stored else ""
-    return ImageError(f"{what} {width} x {height} pixels, the image has {stored[0]} x {stored[1]}{turned}")

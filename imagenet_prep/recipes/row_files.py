@@ -217,7 +217,8 @@ def _splits_of(file: RecipeFile, images: Sequence[RowImage]) -> list[str]:
         InputError: only some have one, or a name can't be that of a split.
     """
     values = {image.split for image in images}
-    by_value = {text: name for name, (sort, text) in rules.places_of(file).items() if sort == "value"}
+    places = rules.places_of(file).items()
+    by_value = {text: name for name, (sort, texts) in places if sort == "value" for text in texts}
     if values == {""} or (file.recipe.splits is not None and not by_value):
         return [""] * len(images)
     if bare := next((image for image in images if not image.split), None):

@@ -57,10 +57,11 @@ class BoxKeys(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """
 
     captions: Paths | None = None
+    header: bool = True
     columns: dict[str, Text] | None = None
     names: Text | list[Text | int] | None = None
     first_label: Annotated[int, Meta(ge=0, le=1 << 62)] | None = None
-    polygons: Literal["boxes"] | None = None
+    polygons: Literal["boxes", "masks"] | None = None
     missing: Literal["error", "ignore"] = "error"
     unannotated: Literal["error", "empty", "skip"] | None = None
 
@@ -112,10 +113,13 @@ def listed_texts(value: str | list[str] | None) -> list[str]:
 
 
 class Mask(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A folder of PNGs, each a mask of the image of the same name."""
+    """Folders of masks, each of the image of the same name, except for the end of its name."""
 
     folder: Paths
     match: Literal["stem"] = "stem"
+    suffix: Text | None = None
+    image_suffix: Text | None = None
+    threshold: Annotated[int, Meta(ge=1, le=255)] | None = None
     missing: Literal["error", "ignore"] = "error"
     unmasked: Literal["error", "skip"] = "error"
 

@@ -17,6 +17,9 @@ from imagenet_prep.errors import InputError
 from imagenet_prep.recipes import rules
 from imagenet_prep.recipes.inputs import Inputs, need_path
 from imagenet_prep.recipes.labels_file import match
+from imagenet_prep.recipes.mask_names import is_image_folder as is_image_folder
+from imagenet_prep.recipes.mask_names import is_mask_folder as is_mask_folder
+from imagenet_prep.recipes.mask_names import unmasked as unmasked
 from imagenet_prep.recipes.recipe_file import Key, RecipeFile, shortened
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.folders import read_file_list
@@ -25,20 +28,6 @@ from imagenet_prep.sources.patterns import compile_pattern
 from imagenet_prep.storage.location import AnyPath
 from imagenet_prep.text import listed, number_of
 
-_MASK_FOLDERS = frozenset(
-    (
-        *("mask", "masks", "annotation", "annotations", "annotated", "anndir", "label", "labels", "labelled", "gt"),
-        *("groundtruth", "groundtruths", "segmentation", "segmentations", "seg", "segs", "segmentationclass"),
-        *("segmentationobject", "target", "targets", "trimap", "trimaps", "gtfine", "gtcoarse", "matte", "mattes"),
-    )
-)
-_IMAGE_FOLDERS = frozenset(
-    (
-        *("image", "images", "img", "imgs", "imgdir", "jpegimages", "photo", "photos", "picture", "pictures", "rgb"),
-        *("input", "inputs", "original", "originals", "leftimg8bit", "raw"),
-    )
-)
-_MASK_NAME = re.compile(r"(.+)[ _.-](?:mask|masks|gt|seg|segmentation|label|labels|labelids|annotation)(?:[ _-]?\d+)?")
 _SPLIT = re.compile(
     r"(?:(?:seg|data|set|images?|imgs?)[ _-])?"
     r"(train|training|trainval|val|valid|validation|dev|public[ _-]?test|"
@@ -58,24 +47,10 @@ _FILLING = frozenset(("set", "data", "images", "image", "imgs", "img", "split", 
 """Words that say nothing of a split."""
 
 
-def _plain(folder: str) -> str:
-    return re.sub(r"[^a-z0-9]", "", folder.lower())
-
-
-def is_image_folder(name: str) -> bool:
-    """Whether a folder has a name that says no more than that images are in it."""
-    return _plain(name) in _IMAGE_FOLDERS
-
-
-def is_mask_folder(name: str) -> bool:
-    """Whether a folder has the name of one of masks or annotations."""
-    return _plain(name) in _MASK_FOLDERS
-
-
 def split_name(folder: str) -> str:
     """The split that a folder is called as: "train" for train2017 or Training_set; "" if it is not."""
     match = _SPLIT.fullmatch(folder)
-    return _SPLIT_OF_WORD[_plain(match[1])] if match else ""
+    return _SPLIT_OF_WORD[re.sub(r"[^a-z]", "", match[1].lower())] if match else ""
 
 
 def split_names(folders: Iterable[str]) -> dict[str, str]:
@@ -132,12 +107,6 @@ def stem_of(name: str) -> str:
     """The name of a file without its folders and its ending."""
     last = name.rpartition("/")[2]
     return last.rpartition(".")[0] or last
-
-
-def unmasked(stem: str) -> str:
-    """The name of the image that a mask of this name belongs to; the same name if it says nothing of that."""
-    match = _MASK_NAME.fullmatch(stem.lower())
-    return stem[: len(match[1])] if match else stem
 
 
 # names and types of files ------------------------------------------------------------------------------------

@@ -45,7 +45,9 @@ _KINDS = {
 """The modules of the containers that a saved table may name; those modules import this one."""
 
 MASK_STAMP = "mask.stamp"
-"""The column of the folder, as text, and the time of change in ns of each image's mask; in no fingerprint."""
+"""The column of the folder, as text, and the time of change in ns of each image's mask; in no fingerprint.
+
+An image with several files of masks has a list of times, one without has None."""
 
 MOST_BYTES = 1 << 33
 """The largest catalog.json that is read; a billion rows have some 300 MB of checksums."""
@@ -237,11 +239,12 @@ class Catalog(Struct, eq=False):
         more = json.dumps(masks, sort_keys=True).encode() if masks else b""
         return hashlib.sha256(self.stamps[places_of(rows)].astype("<i8").tobytes() + more).hexdigest()
 
-    def _mask_times(self, rows: Rows) -> dict[str, list[int]]:
+    def _mask_times(self, rows: Rows) -> dict[str, list[int | list[int]]]:
         """The modification times of the masks of these rows by folder."""
-        found: dict[str, list[int]] = {}
+        found: dict[str, list[int | list[int]]] = {}
         if MASK_STAMP in self.columns:
-            for folder, time in (self.columns[MASK_STAMP][row] for row in rows):
+            stamps = (self.columns[MASK_STAMP][row] for row in rows)
+            for folder, time in filter(None, stamps):
                 found.setdefault(folder, []).append(time)
         return found
 

@@ -31,6 +31,7 @@ from imagenet_prep.recipes.layouts import Proposal, choose_layout, known_layouts
 from imagenet_prep.recipes.layouts.universal_table import choose_table
 from imagenet_prep.recipes.loading import load, read
 from imagenet_prep.recipes.mapped_records import MappedRecorder
+from imagenet_prep.recipes.mask_names import folder_around
 from imagenet_prep.recipes.recipe_dataset import RecipeDataset
 from imagenet_prep.recipes.universal_table import ENDINGS, is_table
 from imagenet_prep.sources.patterns import literal
@@ -85,6 +86,10 @@ def render_recipe(proposal: Proposal, folder: Path, recipe: Path, asked: Asked |
         blocks.append(_block("strip", asked.strip, "taken off every path in tables, lists and annotation files"))
     for key, value in proposal.annotations.items():
         blocks.append(_block(key, {name: _annotation(where, name, each) for name, each in value.items()}))
+        if value.get("polygons") == "masks":
+            blocks[-1] += (
+                "\n# polygons: masks makes a PNG of each outline, which costs time and space; boxes leaves them out"
+            )
     if proposal.clips_boxes:
         blocks.append(_block("boxes_outside", "clip", "impossible boxes; drop leaves all of them out"))
     blocks += [
@@ -185,6 +190,8 @@ def _few(names: Sequence[str], where: str) -> list[str]:
 def _patterns(proposal: Proposal, where: str) -> list[str]:
     """The patterns that match all files, one per file extension; names without one give theirs, with any digits."""
     deep = "**/" if any("/" in name for name in proposal.names) else ""
+    around = folder_around(proposal.names)
+    deep += f"{literal(around)}/" if around else ""
     endings, others = set(), set()
     for name in proposal.names:
         if is_of(proposal.content, name):

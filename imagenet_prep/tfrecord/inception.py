@@ -141,6 +141,7 @@ OBJECT_FEATURES = {
     "boxes.difficult": ObjectFeature("image/object/difficult", "int64"),
     "boxes.truncated": ObjectFeature("image/object/truncated", "int64"),
     "boxes.view": ObjectFeature("image/object/view", "bytes"),
+    "boxes.mask": ObjectFeature("image/object/mask", "bytes"),
     "boxes.keypoint_count": ObjectFeature("image/object/keypoint/num", "int64"),
     "boxes.keypoint_x": ObjectFeature("image/object/keypoint/x", "float", "point"),
     "boxes.keypoint_y": ObjectFeature("image/object/keypoint/y", "float", "point"),

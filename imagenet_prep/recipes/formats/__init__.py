@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 FORMATS = tuple(sorted(name[:-3] for name in os.listdir(__path__[0]) if name.endswith(".py") and name[0] != "_"))
 """The keys of all formats, the names of their modules."""
 
-COMPANY = ("captions", "columns", "names", "first_label", "polygons")
+COMPANY = ("captions", "columns", "header", "names", "first_label", "polygons")
 """The keys of `boxes` that only make sense with some formats."""
 
 Lists = Mapping[str, tuple[str, Sequence[str]]]
@@ -56,12 +56,16 @@ class Proposed(Struct, frozen=True):
         used: the files that it takes.
         lists: the lists of splits.
         faults: what keeps the folder from being taken.
+        is_certain: whether the folders can't be classes.
+        doubts: what a user must accept, as text.
     """
 
     value: Mapping[str, Any]
     used: Sequence[str]
     lists: Lists = {}
     faults: Sequence[InputError] = ()
+    is_certain: bool = False
+    doubts: Sequence[str] = ()
 
 
 class Format(Struct, frozen=True):

@@ -1,32 +1,34 @@
-"""COCO: one JSON file of images, annotations and categories, with key points and captions."""
+"""COCO: one JSON file of images, annotations and categories, with outlines, key points, captions or segments."""
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 from msgspec import Meta, Struct
+from msgspec.structs import replace
 
+from imagenet_prep.errors import InputError
+from imagenet_prep.images.jpeg import ImageError
 from imagenet_prep.recipes.annotated_images import AnnotatedImages, find_rows
 from imagenet_prep.recipes.box_files import (
     MOST,
     BoxFile,
     Marked,
     PolygonError,
-    Rings,
-    RunLengths,
     columns_named,
-    corners_of,
     json_fault,
-    ring_of,
     size_of,
 )
 from imagenet_prep.recipes.box_policy import Corners, fault
 from imagenet_prep.recipes.formats import AnnotatedFolder, Format, Proposed
-from imagenet_prep.storage.files import view_of
+from imagenet_prep.recipes.object_masks import NO_OUTLINE, Outline, Runs, box_of, check_outline, read_outline
+from imagenet_prep.sources.names import text_of
+from imagenet_prep.storage.files import kind_of, view_of
 
 if TYPE_CHECKING:
     from imagenet_prep.recipes.schema import BoxKeys
@@ -42,7 +44,17 @@ class _CocoImage(Struct, gc=False):
     height: int
 
 
-class _Annotation(Struct, gc=False):
+class _Segment(Struct, gc=False):
+    """An object of a panoptic PNG: its pixels have the number ``id``."""
+
+    id: int
+    category_id: _Int64 | None = None
+    bbox: Corners | None = None
+    iscrowd: _Int64 = 0
+    area: float | None = None
+
+
+class _Annotation(Struct):
     image_id: int | str
     id: int | str | None = None
     category_id: _Int64 | None = None
@@ -52,12 +64,14 @@ class _Annotation(Struct, gc=False):
     keypoints: list[float] | None = None
     num_keypoints: _Int64 | None = None
     caption: str | None = None
+    segments_info: list[_Segment] | None = None
+    file_name: str = ""
 
 
-class _Outlined(_Annotation, gc=False):
-    """An annotation with its outline, which takes most of the memory: polygons or run lengths."""
+class _Outlined(_Annotation):
+    """An annotation with its outline, polygons or runs, as its file has it: numbers would take ten times the memory."""
 
-    segmentation: Rings | RunLengths | None = None
+    segmentation: msgspec.Raw = NO_OUTLINE
 
 
 class _Category(Struct):
@@ -76,11 +90,13 @@ class Coco(Struct):
 
     @property
     def sort(self) -> str:
-        """ "boxes", "outlines" or "captions", as its annotations are; "" for others, such as panoptic segments."""
+        """ "boxes", "outlines", "segments" or "captions", as its annotations are; "" for others."""
         if any(each.bbox is not None for each in self.annotations):
             return "boxes"
         if any(each.caption is not None for each in self.annotations):
             return "captions"
+        if any(each.segments_info for each in self.annotations):
+            return "segments"
         return "outlines" if self.has_outlines and self.annotations else ""
 
 
@@ -118,17 +134,16 @@ def _boxes_in(path: Path, coco: Coco, most: int, file: BoxFile) -> list[Marked]:
     images = _images_in(path, coco)
     points = _number_classes(path, coco, file)
     file.columns = columns_named("crowd", "area", *(_KEYPOINTS if most else ()))
+    file.has_outlines |= coco.has_outlines or coco.sort == "segments"
     if coco.has_outlines and file.polygons is None:
-        file.unread.append(f"{path.name}: segmentation is not read, only boxes")
+        file.unread.append(f"{path.name}: segmentation is not read, only boxes; `polygons: masks` in `boxes` reads it")
     if not most and any(annotation.keypoints for annotation in coco.annotations):
         file.unread.append(f"{path.name}: keypoints are not read: no category has a list `keypoints` of their names")
-    for number, annotation in enumerate(coco.annotations):
-        where = f"{path}: annotations[{number}] (id {annotation.id})"
+    for annotation, outline, where in _objects_in(path, coco, images, file):
         image = _image_of(images, annotation, where)
         if annotation.category_id not in points:
             raise fault(where, f"category_id {annotation.category_id}", "expected the id of one of the categories")
-        outline = getattr(annotation, "segmentation", None)
-        corners = _corners(annotation, outline, where, has_outlines=coco.has_outlines)
+        corners = _corners(annotation, outline, image, where, has_outlines=coco.has_outlines)
         placed = file.place(corners, image, where)
         if placed.corners is None:
             continue
@@ -137,9 +152,52 @@ def _boxes_in(path: Path, coco: Coco, most: int, file: BoxFile) -> list[Marked]:
         values["area"] = area if placed.impossible is None else _limited(area, placed.corners, image)
         text = file.classes[annotation.category_id or 0]
         image.add(placed.corners, label=annotation.category_id, text=text, crowd=annotation.iscrowd, **values)
-        if file.polygons is not None:
-            image.outlines.append(outline or [ring_of(corners)])
+        file.outline(image, outline, where)
     return list(images.values())
+
+
+def _objects_in(
+    path: Path, coco: Coco, images: Mapping[int | str, Marked], file: BoxFile
+) -> Iterator[tuple[_Annotation, Outline | None, str]]:
+    """Every object with its outline, None without one, and its place for messages; a segment is an object, too."""
+    for number, annotation in enumerate(coco.annotations):
+        where = f"{path}: annotations[{number}] (id {annotation.id})"
+        if annotation.segments_info is None:
+            yield annotation, _outline_of(annotation, where), where
+            continue
+        png = Runs()
+        if file.polygons == "masks":
+            png = _panoptic_png(path, annotation, _image_of(images, annotation, where), file, where)
+        for segment in annotation.segments_info:
+            values = {name: getattr(segment, name) for name in ("id", "category_id", "bbox", "iscrowd", "area")}
+            place = f"{path}: annotations[{number}], segment {segment.id}"
+            yield _Annotation(annotation.image_id, **values), replace(png, segment=segment.id), place
+
+
+_NULL = msgspec.Raw(b"null")
+
+
+def _outline_of(annotation: _Annotation, where: str) -> Outline | None:
+    """The outline of an annotation; None if it has none, or if nobody asked."""
+    if not isinstance(annotation, _Outlined) or annotation.segmentation == _NULL:
+        return None
+    try:
+        outline = read_outline(annotation.segmentation)
+    except msgspec.MsgspecError as error:
+        raise fault(where, f"segmentation: {error}", "expected polygons, or runs with counts and size") from error
+    if isinstance(outline, Runs):
+        return Runs(size=outline.size, counts=outline.counts)  # an annotation names no file
+    return outline or None
+
+
+def _panoptic_png(path: Path, annotation: _Annotation, image: Marked, file: BoxFile, where: str) -> Runs:
+    """The PNG of an image's segments: in the folder that is named as their file is, next to it."""
+    png = path.with_suffix("") / annotation.file_name
+    if kind_of(png) != "file":
+        expected = f"expected the PNG of its segments in {path.with_suffix('')}"
+        raise InputError(f"{where}: {png} is not there", expected, "unpack the PNGs there")
+    image.mask_files.append(png)
+    return Runs(file=text_of(os.path.relpath(png, file.root)), length=png.stat().st_size)
 
 
 def _number_classes(path: Path, coco: Coco, file: BoxFile) -> dict[int | None, list[str]]:
@@ -151,19 +209,27 @@ def _number_classes(path: Path, coco: Coco, file: BoxFile) -> dict[int | None, l
     return {category.id: category.keypoints for category in coco.categories}
 
 
-def _corners(annotation: _Annotation, outline: Rings | RunLengths | None, where: str, *, has_outlines: bool) -> Corners:
+def _corners(
+    annotation: _Annotation, outline: Outline | None, image: Marked, where: str, *, has_outlines: bool
+) -> Corners:
     """The box of an annotation, in pixels: its own, or that of its outline."""
     if annotation.bbox is not None:
         x, y, width, height = annotation.bbox
         return x, y, x + width, y + height
-    if isinstance(outline, list) and outline:
-        wrong = next((ring for ring in outline if len(ring) < 6 or len(ring) % 2), None)
-        if wrong is not None:
-            raise fault(where, f"an outline of {len(wrong)} numbers", "expected at least three points, each x and y")
-        return corners_of(outline)
-    if has_outlines and outline is None:
+    if outline is None and has_outlines and not isinstance(annotation, _Outlined):
         raise PolygonError(where)
-    raise fault(where, "no bbox", "expected x, y, width, height")
+    is_segment = isinstance(outline, Runs) and outline.segment is not None
+    if outline is None or is_segment:
+        raise fault(where, "no bbox", "expected x, y, width, height")
+    assert image.size is not None
+    try:
+        check_outline(outline, image.size)
+        corners = box_of(outline, image.size)
+    except ImageError as error:
+        raise fault(where, str(error)) from error
+    if corners is None:
+        raise fault(where, "an outline without a pixel")
+    return corners
 
 
 def _area(annotation: _Annotation, corners: Corners) -> float:
@@ -262,17 +328,18 @@ def _is_of(name: str, ends: bytes) -> bool:
 
 def _propose(folder: AnnotatedFolder) -> Proposed | None:
     """A file of boxes that names the images; of several files for the same images, the one called instances."""
-    sorts: dict[str, dict[int | str, str]] = {"boxes": {}, "outlines": {}, "captions": {}}
+    sorts: dict[str, dict[int | str, str]] = {"boxes": {}, "outlines": {}, "segments": {}, "captions": {}}
     for name in sorted(folder.files, key=lambda name: ("instances" not in name, name)):
         coco = read_coco(folder.path / name)
         if coco.sort and coco.images:
             first = coco.images[0].file_name
             (row,) = find_rows([first], folder.images, folder.path, folder.path / name)
             sorts[coco.sort].setdefault(first if row < 0 else row, name)
-    boxes, outlines, captions = (sorted(names.values()) for names in sorts.values())
-    if not boxes and not outlines:
+    boxes, outlines, segments, captions = (sorted(names.values()) for names in sorts.values())
+    objects = boxes or outlines or segments
+    if not objects:
         return None
-    value: dict[str, Any] = {"coco": boxes or outlines}
+    value: dict[str, Any] = {"coco": objects}
     if captions:
         value["captions"] = captions
     return Proposed(value, [*value["coco"], *captions])

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import contextlib
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from msgspec import Struct
+
 from imagenet_prep.errors import InputError
 from imagenet_prep.recipes.annotated_images import AnnotatedImages
-from imagenet_prep.recipes.box_files import Drawn, DrawnObject, number_in, size_of
+from imagenet_prep.recipes.box_files import Drawn, DrawnObject, number_in, read_names, rows_in, size_of
 from imagenet_prep.recipes.box_policy import Corners, Size, fault
-from imagenet_prep.recipes.formats import Format
-from imagenet_prep.recipes.labels_file import LABELS, PATHS, LabelsFault, csv_rows, read_rows
-from imagenet_prep.storage.files import view_of
-from imagenet_prep.tfrecord.inception import EDGES
+from imagenet_prep.recipes.formats import AnnotatedFolder, Format, Proposed
+from imagenet_prep.recipes.labels_file import LABELS, PATHS, LabelsFault, csv_rows
 
 if TYPE_CHECKING:
     from imagenet_prep.recipes.schema import BoxKeys
@@ -24,14 +26,85 @@ _NO_PIXELS = 2
 _ROLES: Mapping[str, tuple[str, ...]] = {
     "path": (*PATHS, "image_path", "imageid", "image_id", "file_name"),
     "label": (*LABELS, "labelname", "name", "class_name"),
-    "xmin": ("xmin", "x1"),
-    "ymin": ("ymin", "y1"),
-    "xmax": ("xmax", "x2"),
-    "ymax": ("ymax", "y2"),
+    "xmin": ("xmin", "x1", "x_min"),
+    "ymin": ("ymin", "y1", "y_min"),
+    "xmax": ("xmax", "x2", "x_max"),
+    "ymax": ("ymax", "y2", "y_max"),
     "width": ("width", "image_width"),
     "height": ("height", "image_height"),
 }
 """The columns of a CSV of boxes, each with the names by which it is found."""
+
+_BY_SIZE: Mapping[str, tuple[str, ...]] = {
+    "path": _ROLES["path"],
+    "label": _ROLES["label"],
+    "xmin": ("x", "bbox_x"),
+    "ymin": ("y", "bbox_y"),
+    "box_width": ("w", "width", "bbox_width"),
+    "box_height": ("h", "height", "bbox_height"),
+}
+"""The same for boxes by a corner and their size."""
+
+_NO_HEADER = {"path": "1", "xmin": "2", "ymin": "3", "xmax": "4", "ymax": "5", "label": "6"}
+"""The columns of a CSV without a header, as keras-retinanet has them."""
+
+_NAMELESS = "object"
+"""The class of boxes in a table that has no class."""
+
+
+class _Reader(Struct, frozen=True):
+    """How a CSV is read: the columns that the recipe names, whether it has a header, and the class of all boxes."""
+
+    columns: Mapping[str, str]
+    header: bool
+    only_class: str
+
+    def read(self, path: Path) -> list[Drawn]:
+        """The images of a CSV.
+
+        Raises:
+            InputError: a column is missing, or a value can't be; or an image has two sizes.
+        """
+        rows = self._rows(path)
+        is_relative = _is_relative(rows)
+        images: dict[str, Drawn] = {}
+        for row in rows:
+            image = images.setdefault(row.name, Drawn(row.name, row.where, is_relative=is_relative))
+            if not is_relative and row.size is not None:
+                image.size = image.size or row.size
+                if row.size != image.size:
+                    was, expected = (f"{width} x {height}" for width, height in (row.size, image.size))
+                    raise fault(row.where, f"a size of {was}", f"expected {expected}, as before")
+            if row.corners is not None:
+                image.objects.append(DrawnObject(row.label, row.corners, row.where))
+        return list(images.values())
+
+    def _rows(self, path: Path) -> list[_Row]:
+        rows: list[_Row] = []
+        names: Mapping[str, str] = {}
+        for where, values in rows_in(path, header=self.header):
+            names = names or self._columns(path, [*values])
+            if any(values.values()):
+                texts = {role: values[name] for role, name in names.items()}
+                rows.append(_row({"label": self.only_class, **texts}, where))
+        return rows
+
+    def _columns(self, path: Path, header: Sequence[str]) -> dict[str, str]:
+        """The column of each role."""
+        if strange := sorted(set(self.columns) - set(_ROLES)):
+            raise fault(str(path), f"columns: {strange[0]}", f"expected some of {', '.join(_ROLES)}")
+        folded = {name.lower(): name for name in reversed(header)}
+        wanted = self.columns if self.header else {**_NO_HEADER, **self.columns}
+        columns = {}
+        for role, usual in _roles(folded).items():
+            names = [wanted[role].lower()] if role in wanted else usual
+            name = next((folded[name] for name in names if name in folded), None)
+            if name is not None:
+                columns[role] = name
+            elif role in wanted or not (role in ("width", "height") or (role == "label" and self.only_class)):
+                hint = f"write in the recipe: columns: {{{role}: COLUMN}}"
+                raise InputError(f"{path}: no column for {role}", f"expected one of {', '.join(header)}", hint)
+        return columns
 
 
 class _Row(NamedTuple):
@@ -44,69 +117,27 @@ class _Row(NamedTuple):
     where: str
 
 
-def _read(path: Path, columns: Mapping[str, str]) -> list[Drawn]:
-    """The images of a CSV with a header.
-
-    Raises:
-        InputError: a column is missing, or a value can't be; or an image has two sizes.
-    """
-    rows = _rows(path, columns)
-    is_relative = _is_relative(rows)
-    images: dict[str, Drawn] = {}
-    for row in rows:
-        image = images.setdefault(row.name, Drawn(row.name, row.where, is_relative=is_relative))
-        if not is_relative and row.size is not None:
-            image.size = image.size or row.size
-            if row.size != image.size:
-                was, expected = (f"{width} x {height}" for width, height in (row.size, image.size))
-                raise fault(row.where, f"a size of {was}", f"expected {expected}, as before")
-        if row.corners is not None:
-            image.objects.append(DrawnObject(row.label, row.corners, row.where))
-    return list(images.values())
-
-
-def _rows(path: Path, columns: Mapping[str, str]) -> list[_Row]:
-    view = view_of(path)
-    try:
-        lines, cells = read_rows(bytes(view[0 : len(view)]), "csv")
-    except LabelsFault as error:
-        raise fault(f"{path}, line {error.line}", error.reason) from error
-    at, rows = _columns_at(path, cells, columns), []
-    for number, line in enumerate(lines):
-        if any(values[number] for values in cells.values()):
-            texts = {role: values[number] or "" for role, values in at.items()}
-            rows.append(_row(texts, f"{path}, line {line}"))
-    return rows
+def _roles(names: Collection[str]) -> Mapping[str, tuple[str, ...]]:
+    """The roles of the columns of a table: a corner and a size only if it has no other corner."""
+    has_corner = any(name in names for name in _ROLES["xmax"])
+    has_size = all(not set(_BY_SIZE[role]).isdisjoint(names) for role in _BY_SIZE if role not in ("path", "label"))
+    return _BY_SIZE if has_size and not has_corner else _ROLES
 
 
 def _row(texts: Mapping[str, str], where: str) -> _Row:
     size = None
     if texts.get("width") and texts.get("height"):
         size = size_of(number_in(texts["width"], where), number_in(texts["height"], where), where)
-    edges = [texts[edge] for edge in EDGES]
+    ends = ("box_width", "box_height") if "box_width" in texts else ("xmax", "ymax")
+    edges = [texts[name] for name in ("xmin", "ymin", *ends)]
     if not texts["path"] or (any(edges) and not texts["label"]):
         raise fault(where, "an empty cell", "expected an image, four corners and a class")
     if not any(edges):
         return _Row(texts["path"], texts["label"], None, size, where)
     xmin, ymin, xmax, ymax = (number_in(edge, where) for edge in edges)
+    if "box_width" in texts:
+        xmax, ymax = xmin + xmax, ymin + ymax
     return _Row(texts["path"], texts["label"], (xmin, ymin, xmax, ymax), size, where)
-
-
-def _columns_at(path: Path, cells: Mapping[str, list[Any]], wanted: Mapping[str, str]) -> dict[str, list[Any]]:
-    """The column of each role."""
-    if strange := sorted(set(wanted) - set(_ROLES)):
-        raise fault(str(path), f"columns: {strange[0]}", f"expected some of {', '.join(_ROLES)}")
-    folded = {name.lower(): values for name, values in reversed([*cells.items()])}
-    columns = {}
-    for role, usual in _ROLES.items():
-        names = [wanted[role].lower()] if role in wanted else usual
-        name = next((name for name in names if name in folded), None)
-        if name is not None:
-            columns[role] = folded[name]
-        elif role not in ("width", "height") or role in wanted:
-            hint = f"write in the recipe: columns: {{{role}: COLUMN}}"
-            raise InputError(f"{path}: no column for {role}", f"expected one of {', '.join(cells)}", hint)
-    return columns
 
 
 def _is_relative(rows: Iterable[_Row]) -> bool:
@@ -116,23 +147,97 @@ def _is_relative(rows: Iterable[_Row]) -> bool:
 
 
 def _mark(keys: BoxKeys, images: AnnotatedImages) -> None:
-    columns = keys.columns or {}
-    images.mark_named(keys.places, lambda path: _read(path, columns))
+    names = images.class_names(keys).order
+    only_class = names[0] if len(names) == 1 else ""
+    images.mark_named(keys.places, _Reader(keys.columns or {}, keys.header, only_class).read)
 
 
-def _header(ends: bytes) -> Sequence[str]:
-    """The cells of the first line."""
+# init ----------------------------------------------------------------------------------------------------------
+
+
+def _first_rows(content: bytes) -> list[list[str]]:
+    """The cells of the first lines, without blanks around them."""
+    whole = content[: content.rfind(b"\n") + 1] or content
     try:
-        _, header = next(csv_rows(ends[: ends.rfind(b"\n") + 1] or ends, "csv"), (0, []))
+        return [[cell.strip() for cell in cells] for _, cells in islice(csv_rows(whole, "csv"), _PROBED)]
     except LabelsFault:
         return []
-    return [name.strip().lower() for name in header]
+
+
+_PROBED = 20
+
+
+def _has_header(rows: Sequence[Sequence[str]]) -> bool:
+    """Whether the first row names a column for each corner of a box, or for one corner and the size."""
+    names = {name.lower() for name in rows[0]} if rows else set()
+    roles = _roles(names)
+    return all(not names.isdisjoint(roles[role]) for role in roles if role not in ("path", "label", "width", "height"))
+
+
+def _has_boxes(rows: Sequence[Sequence[str]]) -> bool:
+    """Whether rows are path, four corners and a class, or a path alone."""
+    corners = [cells[1:5] for cells in rows if len(cells) == len(_NO_HEADER)]
+    filled = [edges for edges in corners if any(edges)]
+    return bool(filled) and len(corners) == len(rows) and all(map(_is_box, filled))
+
+
+def _is_box(edges: Sequence[str]) -> bool:
+    try:
+        xmin, ymin, xmax, ymax = map(float, edges)
+    except ValueError:
+        return False
+    return xmin < xmax and ymin < ymax
 
 
 def _is_of(_name: str, ends: bytes) -> bool:
-    """Whether the header names a column for each corner of a box."""
-    names = set(_header(ends))
-    return all(not names.isdisjoint(_ROLES[edge]) for edge in EDGES)
+    rows = _first_rows(ends)
+    return _has_header(rows) or _has_boxes(rows)
 
 
-FORMAT = Format("csv", "CSV", "csv-boxes", (".csv",), _is_of, _mark, keys=("names", "first_label", "columns"))
+def _propose(folder: AnnotatedFolder) -> Proposed | None:
+    """The tables; what a recipe must say of them; and the file of the names of classes, where there is one."""
+    if not folder.files:
+        return None
+    files = sorted(folder.files)
+    rows = _first_rows((folder.path / files[0]).read_bytes())
+    value: dict[str, Any] = {"csv": files}
+    names = _names_file(folder)
+    used = [*files, *names]
+    if names:
+        value["names"] = names[0]
+    if not _has_header(rows):
+        value["header"] = False
+    elif _is_nameless(rows[0]):
+        value["names"] = (_NAMELESS,)
+    return Proposed(value, used)
+
+
+def _is_nameless(header: Sequence[str]) -> bool:
+    """Whether a table has no column but those of images and boxes: none can be the class."""
+    names = {name.lower() for name in header}
+    known = {name for role, usual in _roles(names).items() if role != "label" for name in usual}
+    return names <= known
+
+
+def _names_file(folder: AnnotatedFolder) -> list[str]:
+    """The CSV of two columns that has a name, and a number or an id, for every class of the tables."""
+    rows = [row for name in folder.files for row in _first_rows((folder.path / name).read_bytes())]
+    cells = {cell for row in rows for cell in row}
+    for name in (name for name in folder.names if name.lower().endswith(".csv") and name not in folder.files):
+        with contextlib.suppress(InputError):
+            names = read_names(folder.path / name)
+            if cells.intersection(names.by_id or names.order):
+                return [name]
+    return []
+
+
+FORMAT = Format(
+    "csv",
+    "CSV",
+    "csv-boxes",
+    (".csv",),
+    _is_of,
+    _mark,
+    keys=("names", "first_label", "columns", "header"),
+    propose=_propose,
+)

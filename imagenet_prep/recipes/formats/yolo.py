@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,11 +10,13 @@ from typing import TYPE_CHECKING
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.recipes.annotated_images import AnnotatedImages
-from imagenet_prep.recipes.box_files import Drawn, DrawnObject, number_in, read_data_yaml, text_in
+from imagenet_prep.recipes.box_files import Drawn, DrawnObject, number_in, read_data_yaml, read_names, text_in
 from imagenet_prep.recipes.box_policy import fault
 from imagenet_prep.recipes.formats import AnnotatedFolder, Format, Lists, Proposed, folders_of
 from imagenet_prep.recipes.labels_file import match
 from imagenet_prep.recipes.splits import stem_of
+from imagenet_prep.sources.names import below
+from imagenet_prep.text import listed
 
 if TYPE_CHECKING:
     from imagenet_prep.recipes.schema import BoxKeys
@@ -22,9 +25,11 @@ _NO_PIXELS = 2
 """Relative corners are smaller, even those of a box that leads out of its image; pixels of a whole file never are."""
 
 
-def _read(path: Path, names: Sequence[str]) -> Drawn:
+def _read(path: Path, names: Sequence[str], posed: int) -> Drawn:
+    """The objects of one file; lines of ``posed`` values end with key points, which are not read."""
     lines = enumerate(text_in(path).split("\n"), 1)
     several = [(line.split(), f"{path}, line {number}") for number, line in lines]
+    several = [(words[:5] if len(words) == posed else words, where) for words, where in several]
     shapes = [_shape(words, names, where) for words, where in several if words]
     return Drawn(path.stem, str(path), shapes, is_relative=True)
 
@@ -47,8 +52,25 @@ def _shape(words: Sequence[str], names: Sequence[str], where: str) -> DrawnObjec
 
 
 def _mark(keys: BoxKeys, images: AnnotatedImages) -> None:
-    names = images.class_names(keys).order
-    images.mark_files(keys.places, ".txt", lambda path: _read(path, names))
+    names, posed = images.class_names(keys).order, 0
+    if isinstance(keys.names, str):
+        path = below(images.roots.root, keys.names)
+        posed = _values_of_poses(path)
+        images.file.unread += [f"{path.name}: key points are not read (kpt_shape), only boxes"] if posed else []
+    images.mark_files(keys.places, ".txt", lambda path: _read(path, names, posed))
+    images.missing[:] = [name for name in images.missing if name.rpartition("/")[2] not in _NO_LABELS]
+
+
+_NO_LABELS = ("classes.txt", "predefined_classes.txt", "train.txt", "val.txt", "valid.txt", "test.txt")
+"""Files that lie among those of images and name classes, or images."""
+
+
+def _values_of_poses(path: Path) -> int:
+    """How many values a line with key points has, as a data.yaml says; 0 if there are none."""
+    shape = read_data_yaml(path).get("kpt_shape") if path.suffix.lower() in (".yaml", ".yml") else None
+    if not isinstance(shape, list) or not all(str(size).isdecimal() for size in shape):
+        return 0
+    return 5 + math.prod(map(int, shape))
 
 
 # init ----------------------------------------------------------------------------------------------------------
@@ -64,16 +86,43 @@ def _propose(folder: AnnotatedFolder) -> Proposed | None:
     labels = [name for name in folder.files if name.endswith(".txt") and stem_of(name) in stems]
     if not labels:
         return None
+    names = _names_file(folder)
+    lists = _listed_splits(folder, names)
+    value = {"yolo": folders_of(labels), "names": names}
+    used = [*labels, names, *(name for name in folder.names if name.endswith(_NAMES) and name != names)]
+    return Proposed(value, used, lists, doubts=_doubts(folder, labels))
+
+
+_NAMES = ("classes.txt", ".names", "_darknet.labels")
+
+
+def _names_file(folder: AnnotatedFolder) -> str:
+    """The file of the names of classes; raises InputError if there is none, or if there are several that differ."""
     every = [*folder.files, *folder.stray]
-    names = [name for name in every if name.endswith((".yaml", ".yml", "classes.txt", "obj.names"))]
+    names = [name for name in every if name.endswith((".yaml", ".yml", *_NAMES))]
     names.sort(key=lambda name: (not name.endswith((".yaml", ".yml")), not name.endswith("data.yaml")))
     if not names:
         what = f"{folder.path} has YOLO annotations, and no file of the names of classes"
         hint = "add data.yaml with names: [...], or classes.txt with a class in each line"
         raise InputError(what, "expected one", hint)
-    lists = _listed_splits(folder, names[0])
-    value = {"yolo": folders_of(labels), "names": names[0]}
-    return Proposed(value, [*labels, names[0]], lists)
+    texts = {name: read_names(folder.path / name).order for name in names if name.endswith(_NAMES)}
+    other = next((name for name, text in texts.items() if names[0] in texts and text != texts[names[0]]), None)
+    if other is not None:
+        what = f"{names[0]} and {other} in {folder.path} name the classes differently"
+        raise InputError(what, "expected the same names", "remove one of them")
+    return names[0]
+
+
+def _doubts(folder: AnnotatedFolder, labels: Sequence[str]) -> list[str]:
+    """The doubt whether lines of four points are polygons: they may be boxes that are turned."""
+    texts = ((folder.path / name).read_text(errors="replace") for name in labels[:_MOST_READ])
+    lengths = {len(line.split()) for text in texts for line in text.splitlines() if line.strip()}
+    if lengths != {9}:
+        return []
+    return [f"every line of {listed(labels)} has four points: turned boxes become the boxes around them"]
+
+
+_MOST_READ = 50
 
 
 def _listed_splits(folder: AnnotatedFolder, name: str) -> Lists:
@@ -83,7 +132,7 @@ def _listed_splits(folder: AnnotatedFolder, name: str) -> Lists:
         InputError: a split is a list, and another one is not, or a list is not there or has no image of the folder.
     """
     path = folder.path / name
-    keys = read_data_yaml(path) if path.suffix.lower() in (".yaml", ".yml") else {}
+    keys = read_data_yaml(path) if path.suffix.lower() in (".yaml", ".yml") else _darknet_keys(folder, name)
     places = {key: keys[key] for key in ("train", "val", "test") if keys.get(key) not in (None, "", "~", "null")}
     if not any(str(place).strip("[]'\" ").endswith(".txt") for place in places.values()):
         return {}
@@ -91,8 +140,8 @@ def _listed_splits(folder: AnnotatedFolder, name: str) -> Lists:
     known = set(folder.names)
     for split, place in places.items():
         candidates = [place, f"{keys.get('path', '.')}/{place}"]
-        below = [os.path.normpath(f"{name.rpartition('/')[0]}/{each}").lstrip("/") for each in candidates]
-        where = next((each for each in below if each in known), "")
+        near = [os.path.normpath(f"{name.rpartition('/')[0]}/{each}").lstrip("/") for each in candidates]
+        where = next((each for each in (*near, place) if each in known), "")
         text = (folder.path / where).read_text(errors="replace") if where else ""
         lines = list(filter(None, map(str.strip, text.split("\n"))))
         rows = match(lines, folder.images, folder.path, folder.path / where)
@@ -103,6 +152,17 @@ def _listed_splits(folder: AnnotatedFolder, name: str) -> Lists:
         images = [folder.images[row] for row in rows if row >= 0]
         lists["validation" if split == "val" else split] = where, images
     return lists
+
+
+def _darknet_keys(folder: AnnotatedFolder, name: str) -> dict[str, str]:
+    """The lists of splits that darknet's .data file next to the names has, by the keys of a data.yaml."""
+    place = name.rpartition("/")[0]
+    files = [each for each in folder.names if each.rpartition("/")[0] == place and each.endswith(".data")]
+    if len(files) != 1:
+        return {}
+    lines = (line.partition("=") for line in text_in(folder.path / files[0]).splitlines())
+    keys = {key.strip(): value.strip() for key, _, value in lines}
+    return {"val" if key == "valid" else key: value for key, value in keys.items() if key in ("train", "valid", "test")}
 
 
 def _is_of(name: str, ends: bytes) -> bool:

@@ -93,7 +93,8 @@ class Reading(Struct, frozen=True):
         used: the files of annotations that it takes; None if it takes none.
         is_labelled: whether its images have classes: a file that may have others is no loss then.
         lost: files that it leaves out and that would be missed.
-        clipped: impossible boxes, which the recipe clips or drops.
+        clipped: impossible boxes, which the recipe clips or drops; or masks in JPEG, which it splits in two values.
+        mending: what the recipe does to those, as a verb; and ``mended``, as done.
         passed: the other files that it leaves out, and why, as text.
         labelled: how many images it gives a class.
         classes: how many classes it gives.
@@ -111,6 +112,8 @@ class Reading(Struct, frozen=True):
     is_labelled: bool = True
     lost: Sequence[InputError] = ()
     clipped: Sequence[InputError] = ()
+    mending: str = "clip or drop them"
+    mended: str = "clipped or dropped"
     passed: Sequence[str] = ()
     labelled: int = 0
     classes: int = 0
@@ -185,7 +188,7 @@ def choose_layout(inspection: Inspection, wanted: str | None = None) -> Choice:
         raise all_of(list(dict.fromkeys(faults)))
     assert reading.proposal is not None
     left = [f"{each.what.removeprefix(f'{inspection.folder}/')} (left out, as --as {name} says)" for each in lost]
-    left += [f"{each.what} (clipped or dropped, as --as {name} says)" for each in reading.clipped]
+    left += [f"{each.what} ({reading.mended}, as --as {name} says)" for each in reading.clipped]
     return Choice(name, reading.evidence, (*left, *passed, *unused), reading.proposal, tuple(unused))
 
 
@@ -194,7 +197,7 @@ def _unaccepted(
 ) -> list[InputError]:
     """The faults of what a layout would lose or change, which its own command accepts."""
     faults: list[InputError] = []
-    for verb, choices in (("leave it out", lost), ("clip or drop them", reading.clipped)):
+    for verb, choices in (("leave it out", lost), (reading.mending, reading.clipped)):
         for fault in choices:
             if fault.what in known:
                 continue

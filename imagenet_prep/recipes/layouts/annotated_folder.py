@@ -14,6 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from imagenet_prep.errors import InputError
+from imagenet_prep.images.masks import has_pycocotools
 from imagenet_prep.recipes.annotated_images import Roots
 from imagenet_prep.recipes.annotating import Annotations, annotate
 from imagenet_prep.recipes.box_files import PolygonError
@@ -21,8 +22,9 @@ from imagenet_prep.recipes.formats import FORMATS, AnnotatedFolder, Proposed, al
 from imagenet_prep.recipes.inspection import Inspection
 from imagenet_prep.recipes.layouts import CERTAIN, LIKELY, Layout, Proposal, Reading, as_command
 from imagenet_prep.recipes.layouts.class_folders import shape_of
+from imagenet_prep.recipes.mask_names import folder_around
 from imagenet_prep.recipes.schema import Boxes, Mask
-from imagenet_prep.recipes.splits import is_image_folder, is_mask_folder, split_name, splits_above, stem_of, unmasked
+from imagenet_prep.recipes.splits import is_image_folder, is_mask_folder, split_name, splits_above, stem_of
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.text import listed, number_of
 
@@ -96,13 +98,19 @@ def _read(inspection: Inspection, key: str, proposed: Proposed, *, in_classes: b
         proposal,
         [*proposed.faults, *_mixed(inspection, matched.images, matched.masks)],
         used=frozenset((*proposed.used, *lists.values())),
-        lost=[InputError(f"{inspection.folder}: {text}", "expected one for each") for text in lost],
+        lost=_unaccepted(inspection, lost, proposed),
         clipped=_impossible_boxes(inspection, matched.found),
         passed=[*passed, *_unread_masks(inspection, key, matched), *matched.found.unread],
         labelled=matched.count if key == "boxes" else 0,
         classes=len(matched.found.classes),
         left_out=len(matched.images) - len(proposal.names),
     )
+
+
+def _unaccepted(inspection: Inspection, lost: Sequence[str], proposed: Proposed) -> list[InputError]:
+    """The faults of what is left out, and of doubts about the annotations, which a user must accept."""
+    faults = [InputError(f"{inspection.folder}: {text}", "expected one for each") for text in lost]
+    return [*faults, *(InputError(f"{inspection.folder}: {text}", "expected boxes") for text in proposed.doubts)]
 
 
 def _without_classes(matched: _Matched) -> Proposal:
@@ -129,7 +137,7 @@ def _certainty(inspection: Inspection, matched: _Matched, proposed: Proposed, *,
     """
     if in_classes:
         return CERTAIN if _is_class_a_folder(matched) else LIKELY
-    if _has_classes(matched.images):
+    if _has_classes(matched.images) and not proposed.is_certain:
         return LIKELY
     used = proposed.used
     return CERTAIN + (not any(table.has_labels for table in inspection.labels if table.where not in used))
@@ -187,15 +195,25 @@ def _split_in(stem: str) -> str:
 def _annotate(
     value: Mapping[str, Any], listing: Catalog, roots: Roots, *, keeps_bare: bool
 ) -> tuple[Mapping[str, Any], Annotations]:
-    """The objects of images by the keys of `boxes`, and these keys: if objects are polygons, their boxes are taken."""
+    """The objects of images by the keys of `boxes`, and these keys, with masks if every object has an outline."""
     boxes = msgspec.convert({**value, **CHOICES["boxes"]}, Boxes)
     if keeps_bare:
         boxes = replace(boxes, unannotated="empty")
-    try:
-        return value, annotate(boxes, None, listing, roots, "clip")
-    except PolygonError:
-        boxes = replace(boxes, polygons="boxes")
-        return {**value, "polygons": "boxes"}, annotate(boxes, None, listing, roots, "clip")
+    plain: Annotations | None = None
+    why: list[str] = []
+    with contextlib.suppress(PolygonError):
+        plain = annotate(boxes, None, listing, roots, "clip")
+    if has_pycocotools() and (plain is None or plain.has_outlines):
+        try:
+            with_masks = replace(boxes, polygons="masks")
+            return {**value, "polygons": "masks"}, annotate(with_masks, None, listing, roots, "clip")
+        except InputError as error:
+            why = [f"masks of objects are left out: {error.what}"]
+    if plain is None:
+        value = {**value, "polygons": "boxes"}
+        plain = annotate(replace(boxes, polygons="boxes"), None, listing, roots, "clip")
+    plain.unread = [*plain.unread, *why]
+    return value, plain
 
 
 def _value(key: str, matched: _Matched) -> dict[str, Any]:
@@ -305,6 +323,8 @@ def _mixed(inspection: Inspection, names: Sequence[str], masks: Sequence[str]) -
     lead = _lead(names)
     endings = {name.rpartition(".")[2] for name in names}
     is_deep = any("/" in name.removeprefix(lead) for name in names)
+    if folder_around(name.removeprefix(lead) for name in names):
+        return []  # the patterns name that folder
     found = [name for name in masks if is_deep and name.startswith(lead) and name.rpartition(".")[2] in endings]
     what = f"{inspection.folder}: masks are among images of the same ending: {listed(found)}"
     return [InputError(what, "expected the images in a folder of their own", "move them to images/")] if found else []
@@ -353,25 +373,10 @@ def _propose(key: str, inspection: Inspection) -> Proposed | None:
     return format.propose_for(AnnotatedFolder(inspection.folder, files, images, list(inspection.listing.names), stray))
 
 
-_PAIRED = 0.9
-"""The least share of masks that have the name of an image."""
-
-
-def _recognise_masks(inspection: Inspection) -> Reading | None:
-    """A folder with a name of masks, whose PNGs have the names of the images outside of it."""
-    images, masks = _images_and_masks(inspection)
-    stems = {unmasked(stem_of(name)) for name in images}
-    paired = [name for name in masks if name.lower().endswith(".png") and unmasked(stem_of(name)) in stems]
-    if inspection.content != "image" or not paired or len(paired) < _PAIRED * len(masks):
-        return None
-    folders = sorted({_mask_folder(name) for name in masks})
-    return _read(inspection, "mask", Proposed({"folder": folders, "match": "stem"}, ()))
-
-
 def _layouts() -> dict[str, Layout]:
-    """A layout for each format of annotations, and that of masks."""
+    """A layout for each format of annotations, and one for those of images in class folders."""
     formats = {format.layout: functools.partial(_recognise, key) for key, format in all_formats().items()}
-    return {**formats, "boxes-in-class-folders": _recognise_in_classes, "masks": _recognise_masks}
+    return {**formats, "boxes-in-class-folders": _recognise_in_classes}
 
 
 LAYOUTS = _layouts()

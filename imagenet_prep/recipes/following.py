@@ -1,0 +1,133 @@
+"""follow: an item and the image that was made of its file -> its boxes, key points and masks, which fit that image.
+
+Boxes and points are relative, so that they only turn. Masks turn, and get the size of the image; no values are mixed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from msgspec.structs import replace
+
+from imagenet_prep.images import masks, png
+from imagenet_prep.images.jpeg import ImageError
+from imagenet_prep.images.pixels import read_facts
+from imagenet_prep.images.prepare import UPRIGHT, read_orientation, turn_box
+from imagenet_prep.model import Box, Item
+from imagenet_prep.recipes.annotating import SIZE
+from imagenet_prep.recipes.object_masks import OBJECT_MASKS, MaskFiles, fill_outline
+from imagenet_prep.tfrecord.inception import EDGES
+
+Buffer = bytes | memoryview
+
+
+class ImageForm(NamedTuple):
+    """An image in a record: its size in pixels, and the EXIF orientation that it was turned from."""
+
+    width: int
+    height: int
+    orientation: int = UPRIGHT
+
+    def is_kept(self, stored: tuple[int, int]) -> bool:
+        """Whether an image of this size in its file was neither turned nor made smaller."""
+        return (self.width, self.height) == stored and self.orientation == UPRIGHT
+
+
+def is_annotated(item: Item) -> bool:
+    """Whether an item has objects or a mask."""
+    return SIZE in item.columns or "mask.encoded" in item.columns
+
+
+def follow(item: Item, data: Buffer, form: ImageForm, root: Path | None) -> Item:
+    """An item whose columns fit the image that was made of its file's ``data``.
+
+    Args:
+        item: with its columns as planned.
+        data: the bytes of its file.
+        form: of the image in the record.
+        root: the folder that paths of masks start at.
+
+    Raises:
+        ImageError: boxes or mask are of another size than the file's image, or the mask can't be used.
+        InputError: the mask can't be read.
+    """
+    facts = read_facts(data)
+    stored = facts.width, facts.height
+    columns = dict(item.columns)
+    if SIZE in columns:
+        _follow_objects(columns, item.boxes, stored, form)
+    files = MaskFiles(root) if root is not None else None
+    if columns.get(OBJECT_MASKS):
+        is_relative = columns[SIZE] is None
+        columns[OBJECT_MASKS] = _object_masks(columns[OBJECT_MASKS], stored, form, files, is_relative=is_relative)
+    if "mask.encoded" in columns and files is not None:
+        columns["mask.encoded"] = _mask(columns, stored, form, files)
+    return replace(item, columns=columns)
+
+
+def _follow_objects(columns: dict[str, Any], boxes: Sequence[Box], stored: tuple[int, int], form: ImageForm) -> None:
+    """Turn boxes and points, and scale areas."""
+    if columns[SIZE] is not None and tuple(columns[SIZE]) != stored:
+        raise _other_size("its boxes are annotated in", columns[SIZE], stored)
+    turned = [turn_box(box, form.orientation) for box in boxes]
+    columns |= {f"boxes.{edge}": [getattr(box, edge) for box in turned] for edge in EDGES}
+    if "boxes.area" in columns:
+        scale = form.width * form.height / (stored[0] * stored[1])
+        columns["boxes.area"] = [area * scale for area in columns["boxes.area"]]
+    if "boxes.keypoint_x" in columns and form.orientation != UPRIGHT:
+        _turn_points(columns, form.orientation)
+
+
+def _turn_points(columns: dict[str, Any], orientation: int) -> None:
+    """Turn the key points that are there; those that are not, of visibility 0, stay at 0, 0."""
+    points = zip(*(columns[f"boxes.keypoint_{each}"] for each in ("x", "y", "visibility")), strict=True)
+    turned = [turn_box(Box(x, y, x, y), orientation) if seen else Box(x, y, x, y) for x, y, seen in points]
+    columns["boxes.keypoint_x"] = [point.xmin for point in turned]
+    columns["boxes.keypoint_y"] = [point.ymin for point in turned]
+
+
+def _object_masks(
+    outlines: Sequence[str], stored: tuple[int, int], form: ImageForm, files: MaskFiles | None, *, is_relative: bool
+) -> list[bytes]:
+    """A PNG of each object's outline, at the size and turn of the image."""
+    encoded = []
+    for number, outline in enumerate(outlines, 1):
+        try:
+            pixels = fill_outline(outline, stored, files, is_relative=is_relative)
+        except ImageError as error:
+            raise ImageError(f"the mask of its object {number}: {error}") from error
+        if not form.is_kept(stored):
+            pixels = masks.fit_pixels(pixels, (form.width, form.height), form.orientation)
+        encoded.append(masks.encode_mask(pixels))
+    return encoded
+
+
+def _mask(columns: Mapping[str, Any], stored: tuple[int, int], form: ImageForm, files: MaskFiles) -> Buffer:
+    """The mask of the whole image as PNG: its own bytes, or its values at the size and turn of the image."""
+    name, length, *threshold = columns["mask.encoded"]
+    data = files.read(name, length)
+    try:
+        mask = masks.threshold_mask(data, threshold[0]) if threshold else masks.png_of(data)
+        return _fitted(mask, stored, form)
+    except ImageError as error:
+        raise ImageError(f"its mask {name}: {error}") from error
+
+
+def _fitted(mask: Buffer, stored: tuple[int, int], form: ImageForm) -> Buffer:
+    header = png.read_header(mask)
+    png.check_ends(mask)
+    if (header.width, header.height) != stored:
+        raise _other_size("it has", (header.width, header.height), stored)
+    if read_orientation(mask) != UPRIGHT:
+        raise ImageError("it has an EXIF orientation of its own")
+    if form.is_kept(stored):
+        return mask
+    return masks.fit_png(mask, (form.width, form.height), form.orientation)
+
+
+def _other_size(what: str, size: Sequence[int], stored: tuple[int, int]) -> ImageError:
+    width, height = size
+    turned = ": its EXIF orientation may have been applied to one of them" if (height, width) == stored else ""
+    return ImageError(f"{what} {width} x {height} pixels, the image has {stored[0]} x {stored[1]}{turned}")

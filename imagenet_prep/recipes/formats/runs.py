@@ -1,0 +1,112 @@
+"""Run lengths of Kaggle: a CSV with a row for each object, its image, perhaps its class, and EncodedPixels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from imagenet_prep.images import masks
+from imagenet_prep.images.jpeg import ImageError
+from imagenet_prep.recipes.annotated_images import AnnotatedImages
+from imagenet_prep.recipes.box_files import Marked
+from imagenet_prep.recipes.box_policy import Size, fault
+from imagenet_prep.recipes.formats import AnnotatedFolder, Format, Proposed
+from imagenet_prep.recipes.labels_file import LabelsFault, read_rows
+from imagenet_prep.recipes.mask_names import is_mask_folder
+from imagenet_prep.recipes.object_masks import Runs
+from imagenet_prep.storage.files import view_of
+
+if TYPE_CHECKING:
+    from imagenet_prep.recipes.schema import BoxKeys
+
+_RUNS = "encodedpixels"
+_CLASSES = ("classid", "class", "label")
+
+CLASS = "object"
+"""The class of all objects of a table without a column of classes."""
+
+
+class _Row(NamedTuple):
+    """A row: the image, the class, the runs ("" for an image without objects), and its place for messages."""
+
+    image: str
+    label: str
+    runs: str
+    where: str
+
+
+def _mark(keys: BoxKeys, images: AnnotatedImages) -> None:
+    images.file.columns = ("boxes.area",)
+    images.file.polygons = "masks"
+    for path in images.paths(keys.places):
+        by_image: dict[str, list[_Row]] = {}
+        for line in _rows(path):
+            by_image.setdefault(line.image, []).append(line)
+        named = [Marked(name, rows[0].where) for name, rows in by_image.items()]
+        for row, image in images.by_name(named, path):
+            image.size = images.size(row)
+            for line in by_image[image.name]:
+                if line.runs:
+                    _add(images, image, image.size, line)
+            images.mark(row, image)
+
+
+def _rows(path: Path) -> Iterator[_Row]:
+    """The rows of a table: its first column names the images."""
+    view = view_of(path)
+    try:
+        lines, cells = read_rows(bytes(view[0 : len(view)]), "csv")
+    except LabelsFault as error:
+        raise fault(f"{path}, line {error.line}", error.reason) from error
+    folded = {name.lower(): values for name, values in cells.items()}
+    if _RUNS not in folded:
+        raise fault(str(path), "no column EncodedPixels", f"expected it among {', '.join(cells)}")
+    names, runs = next(iter(cells.values())), folded[_RUNS]
+    labels = next((folded[name] for name in _CLASSES if name in folded), [CLASS] * len(lines))
+    for number, line in enumerate(lines):
+        text = (runs[number] or "").strip()
+        yield _Row(names[number] or "", labels[number] or "", "" if text == "-1" else text, f"{path}, line {line}")
+
+
+def _add(images: AnnotatedImages, image: Marked, size: Size, line: _Row) -> None:
+    """Add an object: its box is the one around its pixels."""
+    try:
+        outline = Runs(size=(size[1], size[0]), counts=_counts(line.runs.split(), size))
+        assert isinstance(outline.counts, list)
+        pixels = masks.fill_runs(outline.counts, size)
+    except (ImageError, ValueError) as error:
+        raise fault(line.where, f"runs that can't be: {error}", "expected starts from 1 and lengths in turn") from error
+    corners = masks.box_of_pixels(pixels)
+    if corners is None:
+        raise fault(line.where, "runs without a pixel")
+    placed = images.file.place(corners, image, line.where)
+    assert placed.corners is not None
+    image.add(placed.corners, text=line.label, area=float(pixels.sum()))
+    images.file.outline(image, outline, line.where)
+
+
+def _counts(words: Sequence[str], size: Size) -> list[int]:
+    """Kaggle's runs as COCO's: starts from 1 and lengths of what is inside become lengths of 0 and 1 in turn."""
+    if len(words) % 2:
+        raise ImageError(f"{len(words)} numbers")
+    counts: list[int] = []
+    position = 0
+    for start, length in zip(map(int, words[::2]), map(int, words[1::2]), strict=True):
+        counts += [start - 1 - position, length]
+        position = start - 1 + length
+    return [*counts, size[0] * size[1] - position]
+
+
+def is_table(name: str, ends: bytes) -> bool:
+    """Whether a file is a table of runs, by its first bytes."""
+    return name.lower().endswith(".csv") and _RUNS in ends.partition(b"\n")[0].decode("utf-8", "replace").lower()
+
+
+def _propose(folder: AnnotatedFolder) -> Proposed | None:
+    """The tables; None next to folders of masks, which hold the same."""
+    has_masks = any(is_mask_folder(part) for name in folder.names for part in name.split("/")[:-1])
+    return None if has_masks or not folder.files else Proposed({"runs": sorted(folder.files)}, folder.files)
+
+
+FORMAT = Format("runs", "run lengths", "run-lengths", (".csv",), is_table, _mark, propose=_propose)

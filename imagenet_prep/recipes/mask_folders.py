@@ -1,0 +1,148 @@
+"""pair_masks: a recipe's `mask` and the names of images -> the file of each image's mask."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from imagenet_prep.errors import InputError
+from imagenet_prep.images import ENDINGS, masks
+from imagenet_prep.recipes.mask_names import core_of, is_image_folder, is_mask_folder, unmasked
+from imagenet_prep.sources.names import below
+from imagenet_prep.storage.files import kind_of
+from imagenet_prep.text import listed
+
+if TYPE_CHECKING:
+    from imagenet_prep.recipes.schema import Mask
+
+LOSSLESS = tuple(ending for kind in masks.LOSSLESS for ending in ENDINGS[kind])
+"""Endings of masks that keep their values."""
+
+LOSSY = ENDINGS["JPEG"]
+
+THRESHOLD = 128
+"""The brightness that splits the two values of a mask in JPEG, where nobody says another."""
+
+_SEVERAL = Path()
+"""Stands for several masks of one name."""
+
+
+class MaskPairs(Struct):
+    """Images and their masks.
+
+    Args:
+        paths: the mask of each image by its row.
+        missing: the masks of no image, by their paths from the root.
+        rows: the rows that are masks themselves, next to their images.
+    """
+
+    paths: dict[int, Path]
+    missing: list[str]
+    rows: frozenset[int] = frozenset()
+
+
+def pair_masks(keys: Mask, names: Sequence[str], base: Path, root: Path) -> MaskPairs:
+    """The mask of each image.
+
+    Both have one name, except for their endings and suffixes. Folders count, too, except for words that only say what
+    is in them: train_images/a.jpg has train_masks/a.png. If those differ, what follows the folder of masks counts.
+
+    Args:
+        keys: the recipe's key.
+        names: those of the images, from ``base``.
+        base: that folder.
+        root: the folder of the recipe's paths.
+
+    Raises:
+        InputError: a folder is not there, several masks have the name of an image, or a mask is of a lossy format.
+    """
+    image_paths = [os.path.relpath(below(base, name), root) for name in names]
+    found = dict(_find_masks(keys, root))
+    rows = frozenset(row for row, path in enumerate(image_paths) if path in found)
+    if not keys.suffix and len(rows) == len(names):  # images and masks share a folder, and differ in their endings
+        rows = frozenset()
+    known = {image_paths[row] for row in range(len(names)) if row not in rows}
+    candidates = {path: name for path, name in found.items() if path not in known}
+    by_key = _paths_by_key(_usable(keys, candidates), keys.suffix)
+    paths: dict[int, Path] = {}
+    owners: dict[Path, int] = {}
+    for row, image_path in enumerate(image_paths):
+        mask = None if row in rows else _lookup(by_key, reduced(image_path, keys.image_suffix))
+        if mask is None:
+            continue
+        if mask == _SEVERAL or owners.setdefault(mask, row) != row:
+            other = "several masks" if mask == _SEVERAL else f"{names[owners[mask]]}, too: {mask}"
+            what = f"{names[row]} has the name of {other}"
+            raise InputError(what, "expected one mask of this name for each image", "rename one of them")
+        paths[row] = root / mask
+    missing = sorted(str(mask) for mask in by_key.values() if mask not in owners and mask != _SEVERAL)
+    return MaskPairs(paths, list(dict.fromkeys(missing)), rows)
+
+
+def _find_masks(keys: Mask, root: Path) -> Iterator[tuple[str, str]]:
+    """The files of masks below the folders of a recipe: the path of each from the root, and from its folder."""
+    suffix = (keys.suffix or "").lower()
+    for text in [keys.folder] if isinstance(keys.folder, str) else keys.folder:
+        folder = below(root, text)
+        if (kind := kind_of(folder)) != "folder":
+            problem = "not there" if kind == "nothing" else "not a folder"
+            raise InputError(f"{folder} is {problem}", "expected masks")
+        for path in folder.rglob("*"):
+            name = path.relative_to(folder).as_posix()
+            is_image = path.suffix.lower() in (*LOSSLESS, *LOSSY)
+            if is_image and path.stem.lower().endswith(suffix) and not name.startswith(".") and "/." not in name:
+                yield os.path.relpath(path, root), name
+
+
+def _usable(keys: Mask, candidates: dict[str, str]) -> dict[str, str]:
+    """The masks that keep their values; raises InputError if all are JPEGs, and the recipe has no threshold."""
+    lossless = {path: name for path, name in candidates.items() if not path.lower().endswith(LOSSY)}
+    if keys.threshold is not None:
+        return candidates
+    if candidates and not lossless:
+        raise lossy_fault(sorted(candidates))
+    return lossless
+
+
+def lossy_fault(paths: Sequence[str], hint: str = "") -> InputError:
+    """The error for masks in JPEG."""
+    by_recipe = f"write in the recipe's `mask`: threshold: {THRESHOLD} (from it on a pixel is 255, below it 0)"
+    what = f"{len(paths):,} masks are JPEGs, which don't keep the values of pixels: {listed(paths)}"
+    return InputError(what, f"expected {', '.join(masks.LOSSLESS)}", hint or by_recipe)
+
+
+def _paths_by_key(candidates: Mapping[str, str], suffix: str | None) -> dict[str, Path]:
+    """The masks by the names that their images can have."""
+    by_key: dict[str, Path] = {}
+    for text, name in candidates.items():
+        path = Path(text)
+        for key in {reduced(text, suffix), reduced(name, suffix)}:
+            if by_key.setdefault(key, path) != path:
+                by_key[key] = _SEVERAL
+    return by_key
+
+
+def _lookup(by_key: Mapping[str, Path], key: str) -> Path | None:
+    """The mask of an image: that of the same folders, or of the last ones, or of its name alone."""
+    parts = key.split("/")
+    tails = ("/".join(parts[start:]) for start in range(len(parts)))
+    return next((by_key[tail] for tail in tails if tail in by_key), None)
+
+
+def reduced(path: str, suffix: str | None) -> str:
+    """A path without its ending and suffix, and without words of folders that only say what is in them.
+
+    Where no suffix is known, any usual one of masks is taken off.
+    """
+    *folders, last = path.split("/")
+    kept = [core_of(folder) for folder in folders if not is_image_folder(folder) and not is_mask_folder(folder)]
+    stem = last.rpartition(".")[0]
+    if suffix is None:
+        stem = unmasked(stem)
+    elif stem.lower().endswith(suffix.lower()):
+        stem = stem[: len(stem) - len(suffix)]
+    return "/".join((*filter(None, kept), stem))

@@ -1,0 +1,163 @@
+"""Outlines of objects in a plan, as text: polygons, runs, or a file -> the pixels of each, where its record is made."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+from msgspec import Struct
+
+from imagenet_prep.images import masks
+from imagenet_prep.images.jpeg import ImageError
+from imagenet_prep.sources.names import below
+from imagenet_prep.storage.files import read_plain
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+OBJECT_MASKS = "boxes.mask"
+"""The column of the outlines of an image's objects; of their PNGs in its record."""
+
+Polygons = list[list[float]]
+"""The polygons of one object: x, y, x, y, ... each, in pixels or relative, as the boxes of its file are."""
+
+
+class Runs(Struct, gc=False, kw_only=True):
+    """An outline that is no polygon: COCO's runs, or a file.
+
+    Args:
+        size: height and width, of runs.
+        counts: COCO's runs: numbers, or the text that compresses them.
+        file: the path of a file, from the folder of the recipe's paths.
+        length: the bytes of that file.
+        segment: the number of the object's pixels in a panoptic PNG; None: all that is not black.
+    """
+
+    size: tuple[int, int] | None = None
+    counts: list[int] | str | None = None
+    file: str = ""
+    length: int = 0
+    segment: int | None = None
+
+
+Outline = Polygons | Runs
+
+_encoder = msgspec.json.Encoder()
+_decoder = msgspec.json.Decoder(Outline)
+
+NO_OUTLINE = msgspec.Raw(b"[]")
+
+
+def read_outline(text: str | msgspec.Raw) -> Outline:
+    """The outline of a JSON text; raises msgspec.MsgspecError if it is none."""
+    outline: Outline = _decoder.decode(text)
+    return outline
+
+
+def outline_text(outline: Outline) -> str:
+    """An outline as a plan holds it: one text, which takes a tenth of the memory of its numbers."""
+    return _encoder.encode(outline).decode()
+
+
+def check_outline(outline: Outline, size: tuple[int, int]) -> None:
+    """Raise ImageError for an outline that can't be filled in an image of this size, (1, 1) if it is relative."""
+    if isinstance(outline, list):
+        if not outline:
+            raise ImageError("no polygon")
+        for polygon in outline:
+            masks.check_polygon(polygon, size)
+    elif not outline.file:
+        runs = _runs_of(outline)
+        _refuse_other_size(_size_of(outline), size)
+        masks.fill_runs(runs, size)
+
+
+def box_of(outline: Outline, size: tuple[int, int]) -> tuple[float, float, float, float] | None:
+    """The box around an outline, as COCO's own boxes are: xmin, ymin, xmax, ymax in its unit; None for an empty one."""
+    if isinstance(outline, list):
+        return corners_of(outline)
+    return masks.box_of_pixels(masks.fill_runs(_runs_of(outline), size))
+
+
+def corners_of(polygons: Polygons) -> tuple[float, float, float, float]:
+    """The box around polygons: xmin, ymin, xmax, ymax."""
+    xs = [x for polygon in polygons for x in polygon[::2]]
+    ys = [y for polygon in polygons for y in polygon[1::2]]
+    return min(xs), min(ys), max(xs), max(ys)
+
+
+def _size_of(outline: Runs) -> tuple[int, int]:
+    if outline.size is None:
+        raise ImageError("runs without a size")
+    return outline.size[1], outline.size[0]
+
+
+def _runs_of(outline: Runs) -> list[int]:
+    """The lengths of an outline's runs."""
+    if isinstance(outline.counts, str):
+        return masks.read_runs(outline.counts)
+    if outline.counts is None:
+        raise ImageError("no counts of runs")
+    return outline.counts
+
+
+class MaskFiles:
+    """The files of masks below a folder. The segments of the last panoptic PNG are kept: its image has several."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._name = ""
+        self._segments: NDArray[np.int32] | None = None
+
+    def read(self, name: str, length: int) -> bytes:
+        """The bytes of a file.
+
+        Raises:
+            ImageError: it has another length than when it was listed.
+            InputError: it can't be read.
+        """
+        data = read_plain(below(self._root, name))
+        if len(data) != length:
+            raise ImageError(f"its mask {name} has {len(data):,} bytes, and had {length:,} when it was listed")
+        return data
+
+    def pixels(self, outline: Runs) -> NDArray[np.uint8]:
+        """The pixels of an object."""
+        import numpy as np
+
+        if outline.segment is None:
+            return masks.decode_mask(self.read(outline.file, outline.length))
+        if self._segments is None or self._name != outline.file:
+            self._segments = masks.segment_numbers(self.read(outline.file, outline.length))
+            self._name = outline.file
+        return np.asarray(self._segments == outline.segment, np.uint8)
+
+
+def fill_outline(text: str, size: tuple[int, int], files: MaskFiles | None, *, is_relative: bool) -> NDArray[np.uint8]:
+    """The pixels of an outline in an image of this size: 1 inside, 0 elsewhere.
+
+    Raises:
+        ImageError: the outline can't be filled, or is one of an image of another size.
+    """
+    outline = read_outline(text)
+    if isinstance(outline, list):
+        return masks.fill_polygons(_scaled(outline, size) if is_relative else outline, size)
+    if outline.counts is not None:
+        _refuse_other_size(_size_of(outline), size)
+        return masks.fill_runs(_runs_of(outline), size)
+    assert files is not None
+    pixels = files.pixels(outline)
+    _refuse_other_size(pixels.shape[::-1], size)
+    return pixels
+
+
+def _scaled(polygons: Polygons, size: tuple[int, int]) -> Polygons:
+    """Relative polygons in pixels of an image of this size."""
+    return [[value * size[place % 2] for place, value in enumerate(polygon)] for polygon in polygons]
+
+
+def _refuse_other_size(got: tuple[int, ...], size: tuple[int, int]) -> None:
+    if got != size:
+        raise ImageError(f"it has {got[0]} x {got[1]} pixels, the image has {size[0]} x {size[1]}")
