@@ -16,10 +16,12 @@ class PrepError(Exception):
         detail: what was expected and what was found; one line, may be empty.
         hint: what to do next; one line, may be empty.
 
-    ``exit_code`` is the exit status of the command line.
+    ``exit_code`` is the exit status of the command line. ``choices`` are the ways to go on, a line each, each of which
+    ends with its command.
     """
 
     exit_code = 1
+    choices: Sequence[str] = ()
 
     def __init__(self, what: str, detail: str = "", hint: str = "") -> None:
         super().__init__(what, detail, hint)
@@ -32,8 +34,8 @@ class PrepError(Exception):
 
     @property
     def lines(self) -> list[str]:
-        """The lines that are not empty of what, detail and hint."""
-        return [line for line in (self.what, self.detail, self.hint) if line]
+        """The lines that are not empty of what, detail and hint, and the choices."""
+        return [line for line in (self.what, self.detail, self.hint, *self.choices) if line]
 
 
 class UsageError(PrepError):
@@ -52,6 +54,12 @@ class InputError(PrepError):
     """An input is corrupt or incomplete: an archive, an image, an annotation archive."""
 
     exit_code = 4
+
+    def with_choices(self, choices: Sequence[str]) -> InputError:
+        """The same error with ways to go on."""
+        error = InputError(self.what, self.detail, self.hint)
+        error.choices = choices
+        return error
 
 
 RecordFault: TypeAlias = Literal["checksum", "record", "image"]
@@ -97,7 +105,8 @@ def all_of(obstacles: Sequence[InputError]) -> InputError:
     if len(obstacles) > _SHOWN:
         shown.append(f"and {len(obstacles) - _SHOWN:,} more")
     hints = dict.fromkeys(each.hint for each in obstacles[:_SHOWN] if each.hint)
-    return InputError(f"{len(obstacles):,} obstacles: {shown[0]}", f"then: {'; '.join(shown[1:])}", "; ".join(hints))
+    error = InputError(f"{len(obstacles):,} obstacles: {shown[0]}", f"then: {'; '.join(shown[1:])}", "; ".join(hints))
+    return error.with_choices(list(dict.fromkeys(choice for each in obstacles for choice in each.choices)))
 
 
 class IncompleteError(InputError):

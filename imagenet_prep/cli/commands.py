@@ -190,10 +190,13 @@ def annotate(data_dir: Path, raw: Path | None, quiet: bool, **given: Any) -> Non
 @o.folder_or_file
 @click.option("--output", type=o.NewFile(), help="The recipe's file.  [default: FOLDER's name with .yaml, here]")
 @click.option("--as", "as_layout", metavar="LAYOUT", help="How to read FOLDER, if several ways are possible.")
+@click.option("--label", metavar="COLUMN", help="Column of the classes; a,b,c: one-hot; FILE:COLUMN: of that table.")
+@click.option("--image", metavar="COLUMN", help="Column of the paths of images.")
+@click.option("--split", "split", multiple=True, metavar="NAME=WHERE", help="Folder, list, or value of a column.")
+@click.option("--names", type=o.existing_file, metavar="FILE", help="Names of classes by id: JSON, CSV, txt or pbtxt.")
+@click.option("--strip", metavar="PREFIX", help="What to take off the paths in tables and lists.")
 @click.option("--list", "is_list", is_flag=True, help="List the recipes of well-known data sets.")
-@click.option(
-    "--example", metavar="NAME", help="Write one of those, to --output or to the file named instead of FOLDER."
-)
+@click.option("--example", metavar="NAME", help="Write one of those, to --output or to the file named as FOLDER.")
 @o.workers
 @o.quiet
 def init(folder: Path | None, output: Path | None, as_layout: str | None, quiet: bool, **given: Any) -> None:
@@ -201,12 +204,17 @@ def init(folder: Path | None, output: Path | None, as_layout: str | None, quiet:
 
     \b
     imagenet-prep init flowers
-    imagenet-prep init scans --as class-folders
+    imagenet-prep init flowers --label species --split train=Train
     imagenet-prep init --list
     imagenet-prep init --example food101
     """
+    from imagenet_prep.recipes.asked import Asked
+
+    wanted = {name: given[name] for name in ("label", "image", "names", "strip")}
+    asked = Asked(**wanted, splits=_splits_of(given["split"]))
     if given["is_list"] or given["example"] is not None:
-        if as_layout or (output and folder) or (given["is_list"] and (given["example"] or output or folder)):
+        is_more = as_layout or asked != Asked() or (output and folder)
+        if is_more or (given["is_list"] and (given["example"] or output or folder)):
             expected = "expected --list alone, or --example NAME and the file to write"
             raise UsageError("init of a known data set with other options", expected)
         printing.print_examples(given["example"], output or folder)
@@ -215,8 +223,21 @@ def init(folder: Path | None, output: Path | None, as_layout: str | None, quiet:
         raise UsageError("init without a folder", "expected a folder of data, --list, or --example NAME")
     from imagenet_prep.stages.init import init
 
-    summary = init(folder, output, _engine(given), layout=as_layout, progress=make_progress(quiet))
+    summary = init(folder, output, _engine(given), layout=as_layout, asked=asked, progress=make_progress(quiet))
     printing.print_init(summary, quiet)
+
+
+def _splits_of(values: Sequence[str]) -> dict[str, str]:
+    """Where each split is, by its name; raises UsageError for a value without a name or a place, or a name twice."""
+    splits: dict[str, str] = {}
+    for value in values:
+        name, sign, place = value.partition("=")
+        if not (name and sign and place):
+            raise UsageError(f"--split {value} can't be", "expected NAME=WHERE, as in train=Train")
+        if name in splits:
+            raise UsageError(f"--split {name} is there twice", "expected each split once")
+        splits[name] = place
+    return splits
 
 
 @cli.command(cls=o.LongCommand)

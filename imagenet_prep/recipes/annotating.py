@@ -83,6 +83,7 @@ class _Images(Struct):
     base: Path
     root: Path
     file: BoxFile
+    strip: str = ""
     marked: dict[int, Marked] = {}
     missing: list[str] = []
 
@@ -110,6 +111,7 @@ def annotate(
     base: Path,
     root: Path,
     policy: BoxesOutside = "refuse",
+    strip: str | None = None,
 ) -> Annotations:
     """The objects and masks of the images of a listing.
 
@@ -120,6 +122,7 @@ def annotate(
         base: that folder.
         root: the folder of relative paths.
         policy: what becomes of impossible boxes.
+        strip: what is taken off the names of images in annotation files.
 
     Raises:
         InputError: an annotation is not there or can't be; an image has none, or one has no image.
@@ -128,7 +131,7 @@ def annotate(
     if mask is not None:  # first: rows that go take no boxes with them
         _add_masks(found, mask, base, root)
     if boxes is not None:
-        images = _Images(found.listing, list(found.listing.names), base, root, BoxFile(policy))
+        images = _Images(found.listing, list(found.listing.names), base, root, BoxFile(policy), strip or "")
         _add_boxes(found, boxes, images)
         found.notes += class_notes([*found.classes.values()], [*found.classes], "labels of boxes")
     if not len(found.listing):
@@ -308,7 +311,7 @@ def _coco(keys: Boxes, images: _Images) -> None:
 
 def _by_name(found: Sequence[Marked], images: _Images, path: Path) -> Iterator[tuple[int, Marked]]:
     """Each image of an annotation file that is in the listing, with its row; others are added to ``missing``."""
-    wanted, names = [each.name for each in found], images.names
+    wanted, names = [each.name.removeprefix(images.strip) for each in found], images.names
     if not any("." in name for name in wanted):  # image ids, as in Open Images
         names = [*map(without_ending, names)]
         lasts = {name.rpartition("/")[2] for name in wanted}

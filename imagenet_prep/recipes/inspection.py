@@ -9,16 +9,19 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.images import ENDINGS as FORMATS
 from imagenet_prep.images import format_of, is_npy
 from imagenet_prep.model import Engine
+from imagenet_prep.recipes.asked import Asked
 from imagenet_prep.recipes.columns import ENDINGS, Content, is_odd, is_of
 from imagenet_prep.recipes.labels_file import without_ending
 from imagenet_prep.recipes.labels_search import (
     LabelsFile,
     LabelsRefusal,
+    join_by_split,
     judge_labels,
     last_names,
     mentions,
@@ -57,6 +60,7 @@ _LARGEST = 1 << 28
 MOST_READ = 50
 """How many files of one ending are read."""
 
+_LARGEST_JSON = 1 << 26
 _TAIL = 1 << 12
 _COCO = (b'"images"', b'"annotations"', b'"categories"', b'"image_id"', b'"file_name"')
 
@@ -71,12 +75,16 @@ class Inspection(Struct, frozen=True):
         items: the files of this content.
         archives: the tars, and what each holds.
         holders: the files that may hold many images, by the source that reads them: parquet, tfrecord or arrays.
-        labels: the labels files that name every item, and ``refusals`` those that name half of them or some.
+        labels: the labels files that name at least half of the items.
+        partial: those that name some.
+        refusals: those that name at least half of them, and can't be taken.
         annotations: the files of each tool that is known.
         others: the files that are none of these, by their reasons for being left out.
         remarks: the listing's notes, without its rows.
         faults: what keeps any layout from being taken.
         engine: lists what is in files.
+        asked: what the user says of the folder.
+        members: the images in the tars, by their names there, where there are none outside of them.
     """
 
     folder: Path
@@ -86,12 +94,15 @@ class Inspection(Struct, frozen=True):
     archives: Mapping[str, Catalog]
     holders: Mapping[str, Sequence[str]]
     labels: Sequence[LabelsFile]
+    partial: Sequence[LabelsFile]
     refusals: Sequence[LabelsRefusal]
     annotations: Mapping[str, Sequence[str]]
     others: Mapping[str, Sequence[str]]
     remarks: Remarks
     faults: Sequence[InputError]
     engine: Engine
+    asked: Asked = Asked()
+    members: Sequence[str] = ()
 
     @property
     def noun(self) -> str:
@@ -99,8 +110,9 @@ class Inspection(Struct, frozen=True):
         return "array" if self.content == "array" else "image"
 
 
-def inspect_folder(folder: Path, engine: Engine) -> Inspection:
+def inspect_folder(folder: Path, engine: Engine, asked: Asked | None = None) -> Inspection:
     """Look at every file of a folder once; raises InputError if a tar in it is damaged or compressed."""
+    asked = asked or Asked()
     listing, remarks = list_folder(folder, engine)
     names = list(listing.names)
     tars = [name for name in names if name.lower().endswith(".tar")]
@@ -109,12 +121,15 @@ def inspect_folder(folder: Path, engine: Engine) -> Inspection:
     content = main_content(names) or next(("array" if kind == "NumPy" else "image" for kind in known.values()), None)
     fit = {name for name, kind in known.items() if fits(content, kind)}
     items = [name for name in names if content and (is_of(content, name) or name in fit)]
+    archives = {name: list_tars([below(folder, name)], engine, folder_each=False) for name in tars}
+    members = [] if items else _members(archives)
     taken = {*items, *tars, *known}
     rest = [name for name in names if name not in taken and not is_odd("image", name)]
     sizes = dict(zip(names, listing.lengths.tolist(), strict=True))
     rest += (hidden := _take_hidden(folder, remarks, last_names(items)) if items else {})
     held = kinds.keys() - known.keys()  # they may be large, and are no texts
-    judged = _judge(folder, [name for name in rest if name not in held], items, sizes | hidden) if items else {}
+    texts = [name for name in rest if name not in held]
+    judged = _judge(folder, texts, items or members, sizes | hidden, asked) if items or members else {}
     rest = [name for name in rest if judged.get(name) is None]
     annotations = _annotations(folder, rest, items)
     noted = {*(strange := strange_among(rest, content)), *(name for found in annotations.values() for name in found)}
@@ -123,21 +138,36 @@ def inspect_folder(folder: Path, engine: Engine) -> Inspection:
     faults = [*remarks.obstacles, *missing_shards([*tars, *(name for name in kinds if name not in known)])]
     faults += wrong_formats(folder, names, content)
     faults += _unreadable(folder, [f"{name} ({kind})" for name, kind in known.items() if name not in fit])
+    judged = _alike(folder, judged, items or members, asked)
+    tables = [found for found in judged.values() if isinstance(found, LabelsFile)]
+    joined = join_by_split(folder, tables, items or members)
+    if joined is not None:
+        tables = [joined, *(table for table in tables if table.where not in joined.files.values())]
     return Inspection(
         folder=folder,
         listing=listing,
         content=content,
         items=items,
-        archives={name: list_tars([below(folder, name)], engine, folder_each=False) for name in tars},
+        archives=archives,
         holders={each: [name for name, kind in kinds.items() if kind == each] for each in {*kinds.values()}},
-        labels=[found for found in judged.values() if isinstance(found, LabelsFile)],
+        labels=[table for table in tables if table.is_most],
+        partial=[table for table in tables if not table.is_most],
         refusals=[found for found in judged.values() if isinstance(found, LabelsRefusal)],
         annotations=annotations,
         others={"strange": strange, **others},
         remarks=remarks,
         faults=faults,
         engine=engine,
+        asked=asked,
+        members=members,
     )
+
+
+def _members(archives: Mapping[str, Catalog]) -> list[str]:
+    """The images or arrays in all tars."""
+    names = [name for listing in archives.values() for name in listing.names]
+    content = main_content(names)
+    return [name for name in names if content and is_of(content, name)]
 
 
 def main_content(names: Iterable[str]) -> Content | None:
@@ -215,24 +245,61 @@ def _head(path: Path, size: int = 1 << 16) -> bytes:
 
 
 def _judge(
-    folder: Path, rest: Sequence[str], items: Sequence[str], sizes: Mapping[str, int]
+    folder: Path, rest: Sequence[str], items: Sequence[str], sizes: Mapping[str, int], asked: Asked
 ) -> dict[str, LabelsFile | LabelsRefusal | None]:
     """The files that may be labels files, in the folder or next to it, each as one."""
     known = last_names(items)
     candidates = [name for name in _candidates(rest) if sizes[name] <= _LARGEST] + _beside(folder, items, known)
-    found = {name: judge_labels(folder, name, items, known) for name in candidates}
+    candidates += [name for name in _documents(folder, rest) if sizes[name] <= _LARGEST_JSON]
+    found = {name: judge_labels(folder, name, items, known, asked=asked) for name in candidates}
     if not any(found.values()):
         stems = last_names(map(without_ending, items))
-        tables = [name for name in candidates if suffix_of(name) in _WITH_COLUMNS]  # numbers may be those of classes
-        found |= {name: judge_labels(folder, name, items, stems, needs_header=True) for name in tables}
+        tables = [name for name in candidates if suffix_of(name) in (*_WITH_COLUMNS, ".json")]  # numbers may be those of classes
+        found |= {name: judge_labels(folder, name, items, stems, needs_header=True, asked=asked) for name in tables}
+        if not any(found.values()):
+            others = {name: judge_labels(folder, name, items, stems, asked=asked, is_cut=True) for name in tables}
+            found |= {name: table for name, table in others.items() if isinstance(table, LabelsFile) and table.is_most}
+    return found
+
+
+def _alike(
+    folder: Path, judged: Mapping[str, LabelsFile | LabelsRefusal | None], items: Sequence[str], asked: Asked
+) -> dict[str, LabelsFile | LabelsRefusal | None]:
+    """The tables, of which small ones have the labels of the largest in the columns that it has them in."""
+    tables = [table for table in judged.values() if isinstance(table, LabelsFile) and table.label]
+    largest = max(tables, key=lambda table: len(table.rows), default=None)
+    found = dict(judged)
+    if largest is None or asked.label is not None:
+        return found
+    known = last_names(items).union(last_names(map(without_ending, items)))
+    wanted = replace(asked, label=largest.label)
+    for name, table in judged.items():
+        if isinstance(table, LabelsFile) and not table.label and largest.label in table.table.columns:
+            found[name] = judge_labels(folder, name, items, known, asked=wanted)
     return found
 
 
 def _candidates(names: Sequence[str]) -> list[str]:
-    """The files that may be labels files: of each ending the first 50."""
-    several = grouped(names, suffix_of).items()
-    usual = (found for suffix, found in several if suffix in TABLES or not suffix.startswith("."))
-    return [name for found in usual for name in found[:MOST_READ]]
+    """The files that may be labels files: of each ending the first 50, those near the folder before the others."""
+    several = grouped(names, ending_of).items()
+    usual = (found for suffix, found in several if suffix in TABLES or not suffix)
+    return [name for found in usual for name in sorted(found, key=_depth)[:MOST_READ]]
+
+
+def _depth(name: str) -> int:
+    return name.count("/")
+
+
+def _documents(folder: Path, names: Sequence[str]) -> list[str]:
+    """The JSON documents that no known tool wrote: of many the first 50."""
+    several = sorted((name for name in names if name.lower().endswith(".json")), key=_depth)[:MOST_READ]
+    return [name for name in several if not _tool(below(folder, name), ".json")]
+
+
+def ending_of(name: str) -> str:
+    """The ending of a file's name; "" for all names without one, which are one group."""
+    suffix = suffix_of(name)
+    return suffix if suffix.startswith(".") else ""
 
 
 def _take_hidden(folder: Path, remarks: Remarks, known: frozenset[str]) -> dict[str, int]:
@@ -272,7 +339,7 @@ def _is_about(home: Path, path: Path, within: frozenset[str], known: frozenset[s
 
 def _annotations(folder: Path, names: Sequence[str], items: Sequence[str]) -> dict[str, list[str]]:
     """The files that annotate images, by the tool that wrote them or by what shows it."""
-    by_suffix, stems = grouped(names, suffix_of), {stem_of(name) for name in items}
+    by_suffix, stems = grouped(names, ending_of), {stem_of(name) for name in items}
     found: dict[str, list[str]] = {}
     for suffix, several in by_suffix.items():
         paired = [name for name in several if stem_of(name) in stems]
@@ -319,11 +386,11 @@ def _others(
     found: dict[str, list[str]] = {}
     read: Counter[str] = Counter()
     for name, size in sizes.items():
-        suffix = suffix_of(name)
+        suffix = ending_of(name)
         if name.lower().endswith(PACKED):
             found.setdefault("packed", []).append(name)
             continue
-        is_data = suffix in DATA or not suffix.startswith(".")
+        is_data = suffix in DATA or not suffix
         is_read = name not in held and read[suffix] < MOST_READ and size <= _LARGEST
         is_read = is_read and (is_data or _is_text(below(folder, name)))
         read[suffix] += is_read

@@ -12,7 +12,8 @@ from msgspec import Struct, field
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.recipes.inputs import Inputs, need_path
-from imagenet_prep.recipes.labels_file import LabelsFault, LabelTable, flat_labels, form_of, match, parse_labels, typed
+from imagenet_prep.recipes.joined_tables import join_tables, match_table
+from imagenet_prep.recipes.labels_file import LabelsFault, LabelTable, flat_labels, form_of, parse_labels, typed
 from imagenet_prep.recipes.recipe_file import RecipeFile
 from imagenet_prep.recipes.schema import Labels
 from imagenet_prep.recipes.splits import Division, misread, nested
@@ -51,15 +52,37 @@ def read_table(file: RecipeFile, root: AnyPath) -> tuple[LabelTable, AnyPath] | 
     said = file.recipe.labels
     if not isinstance(said, Labels):
         return None
-    path = need_path(file, ("labels", "file"), below(root, said.file))
-    label, form = None if said.label is True else said.label, said.format or form_of(said.file)
+    if isinstance(said.file, str):
+        path = need_path(file, ("labels", "file"), below(root, said.file))
+        return _parse(said, said.file, path), path
+    paths = {split: need_path(file, ("labels", "file", split), below(root, name)) for split, name in said.file.items()}
+    tables = {split: (_parse(said, said.file[split], path), path) for split, path in paths.items()}
+    first = next(iter(paths.values()))
     try:
-        table = parse_labels(read_plain(path), form, said.path, label, header=said.header, several=said.several or "")
+        return join_tables(tables), first
+    except LabelsFault as fault:
+        raise _at(str(first), fault) from fault
+
+
+def _parse(said: Labels, name: str, path: AnyPath) -> LabelTable:
+    """The table of one file of labels."""
+    label, form = None if said.label is True else said.label, said.format or form_of(name)
+    try:
+        table = parse_labels(
+            read_plain(path),
+            form,
+            said.path,
+            label,
+            header=said.header,
+            several=said.several or "",
+            one_hot=said.one_hot or (),
+            split=said.split,
+        )
     except LabelsFault as fault:
         raise _at(f"{path}, line {fault.line}", fault) from fault
     if not table.paths:
         raise InputError(f"{path} labels no file", "expected a path and its label in each line")
-    return table, path
+    return table
 
 
 def at_line(path: AnyPath, fault: LabelsFault, table: LabelTable) -> InputError:
@@ -133,7 +156,7 @@ def _matched(
 ) -> tuple[Column, list[str]]:
     """The table's row of each file (-1: none); what is not matched is an error unless the recipe says otherwise."""
     said, notes = _policies(file), []
-    hits = np.array(match(table.paths, listing.names, inputs.base, path))
+    hits = np.array(match_table(table, listing.names, inputs.base, path, file.recipe.strip))
     rows, found = np.full(len(listing), -1, np.int64), np.flatnonzero(hits >= 0)
     rows[hits[found]] = found
     unlabelled = [listing.names[row] for row in np.flatnonzero(rows < 0).tolist()]
@@ -141,7 +164,7 @@ def _matched(
     text = f"{number_of(len(unlabelled), 'file has', 'files have')} no label in {path}"
     hint = "add them, or leave such files out with labels: {file: ..., unlabelled: skip}"
     notes += left_out(text, unlabelled, said.unlabelled, "expected every file to have a line", hint)
-    lines = [f"{table.paths[number]} (line {table.lines[number]})" for number in missing]
+    lines = [f"{table.paths[number]} ({table.place('', table.lines[number]).lstrip(', ')})" for number in missing]
     text = f"{path} labels {number_of(len(missing), 'file that is', 'files that are')} not there"
     hint = "take them out, or skip such lines with labels: {file: ..., missing: ignore}"
     notes += left_out(text, lines, said.missing, f"expected them among the files in {inputs.origin}", hint)

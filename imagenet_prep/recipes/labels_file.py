@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import codecs
 import contextlib
 import csv
@@ -23,8 +24,11 @@ from msgspec.structs import replace
 from imagenet_prep.storage.location import AnyPath
 from imagenet_prep.tfrecord.example import Kind
 
-Form = Literal["lines", "words", "csv", "tsv", "jsonl"]
-"""How a labels file is written: ``path:label``, ``path label``, columns by commas (or semicolons), by tabs, or JSON."""
+Form = Literal["lines", "words", "csv", "tsv", "spaces", "jsonl", "json"]
+"""How a labels file is written: ``path:label``, ``path label``, columns by commas (or semicolons), tabs or spaces, JSON.
+
+JSON is an object a line ("jsonl"), or one document ("json"): {path: label}, {class: [paths]}, or a list of objects.
+"""
 
 PATHS = ("path", "filename", "file", "image")
 """Names under which a column of paths is recognised, where none is named; the first that is there."""
@@ -56,7 +60,8 @@ class LabelTable(Struct, frozen=True):
 
     ``labels`` is None if the file has no column of labels. Values of CSV and TSV are texts until ``typed``. ``words``
     are those of labels that are numbers, where the file has them, ``class_names`` the names of these classes, if they
-    are others. ``of_samples``: the images are in the same files.
+    are others. ``of_samples``: the images are in the same files. ``splits``: the value of the column that says which
+    split a row is of. ``sections``: where the lines of each of several files start, and the file.
     """
 
     paths: list[str]
@@ -67,6 +72,8 @@ class LabelTable(Struct, frozen=True):
     words: Mapping[int, str] = {}
     of_samples: bool = False
     class_names: Mapping[int, str] = {}
+    splits: list[str | None] | None = None
+    sections: Sequence[tuple[int, AnyPath]] = ()
 
     @property
     def is_several(self) -> bool:
@@ -75,13 +82,18 @@ class LabelTable(Struct, frozen=True):
 
     def place(self, path: object, line: int) -> str:
         """A line of the file, or the sample of that number, for messages."""
-        return f"sample {self.paths[line - 1]}" if self.of_samples else f"{path}, line {line}"
+        if self.of_samples:
+            return f"sample {self.paths[line - 1]}"
+        for start, section in self.sections:
+            if line > start:
+                path, number = section, line - start
+        return f"{path}, line {number if self.sections else line}"
 
 
 def form_of(name: str) -> Form:
-    """The form of a file by its name: .csv, .tsv, .jsonl or .ndjson; any other has ``path:label`` lines."""
+    """The form of a file by its name: .csv, .tsv, .jsonl, .ndjson or .json; any other has ``path:label`` lines."""
     suffix = name.rpartition(".")[2].lower()
-    forms: dict[str, Form] = {"csv": "csv", "tsv": "tsv", "jsonl": "jsonl", "ndjson": "jsonl"}
+    forms: dict[str, Form] = {"csv": "csv", "tsv": "tsv", "jsonl": "jsonl", "ndjson": "jsonl", "json": "json"}
     return forms.get(suffix, "lines")
 
 
@@ -93,6 +105,8 @@ def parse_labels(
     *,
     header: bool = True,
     several: str = "",
+    one_hot: bool | Sequence[str] = (),
+    split: str | None = None,
 ) -> LabelTable:
     """The table of a labels file.
 
@@ -103,6 +117,8 @@ def parse_labels(
         label: the column of labels; by default one of ``LABELS`` if it is there; False for none.
         header: whether the first line names the columns. Without one they are "1", "2" and so on: a path and a label.
         several: how a file has several labels: what is between them, or ``LINES``; "": each has one, or a list.
+        one_hot: the columns of which each is a class, with a 1 where it is the file's; True: all of zeros and ones.
+        split: the column that says which split a file is of.
 
     Raises:
         LabelsFault: a line can't be understood, or a path occurs twice.
@@ -111,11 +127,43 @@ def parse_labels(
     if not header or form in ("lines", "words"):
         path = path or "1"
         label = "2" if label is None and path == "1" and "2" in columns else label
-    table = _tabulated(lines, columns, path, label, is_text=form != "jsonl")
+    splits = None
+    if split is not None:
+        splits = [None if value is None else str(value) for value in columns.pop(_column([*columns], split, (), "splits"))]
+    if one_hot:
+        wanted = one_hot_columns(columns) if one_hot is True else one_hot
+        hot = {name: columns.pop(_column([*columns], name, (), "labels")) for name in wanted}
+        columns[_HOT], label = hot_labels(hot, lines), _HOT
+    table = _tabulated(lines, columns, path, label, is_text=form not in ("jsonl", "json"))
+    if splits is not None:
+        table = replace(table, splits=splits)
     if several and table.labels is not None:
         table = _split(table, several)
+    if len(set(table.paths)) == len(table.paths):
+        return table
+    table = _without_repeats(table)
     _refuse_twice(table)
     return table
+
+
+def _without_repeats(table: LabelTable) -> LabelTable:
+    """The table without the lines that say once more what a line before them says."""
+    parts = [table.paths, table.labels or table.paths, table.splits or table.paths, *table.columns.values()]
+    seen: set[str] = set()
+    kept: list[int] = []
+    for row, values in enumerate(zip(*parts, strict=True)):
+        text = repr(values)
+        if text not in seen:
+            seen.add(text)
+            kept.append(row)
+    return replace(
+        table,
+        paths=[table.paths[row] for row in kept],
+        lines=[table.lines[row] for row in kept],
+        labels=None if table.labels is None else [table.labels[row] for row in kept],
+        splits=None if table.splits is None else [table.splits[row] for row in kept],
+        columns={name: [values[row] for row in kept] for name, values in table.columns.items()},
+    )
 
 
 def open_text(content: bytes, newline: str = "\n") -> io.TextIOWrapper:
@@ -140,11 +188,18 @@ def read_rows(content: bytes, form: Form, *, header: bool = True) -> tuple[Seque
     """
     if form == "jsonl":
         return _read_jsonl(open_text(content))
-    rows = csv_rows(content, form) if form in ("csv", "tsv") else _plain_rows(content, form)
+    if form == "json":
+        return _read_json(content)
+    readers = {"csv": csv_rows, "tsv": csv_rows, "spaces": _spaced_rows}
+    rows = readers.get(form, _plain_rows)(content, form)
     start, names = 1, ["1", "2"]
-    if form in ("csv", "tsv"):
+    empty = 0
+    if form in readers:
         start, names = next(rows, (1, []))
         names = [name.strip() for name in names]
+        while header and len(names) > 1 and not names[-1]:  # a spreadsheet's columns without anything in them
+            names.pop()
+            empty += 1
         if not header:
             rows = itertools.chain([(start, names)], rows)
             names = [str(number) for number in range(1, len(names) + 1)]
@@ -153,6 +208,8 @@ def read_rows(content: bytes, form: Form, *, header: bool = True) -> tuple[Seque
         raise LabelsFault(start, "a column has no name, or two have the same")
     lines, columns = array("Q"), {name: list[Any]() for name in names}
     for line, cells in rows:
+        if empty and len(cells) == len(names) + empty and not any(cells[len(names) :]):
+            cells = cells[: len(names)]
         if len(cells) != len(names):
             raise LabelsFault(line, f"{len(names)} columns expected, {len(cells)} found")
         lines.append(line)
@@ -171,6 +228,20 @@ def _plain_rows(content: bytes, form: Form) -> Iterator[tuple[int, list[str]]]:
             expected = "path:label" if form == "lines" else "a path and a label, a space between them"
             raise LabelsFault(number, f"expected {expected}, got {line.rstrip()[:80]!r}")
         yield number, [*cells]
+
+
+def _spaced_rows(content: bytes, form: Form) -> Iterator[tuple[int, list[str]]]:
+    """The number of each line and its words; a count of the lines before them is left out.
+
+    A header without a name for the paths, as CelebA's, gets one.
+    """
+    numbered = enumerate(open_text(content), 1)
+    rows = [(number, line.split()) for number, line in numbered if line.strip() and not COMMENT.match(line)]
+    if len(rows) > 1 and len(rows[0][1]) == 1 and rows[0][1][0].isdigit():
+        rows = rows[1:]
+    if len(rows) > 1 and len(rows[0][1]) + 1 == len(rows[1][1]):
+        rows[0] = (rows[0][0], ["path", *rows[0][1]])
+    yield from rows
 
 
 def split_line(line: str, form: Form) -> tuple[str, str]:
@@ -227,6 +298,46 @@ def _read_jsonl(file: io.TextIOWrapper) -> tuple[Sequence[int], dict[str, list[A
     return lines, columns
 
 
+def _read_json(content: bytes) -> tuple[Sequence[int], dict[str, list[Any]]]:
+    """{path: label}, {path: {column: value}}, {class: [paths]} or [{column: value}]; lines are numbers of entries.
+
+    Raises:
+        LabelsFault: it is none of these.
+    """
+    text = open_text(content).read()
+    try:
+        value = json.loads(text)
+        json.dumps(value, ensure_ascii=False).encode()
+    except (ValueError, RecursionError) as error:
+        raise LabelsFault(getattr(error, "lineno", 1), f"not JSON: {error}") from None
+    if isinstance(value, dict) and isinstance(value.get("labels"), (dict, list)):
+        value = value["labels"]  # as StyleGAN and FiftyOne write them, beside the names of classes
+    if isinstance(value, list) and value and all(isinstance(entry, list) and len(entry) == 2 for entry in value):
+        value = [{"path": path, "label": label} for path, label in value]
+    if isinstance(value, dict) and value:
+        value = _objects_of(value)
+    if not isinstance(value, list) or not value or not all(isinstance(entry, dict) for entry in value):
+        raise LabelsFault(1, "expected {path: label}, {class: [paths]} or a list of objects")
+    names = dict.fromkeys(name for entry in value for name in entry)
+    columns = {name: [entry.get(name) for entry in value] for name in names}
+    return range(1, len(value) + 1), columns
+
+
+def _objects_of(value: Mapping[str, Any]) -> list[dict[str, Any]] | None:
+    """The rows of an object by path, or by class; None if it is neither."""
+    if all(isinstance(entry, dict) for entry in value.values()):
+        return [{"path": path, **entry} for path, entry in value.items()]
+    if all(isinstance(entry, (str, int)) for entry in value.values()):
+        return [{"path": path, "label": label} for path, label in value.items()]
+    if not all(isinstance(entry, list) for entry in value.values()):
+        return None
+    if not all(isinstance(path, str) for entry in value.values() for path in entry):
+        return None
+    if any(_ENDING.search(name) for name in value):  # by path, with a list of labels each
+        return [{"path": path, "label": labels} for path, labels in value.items()]
+    return [{"path": path, "label": name} for name, paths in value.items() for path in paths]
+
+
 def _parse_object(line: str, number: int) -> dict[str, Any]:
     """The JSON object of a line.
 
@@ -258,7 +369,62 @@ def _tabulated(
             raise LabelsFault(line, f"no text in the column of paths, {path_column!r}")
     if label_column == path_column:
         return LabelTable(paths, lines, paths, columns, is_text)
-    return LabelTable(paths, lines, None if label_column is None else columns.pop(label_column), columns, is_text)
+    labels = None if label_column is None else _as_classes(columns.pop(label_column))
+    return LabelTable(paths, lines, labels, columns, is_text)
+
+
+_WHOLE = re.compile(r"(-?\d+)\.0+")
+_LIST = re.compile(r"\[.*\]", re.DOTALL)
+
+
+def _as_classes(labels: list[Any]) -> list[Any]:
+    """Labels as classes are: 2.000 is 2, and "['a', 'b']", as pandas writes a list, is that list."""
+    texts = {label for label in labels if isinstance(label, str)}
+    if texts and all(map(_WHOLE.fullmatch, texts)):
+        return [None if label is None else _WHOLE.sub(r"\1", label) for label in labels]
+    if not texts or not all(map(_LIST.fullmatch, texts)):
+        return labels
+    lists: dict[str, list[str] | None] = {}
+    for text in texts:
+        try:
+            value = ast.literal_eval(text)
+        except (ValueError, SyntaxError, RecursionError, MemoryError):
+            return labels
+        lists[text] = [str(part) for part in value] or None
+    return [None if label is None else lists[label] for label in labels]
+
+
+_HOT = "labels of columns"  # a name that is used for no longer than it takes to read a table
+_ON, _OFF = frozenset(("1", "1.0", "true", "yes")), frozenset(("0", "0.0", "-1", "-1.0", "false", "no"))
+
+
+def one_hot_columns(columns: Mapping[str, Sequence[Any]]) -> list[str]:
+    """The columns that hold nothing but zeros (or -1) and ones, and both of them."""
+    found = []
+    for name, values in columns.items():
+        texts = {"0" if value is None else str(value).lower() for value in values if not isinstance(value, list)}
+        if texts & _ON and texts & _OFF and texts <= _ON | _OFF:
+            found.append(name)
+    return found
+
+
+def hot_labels(columns: Mapping[str, Sequence[Any]], lines: Sequence[int]) -> list[Any]:
+    """The class of each row, which is the name of the column that holds its 1; a list of them if a row has several.
+
+    Raises:
+        LabelsFault: a column holds another value.
+    """
+    labels: list[list[str]] = [[] for _ in lines]
+    for name, values in columns.items():
+        for row, value in enumerate(values):
+            text = str(value).lower()
+            if text in _ON:
+                labels[row].append(name)
+            elif value is not None and text not in _OFF:
+                raise LabelsFault(lines[row], f"{name} is {value!r}: expected 0 or 1")
+    if all(len(names) < 2 for names in labels):
+        return [names[0] if names else None for names in labels]
+    return [names or None for names in labels]
 
 
 def _split(table: LabelTable, several: str) -> LabelTable:
@@ -306,21 +472,30 @@ def _refuse_twice(table: LabelTable) -> None:
         first[path] = line
 
 
-def match(paths: Sequence[str], names: Iterable[str], base: AnyPath, table: AnyPath) -> list[int]:
+def match(
+    paths: Sequence[str], names: Iterable[str], base: AnyPath, table: AnyPath, strip: str | None = None
+) -> list[int]:
     """The row of the file that each path of a ``table`` means, -1 for none; ``names`` are those of the files.
 
-    Paths are relative to the source (``base``), or to the folder of the table, or bare names,
-    else relative to a folder above: that above the labels file, or above the source. Last comes what follows the
+    ``strip`` is taken off the paths first.
+
+    Paths are relative to the source (``base``), or to the folder of the table, or to a folder there that has the name
+    of the table, or the first or last word of it (train.csv, train_labels.csv), or bare names, else relative to a folder above: that above the labels file, or above the source. Last comes what follows the
     folders that all paths start with, as another machine had them. The first way that finds any file counts, with
-    letters as they are, then in any case; then the same without the files' endings, as VOC's ImageSets have names.
+    letters as they are, then in any case; then the same without the files' endings, as VOC's ImageSets have names, and
+    without any: 1.dcm was made 1.png. A path of folders that ends the name of one file alone comes last of all.
     """
     home, near = (os.path.normpath(str(each)) for each in (base, table.parent))
     whole = list(names)
-    cuts: tuple[Callable[[str], str], ...] = (str, without_ending)
+    if strip:
+        paths = [path.removeprefix(strip) for path in paths]
+    cuts: tuple[tuple[Callable[[str], str], Callable[[str], str]], ...]
+    cuts = ((str, str), (without_ending, str), (without_ending, without_ending))
     forms: tuple[Callable[[str], str], ...] = (str, _folded)
-    for cut, form in itertools.product(cuts, forms):
-        texts = [form(text) for text in paths]
-        for way in _ways([form(cut(name)) for name in whole], form(home), form(near), texts):
+    stem = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", without_ending(table.name))
+    for (cut, cut_text), form in itertools.product(cuts, forms):
+        texts = [form(cut_text(text)) for text in paths]
+        for way in _ways([form(cut(name)) for name in whole], form(home), form(near), texts, form(stem)):
             found = [way(text) for text in texts]
             if max(found, default=-1) >= 0:
                 return found
@@ -344,9 +519,13 @@ def _folded(path: str) -> str:
     return path.replace("\\", "/").lower()
 
 
-def _ways(names: Sequence[str], base: str, near: str, paths: Sequence[str]) -> Iterator[Callable[[str], int]]:
-    """Functions that find the row that a path means, one after the other."""
+def _ways(
+    names: Sequence[str], base: str, near: str, paths: Sequence[str], stem: str
+) -> Iterator[Callable[[str], int]]:
+    """Functions that find the row that a path means, one after the other; ``stem`` is the name of the table."""
     rows = unique_rows(names)
+    words = re.split(r"[\W_]+", stem)
+    tops = {name.partition("/")[0] for name in names if "/" in name}
 
     def from_folder(folder: object, lead: str = "") -> Callable[[str], int]:
         def find(text: str) -> int:
@@ -357,6 +536,11 @@ def _ways(names: Sequence[str], base: str, near: str, paths: Sequence[str]) -> I
 
     yield lambda text: rows.get(text.removeprefix("./"), -1)
     yield from_folder(near)
+    for word in dict.fromkeys((stem, words[0], words[-1])):
+        if word in tops:
+            yield from_folder(f"{base}/{word}")
+        if near != base:
+            yield from_folder(f"{near}/{word}")
     bare = unique_rows(name.rpartition("/")[2] for name in names)
     yield lambda text: bare.get(text, -1)
     yield from_folder(Path(near).parent)
@@ -364,10 +548,13 @@ def _ways(names: Sequence[str], base: str, near: str, paths: Sequence[str]) -> I
     first, other = (path.split("/")[:-1] for path in (min(paths, default=""), max(paths, default="")))
     for count in range(1, min(len(first), len(other)) + 1):
         if first[:count] != other[:count]:
-            return
+            break
         lead = "/".join((*first[:count], ""))
         yield from_folder(base, lead)
         yield from_folder(near, lead)
+    deep = {text.count("/") for text in paths if "/" in text}
+    ends = {count: unique_rows("/".join(name.split("/")[-count - 1 :]) for name in names) for count in deep}
+    yield lambda text: ends[text.count("/")].get(text, -1) if "/" in text else -1
 
 
 # values --------------------------------------------------------------------------------------------------------

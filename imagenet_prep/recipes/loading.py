@@ -18,6 +18,8 @@ from imagenet_prep.model import Engine, OnDamaged, Progress, Silent
 from imagenet_prep.recipes import columns as cols
 from imagenet_prep.recipes import rules
 from imagenet_prep.recipes.annotating import Annotations, annotate
+from imagenet_prep.recipes.class_names import name_classes
+from imagenet_prep.recipes.column_splits import divisions_of_table
 from imagenet_prep.recipes.columns import ENDINGS, Content, is_odd, is_of
 from imagenet_prep.recipes.inputs import Inputs, data_root, find_inputs
 from imagenet_prep.recipes.labels import Classes, Labelled, given_classes, label_by_folder, label_by_table, read_table
@@ -111,7 +113,7 @@ def _annotated(file: RecipeFile, inputs: Inputs, listing: Catalog, root: Path, c
     key = ("boxes",) if boxes else ("mask",)
     if content != "image":
         raise file.fault(key, f"content is {content}", "expected it with images only")
-    found = annotate(boxes, mask, listing, inputs.base, root, file.recipe.boxes_outside)
+    found = annotate(boxes, mask, listing, inputs.base, root, file.recipe.boxes_outside, file.recipe.strip)
     if inputs.divided and len(found.listing) < len(listing):
         raise file.fault(key, "images would be skipped", "expected manifests of annotated images alone")
     return found
@@ -250,6 +252,10 @@ class _Sorted(Struct, frozen=True):
         return counts
 
 
+_OF_LABELS = ("classes", "class_names", "first_label", "stratified")
+"""The keys of a recipe that say more of labels."""
+
+
 def _sort(file: RecipeFile, inputs: Inputs, annotations: Annotations, root: Path, content: Content) -> _Sorted:
     listing = annotations.listing
     table = read_table(file, root) or inputs.table
@@ -265,21 +271,27 @@ def _sort(file: RecipeFile, inputs: Inputs, annotations: Annotations, root: Path
             raise file.fault((key,), "files have several labels", "expected one label each, or no such key")
     for key, is_given in (
         ("record", is_inception),
-        *((name, getattr(file.recipe, name) not in (None, False)) for name in ("classes", "first_label", "stratified")),
+        *((name, getattr(file.recipe, name) not in (None, False)) for name in _OF_LABELS),
     ):
         if is_given and not has_labels:
             raise file.fault((key,), "there are no labels", "expected class folders, or a file that `labels` names")
-    divisions, notes = divide(file, inputs, listing, root, int(in_folders))
     first = int(is_inception) if file.recipe.first_label is None else file.recipe.first_label  # 0 is background
     given = given_classes(file, root, first)
-    if table is not None:
+    if table is not None and table[0].splits is not None:
         labelled = label_by_table(file, inputs, listing, table, given, first)
+        divisions, notes = divisions_of_table(file, labelled), []
+    else:
+        labelled = None
+        divisions, notes = divide(file, inputs, listing, root, int(in_folders))
+    if table is not None:
+        labelled = labelled or label_by_table(file, inputs, listing, table, given, first)
         divisions = [_without_left_out(each, labelled) for each in divisions]
     elif in_folders:
         labelled = label_by_folder(file, inputs, listing, divisions, given, first)
         divisions = [_labelled_rows(division, labelled) for division in divisions]  # the others are obstacles
     else:
         labelled = Labelled(Classes(), np.zeros(len(listing), np.int8))
+    labelled = replace(labelled, classes=name_classes(file, root, labelled.classes))
     is_inception = (
         is_inception and min(labelled.classes.numbers, default=0) >= 0
     )  # its records have no place for others

@@ -42,6 +42,8 @@ def check_rules(file: RecipeFile) -> None:
 
 def _check_keys(file: RecipeFile) -> None:
     """Each pair of keys that contradict each other."""
+    from imagenet_prep.recipes.schema import Labels
+
     r, is_inception, boxes = file.recipe, file.recipe.record == "inception", file.recipe.boxes
     lower, upper = r.min_val, r.max_val
     given = [key for key in ("num_shards", "shard_size", "shards") if getattr(r, key) is not None]
@@ -54,6 +56,9 @@ def _check_keys(file: RecipeFile) -> None:
     is_odd = lower is not None and upper is not None and not (math.isfinite(lower) and lower < upper < math.inf)
     is_other = isinstance(r.record, str) and not is_inception
     of_numbers = r.content in ("pixels", "array") or has_range
+    of_labels = r.labels if isinstance(r.labels, Labels) else None
+    is_hot = of_labels is not None and of_labels.one_hot is not None
+    is_twice = of_labels is not None and isinstance(of_labels.label, str)
     no_labels = r.source and (r.source.files or r.source.manifest) and r.labels is None
     features, shares = "expected a mapping of features", "expected splits: {train: 0.9, ...}, no manifest_file"
     for key, is_wrong, problem, expected in (
@@ -71,6 +76,7 @@ def _check_keys(file: RecipeFile) -> None:
         ("boxes_outside", "boxes_outside" in file.value and not boxes, "there are no boxes", "expected `boxes`"),
         ("boxes", boxes and boxes.yolo and boxes.names is None, "no `names`", "expected names: data.yaml, or [a, b]"),
         ("classes", r.classes is not None and no_labels, "there are no labels", "expected `labels`, or class folders"),
+        ("labels", is_hot and is_twice, "label and one_hot at once", "expected one of them"),
         ("stratified", r.stratified and (r.manifest_file or not fractions_of(file)), "there are no fractions", shares),
         ("grow", r.grow and r.stratified, "new files move others with stratified", "expected one of the two"),
     ):
@@ -210,7 +216,7 @@ def fractions_of(file: RecipeFile) -> dict[str, float]:
 
 def places_of(file: RecipeFile) -> dict[str, tuple[str, str]]:
     """Where each split's files are: ("folder" | "files" | "manifest", text); none if fractions decide."""
-    from imagenet_prep.recipes.schema import PlaceKeys
+    from imagenet_prep.recipes.schema import Labels, PlaceKeys
 
     places = {}
     for name, value in (file.recipe.splits or {}).items():
@@ -221,7 +227,9 @@ def places_of(file: RecipeFile) -> dict[str, tuple[str, str]]:
             raise file.fault(key, f"{value!r} can't be", "expected a fraction, or {folder | files | manifest: ...}")
         place = file.convert(value, PlaceKeys, key)
         sort = _only(file, key, place, PlaceKeys.__struct_fields__)
-        places[name] = sort, getattr(place, sort)
+        if sort == "value" and not (isinstance(file.recipe.labels, Labels) and file.recipe.labels.split):
+            raise file.fault((*key, sort), "no column of splits", "expected labels: {file: ..., split: COLUMN}")
+        places[name] = sort, str(getattr(place, sort))
     return places
 
 

@@ -32,12 +32,14 @@ class Source(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
 
 class Labels(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A file of labels, and which of its columns is what."""
+    """A file of labels, or one of each split, and which of its columns is what."""
 
-    file: Text
+    file: Text | dict[str, Text]
     path: Text | None = None
     label: Text | bool | None = None
-    format: Literal["lines", "words", "csv", "tsv", "jsonl"] | None = None
+    one_hot: Literal[True] | list[Text] | None = None
+    split: Text | None = None
+    format: Literal["lines", "words", "csv", "tsv", "spaces", "jsonl", "json"] | None = None
     header: bool = True
     several: Text | None = None
     missing: Literal["error", "ignore"] = "error"
@@ -69,11 +71,12 @@ class Mask(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
 
 class PlaceKeys(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Where the files of one split are: one of the three."""
+    """Where the files of one split are: one of the four; ``value`` is one of the column that ``labels.split`` names."""
 
     folder: Text | None = None
     files: Text | None = None
     manifest: Text | None = None
+    value: Text | int | None = None
 
 
 class ExpectedTotals(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -105,6 +108,8 @@ class Recipe(CommonSettings, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     classes: Text | list[Text | int] | dict[str, Any] | None = None
     first_label: Annotated[int, Meta(ge=0, le=1 << 62)] | None = None
     labels: Text | Labels | None = None
+    strip: Text | None = None
+    class_names: Text | dict[str, Text] | None = None
     boxes: Boxes | None = None
     boxes_outside: Annotated[
         BoxesOutside,

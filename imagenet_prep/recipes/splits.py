@@ -269,7 +269,7 @@ def _placed(
     if sort == "manifest":
         path = need_path(file, key, below(root, text))
         found = read_file_list(path, inputs.base)
-        hits = match(found.names, listing.names, inputs.base, path)
+        hits = match(found.names, listing.names, inputs.base, path, file.recipe.strip)
         for each, line, hit in zip(found.names, found.lines, hits, strict=True):
             if hit < 0:
                 what = f"{path}, line {line}: {each} is not among the files of the source"

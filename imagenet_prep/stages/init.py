@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import posixpath
@@ -13,13 +14,17 @@ from typing import Any
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
 from imagenet_prep.errors import InputError, UsageError
-from imagenet_prep.escaping import NAME, escaped, quoted
+from imagenet_prep.escaping import NAME, command, escaped, quoted
 from imagenet_prep.model import Engine, Progress, Silent
+from imagenet_prep.recipes.asked import Asked
+from imagenet_prep.recipes.class_names import NamesOfClasses, read_names, renamed
 from imagenet_prep.recipes.columns import RESERVED, Content, becoming_jpeg, is_of
-from imagenet_prep.recipes.inspection import inspect_folder
-from imagenet_prep.recipes.labels import labels_in_words
+from imagenet_prep.recipes.inspection import Inspection, inspect_folder
+from imagenet_prep.recipes.labels import Classes, labels_in_words
+from imagenet_prep.recipes.labels_file import flat_labels
 from imagenet_prep.recipes.layouts import Proposal, choose_layout, known_layouts
 from imagenet_prep.recipes.loading import load, read
 from imagenet_prep.recipes.mapped_records import MappedRecorder
@@ -28,6 +33,7 @@ from imagenet_prep.sources.patterns import literal
 from imagenet_prep.storage.files import save_bytes
 from imagenet_prep.storage.location import refuse_url
 from imagenet_prep.storage.refusals import writing
+from imagenet_prep.text import listed, number_of
 
 SHARES = {"train": 0.9, "validation": 0.1}
 """The splits proposed for a set without splits."""
@@ -49,32 +55,36 @@ def describe(proposal: Proposal, classes: int) -> str:
     if proposal.kind == "tar":
         tars = len(proposal.paths[""])
         text += f", in {tars:,} tar{'s' if tars > 1 else ''}"
-    return text + (f", with {proposal.table.where}" if proposal.table else "")
+    return text + (f", with {proposal.table.place}" if proposal.table else "")
 
 
-def render_recipe(proposal: Proposal, folder: Path, recipe: Path) -> str:
-    """The text of a recipe for a folder, for the file ``recipe``, without its record."""
+def render_recipe(proposal: Proposal, folder: Path, recipe: Path, asked: Asked | None = None) -> str:
+    """The text of a recipe for a folder, for the file ``recipe``, without its classes and its record."""
+    asked = asked or Asked()
     where = _where(folder, recipe)
     named = "the splits, each with a folder per class" if proposal.splits else "a folder per class"
-    table = proposal.table if proposal.kind in ("files", "folders") else None
+    table = proposal.table if proposal.kind in ("files", "folders", "tar") else None
     notes = {"folders": named, "files": "patterns of the images"}
     blocks = [_block("source", _source(proposal, where), notes.get(proposal.kind, "read in place"))]
     blocks[-1] += "".join(f"\n# {escaped(remark)}" for remark in proposal.remarks)
     if table:
         columns = f", with the columns {', '.join(table.table.columns)}" if table.table.columns else ""
         said: Any = _below(where, table.where)
-        said = {"file": said, **table.options} if table.options else said
+        if table.files:
+            said = {split: _below(where, name) for split, name in table.files.items()}
+        said = {"file": said, **table.options} if table.options or table.files else said
         blocks.append(_block("labels", said, f"{len(table.table.paths):,} lines{columns}"))
         if not table.has_labels:
-            hint = "all columns become features; `label: COLUMN` in `labels: {file: ...}` makes one of them the class"
-            blocks[-1] += f"\n# {hint}"
+            blocks[-1] += "\n# all columns become features; init with --label COLUMN makes one of them the class"
+    if asked.strip:
+        blocks.append(_block("strip", asked.strip, "taken off every path in tables, lists and annotation files"))
     for key, value in proposal.annotations.items():
         blocks.append(_block(key, {name: _annotation(where, name, each) for name, each in value.items()}))
     if proposal.clips_boxes:
         blocks.append(_block("boxes_outside", "clip", "impossible boxes; drop leaves all of them out"))
     blocks += [
         _block("content", proposal.content, _CONTENT_NOTES[proposal.content]),
-        _render_splits(proposal, where),
+        _render_splits(proposal, where, asked),
         "shard_size: 100MB   # files of about this size, at least one; or shards: N",
         "compression: none   # or gzip, zlib",
         "shuffle: true   # the same order every time\nseed: 12345",
@@ -105,12 +115,12 @@ def _block(key: str, value: Any, note: str = "") -> str:
     return "\n".join(lines)
 
 
-def _flow(value: Any) -> str:
-    """A value in one line: JSON strings, with JSON's escapes, are YAML."""
+def _flow(value: Any, *, is_list: bool = False) -> str:
+    """A value in one line, a list of one as what is in it unless ``is_list``: JSON strings, with JSON's escapes, are YAML."""
     if isinstance(value, Mapping):
         return f"{{{', '.join(f'{_flow(name)}: {_flow(each)}' for name, each in value.items())}}}"
     if isinstance(value, list):
-        return _flow(value[0]) if len(value) == 1 else f"[{', '.join(map(_flow, value))}]"
+        return _flow(value[0]) if len(value) == 1 and not is_list else f"[{', '.join(map(_flow, value))}]"
     if not isinstance(value, str):
         return json.dumps(value)
     is_plain = re.fullmatch(r"[A-Za-z_/][\w./-]*|\.", value, re.ASCII) and value.lower() not in (
@@ -177,7 +187,15 @@ def _patterns(proposal: Proposal, where: str) -> list[str]:
     return [_below(literal(where), deep + pattern) for pattern in patterns]
 
 
-def _render_splits(proposal: Proposal, where: str) -> str:
+def _render_splits(proposal: Proposal, where: str, asked: Asked) -> str:
+    table = proposal.table
+    if table is not None and table.table.splits is not None and proposal.kind in ("files", "tar"):
+        values = {value for value in table.table.splits if value is not None}
+        if asked.splits and not table.files:
+            splits = {split: {"value": value} for split, value in asked.splits.items() if value in values}
+            return _block("splits", splits, "by the values of the column")
+        how = "each with a file of labels" if table.files else "as the column says"
+        return f"# splits: {', '.join(sorted(values))}, {how}"
     if proposal.lists:
         lists = {name: {"manifest": _below(where, path)} for name, path in proposal.lists.items()}
         return _block("splits", lists, "by lists of names")
@@ -215,6 +233,145 @@ def _render_record(dataset: RecipeDataset, proposal: Proposal) -> str:
     return note + _block("record", record, "feature: column")
 
 
+_MOST_CLASSES = 200
+"""Classes that a recipe lists itself; more have a file of their own."""
+
+
+class _ClassList(Struct, frozen=True):
+    """The keys of a recipe that declare its classes, and the file of their names, if they are many."""
+
+    text: str = ""
+    path: Path | None = None
+    content: bytes = b""
+
+    def save(self) -> None:
+        """Write the file, if there is one."""
+        if self.path is not None:
+            with writing(self.path):
+                save_bytes(self.path, self.content)
+
+
+def _class_list(dataset: RecipeDataset, proposal: Proposal, target: Path) -> _ClassList:
+    """The classes in order and the first label, for classes that are known by their names.
+
+    Raises:
+        UsageError: they are so many that they need a file, and it exists.
+    """
+    classes = dataset.classes
+    if not classes.names or classes.numbers != tuple(range(classes.numbers[0], classes.numbers[0] + len(classes.names))):
+        return _ClassList()
+    if _are_numbers(proposal) or proposal.kind not in ("folders", "files", "tar"):
+        return _ClassList()
+    first = _block("first_label", classes.numbers[0], "the number of the first class in every split")
+    note = "in the order of their labels, for all splits"
+    names = list(classes.names)
+    can_be_lines = all(name == name.strip() and not re.search(r"[\t\r\n]", name) for name in names)
+    if len(names) <= _MOST_CLASSES or not can_be_lines:
+        listing = f"[{', '.join(map(_flow, names))}]"
+        return _ClassList(f"classes: {listing}   # {note}\n{first}")
+    path = target.parent / f"{target.stem}-classes.txt"
+    if path.exists():
+        raise UsageError(f"{path} already exists", "expected a new file for the names of classes", _ANOTHER_NAME)
+    where = path.resolve().as_posix() if "DATAPATH" in os.environ else path.name
+    content = "".join(f"{name}\n" for name in names).encode()
+    return _ClassList(f"{_block('classes', where, f'{len(names):,} names, {note}')}\n{first}", path, content)
+
+
+def _hot_classes(proposal: Proposal) -> str:
+    """The classes of one-hot columns: they are numbered as the columns are, and one may have no image."""
+    names = proposal.table.options.get("one_hot") if proposal.table is not None else None
+    return f"classes: [{', '.join(map(_flow, names))}]" if names else ""
+
+
+_ANOTHER_NAME = "choose another name with --output"
+
+
+def _are_numbers(proposal: Proposal) -> bool:
+    """Whether the labels are numbers of a table, which stand as they are."""
+    table = proposal.table
+    values = flat_labels(table.labels or ()) if table is not None else []
+    return any(isinstance(value, int) for value in values)
+
+
+class _Names(Struct, frozen=True):
+    """The key of a recipe that names its classes, the classes under these names, and what to tell of them."""
+
+    text: str
+    classes: Classes
+    evidence: tuple[str, ...] = ()
+
+
+def _class_names(
+    dataset: RecipeDataset, proposal: Proposal, inspection: Inspection, target: Path, asked: Asked
+) -> _Names:
+    """The names of classes that are ids: of the file that --names says, of another column, or of the only such file.
+
+    Raises:
+        UsageError: the file that --names says is not there.
+        InputError: it lacks the name of a class.
+    """
+    classes, folder = dataset.classes, inspection.folder
+    if asked.names is not None:
+        if not asked.names.is_file():
+            raise UsageError(f"{asked.names} is not there", "expected the file of the names of classes")
+        path = asked.names.resolve()
+        base = target.parent.resolve()
+        is_below = path.is_relative_to(base) and "DATAPATH" not in os.environ
+        where = path.relative_to(base).as_posix() if is_below else path.as_posix()
+        found = read_names(path, path.read_bytes()).names_of(classes.names)
+        if lacking := [name for name in classes.names if name not in found]:
+            what = f"{asked.names} names {len(found):,} of {number_of(len(classes.names), 'class', 'classes')}"
+            raise InputError(f"{what}: {listed(lacking)} has no name there", "expected a name for each class")
+        note = "the name of each class, by its id"
+        return _Names(_block("class_names", where, note), renamed(classes, found))
+    names = proposal.table.names if proposal.table is not None else {}
+    if names and set(names) == set(classes.names):
+        text = f"class_names: {_flow(dict(names))}   # by the numbers of the table"
+        if len(names) <= _MOST_CLASSES:
+            return _Names(text, renamed(classes, names))
+    return _found_names(classes, inspection, target)
+
+
+def _found_names(classes: Classes, inspection: Inspection, target: Path) -> _Names:
+    """The only file of the folder that names all classes: taken if it says which name is of which id."""
+    candidates: dict[str, NamesOfClasses] = {}
+    if not classes.names:
+        return _Names("", classes)
+    for name in _name_files(inspection):
+        with contextlib.suppress(InputError, OSError):
+            names = read_names(inspection.folder / name, (inspection.folder / name).read_bytes())
+            found = names.names_of(classes.names)
+            if len(found) == len(classes.names) and not names.are_ids and any(key != text for key, text in found.items()):
+                candidates[name] = names
+    if len(candidates) != 1:
+        ways = [inspection.asked.command(inspection.folder, names=inspection.folder / name) for name in candidates]
+        return _Names("", classes, tuple(f"names of classes: {way}" for way in ways))
+    where, names = next(iter(candidates.items()))
+    is_whole = bool(names.by_id) or len(names.in_order) == len(classes.names)
+    if not is_whole:
+        way = inspection.asked.command(inspection.folder, names=inspection.folder / where)
+        return _Names("", classes, (f"{where} may have the names of the classes: {way}",))
+    text = _block("class_names", _below(_where(inspection.folder, target), where), "the name of each class, by its id")
+    count = number_of(len(classes.names), "class", "classes")
+    return _Names(text, renamed(classes, names.names_of(classes.names)), (f"{where} names all of {count}",))
+
+
+_NAME_FILES = (".json", ".txt", ".csv", ".tsv", ".pbtxt", ".names")
+_LARGEST_NAMES = 1 << 22
+_MOST_NAME_FILES = 50
+
+
+def _name_files(inspection: Inspection) -> list[str]:
+    """The files that may have the names of classes: those of which nothing else is made, the nearest first."""
+    known = {name for names in inspection.annotations.values() for name in names}
+    tables = (table.where for table in (*inspection.labels, *inspection.partial))
+    known |= {where for where in tables if not where.endswith(".json")}
+    listing = inspection.listing
+    sizes = zip(listing.names, listing.lengths.tolist(), strict=True)
+    names = [name for name, size in sizes if name.lower().endswith(_NAME_FILES) and size <= _LARGEST_NAMES]
+    return sorted((name for name in names if name not in known), key=lambda name: name.count("/"))[:_MOST_NAME_FILES]
+
+
 class InitSummary(Struct, frozen=True):
     """The proposed recipe.
 
@@ -228,6 +385,7 @@ class InitSummary(Struct, frozen=True):
         labels: the labels of the first classes and of the last one, as text; "" if there are none.
         passed: what is skipped, and why, as text.
         warnings: the classes that a split lacks, as text.
+        class_list: the file of the names of the classes, if there are many; else None.
     """
 
     recipe: Path
@@ -239,10 +397,17 @@ class InitSummary(Struct, frozen=True):
     labels: str
     passed: tuple[str, ...]
     warnings: tuple[str, ...] = ()
+    class_list: Path | None = None
 
 
 def init(
-    folder: Path, output: Path | None, engine: Engine, *, layout: str | None = None, progress: Progress | None = None
+    folder: Path,
+    output: Path | None,
+    engine: Engine,
+    *,
+    layout: str | None = None,
+    asked: Asked | None = None,
+    progress: Progress | None = None,
 ) -> InitSummary:
     """Inspect a folder and write a recipe for it; by default named like the folder, with .yaml, in the current folder.
 
@@ -251,6 +416,7 @@ def init(
         output: the recipe.
         engine: lists files.
         layout: the layout to use if the folder has several possible ones, or files that would be skipped.
+        asked: what else the user says of the folder: columns, splits, names of classes.
         progress: reports what is being inspected.
 
     Raises:
@@ -264,30 +430,63 @@ def init(
         raise UsageError(f"{folder} {what}", "expected a folder of data")
     target = output or Path(f"{folder.resolve().name or 'recipe'}.yaml")
     if target.exists():
-        raise UsageError(f"{target} already exists", "expected a new file", "choose another name with --output")
+        raise UsageError(f"{target} already exists", "expected a new file", _ANOTHER_NAME)
     if layout is not None and layout not in (known := known_layouts()):
         raise UsageError(f"there is no layout {layout}", f"expected --as with one of {', '.join(known)}")
+    asked = replace(asked or Asked(), layout=layout, output=output)
     (progress or Silent()).note(f"inspecting {folder}")
-    choice = choose_layout(inspect_folder(folder, engine), layout)
+    inspection = inspect_folder(folder, engine, asked)
+    choice = choose_layout(inspection, layout)
     proposal = choice.proposal
-    text = render_recipe(proposal, folder, target)
-    dataset = load(read(target, text), None, engine)
+    text = render_recipe(proposal, folder, target, asked)
+    dataset = load(read(target, f"{text}\n{_hot_classes(proposal)}\n"), None, engine)
     taken = sum(len(split.catalog) for split in dataset.splits)
     if taken != len(proposal.names):
         what = f"{target} would take {taken:,} files, and {len(proposal.names):,} were found: it is not kept"
         raise InputError(what, "expected all of them", "write a recipe whose `source` names them")
-    classes = _count(dataset)
-    found = describe(proposal, len(classes))
-    use = f"{NAME} convert DATA_DIR --config {quoted(target.name)}"
-    head = f"# {escaped(found)}.\n# To use it: {escaped(use)}\n\n"
-    text = f"{head}{text}\n{_render_record(dataset, proposal)}\n"
+    counts = _count(dataset)
+    class_list = _class_list(dataset, proposal, target)
+    names = _class_names(dataset, proposal, inspection, target, asked)
+    found = describe(proposal, len(counts))
+    parts = [text.rstrip("\n"), class_list.text, names.text, _render_record(dataset, proposal)]
+    notes = "".join(f"# not used: {escaped(note)}\n" for note in choice.unused)
+    text = f"{_head(found, target)}{notes}\n" + "\n\n".join(filter(None, parts)) + "\n"
     read(target, text)
+    class_list.save()
     with writing(target):
         save_bytes(target, text.encode())
-    labels = labels_in_words(dataset.classes.names, dataset.classes.numbers)
     return InitSummary(
-        target, text, found, choice.name, choice.evidence, classes, labels, choice.passed, dataset.warnings
+        recipe=target,
+        text=text,
+        found=found,
+        layout=choice.name,
+        evidence=(*choice.evidence, *names.evidence, *_of_imagenet(folder, dataset)),
+        classes=dict(zip(names.classes.names, counts.values(), strict=True)),
+        labels=labels_in_words(names.classes.names, names.classes.numbers),
+        passed=choice.passed,
+        warnings=dataset.warnings,
+        class_list=class_list.path,
     )
+
+
+def _head(found: str, target: Path) -> str:
+    """The first lines of a recipe: what it was written for, and the command that uses it."""
+    use = f"{NAME} convert DATA_DIR --config {quoted(target.name)}"
+    return f"# {escaped(found)}.\n# To use it: {escaped(use)}\n"
+
+
+def _of_imagenet(folder: Path, dataset: RecipeDataset) -> list[str]:
+    """The note on class folders that are those of ImageNet, which convert reads without a recipe."""
+    from imagenet_prep.ilsvrc2012.facts import synsets
+
+    names = dataset.classes.names
+    if len(names) < _FEWEST_OF_IMAGENET or not set(names) <= {*synsets()}:
+        return []
+    way = command("convert", Path(f"{folder.name}-shards"), (("raw", folder),))
+    return [f"these are classes of ImageNet; this reads a copy of it, with its boxes, and needs no recipe: {way}"]
+
+
+_FEWEST_OF_IMAGENET = 1000
 
 
 def _count(dataset: RecipeDataset) -> dict[str, int]:
@@ -298,7 +497,6 @@ def _count(dataset: RecipeDataset) -> dict[str, int]:
         for several in split.catalog.columns.get("class.list", ()):
             found.update(several)
         labels, counts = np.unique(split.catalog.labels, return_counts=True)
-        found.update(
-            {names[label - 1]: count for label, count in zip(labels.tolist(), counts.tolist(), strict=True) if label}
-        )
+        pairs = zip(labels.tolist(), counts.tolist(), strict=True)
+        found.update({names[label - 1]: count for label, count in pairs if label > 0})
     return {name: found[name] for name in names}

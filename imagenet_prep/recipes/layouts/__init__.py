@@ -16,10 +16,10 @@ from typing import Any
 from msgspec import Struct
 
 from imagenet_prep.errors import InputError, UsageError, all_of
-from imagenet_prep.escaping import command, command_line
+from imagenet_prep.escaping import command_line
 from imagenet_prep.recipes.columns import Content
-from imagenet_prep.recipes.inspection import Inspection, strange
-from imagenet_prep.recipes.labels_search import LabelsFile, name_in_recipe
+from imagenet_prep.recipes.inspection import Inspection, ending_of, strange
+from imagenet_prep.recipes.labels_search import LabelsFile
 from imagenet_prep.recipes.splits import counted, grouped, suffix_of
 from imagenet_prep.sources.folders import EMPTY, HIDDEN, PRIVATE
 from imagenet_prep.text import listed, number_of
@@ -60,6 +60,20 @@ class Proposal(Struct, frozen=True):
     remarks: Sequence[str] = ()
 
 
+class Way(Struct, frozen=True):
+    """A way to read a folder that can be chosen: how many images it gives a class, and the options that choose it.
+
+    Args:
+        labelled: how many images it gives a class.
+        classes: how many classes there are then.
+        options: the options of init.
+    """
+
+    labelled: int
+    classes: int
+    options: Mapping[str, object]
+
+
 class Reading(Struct, frozen=True):
     """A folder as one layout reads it.
 
@@ -75,6 +89,9 @@ class Reading(Struct, frozen=True):
         lost: files that it leaves out and that would be missed.
         clipped: impossible boxes, which the recipe clips or drops.
         passed: the other files that it leaves out, and why, as text.
+        labelled: how many images it gives a class.
+        classes: how many classes it gives.
+        ways: what a user must choose from, if the layout alone does not decide; two at least.
     """
 
     certainty: int
@@ -88,6 +105,9 @@ class Reading(Struct, frozen=True):
     lost: Sequence[InputError] = ()
     clipped: Sequence[InputError] = ()
     passed: Sequence[str] = ()
+    labelled: int = 0
+    classes: int = 0
+    ways: Sequence[Way] = ()
 
     @property
     def table(self) -> LabelsFile | None:
@@ -100,12 +120,16 @@ Layout = Callable[[Inspection], Reading | None]
 
 
 class Choice(Struct, frozen=True):
-    """The layout chosen for a folder, its evidence, and the notes on files that it leaves out."""
+    """The layout chosen for a folder, its evidence, and the notes on files that it leaves out.
+
+    ``unused`` are the notes on tables and lists among them.
+    """
 
     name: str
     evidence: tuple[str, ...]
     passed: tuple[str, ...]
     proposal: Proposal
+    unused: tuple[str, ...] = ()
 
 
 def known_layouts() -> dict[str, Layout]:
@@ -143,55 +167,94 @@ def choose_layout(inspection: Inspection, wanted: str | None = None) -> Choice:
     ties = {each: other for each, other in readings.items() if other.certainty == reading.certainty}
     if wanted is None and len(ties) > 1:
         raise all_of([*inspection.faults, _ambiguous(inspection, ties)])
-    lost, passed = _left_out(inspection, reading)
+    if reading.ways:
+        raise all_of([*inspection.faults, *reading.faults, _ambiguous(inspection, {name: reading})])
+    lost, passed, unused = _left_out(inspection, reading)
     faults = [*inspection.faults, *reading.faults]
     if wanted is None:
-        known = {fault.what for fault in faults}
-        for verb, choices in (("leave it out", lost), ("clip or drop them", reading.clipped)):
-            remedy = "" if reading.faults else f"to {verb}: {as_command(inspection, name)} ({reading.meaning})"
-            for fault in choices:
-                hint = "; ".join(filter(None, (fault.hint, remedy)))
-                if fault.what not in known:
-                    faults.append(InputError(fault.what, fault.detail, hint))
+        faults += _unaccepted(inspection, name, reading, lost, {fault.what for fault in faults})
     if faults:
         raise all_of(list(dict.fromkeys(faults)))
     assert reading.proposal is not None
     left = [f"{each.what.removeprefix(f'{inspection.folder}/')} (left out, as --as {name} says)" for each in lost]
     left += [f"{each.what} (clipped or dropped, as --as {name} says)" for each in reading.clipped]
-    return Choice(name, reading.evidence, (*left, *passed), reading.proposal)
+    return Choice(name, reading.evidence, (*left, *passed, *unused), reading.proposal, tuple(unused))
+
+
+def _unaccepted(
+    inspection: Inspection, name: str, reading: Reading, lost: Sequence[InputError], known: Collection[str]
+) -> list[InputError]:
+    """The faults of what a layout would lose or change, which its own command accepts."""
+    faults: list[InputError] = []
+    for verb, choices in (("leave it out", lost), ("clip or drop them", reading.clipped)):
+        for fault in choices:
+            if fault.what in known:
+                continue
+            remedy = "" if reading.faults else f"to {verb}, run the command below"
+            error = InputError(fault.what, fault.detail, "; ".join(filter(None, (fault.hint, remedy))))
+            ways = [] if reading.faults else [_choice(inspection, _way_of(name, reading))]
+            faults.append(error.with_choices([*fault.choices, *ways]))
+    return faults
+
+
+_MOST_WAYS = 4
+"""Candidates that a question names."""
 
 
 def _ambiguous(inspection: Inspection, readings: Mapping[str, Reading]) -> InputError:
-    ways = [f"{as_command(inspection, name)} ({reading.meaning})" for name, reading in readings.items()]
+    """The question between readings, a line each, with what they leave out."""
+    ways = [way for name, reading in readings.items() for way in reading.ways or [_way_of(name, reading)]]
     evidence = "; ".join(line for reading in readings.values() for line in reading.evidence)
     what = f"{inspection.folder} can be read in {len(ways)} ways: {evidence}"
-    return InputError(what, "expected one way", f"choose one: {'; or '.join(ways)}")
+    losses = []
+    for name, reading in readings.items():
+        lost = [fault.what.removeprefix(f"{inspection.folder}/") for fault in _left_out(inspection, reading)[0]]
+        losses += [f"--as {name} leaves out: {'; '.join(lost)}"] if lost else []
+    meanings = "; ".join(f"{name}: {reading.meaning}" for name, reading in readings.items())
+    expected = f"expected one way ({meanings})"
+    hint = "; ".join((*losses, "choose one, by the number of images that it gives a class:"))
+    return InputError(what, expected, hint).with_choices([_choice(inspection, way) for way in ways[:_MOST_WAYS]])
+
+
+def _way_of(name: str, reading: Reading) -> Way:
+    return Way(reading.labelled, reading.classes, {"as": name})
+
+
+def _choice(inspection: Inspection, way: Way) -> str:
+    """A way to go on in one line, which ends with its command."""
+    total = len(inspection.items or inspection.members)
+    counts = f"{way.labelled:,} of {total:,} images, {number_of(way.classes, 'class', 'classes')}"
+    return f"  {counts}: {inspection.asked.command(inspection.folder, **way.options)}"
 
 
 def as_command(inspection: Inspection, name: str) -> str:
     """The command that reads a folder by one layout."""
-    return command("init", inspection.folder, (("as", name),))
+    return inspection.asked.command(inspection.folder, **{"as": name})
 
 
 # what is left out ----------------------------------------------------------------------------------------------
 
 
-def _left_out(inspection: Inspection, reading: Reading) -> tuple[list[InputError], list[str]]:
-    """The files that a reading leaves out: those that would be missed, and the notes on those that would not."""
+def _left_out(inspection: Inspection, reading: Reading) -> tuple[list[InputError], list[str], list[str]]:
+    """The files that a reading leaves out: those that would be missed, the notes on others, and on unused tables."""
     folder, table, used, alone = inspection.folder, reading.table, reading.used, set(reading.alone)
-    read = {*(used or ()), *([table.where] if table else ())}
+    read = {*(used or ())}
+    if table is not None:
+        read |= {table.where, *table.files.values()}
     lost, passed = list(reading.lost), list(reading.passed)
     if tars := [name for name in inspection.archives if name not in alone]:
         lost.append(_unread(inspection, "tars", tars))
     if alone and (items := [name for name in inspection.items if name not in alone]):
         where = "tars" if reading.alone[0] in inspection.archives else reading.alone[0]
         lost.append(_unread(inspection, f"files outside of {where}", items))
+    unused: list[str] = []
     for refusal in (each for each in inspection.refusals if each.where not in read):
         if used is None and (refusal.is_most or not reading.is_labelled):
             lost.append(refusal.error)
         else:
-            passed.append(f"{refusal.error.what.removeprefix(f'{folder}/')}; {refusal.error.hint}")
-    passed += [_unused(folder, each, table) for each in inspection.labels if each.where not in read]
+            unused.append(f"{refusal.error.what.removeprefix(f'{folder}/')}; {refusal.error.hint}".rstrip("; "))
+    tables = [each for each in (*inspection.labels, *inspection.partial) if each.where not in read]
+    unused += [_unused(inspection, each, reading) for each in tables]
     for tool, several in inspection.annotations.items():
         rest = sorted(set(several).difference(used or ()))
         if len(rest) == len(several):
@@ -210,7 +273,7 @@ def _left_out(inspection: Inspection, reading: Reading) -> tuple[list[InputError
     passed += [f"{len(hidden):,} hidden: {listed(hidden)}"] if hidden else []
     passed += [f"{number_of(len(empty), 'empty folder')}: {listed(empty)}"] if empty else []
     passed += [f"{name}: {why}" for why in PRIVATE.values() for name in inspection.remarks.passed.get(why, ())]
-    return lost, passed
+    return lost, passed, unused
 
 
 _MOST_UNPACKED = 4
@@ -256,14 +319,22 @@ def _fault(inspection: Inspection, kind: str, names: Sequence[str], tool: str = 
     return InputError(f"{inspection.folder}{what}", expected, hint)
 
 
-def _unused(folder: Path, found: LabelsFile, table: LabelsFile | None) -> str:
-    if table is not None:
-        return f"{found.where}: {table.where} is taken"
+def _unused(inspection: Inspection, found: LabelsFile, reading: Reading) -> str:
+    """The note on a table that is not read: what it names, and the command that takes it."""
+    total = len(inspection.items or inspection.members)
+    named = len({row for row in found.rows if row >= 0})
+    what = f"{found.place} is not used: it names {named:,} of {total:,} {inspection.noun}s"
     if found.has_labels:
-        return f"{found.where}: the folders are the classes"
-    return f"{found.where}: has no labels; labels: {name_in_recipe(folder, found.where)} in a recipe takes its columns"
+        column = f" in {found.label}" if found.label else ""
+        what += f", {number_of(found.classes, 'class', 'classes')}{column}"
+        if reading.is_labelled and found.labelled * 2 < total:
+            return what
+        option = f"{found.where}:{found.label}" if found.label else found.where
+        return f"{what}: {inspection.asked.command(inspection.folder, **{'as': 'with-labels', 'label': option})}"
+    return f"{what}, and has no class"
 
 
 def _by_ending(names: Sequence[str], noun: str) -> list[str]:
-    several = sorted(grouped(names, suffix_of).items(), key=lambda each: -len(each[1]))
-    return [f"{len(found):,} {suffix}: no {noun} ({listed(found)})" for suffix, found in several]
+    """A line for the files of each ending, and one for all without one."""
+    several = sorted(grouped(names, ending_of).items(), key=lambda each: -len(each[1]))
+    return [f"{len(found):,} {suffix or 'without an ending'}: no {noun} ({listed(found)})" for suffix, found in several]

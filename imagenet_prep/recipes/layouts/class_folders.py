@@ -99,6 +99,8 @@ def _recognise(layout: str, inspection: Inspection) -> Reading | None:
         f"the {words} are the classes: {listed(classes)}",
         Proposal("folders", inspection.content, names, shape.lead, splits=shape.splits, options=options),
         wrong,
+        labelled=len(names),
+        classes=len(classes),
     )
 
 

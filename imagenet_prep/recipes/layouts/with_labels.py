@@ -1,121 +1,351 @@
-"""Labels file: files in any folders, and a CSV, TSV, JSON lines or plain text file that names each with its label."""
+"""Labels file: files in any folders or in tars, and a table, list or JSON document that names each with its label."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+
+from msgspec.structs import replace
+
 from imagenet_prep.errors import InputError
-from imagenet_prep.recipes.inspection import Inspection
-from imagenet_prep.recipes.labels_file import LABELS, LINES, flat_labels
-from imagenet_prep.recipes.labels_search import LabelsFile, judge_labels, last_names, name_in_recipe, separator_of
-from imagenet_prep.recipes.layouts import CERTAIN, LIKELY, ONLY_IF_ASKED, POSSIBLE, Proposal, Reading, as_command
-from imagenet_prep.recipes.layouts.class_folders import shape_of
-from imagenet_prep.recipes.splits import split_name, splits_above
-from imagenet_prep.text import listed
+from imagenet_prep.recipes.inspection import Inspection, main_content
+from imagenet_prep.recipes.label_columns import class_candidates, separator_of
+from imagenet_prep.recipes.labels_file import LABELS, LINES, flat_labels, without_ending
+from imagenet_prep.recipes.labels_search import LabelsFile, judge_labels, last_names
+from imagenet_prep.recipes.layouts import (
+    CERTAIN,
+    LIKELY,
+    ONLY_IF_ASKED,
+    POSSIBLE,
+    Proposal,
+    Reading,
+    Way,
+    as_command,
+)
+from imagenet_prep.recipes.layouts.class_folders import Shape, shape_of
+from imagenet_prep.recipes.splits import splits_above
+from imagenet_prep.text import listed, number_of
+
+_MOST_CANDIDATES = 3
 
 
 def _recognise(inspection: Inspection) -> Reading | None:
-    """A file names every image; or half of them, and a line of it is at fault."""
-    several = sorted(inspection.labels, key=lambda found: not found.has_labels)
-    if not several:
-        faults = []
-        for refusal in (each for each in inspection.refusals if each.is_most):
-            error, way = refusal.error, as_command(inspection, "unlabelled")
-            # a file next to the folder may be about other images, and can be left out
-            hint = f"{error.hint}; to leave the file out: {way}" if refusal.where.startswith("../") else error.hint
-            faults.append(InputError(error.what, error.detail, hint))
-        certainty = ONLY_IF_ASKED if shape_of(inspection.items).has_classes else CERTAIN
-        return Reading(certainty, (), "a labels file", faults=faults) if faults else None
-    table = several[0]
-    meaning = f"{table.where} has the labels" if table.has_labels else f"{table.where} has columns, and no labels"
-    evidence = (_evidence(inspection, table), *_classless(inspection, table), *_undivided(table))
-    faults = _contradictions(inspection, several)
-    return Reading(_certainty(inspection, table), evidence, meaning, _propose(inspection, table), faults)
+    """A file names at least half of the images."""
+    if not inspection.items:
+        return None
+    tables = _in_order(inspection)
+    if not tables:
+        return _refused(inspection)
+    shape = shape_of(inspection.items)
+    tables[0] = table = _named_by_folders(inspection.items, shape, tables[0])
+    certainty = _certainty(inspection.items, shape, table)
+    if table.has_labels and _has_several(table)[1]:
+        certainty = ONLY_IF_ASKED  # several-labels is the layout
+    return _read(inspection, tables, certainty, _propose(inspection, table))
+
+
+def _recognise_in_tars(inspection: Inspection) -> Reading | None:
+    """A file names at least half of the images in tars."""
+    tables = _in_order(inspection)
+    content = main_content(inspection.members)
+    if inspection.items or content is None or not tables or not tables[0].has_labels:
+        return None
+    table = tables[0]
+    tars = list(inspection.archives)
+    proposal = Proposal("tar", content, _kept(inspection.members, table), paths={"": tars}, table=table)
+    certainty = _certainty(inspection.members, shape_of(inspection.members), table)
+    return _read(inspection, tables, certainty, proposal, alone=tars)
+
+
+def _in_order(inspection: Inspection) -> list[LabelsFile]:
+    """The tables, the likeliest first: the one that is asked for, those with labels, those that name more images."""
+    asked = inspection.asked.label
+    tables = inspection.labels
+    if asked is not None:
+        tables = [table for table in (*inspection.labels, *inspection.partial) if table.label]
+    return sorted(
+        tables,
+        key=lambda table: (
+            not table.has_labels,
+            not table.candidates,
+            -len({*table.rows}),
+            not table.files,
+            table.where.count("/"),
+        ),
+    )
+
+
+def _refused(inspection: Inspection) -> Reading | None:
+    """The reading with the faults of the files that can't be taken; None if there are none."""
+    faults = []
+    for refusal in (each for each in inspection.refusals if each.is_most):
+        error = refusal.error
+        # a file next to the folder may be about other images, and can be left out
+        if refusal.where.startswith("../"):
+            hint = f"{error.hint}; to leave the file out: {as_command(inspection, 'unlabelled')}"
+            error = InputError(error.what, error.detail, hint).with_choices(error.choices)
+        faults.append(error)
+    if not faults:
+        return None
+    if shape_of(inspection.items).has_classes:
+        return Reading(ONLY_IF_ASKED, (), "a labels file", faults=faults)
+    choice = f"  0 of {len(inspection.items):,} images, 0 classes: {as_command(inspection, 'unlabelled')}"
+    faults[-1] = faults[-1].with_choices([*faults[-1].choices, choice])
+    return Reading(CERTAIN, (), "a labels file", faults=faults)
+
+
+def _read(
+    inspection: Inspection,
+    tables: Sequence[LabelsFile],
+    certainty: int,
+    proposal: Proposal,
+    alone: Sequence[str] = (),
+) -> Reading:
+    table = tables[0]
+    items = inspection.items or inspection.members
+    meaning = f"{table.place} has the labels" if table.has_labels else f"{table.place} has columns, and no labels"
+    evidence = (_evidence(inspection, table), *_remarks(inspection, table, items))
+    lost, passed = _unlabelled(inspection, table, items)
+    return Reading(
+        certainty,
+        evidence,
+        meaning,
+        proposal,
+        alone=alone,
+        lost=lost,
+        passed=passed,
+        labelled=table.labelled,
+        classes=table.classes,
+        ways=_ways(inspection, tables, items),
+    )
+
+
+def _ways(inspection: Inspection, tables: Sequence[LabelsFile], items: Sequence[str]) -> list[Way]:
+    """What a user must choose from: columns of paths, columns of classes, or tables that contradict each other."""
+    table = tables[0]
+    if table.images and inspection.asked.image is None:
+        return [Way(len({*table.rows} - {-1}), table.classes, {"image": name}) for name in table.images][:3]
+    if table.candidates and not table.has_labels:
+        ways = []
+        if len(table.candidates) == 1:
+            ways.append(Way(0, 0, {"as": "unlabelled"}))
+        for candidate in table.candidates[:_MOST_CANDIDATES]:
+            labelled = len({*table.rows} - {-1})
+            ways.append(Way(labelled, candidate.classes, _options(inspection, table, candidate.option, items)))
+        return ways
+    rivals = [table]
+    for other in tables[1:]:
+        if other.has_labels and all(not _agrees(other, rival) for rival in rivals):
+            rivals.append(other)
+    if len(rivals) == 1 or inspection.asked.label is not None:
+        return []
+    ways = []
+    for rival in rivals[:_MOST_CANDIDATES]:
+        option = f"{rival.where}:{rival.label}" if rival.label else rival.where
+        ways.append(Way(rival.labelled, rival.classes, _options(inspection, rival, option, items)))
+    return ways
+
+
+def _options(inspection: Inspection, table: LabelsFile, label: str, items: Sequence[str]) -> dict[str, object]:
+    """The options that take a column; the layout, too, if images would be left out or folders contradict it."""
+    options: dict[str, object] = {"label": label}
+    if _unlabelled(inspection, table, items)[0]:
+        options["as"] = "with-labels" if inspection.items else "tars-with-labels"
+    return options
+
+
+def _agrees(one: LabelsFile, other: LabelsFile) -> bool:
+    """Whether two tables give no image different classes, by one name each or by a name and a number."""
+    labels = one.label_by_row()
+    pairs = [(labels[row], label) for row, label in other.label_by_row().items() if row in labels]
+    return bool(pairs) and _is_one_to_one(pairs)
+
+
+def _is_one_to_one(pairs: Iterable[tuple[object, object]]) -> bool:
+    """Whether each left value goes with one right value, and no name stands for another class on the other side."""
+    different = {(str(left), str(right)) for left, right in pairs}
+    lefts, rights = {left for left, _ in different}, {right for _, right in different}
+    if not len(different) == len(lefts) == len(rights):
+        return False
+    numbers = all(text.lstrip("-").isdigit() for text in (*lefts, *rights))
+    return numbers or all(left == right or (left not in rights and right not in lefts) for left, right in different)
 
 
 def _recognise_several(inspection: Inspection) -> Reading | None:
     """A file that names every image, whose cells have several labels, or some images in several lines."""
+    if not inspection.items:
+        return None
     first = next((found for found in inspection.labels if found.has_labels and not found.table.is_several), None)
-    sign, is_sure = separator_of(first.table.labels or ()) if first else (LINES, False)
+    sign, is_sure = _has_several(first) if first else (LINES, False)
     names = [first.where] if first else [refusal.where for refusal in inspection.refusals]
     known = last_names(inspection.items)
-    judged = (judge_labels(inspection.folder, each, inspection.items, known, sign) for each in names)
+    judged = [
+        judge_labels(inspection.folder, name, inspection.items, known, sign, asked=inspection.asked) for name in names
+    ]
+    if not any(judged):
+        known = last_names(map(without_ending, inspection.items))
+        judged = [
+            judge_labels(inspection.folder, name, inspection.items, known, sign, asked=inspection.asked)
+            for name in names
+        ]
     table = next((each for each in judged if isinstance(each, LabelsFile) and each.has_labels), None)
     if table is None or not sign:
         return None
-    certainty = (_certainty(inspection, first) + is_sure) if first else ONLY_IF_ASKED
-    every = sorted(map(str, set(flat_labels(table.labels or ()))))
+    certainty = _certainty(inspection.items, shape_of(inspection.items), first) if first else ONLY_IF_ASKED
+    every = sorted(map(str, set(flat_labels(table.table.labels or ())) - {None}))
     how = "a line for each" if sign == LINES else f"with {sign!r} between them"
     evidence = f"{_evidence(inspection, table)}, and several labels, {how}: {listed(every)}"
-    return Reading(certainty, (evidence,), f"an image can have several labels, {how}", _propose(inspection, table))
+    lost, passed = _unlabelled(inspection, table, inspection.items)
+    return Reading(
+        certainty,
+        (evidence,),
+        f"an image can have several labels, {how}",
+        _propose(inspection, table),
+        lost=lost,
+        passed=passed,
+        labelled=table.labelled,
+        classes=len(every),
+    )
+
+
+_PLURALS = ("labels", "tags", "classes", "attributes", "ids", "categories", "genres", "findings", "keywords")
+
+
+def _has_several(table: LabelsFile) -> tuple[str, bool]:
+    """The sign between several labels in a cell, and whether it is sure: the column's name is a plural, or the sign."""
+    sign, is_sure = separator_of(table.table.labels or ())
+    if table.label.lower().rpartition("_")[2].rpartition(" ")[2] not in _PLURALS:
+        return sign, is_sure
+    cells = {label for label in table.table.labels or () if isinstance(label, str)}
+    parts = [part for cell in cells for part in cell.split()]
+    is_spaced = not sign and len(set(parts)) < len(parts) and len(parts) > len(cells)
+    return (" ", True) if is_spaced else (sign, is_sure or bool(sign))
+
+
+def _named_by_folders(items: Sequence[str], shape: Shape, table: LabelsFile) -> LabelsFile:
+    """A table of numbers with the names of the class folders, if each number is one folder."""
+    labels = table.label_by_row()
+    if not shape.has_classes or not labels or not all(isinstance(label, int) for label in labels.values()):
+        return table
+    pairs = {(label, _folder_of(items[row], shape)) for row, label in labels.items()}
+    numbers, folders = {label for label, _ in pairs}, {folder for _, folder in pairs}
+    if not len(pairs) == len(numbers) == len(folders) or folders == set(map(str, numbers)):
+        return table
+    return replace(table, names={str(label): folder for label, folder in sorted(pairs)})
+
+
+def _kept(items: Sequence[str], table: LabelsFile) -> list[str]:
+    """The images that stay: without a label none does, if the table has labels."""
+    if not table.lost:
+        return list(items)
+    labels = table.label_by_row()
+    rows = labels if table.has_labels else {row for row in table.rows if row >= 0}
+    return [name for row, name in enumerate(items) if row in rows]
 
 
 def _propose(inspection: Inspection, table: LabelsFile) -> Proposal:
     """Patterns of files, the labels file, and splits where the first folders have names of splits."""
     assert inspection.content is not None
-    items = inspection.items
-    return Proposal("files", inspection.content, items, splits=splits_above(items), table=table)
+    items = _kept(inspection.items, table)
+    has_splits = table.table.splits is not None
+    return Proposal("files", inspection.content, items, splits={} if has_splits else splits_above(items), table=table)
 
 
 def _evidence(inspection: Inspection, table: LabelsFile) -> str:
-    column, total = f" in its column `{table.column}`" if table.column else "", len(inspection.items)
-    return f"{table.where} names {total:,} of {total:,} {inspection.noun}s{column}"
+    column = f" in its column `{table.column}`" if table.column else ""
+    total = len(inspection.items or inspection.members)
+    named = len({*table.rows} - {-1})
+    evidence = f"{table.place} names {named:,} of {total:,} {inspection.noun}s{column}"
+    if table.label and table.label.lower() not in LABELS:
+        which = "the columns" if "," in table.label else "the column"
+        evidence += f"; {which} {table.label} gives {number_of(table.classes, 'class', 'classes')}"
+    return evidence
 
 
-def _classless(inspection: Inspection, table: LabelsFile) -> list[str]:
-    """The note on a table without a column of labels."""
-    columns = list(table.table.columns)
-    if table.table.labels is not None or not columns:
-        return []
-    several = next((name for name in columns if name.lower() in _SEVERAL), None)
-    label, sign = several or columns[0], separator_of(table.table.columns[several])[0] if several else ""
-    options = {"file": name_in_recipe(inspection.folder, table.where), **table.options, "label": label}
-    options |= {"several": f"'{sign}'"} if sign else {}
-    said = ", ".join(f"{key}: {str(value).lower() if value is False else value}" for key, value in options.items())
-    which = f"none of the columns ({listed(columns)}) is called {' or '.join(LABELS)}"
-    return [f"no class: {which}; if {label} is the class: labels: {{{said}}}"]
+def _remarks(inspection: Inspection, table: LabelsFile, items: Sequence[str]) -> list[str]:
+    """The notes on names without an ending, on a table without a class, and on its splits."""
+    remarks = []
+    row = next((row for row in table.rows if row >= 0), -1)
+    text = table.table.paths[list(table.rows).index(row)] if row >= 0 else ""
+    if row >= 0 and not text.lower().endswith(items[row].rpartition(".")[2].lower()):
+        remarks.append(f"its names have no ending: {text} is {items[row]}")
+    if table.table.splits is not None:
+        values = sorted({value for value in table.table.splits if value is not None})
+        how = "a file of each" if table.files else f"by its column `{table.options.get('split')}`"
+        remarks.append(f"splits: {listed(values)}, {how}")
+    if not table.has_labels and table.table.columns and not table.candidates:
+        names = listed(table.table.columns)
+        way = inspection.asked.command(inspection.folder, label=next(iter(table.table.columns)))
+        remarks.append(f"no class: no column ({names}) looks like classes; one can be made them: {way}")
+    return remarks
 
 
-def _undivided(table: LabelsFile) -> list[str]:
-    """The note on a column that names splits."""
-    values = {name: set(map(str, column)) for name, column in table.table.columns.items()}
-    return [
-        f"no splits: the column {name} ({listed(sorted(each))}) becomes a feature; splits: {{{split_name(min(each))}: "
-        "{manifest: FILE}, ...}, with a file of names for each, makes them splits"
-        for name, each in values.items()
-        if len(each) > 1 and all(map(split_name, each))
-    ]
+def _unlabelled(
+    inspection: Inspection, table: LabelsFile, items: Sequence[str]
+) -> tuple[list[InputError], list[str]]:
+    """What a table lacks as losses; but images for a test, which have no label anywhere, are but noted."""
+    labels = table.label_by_row() if table.has_labels else {row: None for row in table.rows}
+    without = [name for row, name in enumerate(items) if row not in labels]
+    if not without or len(table.lost) > 1 or not _are_for_test(inspection, without, items):
+        return list(table.lost), []
+    count = number_of(len(without), f"{inspection.noun} for a test is", f"{inspection.noun}s for a test are")
+    return [], [f"{count} left out, without a label: {listed(without)}"]
 
 
-def _certainty(inspection: Inspection, table: LabelsFile) -> int:
+def _are_for_test(inspection: Inspection, names: Sequence[str], items: Sequence[str]) -> bool:
+    """Whether images are in folders of a test, or a list of test images or a submission names them."""
+    places = {name: row for row, name in enumerate(items)}
+    listed_rows: set[int] = set()
+    for table in (*inspection.labels, *inspection.partial):
+        if table.is_of_test:
+            listed_rows.update(table.rows)
+    return all(_is_in_test(name) or places[name] in listed_rows for name in names)
+
+
+def _is_in_test(name: str) -> bool:
+    """Whether a folder of a file has a name of test images."""
+    folders = name.lower().split("/")[:-1]
+    return any(folder.startswith("test") or folder.endswith(("test", "testing", "unlabeled")) for folder in folders)
+
+
+def _certainty(items: Sequence[str], shape: Shape, table: LabelsFile) -> int:
     """A table without labels is no rival of class folders; one with labels is, if they are others."""
-    shape = shape_of(inspection.items)
     if not shape.has_classes:
         return CERTAIN
+    if table.candidates and not table.has_labels:
+        return POSSIBLE if _has_agreeing_column(items, shape, table) else LIKELY
     if not table.has_labels:
         return POSSIBLE
-    tops = (inspection.items[row].removeprefix(shape.lead).split("/")[bool(shape.splits)] for row in table.rows)
-    pairs = set(zip(tops, table.labels or (), strict=True))
-    agree = len({folder for folder, _ in pairs}) == len(pairs) == len({label for _, label in pairs})
-    if agree and all(folder == str(label) for folder, label in pairs):
-        return POSSIBLE if shape.splits else CERTAIN
-    return CERTAIN if agree and not shape.splits else LIKELY
+    pairs = [(_folder_of(items[row], shape), label) for row, label in table.label_by_row().items()]
+    if not _is_one_to_one(pairs):
+        return LIKELY
+    numbers = [label for _, label in sorted(set(pairs), key=lambda pair: shape.classes.index(pair[0]))]
+    if table.names and list(table.names.values()) and all(isinstance(label, int) for label in numbers):
+        is_same = numbers == list(range(numbers[0], numbers[0] + len(numbers)))
+        return CERTAIN if not is_same and not table.lost else POSSIBLE if is_same else LIKELY
+    return POSSIBLE if table.lost or shape.splits else CERTAIN
 
 
-def _contradictions(inspection: Inspection, several: list[LabelsFile]) -> list[InputError]:
-    """Two files that label the images differently."""
-    first, *others = several
-    labels = dict(zip(first.rows, first.labels or first.rows, strict=True))
-    for found in (each for each in others if each.has_labels):
-        pairs = zip(found.rows, found.labels or (), strict=True)
-        row = next((row for row, label in pairs if str(labels[row]) != str(label)), None)
-        if row is not None:
-            what = f"{first.where} and {found.where} give {inspection.items[row]} different labels"
-            name = name_in_recipe(inspection.folder, found.where)
-            hint = f"move one of them out of {inspection.folder}, or write labels: {name} in a recipe"
-            return [InputError(what, "expected one labels file", hint)]
-    return []
+def _has_agreeing_column(items: Sequence[str], shape: Shape, table: LabelsFile) -> bool:
+    """Whether one of several columns says what the folders say."""
+    for candidate in class_candidates(table.table.columns, table.column):
+        values = table.table.columns[candidate.columns[0]]
+        pairs = [
+            (_folder_of(items[row], shape), value)
+            for row, value in zip(table.rows, values, strict=True)
+            if row >= 0 and value is not None
+        ]
+        if not candidate.is_hot and _is_one_to_one(pairs):
+            return True
+    return False
 
 
-_SEVERAL = ("labels", "tags", "classes")
-"""Usual names of columns with several labels in a cell."""
+def _folder_of(name: str, shape: Shape) -> str:
+    """The class folder of a file."""
+    return name.removeprefix(shape.lead).split("/")[bool(shape.splits)]
 
-LAYOUTS = {"several-labels": _recognise_several, "with-labels": _recognise}
+
+LAYOUTS = {
+    "several-labels": _recognise_several,
+    "tars-with-labels": _recognise_in_tars,
+    "with-labels": _recognise,
+}

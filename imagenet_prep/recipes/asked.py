@@ -1,0 +1,50 @@
+"""Asked: what a user says of a folder with the options of init, and the commands that say it again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from msgspec import Struct
+
+from imagenet_prep.escaping import Settings, command
+
+
+class Asked(Struct, frozen=True):
+    """The options of init that say how to read a folder.
+
+    Args:
+        layout: its layout.
+        label: the column of classes; several with commas between them are one-hot.
+        image: the column of paths.
+        splits: where each split is: a folder, a list of files, or a value of a column.
+        names: the file of the names of classes.
+        strip: what is taken off every path in tables and lists.
+        output: the recipe's file.
+    """
+
+    layout: str | None = None
+    label: str | None = None
+    image: str | None = None
+    splits: Mapping[str, str] = {}
+    names: Path | None = None
+    strip: str | None = None
+    output: Path | None = None
+
+    def command(self, folder: object, **more: object) -> str:
+        """The command of init with these options, of which ``more`` replaces some; layout is called `as`."""
+        values: dict[str, object] = {
+            "as": self.layout,
+            "label": self.label,
+            "image": self.image,
+            "names": self.names,
+            "strip": self.strip,
+            "output": self.output,
+        }
+        settings: list[tuple[str, object]] = [(name, value) for name, value in (values | more).items() if value]
+        splits = more.get("splits", self.splits)
+        assert isinstance(splits, Mapping)
+        settings = [setting for setting in settings if setting[0] != "splits"]
+        settings += [("split", f"{split}={place}") for split, place in splits.items()]
+        pairs: Settings = tuple(settings)
+        return command("init", folder, pairs)

@@ -1,0 +1,70 @@
+"""The splits that a labels file gives: by the values of a column, or as a file of each split."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from imagenet_prep.errors import InputError
+from imagenet_prep.recipes.labels import Labelled
+from imagenet_prep.recipes.labels_file import LabelTable
+from imagenet_prep.recipes.recipe_file import RecipeFile
+from imagenet_prep.recipes.schema import Labels, PlaceKeys
+from imagenet_prep.recipes.splits import Division, split_name
+from imagenet_prep.text import listed
+
+
+def divisions_of_table(file: RecipeFile, labelled: Labelled) -> list[Division]:
+    """The splits that a table gives: the files of one of each split, or the values of the column `labels.split`.
+
+    Raises:
+        InputError: a value is no name of a split, and the recipe doesn't say which split it is.
+        UsageError: ``splits`` names places of another sort.
+    """
+    table = labelled.table
+    assert table is not None
+    assert table.splits is not None
+    names = _names_of_values(file, table, labelled)
+    rows: dict[str, list[int]] = {split: [] for split in dict.fromkeys(names.values())}
+    for row, line in enumerate(labelled.table_rows.tolist()):
+        value = table.splits[line] if line >= 0 else None
+        if value is not None:
+            rows[names[value]].append(row)
+    order = list(file.recipe.splits or ()) or sorted(rows, key=_place_of)
+    return [Division(split, np.array(rows[split], np.int64), is_ordered=False) for split in order if rows.get(split)]
+
+
+_ORDER = ("train", "validation", "test")
+
+
+def _place_of(split: str) -> tuple[int, str]:
+    return (_ORDER.index(split) if split in _ORDER else len(_ORDER)), split
+
+
+def _names_of_values(file: RecipeFile, table: LabelTable, labelled: Labelled) -> dict[str, str]:
+    """The split of each value."""
+    said = file.recipe.labels
+    assert isinstance(said, Labels)
+    assert table.splits is not None
+    if isinstance(said.file, dict):
+        return {split: split for split in said.file}
+    found: dict[str, str] = {}
+    for split, value in (file.recipe.splits or {}).items():
+        key = ("splits", split)
+        place = file.convert(value, PlaceKeys, key) if isinstance(value, dict) else PlaceKeys()
+        if place.value is None:
+            problem = f"labels.split names the column {said.split}"
+            raise file.fault(key, problem, f"expected {{value: ...}}, one of {listed(_values(table))}")
+        found[str(place.value)] = split
+    for value in _values(table):
+        found.setdefault(value, "" if file.recipe.splits else split_name(value))
+    unknown = [value for value, split in found.items() if not split]
+    if unknown:
+        what = f"{labelled.table_path}: {listed(unknown)} in the column {said.split} is no name of a split"
+        hint = f"write in {file.path}: splits: {{train: {{value: {unknown[0]}}}, ...}}"
+        raise InputError(what, "expected train, validation or test", hint)
+    return found
+
+
+def _values(table: LabelTable) -> list[str]:
+    """The values of the column of splits, in order."""
+    return sorted({value for value in table.splits or () if value is not None})

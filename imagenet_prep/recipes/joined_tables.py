@@ -1,0 +1,65 @@
+"""A labels file of each split -> one LabelTable, and the files that its paths mean."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from msgspec.structs import replace
+
+from imagenet_prep.recipes.labels_file import LabelsFault, LabelTable, match
+from imagenet_prep.storage.location import AnyPath
+
+
+def join_tables(tables: Mapping[str, tuple[LabelTable, AnyPath]]) -> LabelTable:
+    """The rows of all tables, with the name of each one's split; a column that one of them lacks is empty there.
+
+    Raises:
+        LabelsFault: one of them has labels, and another one has none.
+    """
+    parts = [table for table, _ in tables.values()]
+    if len({table.labels is None for table in parts}) > 1:
+        raise LabelsFault(1, "no column of labels, and another split has one")
+    names = dict.fromkeys(name for table in parts for name in table.columns)
+    columns: dict[str, list[Any]] = {name: [] for name in names}
+    paths: list[str] = []
+    lines: list[int] = []
+    labels: list[Any] = []
+    splits: list[str | None] = []
+    sections: list[tuple[int, AnyPath]] = []
+    start = 0
+    for split, (table, path) in tables.items():
+        sections.append((start, path))
+        paths += table.paths
+        lines += [start + line for line in table.lines]
+        labels += table.labels or ()
+        splits += [split] * len(table.paths)
+        for name, values in columns.items():
+            values += table.columns.get(name) or [None] * len(table.paths)
+        start += max(table.lines, default=0)
+    first = parts[0]
+    return replace(
+        first,
+        paths=paths,
+        lines=lines,
+        labels=None if first.labels is None else labels,
+        columns=columns,
+        splits=splits,
+        sections=sections,
+    )
+
+
+def match_table(
+    table: LabelTable, names: Sequence[str], base: AnyPath, path: AnyPath, strip: str | None = None
+) -> list[int]:
+    """``match`` for the paths of a table; the paths of each of several files are matched from where that file is."""
+    if not table.sections:
+        return match(table.paths, names, base, path, strip)
+    starts = np.array([start for start, _ in table.sections])
+    places = np.searchsorted(starts, np.asarray(table.lines), side="left") - 1
+    hits: list[int] = []
+    for number, (_, section) in enumerate(table.sections):
+        rows = np.flatnonzero(places == number).tolist()
+        hits += match([table.paths[row] for row in rows], names, base, section, strip)
+    return hits
