@@ -16,6 +16,7 @@ from imagenet_prep.ilsvrc2012.imagenet import ImageNet
 from imagenet_prep.ilsvrc2012.settings import LISTS, SHARD_COUNTS, ConvertOptions
 from imagenet_prep.recipes.recipe_set import RecipeSet, refuse_made
 from imagenet_prep.state.manifest import RECIPE, DatasetEntry, Manifest, find_set
+from imagenet_prep.state.numbering import Numbering
 from imagenet_prep.state.set_state import SetState
 from imagenet_prep.storage.layout import Layout, split_of
 from imagenet_prep.storage.location import AnyPath
@@ -85,10 +86,19 @@ def refuse_images(layout: Layout, manifest: Manifest) -> None:
     known_set(layout, manifest).refuse_images(layout, manifest.shards.values())
 
 
-def labels_of_classes(layout: Layout, manifest: Manifest | None) -> Mapping[str, int] | None:
-    """The label of each class by its wnid, for shards of ILSVRC2012; None for any other set."""
+def labels_of_classes(layout: Layout, manifest: Manifest | None) -> Mapping[str, int]:
+    """The label of each class of a set by its name; without a manifest, those of ILSVRC2012."""
     found = known_set(layout, manifest)
-    return found.part.labels if isinstance(found, ImageNet) else None
+    if isinstance(found, ImageNet):
+        return found.part.labels
+    return manifest.dataset.classes if manifest is not None else {}
+
+
+def name_imagenet(numbering: Numbering) -> Numbering:
+    """The numbering of a set of ILSVRC2012 with the words of its classes, and all 1000 labels if it says nothing."""
+    labels = numbering.labels or facts.labels()
+    texts = facts.texts()
+    return replace(numbering, labels=labels, texts={wnid: texts.get(wnid, wnid) for wnid in labels})
 
 
 def known_set(layout: Layout, manifest: Manifest | None) -> Dataset:

@@ -205,7 +205,7 @@ STRAY = ("../../stray.JPEG", "a/../../../stray", "/stray", "a//b", ".", "x" * 30
     [
         *(("folders", [name], 1, "record 0 can't be a file") for name in STRAY),
         ("folders", ["a.JPEG", "b.JPEG", "a.JPEG"], 1, r"two records would be the file train/n01440764/a\.JPEG"),
-        ("webdataset", ["a.JPEG"], 0, "record 0 has the label 0"),
+        ("webdataset", ["a.JPEG"], 0, "record 0 at byte 0 has label 0"),
     ],
 )
 def test_records_that_can_not_be_exported(

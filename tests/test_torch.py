@@ -377,12 +377,3 @@ def test_a_damaged_record_ends_an_epoch_with_its_name(torch: Any, numbered: Path
     for workers in (0, 1):
         with pytest.raises(InputError, match="record 0 at byte 0 is damaged"):
             labels(loader(tmp_path, num_workers=workers, shuffle=False))
-
-
-@pytest.mark.parametrize(("relabel", "first"), [(None, 1), (0, 0), (1, 1)])
-def test_the_first_class_of_a_part_of_imagenet(relabel: int | None, first: int, tmp_path: Path) -> None:
-    """Official labels count from 1 within all 1,000, whichever are there; other ones as the manifest tells."""
-    manifest = {None: {"a": 5, "b": 218}, 0: {"a": 0, "b": 1}, 1: {"a": 1, "b": 2}}[relabel]
-    from imagenet_prep.reading.shard_set import first_label_among
-
-    assert first_label_among(list(manifest.values())) == first

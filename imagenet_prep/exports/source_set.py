@@ -8,15 +8,17 @@ from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from imagenet_prep.errors import DamagedRecordError, InputError, UsageError
-from imagenet_prep.escaping import command
 from imagenet_prep.model import OnDamaged
 from imagenet_prep.reading.indexed import IndexedShard, RecordedShard, find_recorded
 from imagenet_prep.reading.shard import Record, Shard
 from imagenet_prep.reading.shard_set import ShardSet
-from imagenet_prep.reading.values import any_number
-from imagenet_prep.state.manifest import ILSVRC2012, Manifest, features_by_column
+from imagenet_prep.reading.values import USUAL, Conventions, any_number
+from imagenet_prep.registry import labels_of_classes
+from imagenet_prep.state.manifest import Manifest, features_by_column
+from imagenet_prep.state.numbering import INCEPTIONS_FIRST, Numbering, class_index
 from imagenet_prep.state.set_state import SetState
 from imagenet_prep.storage.layout import STATE_NAME, Layout, grown_from, split_of
 from imagenet_prep.storage.location import local_path
@@ -24,12 +26,15 @@ from imagenet_prep.text import number_of
 from imagenet_prep.tfrecord.example import KINDS, parse_example
 from imagenet_prep.tfrecord.inception import PROMISE
 
+MOST_CLASSES = 100_000
+"""So many names of classes at most go into an export's metadata."""
+
 
 class SourceShard(Struct, frozen=True):
     """Shard ``index`` of a split: its file with ``size`` bytes, and its entry in the manifest, if there is one.
 
-    ``lists`` are the features of the set that hold any number of values. ``left_out`` is the number of its damaged
-    records, once they are known and ``on_damaged`` leaves them out.
+    ``conventions`` are those of the set. ``left_out`` is the number of its damaged records, once they are known and
+    ``on_damaged`` leaves them out.
     """
 
     path: Path
@@ -39,7 +44,7 @@ class SourceShard(Struct, frozen=True):
     layout: Layout
     recorded: RecordedShard | None = None
     on_damaged: OnDamaged = "refuse"
-    lists: frozenset[str] = frozenset()
+    conventions: Conventions = USUAL
     left_out: int = 0
 
     @property
@@ -68,7 +73,7 @@ class SourceShard(Struct, frozen=True):
             InputError: the shard can't be opened; a record is damaged, which the error names; or the records are not
                 those that were written.
         """
-        shard = Shard.open(self.path, in_order=True, lists=self.lists)
+        shard = Shard.open(self.path, in_order=True, conventions=self.conventions)
         if self.on_damaged == "skip" and shard.compression == "none":
             yield from self._by_number(damaged)
             return
@@ -89,7 +94,7 @@ class SourceShard(Struct, frozen=True):
 
     def _by_number(self, damaged: Callable[[DamagedRecordError], object]) -> Iterator[Record]:
         """The records of a plain shard: its index finds those after a damaged length too."""
-        shard = IndexedShard(self.layout, self.name, self.recorded, lists=self.lists)
+        shard = IndexedShard(self.layout, self.name, self.recorded, conventions=self.conventions)
         for number in range(shard.count()):
             try:
                 record = shard.record(number)
@@ -127,13 +132,21 @@ class SourceSet(Struct, frozen=True):
             )
         place = {split: number for number, split in enumerate(manifest.dataset.splits if manifest else ())}
         lists = any_number(manifest.dataset.features if manifest else {})
+        conventions = Conventions(lists, Numbering.find(manifest).first_label)
         found = []
         for split in sorted(splits, key=lambda each: (place.get(each, len(place)), each)):
             for index, path in enumerate(ShardSet(layout.output_dir, split).paths):  # with those that it has grown by
                 recorded = find_recorded(manifest, path.name)
                 size = state.sizes[path.name]
-                found.append(SourceShard(local_path(path), split, index, size, layout, recorded, on_damaged, lists))
+                local = local_path(path)
+                found.append(SourceShard(local, split, index, size, layout, recorded, on_damaged, conventions))
         return cls(layout, manifest, tuple(found))
+
+    @property
+    def numbering(self) -> Numbering:
+        """The labels of all classes by name; without a manifest, those of ILSVRC2012."""
+        labels = labels_of_classes(self.layout, self.manifest)
+        return replace(Numbering.find(self.manifest), labels=labels)
 
     @property
     def splits(self) -> dict[str, list[SourceShard]]:
@@ -163,12 +176,15 @@ _NO_IMAGE = "recipes name it by `from: encoded`; a set of numbers has none"
 class ImageValues(Struct, frozen=True):
     """The values of a record that describe its image; None for those it lacks.
 
-    ``others`` is the rest, by name: boxes and size, and every feature of a recipe's record without a role here.
+    ``class_index`` is the label counted from 0. ``wnid`` is the name of the class, and ``text`` its words: where the
+    record has neither, those of the manifest. ``others`` is the rest, by name: boxes and size, and every feature of a
+    recipe's record without a role here.
     """
 
     filename: str
     encoded: bytes | memoryview
     label: int | None
+    class_index: int | None
     wnid: str | None
     text: str | None
     others: Mapping[str, Any]
@@ -177,37 +193,29 @@ class ImageValues(Struct, frozen=True):
 class Meaning(Struct, frozen=True):
     """The features that describe an image, by role; none for records in Inception's layout.
 
-    ``first_label`` is the label of the set's first class: it is subtracted so that labels start at 0.
+    ``first_label`` is the label of the set's first class; ``names`` are the names of its classes by label, ``texts``
+    the words of those whose words are not their names.
     """
 
     features: Mapping[str, str] = {}
-    first_label: int = 1
+    first_label: int = INCEPTIONS_FIRST
+    names: Mapping[int, str] = {}
+    texts: Mapping[int, str] = {}
 
     def values(self, record: Record) -> ImageValues:
         """The values of a record.
 
         Raises:
-            InputError: a feature is missing, or has another kind; the error names file, record and byte.
+            InputError: a feature is missing, or has another kind, or the label is below the first; the error names
+                file, record and byte.
         """
         if self.features:
             return self._by_role(record)
         boxes = [[box.xmin, box.ymin, box.xmax, box.ymax] for box in record.boxes]
         others = {"boxes": boxes, "height": record.height, "width": record.width}
-        return ImageValues(record.filename, record.encoded, record.label, record.wnid, record.text, others)
-
-    def zero_based(self, label: int, record: Record) -> int:
-        """A label counted from 0.
-
-        Raises:
-            InputError: it is below the first label.
-        """
-        if label < self.first_label:
-            raise InputError(
-                f"{record.shard}: record {record.number} has the label {label}",
-                f"expected labels from {self.first_label} up",
-                command("verify", record.shard.parent),
-            )
-        return label - self.first_label
+        label, wnid, text = record.label, record.wnid, record.text
+        index = class_index(label, self.first_label, record)
+        return ImageValues(record.filename, record.encoded, label, index, wnid, text, others)
 
     def _by_role(self, record: Record) -> ImageValues:
         features, roles = dict(record.features), self.features
@@ -219,7 +227,11 @@ class Meaning(Struct, frozen=True):
             raise InputError(what, "expected one image, and one number for its label")
         name = _text(found.get("path")) or _text(found.get("filename")) or f"{record.number:06d}"
         wnid, text = _text(found.get("class")), _text(found.get("text"))
-        return ImageValues(name, encoded, label, wnid, text, features)
+        if label is not None:
+            wnid = wnid or self.names.get(label)
+            text = text or self.texts.get(label)
+        index = class_index(label, self.first_label, record)
+        return ImageValues(name, encoded, label, index, wnid, text, features)
 
 
 def _text(value: object) -> str | None:
@@ -235,18 +247,16 @@ def find_meaning(manifest: Manifest | None) -> Meaning:
     Raises:
         UsageError: the records hold no image.
     """
-    if manifest is None:
-        return Meaning()
-    if manifest.dataset.kind == ILSVRC2012:
-        return Meaning(first_label=min(1, *manifest.dataset.classes.values(), 1))
-    first = manifest.settings.get("first_label", 0)
-    if not isinstance(manifest.settings.get("record"), dict):
+    numbering = Numbering.find(manifest)
+    first = numbering.first_label
+    if manifest is None or not isinstance(manifest.settings.get("record"), dict):
         return Meaning(first_label=first)
     roles = find_roles(manifest)
     if "encoded" not in roles:
         held = ", ".join(sorted(manifest.dataset.features))
         raise UsageError(f"the records of {manifest.dataset.name} hold no image", f"they hold {held}", _NO_IMAGE)
-    return Meaning(roles, first)
+    texts = {numbering.labels[name]: text for name, text in numbering.texts.items()}
+    return Meaning(roles, first, numbering.names, texts)
 
 
 def find_roles(manifest: Manifest | None) -> dict[str, str]:

@@ -40,9 +40,9 @@ class MdsPacker(Packer):
             for record, values in files.values(self.meaning):
                 sample = {"x": _kept(values.encoded), "json": encode_json(describe(values))}
                 if "y" in self.columns:
-                    if values.label is None:
-                        raise InputError(f"{shard.path}: record {record.number} has no label", "expected one in each")
-                    sample["y"] = self.meaning.zero_based(values.label, record)
+                    if values.class_index is None:
+                        raise InputError(f"{record.place} has no label", "expected one in each", _HINT)
+                    sample["y"] = values.class_index
                 writer.write(sample)
             files.write(self.file_name(shard), [writer.encode_joint_shard()])
 
@@ -76,6 +76,8 @@ class MdsPacker(Packer):
 
 
 PACKER = MdsPacker
+
+_HINT = "export to webdataset or parquet, which hold images without a label too"
 
 
 def _kept(encoded: bytes | memoryview) -> Any:

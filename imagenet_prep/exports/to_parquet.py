@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from imagenet_prep.errors import DamagedRecordError
 from imagenet_prep.exports.packing import Files, Packer, check_read_back
-from imagenet_prep.exports.source_set import SourceSet, SourceShard, find_meaning
-from imagenet_prep.registry import labels_of_classes
+from imagenet_prep.exports.source_set import MOST_CLASSES, SourceSet, SourceShard, find_meaning
 from imagenet_prep.sources.parquets import check_pyarrow
 from imagenet_prep.tfrecord import crc32c
 
@@ -20,8 +17,6 @@ if TYPE_CHECKING:
 
 _ROWS = 100
 """Rows per group: datasets reads a group at a time, some 11 MB of ImageNet."""
-
-_MOST_CLASSES = 100_000
 
 
 class ParquetPacker(Packer):
@@ -58,10 +53,10 @@ class ParquetPacker(Packer):
             check_read_back(path, found, crcs)
 
     def _rows(self, files: Files) -> Iterator[dict[str, Any]]:
-        for record, values in files.values(self.meaning):
-            label = None if values.label is None else self.meaning.zero_based(values.label, record)
+        for _, values in files.values(self.meaning):
             image = {"bytes": bytes(values.encoded), "path": values.filename}
-            yield {**values.others, "image": image, "label": label, "wnid": values.wnid, "text": values.text}
+            of_class = {"label": values.class_index, "wnid": values.wnid, "text": values.text}
+            yield {**values.others, "image": image, **of_class}
 
     def _schema(self) -> pa.Schema:
         """The columns and their types in datasets, which infers the others from the column types."""
@@ -82,22 +77,11 @@ class ParquetPacker(Packer):
         )
 
     def _find_names(self, source: SourceSet) -> list[str]:
-        """The name of each class from 0 up; none if classes have no names of their own.
-
-        Only the records of a recipe's set tell its classes: all of them are read.
-        """
-        labels = labels_of_classes(source.layout, source.manifest)
-        found = {} if labels is None else {label - self.meaning.first_label: name for name, label in labels.items()}
-        if labels is None and {"label", "class"} <= self.meaning.features.keys():
-            for record in itertools.chain(*(shard.records() for shard in source.shards)):
-                with contextlib.suppress(DamagedRecordError):  # packing its shard says so
-                    values = self.meaning.values(record)
-                    if values.label is not None and values.wnid:
-                        found[self.meaning.zero_based(values.label, record)] = values.wnid
-        if not found or max(found) > _MOST_CLASSES:
+        """The name of each class from 0 up; none if the set has no classes."""
+        names = source.numbering.names_by_index
+        if not names or max(names) > MOST_CLASSES:
             return []
-        names = [found.get(label, f"label_{label}") for label in range(max(found) + 1)]
-        return names if len(set(names)) == len(names) else []
+        return [names.get(index, f"label_{index}") for index in range(max(names) + 1)]
 
 
 PACKER = ParquetPacker

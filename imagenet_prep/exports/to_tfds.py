@@ -16,10 +16,10 @@ from typing import Any
 
 from imagenet_prep.errors import UsageError
 from imagenet_prep.exports.packing import Files, Packer
-from imagenet_prep.exports.source_set import SourceSet, SourceShard, find_roles, held_by
+from imagenet_prep.exports.source_set import MOST_CLASSES, SourceSet, SourceShard, find_roles, held_by
 from imagenet_prep.reading.shard import Shard
-from imagenet_prep.registry import labels_of_classes
 from imagenet_prep.state.manifest import ILSVRC2012
+from imagenet_prep.state.numbering import Numbering
 from imagenet_prep.storage.layout import split_of
 from imagenet_prep.storage.location import local_path
 
@@ -67,8 +67,7 @@ class TfdsPacker(Packer):
         manifest, folder = source.manifest, f"{self.name}/{self.version}"
         roles = find_roles(manifest)
         held = manifest.dataset.features if manifest else held_by(next(source.shards[0].records()))
-        labels = labels_of_classes(source.layout, manifest) if "label" in roles else None
-        names = _class_names(labels) if labels else []
+        names = _class_names(source.numbering) if "label" in roles else []
         image, label = roles.get("encoded"), roles.get("label")
         numbered = {label: len(names)} if label and names else {}
         above = os.path.relpath(local_path(source.layout.output_dir).resolve(), (out / folder).resolve())
@@ -124,10 +123,15 @@ def _features(held: Mapping[str, Mapping[str, Any]], image: str | None, labels: 
     return {"pythonClassName": f"{_FEATURES}.features_dict.FeaturesDict", "featuresDict": {"features": declared}}
 
 
-def _class_names(labels: Mapping[str, int]) -> list[str]:
-    """The name of each label from 0 up, if the class has one: its wnid; names are unique."""
-    names = {label: wnid for wnid, label in labels.items()}
-    return [names.get(label, f"label_{label}" if label else "background") for label in range(max(names) + 1)]
+def _class_names(numbering: Numbering) -> list[str]:
+    """The name of each label from 0 up, if the class has one; names are unique. None if there are too many."""
+    names = numbering.names
+    if not names or max(names) > MOST_CLASSES:
+        return []
+    unnamed = {label: f"label_{label}" for label in range(max(names) + 1)}
+    if numbering.first_label:
+        unnamed[0] = "background"
+    return [names.get(label, placeholder) for label, placeholder in unnamed.items()]
 
 
 def _tensor(kind: str, optional: bool, values: int | None) -> dict[str, Any]:

@@ -16,7 +16,6 @@ from typing import Any
 from imagenet_prep.exports.packing import Files, Packer
 from imagenet_prep.exports.source_set import ImageValues, SourceSet, SourceShard, find_meaning
 from imagenet_prep.images import ending_of
-from imagenet_prep.reading.shard import Record
 from imagenet_prep.state.manifest import ILSVRC2012
 
 Buffer = bytes | memoryview
@@ -69,18 +68,18 @@ class TarPacker(Packer):
             if key in keys:
                 key = f"{key}_{record.number}"
             keys.add(key)
-            for part in self._members(key, values, record):
+            for part in self._members(key, values):
                 size += len(part)
                 yield part
         yield bytes(2 * _BLOCK + -(size + 2 * _BLOCK) % _RECORD)
 
-    def _members(self, key: str, values: ImageValues, record: Record) -> Iterator[Buffer]:
-        image, label = values.encoded, values.label
+    def _members(self, key: str, values: ImageValues) -> Iterator[Buffer]:
+        image, index = values.encoded, values.class_index
         yield _header(f"{key}{ending_of(image[:16]) or '.jpg'}", len(image))
         yield image
         rest = bytes(-len(image) % _BLOCK)
-        if label is not None:
-            rest += _member(f"{key}.cls", b"%d" % self.meaning.zero_based(label, record))
+        if index is not None:
+            rest += _member(f"{key}.cls", b"%d" % index)
         yield rest + _member(f"{key}.json", encode_json(describe(values)).encode())
 
 

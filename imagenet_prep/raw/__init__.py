@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from imagenet_prep.errors import InputError, UsageError
-from imagenet_prep.reading.shard_set import ShardSet, first_label_of
+from imagenet_prep.reading.shard_set import ShardSet
 from imagenet_prep.reading.values import any_number
+from imagenet_prep.state.manifest import ILSVRC2012
+from imagenet_prep.state.numbering import Numbering
 from imagenet_prep.storage.layout import Layout, grown_from
 from imagenet_prep.storage.location import locate
 from imagenet_prep.storage.refusals import unreadable
@@ -83,6 +85,8 @@ def open(  # noqa: PLR0913 - options of the public interface, by keyword
     if (raw, options, config) != (None, None, None):
         raise UsageError("raw, options and config say how raw data is read", "expected source='raw' with them")
     found = ShardSet(data_dir, split, check=check)
+    if found.is_imagenet:
+        found.name_classes(_name_imagenet)
     if join is not None:
         found.join(_joined(ShardSet(data_dir, split, check=False), join))
     return found
@@ -117,7 +121,16 @@ def _open_raw(
         hint = f"imagenet_prep.open({str(layout.data_dir)!r}, {split!r}) reads its shards"
         raise UsageError(f"{split} has grown: {grown[0]} has shards of its own", "expected a set that has not", hint)
     lists = any_number(planned.entry.features)
-    return RawSet(found[split], first_label_of(planned.entry.classes, planned.settings), lists)
+    records = RawSet(found[split], Numbering.read(planned.entry, planned.settings), lists)
+    if planned.entry.kind == ILSVRC2012:
+        records.name_classes(_name_imagenet)
+    return records
+
+
+def _name_imagenet(numbering: Numbering) -> Numbering:
+    from imagenet_prep.registry import name_imagenet
+
+    return name_imagenet(numbering)
 
 
 # a column of one's own, from a JSON file ---------------------------------------------------------------------------

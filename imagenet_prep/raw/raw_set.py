@@ -11,8 +11,10 @@ from imagenet_prep.images.jpeg import ImageError
 from imagenet_prep.model import Box
 from imagenet_prep.reading.shard import Record, Shard
 from imagenet_prep.reading.shard_set import RecordSequence
+from imagenet_prep.reading.values import Conventions
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.slices import Buffer, Gone, Row, gone
+from imagenet_prep.state.numbering import Numbering
 
 
 class RawSet(RecordSequence):
@@ -33,7 +35,7 @@ class RawSet(RecordSequence):
         UsageError: the split is in a file that can only be read in its order.
     """
 
-    def __init__(self, planned: PlannedSplit, first_label: int, lists: frozenset[str]) -> None:
+    def __init__(self, planned: PlannedSplit, numbering: Numbering, lists: frozenset[str]) -> None:
         catalog = planned.catalog
         super().__init__(catalog.split)
         for container in catalog.containers:
@@ -43,7 +45,8 @@ class RawSet(RecordSequence):
                 what = f"{container.path} can't be read at random: each image requires reading everything before it"
                 hint = "imagenet-prep convert it, and open its shards"
                 raise UsageError(what, "expected tars that are not compressed, zips or folders", hint)
-        self.first_label = first_label
+        self._numbering = numbering
+        self.unlabelled = planned.catalog.count_by_label().get(0, 0) if numbering.labels else 0
         self._place = str(planned.source)
         self._catalog, self._recorder = catalog, planned.recorder.of_headers()
         self._lists = lists
@@ -62,7 +65,8 @@ class RawSet(RecordSequence):
 
     def _record(self, which: int, number: int) -> Record:
         at = self._find_starts()[which] + number
-        return RawRecord(self._catalog, at, at, self._recorder, self._opened, self._lists)
+        conventions = Conventions(self._lists, self.first_label)
+        return RawRecord(self._catalog, at, self._recorder, self._opened, conventions)
 
     def _records(self, which: int) -> Iterator[Record]:
         starts = self._find_starts()
@@ -82,14 +86,14 @@ class RawRecord(Record):
         self,
         catalog: Catalog,
         row: int,
-        number: int,
         recorder: Recorder,
         opened: dict[int, Callable[[Row], Buffer]],
-        lists: frozenset[str],
+        conventions: Conventions,
     ) -> None:
         # Not Record's own: ``data`` stays unset until it is needed.
-        self._source = Shard(catalog.container(row).path, memoryview(b""), "none", lists=lists)
-        self.number, self.offset = number, int(catalog.offsets[row])
+        path = catalog.container(row).path
+        self._source = Shard(path, memoryview(b""), "none", conventions=conventions)
+        self.number, self.offset = row, int(catalog.offsets[row])
         self._catalog, self._row, self._recorder, self._opened = catalog, row, recorder, opened
         self._item = catalog.item(row)
         self._recorded: Recorded | None = None
@@ -106,7 +110,7 @@ class RawRecord(Record):
         return self.data
 
     def __repr__(self) -> str:
-        return f"<record {self.number}, {self._where}>"
+        return f"<record {self.number}, {self.place}>"
 
     @property
     def filename(self) -> str:
@@ -124,7 +128,8 @@ class RawRecord(Record):
         return memoryview(self._make().parts[1]) if self._is_known else super().encoded
 
     @property
-    def _where(self) -> str:
+    def place(self) -> str:
+        """The image's name, and its file and byte."""
         return f"{self._item.filename} ({self._catalog.place(self._row)})"
 
     def _make(self) -> Recorded:
@@ -133,7 +138,7 @@ class RawRecord(Record):
             try:
                 self._recorded = self._recorder.record(self._item, image)
             except ImageError as error:
-                name, what = self._item.filename, f"{self._where} is damaged"
+                name, what = self._item.filename, f"{self.place} is damaged"
                 hint = f"get a sound copy of {self.shard}"
                 raise DamagedRecordError.of("image", self.number, name, what, str(error), hint) from error
         return self._recorded

@@ -19,6 +19,7 @@ from msgspec import Struct
 
 from imagenet_prep.errors import DamagedRecordError, InputError
 from imagenet_prep.reading.shard import Record, Shard, remedy
+from imagenet_prep.reading.values import USUAL, Conventions
 from imagenet_prep.state.manifest import Manifest
 from imagenet_prep.storage.files import find_plain
 from imagenet_prep.storage.layout import Layout
@@ -80,7 +81,7 @@ class IndexedShard:
         recorded: its entry in the manifest; None for a shard of another maker.
         count: the number of its records, if it was counted before.
         check: compare the data of each record with its CRC.
-        lists: the features of the set that hold any number of values.
+        conventions: what the set's manifest says of values.
 
     Raises:
         InputError: the file can't be opened, or is not the recorded one.
@@ -94,9 +95,9 @@ class IndexedShard:
         count: int | None = None,
         *,
         check: bool = True,
-        lists: frozenset[str] = frozenset(),
+        conventions: Conventions = USUAL,
     ) -> None:
-        self.shard = Shard.open(layout.shard_path(name), lists=lists)
+        self.shard = Shard.open(layout.shard_path(name), conventions=conventions)
         self._index_paths = layout.index_paths(name)
         self._recorded = recorded
         self._count = recorded.records if recorded else count

@@ -16,8 +16,9 @@ from imagenet_prep.escaping import command
 from imagenet_prep.images.jpeg import ImageError
 from imagenet_prep.images.pixels import Part, decode_array, decode_part, decode_rgb
 from imagenet_prep.model import Box
-from imagenet_prep.reading.values import Decoder, ValueRuleError, any_number
+from imagenet_prep.reading.values import USUAL, Conventions, Decoder, ValueRuleError, any_number
 from imagenet_prep.state.manifest import features_by_column, find_set, load_manifest
+from imagenet_prep.state.numbering import class_index
 from imagenet_prep.state.set_state import SetState
 from imagenet_prep.storage.files import find_plain, view_of
 from imagenet_prep.storage.layout import Layout, split_of
@@ -54,7 +55,8 @@ class Record:
 
     The data, a serialized tf.train.Example, is a view of the file: nothing is copied. Other values are parsed on
     first use: ``features`` of any record. A record in Inception's layout also has ``filename``, ``label``,
-    ``wnid``, ``text``, ``boxes``, ``height``, ``width`` and ``encoded``, and its pixels as ``image`` and ``array``.
+    ``class_index`` (the label counted from 0), ``wnid``, ``text``, ``boxes``, ``height``, ``width`` and ``encoded``,
+    and its pixels as ``image`` and ``array``.
     Values that the record's maker left out are None, or "", or empty. A value that can't be read raises an
     InputError that names file, record and byte.
     """
@@ -74,7 +76,7 @@ class Record:
         return _of_another_process, (
             self.shard,
             self._source.compression,
-            self._source.lists,
+            self._source.conventions,
             self.number,
             self.offset,
             bytes(self.data),
@@ -108,16 +110,17 @@ class Record:
             return parse(self.data)
         except ExampleError as error:
             reason = f"it is not a tf.train.Example: {error}"
-            what = f"{self._where} is damaged"
+            what = f"{self.place} is damaged"
             raise DamagedRecordError.of("record", self.number, "", what, reason, remedy(self.shard)) from error
         except RecordError as error:
-            what = f"{self._where} is not an image's in Inception's layout"
+            what = f"{self.place} is not an image's in Inception's layout"
             raise InputError(what, *_other_layout(self.shard, str(error))) from error
         except ValueRuleError as error:
-            raise UsageError(self._where, str(error), error.hint) from error
+            raise UsageError(self.place, str(error), error.hint) from error
 
     @property
-    def _where(self) -> str:
+    def place(self) -> str:
+        """Its file, number and byte, for messages."""
         return _in_words(self.shard, self.number, self.offset, self._source.compression)
 
     @property
@@ -126,7 +129,7 @@ class Record:
 
         A feature that may have any number of values, by the manifest or as one of objects, is always a list.
         """
-        return self.parse(_decoder(lists=self._source.lists).example)
+        return self.parse(_decoder(lists=self._source.conventions.lists).example)
 
     def _read(self) -> ImageRecord:
         if self._image is None:
@@ -144,13 +147,18 @@ class Record:
         return self._read().filename
 
     @property
-    def label(self) -> int:
-        """The class of the image: 1 to 1000."""
-        label = (self._head or self._read_head())[0][0]
-        if label is None:
-            what, hint = f"{self._where} has no image/class/label", "its `features` show what it holds"
-            raise InputError(what, "expected an image with a class", hint)
-        return label
+    def label(self) -> int | None:
+        """The number of the image's class as the record has it: 1 to 1000 for ImageNet; None without a label."""
+        return (self._head or self._read_head())[0][0]
+
+    @property
+    def class_index(self) -> int | None:
+        """The label counted from 0, as networks have it: 0 to 999 for ImageNet; None without a label.
+
+        Raises:
+            InputError: the label is below the ``first_label`` of its set.
+        """
+        return class_index(self.label, self._source.conventions.first_label, self)
 
     @property
     def wnid(self) -> str | None:
@@ -221,15 +229,21 @@ class Record:
             name = ""
             with contextlib.suppress(InputError):
                 name = self.filename
-            what, reason = f"{self._where}: its image is damaged", f"{name}: {error}" if name else str(error)
+            what, reason = f"{self.place}: its image is damaged", f"{name}: {error}" if name else str(error)
             hint = remedy(self.shard, depth="decode")
             raise DamagedRecordError.of("image", self.number, name, what, reason, hint) from error
 
 
 def _of_another_process(
-    path: AnyPath, compression: Compression, lists: frozenset[str], number: int, offset: int, data: bytes
+    path: AnyPath,
+    compression: Compression,
+    conventions: Conventions,
+    number: int,
+    offset: int,
+    data: bytes,
 ) -> Record:
-    return Record(Shard(path, memoryview(b""), compression, lists=lists), number, offset, memoryview(data))
+    shard = Shard(path, memoryview(b""), compression, conventions=conventions)
+    return Record(shard, number, offset, memoryview(data))
 
 
 def _head_of(image: ImageRecord) -> _Head:
@@ -243,7 +257,7 @@ class Shard(Struct, frozen=True):
     view: View
     compression: Compression
     opened: FileState | None = None  # of a local file
-    lists: frozenset[str] = frozenset()  # features of its set that hold any number of values
+    conventions: Conventions = USUAL
 
     @classmethod
     def open(
@@ -252,7 +266,7 @@ class Shard(Struct, frozen=True):
         compression: Compression | None = None,
         *,
         in_order: bool = False,
-        lists: frozenset[str] = frozenset(),
+        conventions: Conventions = USUAL,
     ) -> Shard:
         """Open a shard; its compression is detected from its first bytes unless it is given.
 
@@ -264,7 +278,7 @@ class Shard(Struct, frozen=True):
             with contextlib.suppress(OSError):  # the next line says so
                 opened = find_state(local)
         view = view_of(path, in_order=in_order)
-        return cls(path, view, compression or compressed.detect(view), opened, lists)
+        return cls(path, view, compression or compressed.detect(view), opened, conventions)
 
     def refuse_replaced(self) -> None:
         """Raise InputError if another file has its name now: records by number and in order would differ."""

@@ -12,12 +12,15 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, SupportsIndex, TypeVar, overload
 
+from msgspec.structs import replace
+
 from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.reading.indexed import IndexedShard, find_recorded
 from imagenet_prep.reading.left_out import MappedRecords, OnDamagedRecord
 from imagenet_prep.reading.shard import Record, remedy
-from imagenet_prep.reading.values import any_number
-from imagenet_prep.state.manifest import find_set
+from imagenet_prep.reading.values import Conventions, any_number
+from imagenet_prep.state.manifest import ILSVRC2012, find_set
+from imagenet_prep.state.numbering import Numbering
 from imagenet_prep.state.set_state import SetState
 from imagenet_prep.storage.layout import Layout, grown_from, parse_shard_name, shard_name
 from imagenet_prep.storage.location import AnyPath, Location, locate
@@ -32,12 +35,15 @@ _S = TypeVar("_S", bound="RecordSequence")
 class RecordSequence(Sequence[Record]):
     """The records of one split's shards, in order; each kind of set defines how it reads a record.
 
-    ``split`` is the prefix of its shards' names; ``first_label`` the label of its first class.
+    ``split`` is the prefix of its shards' names. ``unlabelled`` is the number of records without a label, by the set's
+    manifest.
     """
 
     def __init__(self, split: str) -> None:
         self.split = split
-        self.first_label = 1
+        self.unlabelled = 0
+        self._numbering = Numbering()
+        self._complete: Callable[[Numbering], Numbering] | None = None
         self._starts: list[int] | None = None
         self._range: tuple[int, int] | None = None  # of a part: the numbers of its records in the whole
         self._opened: dict[int, Any] = {}  # maps of files, each opened on first use
@@ -61,6 +67,40 @@ class RecordSequence(Sequence[Record]):
     def __getstate__(self) -> dict[str, Any]:
         """Everything except the maps."""
         return {**self.__dict__, "_opened": {}}
+
+    @property
+    def first_label(self) -> int:
+        """The label of the first class, from the manifest, or 1: records give ``class_index`` counted from it.
+
+        Set it for a set without a manifest whose labels count from another number.
+        """
+        return self._numbering.first_label
+
+    @first_label.setter
+    def first_label(self, label: int) -> None:
+        self._numbering, self._opened = replace(self._numbering, first_label=label), {}
+
+    @property
+    def class_names(self) -> Mapping[int, str]:
+        """The name of each class by its label, those without a record too; empty if the set has no names."""
+        return self._named.names
+
+    @property
+    def class_texts(self) -> Mapping[int, str]:
+        """The words of each class by its label: its name, where the recipe had no other words."""
+        numbering = self._named
+        return {label: numbering.texts.get(name, name) for label, name in numbering.names.items()}
+
+    def name_classes(self, complete: Callable[[Numbering], Numbering]) -> None:
+        """Let a function complete names and words of classes, which the manifest of ILSVRC2012 does not repeat."""
+        self._complete = complete
+
+    @property
+    def _named(self) -> Numbering:
+        """The numbering with all names; they are looked up on first use."""
+        if self._complete is not None:
+            self._numbering, self._complete = self._complete(self._numbering), None
+        return self._numbering
 
     def _described(self, place: str) -> str:
         part = f"[{self._range[0]:_}:{self._range[1]:_}]" if self._range else ""
@@ -146,17 +186,6 @@ class RecordSequence(Sequence[Record]):
         return self._range or (0, self._find_starts()[-1])
 
 
-def first_label_of(classes: Mapping[str, int] | None, settings: Mapping[str, Any]) -> int:
-    """The label of the first class, from a manifest: 1 as in Inception's records, unless it says otherwise."""
-    return first_label_among(classes.values()) if classes else int(settings.get("first_label", 1))
-
-
-def first_label_among(labels: Collection[int]) -> int:
-    """The label of the first class of a part of ImageNet: 1 with official labels, whether the part has it or not."""
-    first = min(labels)
-    return first if set(labels) == set(range(first, first + len(labels))) else 1
-
-
 class ShardSet(RecordSequence):
     """The records of one split: in order by iteration, or any of them by its number; each CRC is checked.
 
@@ -168,7 +197,8 @@ class ShardSet(RecordSequence):
     before it: iterate over those. The number of records comes from the manifest; sets of other makers are counted at
     the first ``len`` or ``[]``.
 
-    ``split`` is the prefix of its shards' names; ``first_label`` the label of its first class from the manifest, or 1.
+    ``split`` is the prefix of its shards' names; ``first_label`` the label of its first class from the manifest, or 1;
+    ``class_names`` the name of each class by its label.
 
     Shards are mapped on first use, and no file stays open. Several threads can share a set, also after a fork. A
     pickled set is small, and maps its shards again after unpickling.
@@ -189,8 +219,10 @@ class ShardSet(RecordSequence):
         self._names, manifest = _find(state, split), state.manifest
         self._recorded = [find_recorded(manifest, name) for name in self._names]
         self._lists = any_number(manifest.dataset.features if manifest else {})
-        if manifest is not None:
-            self.first_label = first_label_of(manifest.dataset.classes, manifest.settings)
+        self._numbering = Numbering.find(manifest)
+        self.is_imagenet = manifest is not None and manifest.dataset.kind == ILSVRC2012
+        totals = manifest.totals if manifest else {}
+        self.unlabelled = sum(total.unlabelled for part, total in totals.items() if grown_from(part)[0] == split)
 
     def __repr__(self) -> str:
         return self._described(str(self._layout.output_dir))
@@ -249,7 +281,8 @@ class ShardSet(RecordSequence):
         if shard is None:  # two threads may be here at once: either map will do
             name, recorded, starts = self._names[which], self._recorded[which], self._starts
             count = starts[which + 1] - starts[which] if starts else None
-            shard = IndexedShard(self._layout, name, recorded, count, check=self._check, lists=self._lists)
+            conventions = Conventions(self._lists, self.first_label)
+            shard = IndexedShard(self._layout, name, recorded, count, check=self._check, conventions=conventions)
             self._opened[which] = shard
         return shard
 

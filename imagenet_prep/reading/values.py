@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from msgspec import Struct
 
+from imagenet_prep.state.numbering import INCEPTIONS_FIRST
 from imagenet_prep.tfrecord.example import (
     SHORT,
     Buffer,
@@ -32,6 +33,20 @@ Names = bool | str | Collection[str]
 
 OF_OBJECTS = "image/object/"
 """The beginning of features with a value per object, in the records of any program: they are always lists."""
+
+
+class Conventions(Struct, frozen=True):
+    """What a set's manifest says of the values in its records.
+
+    ``lists`` are the features that hold any number of values, ``first_label`` is the label of the first class.
+    """
+
+    lists: frozenset[str] = frozenset()
+    first_label: int = INCEPTIONS_FIRST
+
+
+USUAL = Conventions()
+"""Those of records without a manifest."""
 
 
 def any_number(features: Mapping[str, Mapping[str, Any]]) -> frozenset[str]:

@@ -106,16 +106,24 @@ class RecipeDataset(Struct, frozen=True):
             splits.append(replace(planned, facts={name: fact for name, fact in facts.items() if fact}))
         prefixes = tuple(each.prefix for each in self.splits)
         ordering = {each.prefix: {"seed": each.seed, "shuffle": each.shuffle} for each in self.splits}
-        features = {name: dict(promised) for name, promised in self.features.items()}
         expected = {"expected": dict(self.expected)} if self.expected else {}
         return PlannedSet(
-            entry=DatasetEntry(RECIPE, PurePosixPath(shown_name(self.path)).stem, prefixes, features, {}),
+            entry=self._entry(prefixes),
             splits=tuple(splits),
             settings={**self.settings, "order": ordering, **expected},
             expected={each.prefix: len(each.catalog) for each in self.splits},
             notes=(*self.notes, *class_notes(self.classes.names, self.classes.numbers), *self.warnings),
             lists=self._lists(),
         )
+
+    def _entry(self, prefixes: tuple[str, ...]) -> DatasetEntry:
+        """The manifest's entry: the features, and all classes that the recipe knows."""
+        name, classes = PurePosixPath(shown_name(self.path)).stem, self.classes
+        features = {name: dict(promised) for name, promised in self.features.items()}
+        labels = dict(zip(classes.names, classes.numbers, strict=True))
+        words = dict(zip(classes.names, classes.texts, strict=True))
+        texts = {name: text for name, text in words.items() if text != name}
+        return DatasetEntry(RECIPE, name, prefixes, features, {}, labels, texts)
 
     def _changed_boxes(self, catalog: Catalog) -> dict[str, dict[str, int]]:
         """The boxes of a split that ``boxes_outside`` changed: by outcome, how many of each image."""

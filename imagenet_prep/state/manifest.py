@@ -57,7 +57,8 @@ class DatasetEntry(Struct, frozen=True, forbid_unknown_fields=True, omit_default
     ``kind`` decides how it is checked and made again; ``splits`` are in order, each the prefix of its shards' names.
     ``features`` are those of every record: by name its "kind", whether it is "optional", and how many "values" it has
     (None: any number). ``turned`` counts, by split, the images that were turned upright. ``classes`` has the label of
-    each class by wnid, for a part of ILSVRC2012 or for other labels.
+    each class by its name, those without an image too; none for ILSVRC2012 with all classes and official labels.
+    ``texts`` has the words of the classes of a recipe, if they are not their names.
     """
 
     kind: Literal["ILSVRC2012", "recipe"]
@@ -66,6 +67,7 @@ class DatasetEntry(Struct, frozen=True, forbid_unknown_fields=True, omit_default
     features: Mapping[str, Mapping[str, Any]]
     turned: Mapping[str, Count]
     classes: Mapping[str, Count] = {}
+    texts: Mapping[str, str] = {}
 
 
 class _Feature(TypedDict):
@@ -77,7 +79,8 @@ class _Feature(TypedDict):
 class SplitTotals(Struct, frozen=True, omit_defaults=True):
     """The totals of one split: images, classes, boxes, shards; ``expected`` images in the whole data set.
 
-    ``warned`` counts the images that are unusual though their pixels are whole; a file without it has none.
+    ``warned`` counts the images that are unusual though their pixels are whole, ``unlabelled`` those without a label; a
+    file without them has none.
     """
 
     images: Count
@@ -86,6 +89,7 @@ class SplitTotals(Struct, frozen=True, omit_defaults=True):
     boxes: Count
     shards: Count
     warned: Count = 0
+    unlabelled: Count = 0
 
 
 class Manifest(Struct, frozen=True):

@@ -7,6 +7,7 @@ without its colour distortions.
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib.util
 import os
 import zlib
@@ -22,12 +23,13 @@ if importlib.util.find_spec("tensorflow") is None:
 
 import tensorflow as tf
 
-from imagenet_prep.errors import DamagedRecordError, RecordFault, UsageError
+from imagenet_prep.errors import DamagedRecordError, InputError, RecordFault, UsageError
 from imagenet_prep.reading.left_out import LeftOut, OnDamagedRecord, check_policy
 from imagenet_prep.reading.shard_set import ShardSet
 from imagenet_prep.state.manifest import find_set
 from imagenet_prep.state.set_state import SetState
 from imagenet_prep.storage.layout import Layout
+from imagenet_prep.text import number_of
 from imagenet_prep.tfrecord import inception
 
 
@@ -64,16 +66,16 @@ def parse_example(record: Any) -> dict[str, Any]:
     """The values of a record in Inception's layout that training needs; ``record`` is a scalar string tensor.
 
     Returns:
-        ``encoded``, scalar string, the JPEG; ``label``, scalar int64, as in the record: 1 to 1000 for ImageNet;
-        ``boxes``, float32 of the shape (number of boxes, 4): ymin, xmin, ymax, xmax from 0 to 1, as tf.image expects;
-        ``filename`` and ``wnid``, scalar strings, empty where the record's maker left them out.
+        ``encoded``, scalar string, the JPEG; ``label``, scalar int64, as in the record: 1 to 1000 for ImageNet, -1
+        where it has none; ``boxes``, float32 of the shape (number of boxes, 4): ymin, xmin, ymax, xmax from 0 to 1, as
+        tf.image expects; ``filename`` and ``wnid``, scalar strings, empty where the record's maker left them out.
     """
     sides = [f"image/object/bbox/{side}" for side in ("ymin", "xmin", "ymax", "xmax")]
     found = tf.io.parse_single_example(
         record,
         {
             "image/encoded": tf.io.FixedLenFeature([], tf.string),
-            "image/class/label": tf.io.FixedLenFeature([], tf.int64),
+            "image/class/label": tf.io.FixedLenFeature([], tf.int64, NO_LABEL),
             "image/filename": tf.io.FixedLenFeature([], tf.string, ""),
             "image/class/synset": tf.io.FixedLenFeature([], tf.string, ""),
             **{side: tf.io.VarLenFeature(tf.float32) for side in sides},
@@ -87,6 +89,9 @@ def parse_example(record: Any) -> dict[str, Any]:
         "wnid": found["image/class/synset"],
     }
 
+
+NO_LABEL = -1
+"""In place of the label of an image without one."""
 
 EVALUATED = 0.875
 """The central part of each side that an evaluation uses."""
@@ -107,6 +112,7 @@ def dataset(  # noqa: PLR0913 - options of the public interface, by keyword
     epoch: int | None = None,
     start: int = 0,
     on_damaged: OnDamagedRecord = "raise",
+    unlabelled: int | None = None,
 ) -> Any:
     """One epoch as a tf.data.Dataset of (images, labels): batches for training, or for an evaluation.
 
@@ -138,16 +144,19 @@ def dataset(  # noqa: PLR0913 - options of the public interface, by keyword
             ``world`` above 1 it is an error. The dataset's ``skipped()`` counts such records by fault ("checksum",
             "record", or "image": TensorFlow can't decode it), and a warning names each once. Records are read by
             imagenet-prep then, which is slower, and the shape of a batch starts with None.
+        unlabelled: the label of images without one, such as -1; None: they are refused.
 
     TensorFlow reads the shards itself. Before that, each is compared with its manifest: size, index, first and last
     record. verify compares all records.
 
     Raises:
-        InputError: as imagenet_prep.open; or the first record is not an image's in Inception's layout.
+        InputError: as imagenet_prep.open; or the first record is not an image's in Inception's layout, or records have
+            no label.
         UsageError: a setting is invalid, or a rank has no shard.
     """
     check_policy("dataset", on_damaged)
     records = ShardSet(data_dir, split)
+    _refuse_unlabelled(records, unlabelled)
     training = split == "train" if training is None else training
     if not (0 <= rank < world <= len(records.paths)) or start < 0:
         hint = f"ranks below world, at most {len(records.paths)} of them (one per shard), start from 0"
@@ -173,7 +182,7 @@ def dataset(  # noqa: PLR0913 - options of the public interface, by keyword
         found = found.shuffle(shuffle_buffer, seed=seed, reshuffle_each_iteration=again)
     else:
         found = shards.flat_map(read)
-    first = records.first_label
+    counted = functools.partial(_from_0, records.first_label, unlabelled)
     if training and seed is not None:
         drawn = tf.data.Dataset.random(seed=seed, rerandomize_each_iteration=again)
         found = tf.data.Dataset.zip(found, drawn.batch(2, drop_remainder=True))
@@ -186,9 +195,9 @@ def dataset(  # noqa: PLR0913 - options of the public interface, by keyword
     how = {"num_parallel_calls": tf.data.AUTOTUNE, "deterministic": not training or seed is not None}
     if passing is not None:
         found = passing.decoded(found, decode, image_size, how)
-        found = found.map(lambda image, label, *told: (*_from_0(first, image, label), *told))
+        found = found.map(lambda image, label, *told: (*counted(image, label), *told))
     else:
-        found = found.map(lambda *read: _from_0(first, *decode(*read)), **how)
+        found = found.map(lambda *read: counted(*decode(*read)), **how)
     found = found.batch(batch_size, drop_remainder=training)
     if training and world > 1:
         counts = [stop - begin for begin, stop in pairwise(records.starts)]
@@ -199,6 +208,14 @@ def dataset(  # noqa: PLR0913 - options of the public interface, by keyword
     found = found.prefetch(tf.data.AUTOTUNE)
     found.skipped = Counter if passing is None else lambda: passing.left_out.counts
     return found
+
+
+def _refuse_unlabelled(records: ShardSet, unlabelled: int | None) -> None:
+    """Raise InputError if the manifest counts records without a label, and no label stands for it."""
+    if records.unlabelled and unlabelled is None:
+        what = f"{number_of(records.unlabelled, 'record')} of {records!r} have no label"
+        hint = "give unlabelled=-1, and leave them out: dataset.unbatch().filter(lambda image, label: label >= 0)"
+        raise InputError(what, "expected one of each image", hint)
 
 
 def _shards(records: ShardSet, own: range) -> Any:
@@ -322,9 +339,15 @@ def _in_the_middle(record: Any, size: int) -> tuple[Any, Any]:
     return _resized(image, size), example["label"]
 
 
-def _from_0(first: int, image: Any, label: Any) -> tuple[Any, Any]:
-    tf.debugging.assert_greater_equal(label, tf.cast(first, tf.int64), "a label is below that of the first class")
-    return image, label - first
+def _from_0(first: int, unlabelled: int | None, image: Any, label: Any) -> tuple[Any, Any]:
+    """The image, and its label counted from 0 as Record.class_index."""
+    is_labelled = label != NO_LABEL
+    if unlabelled is None:
+        tf.debugging.assert_equal(is_labelled, True, "a record has no label: give unlabelled=-1")
+    smallest = tf.cast(first, tf.int64)
+    is_class = tf.logical_or(tf.logical_not(is_labelled), label >= smallest)
+    tf.debugging.assert_equal(is_class, True, "a label is below that of the first class")
+    return image, tf.where(is_labelled, label - smallest, tf.cast(unlabelled or 0, tf.int64))
 
 
 def _resized(image: Any, size: int) -> Any:

@@ -167,7 +167,7 @@ class ImageDataset(Dataset[Sample]):
     prepares it for training (those of torchvision.transforms.v2 accept it directly).
 
     LABELS COUNT FROM 0: 0 to 999 for ImageNet, whose records say 1 to 1000. The first class of every set is 0, whatever
-    its number in the records (``records.first_label``).
+    its number in the records (``records.first_label``): a label is the ``class_index`` of its record.
 
     ``[i:j]`` is a data set of those images.
 
@@ -176,10 +176,12 @@ class ImageDataset(Dataset[Sample]):
         transform: a function from an image to an item of a batch; None: the image itself.
         crop: the part of each image to decode, ``RandomResizedCrop(224)`` or ``CenterCrop(224)``; ``transform`` gets it
             as a uint8 tensor (3, 224, 224). None: whole images.
+        unlabelled: the label of images without one, such as -1. None: they are an error, which names the line that
+            leaves them out.
 
     Raises:
         UsageError: an argument has the wrong type: records are what ``open`` gives.
-        InputError: a record is damaged or holds no image, or its label is below that of the first class.
+        InputError: a record is damaged, holds no image or no label, or its label is below that of the first class.
     """
 
     def __init__(
@@ -188,6 +190,7 @@ class ImageDataset(Dataset[Sample]):
         transform: Callable[[torch.Tensor], Any] | None = None,
         *,
         crop: Crop | None = None,
+        unlabelled: int | None = None,
     ) -> None:
         if not isinstance(records, RecordSequence):
             folder = os.fspath(records) if isinstance(records, str | os.PathLike) else "/data/imagenet"
@@ -200,6 +203,7 @@ class ImageDataset(Dataset[Sample]):
         if crop is not None and not isinstance(crop, Crop):
             raise UsageError(f"ImageDataset(crop={shown(crop)})", "expected RandomResizedCrop(224) or CenterCrop(224)")
         self.crop = crop
+        self.unlabelled = unlabelled
 
     def __repr__(self) -> str:
         return f"ImageDataset({self.records!r}): {len(self):,} images, labels from 0"
@@ -223,13 +227,19 @@ class ImageDataset(Dataset[Sample]):
         return [self._sample(record) for record in self.records.__getitems__(indices)]
 
     def _sample(self, record: Record) -> Sample:
-        label = record.label - self.records.first_label
-        if label < 0:
-            where = f"{record.shard}: record {record.number} at byte {record.offset} has label {record.label}"
-            raise InputError(where, f"expected {self.records.first_label} or more", "set first_label of the records")
+        label = record.class_index
+        if label is None:
+            label = self.unlabelled
+        if label is None:
+            raise InputError(f"{record.place} has no label", "expected one of each image", _WITHOUT_LABEL)
         image = self.crop(record) if self.crop else torch.from_numpy(record.array()).permute(2, 0, 1)
         return (image if self.transform is None else self.transform(image)), label
 
+
+_WITHOUT_LABEL = (
+    "give unlabelled=-1, or leave such images out: "
+    "Subset(dataset, [n for n, record in enumerate(dataset.records) if record.label is not None])"
+)
 
 # batches ----------------------------------------------------------------------------------------------------------
 

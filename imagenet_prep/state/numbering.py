@@ -1,0 +1,82 @@
+"""Numbering: the numbers of a set's classes, from its manifest; class_index: a label counted from 0."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from msgspec import Struct
+
+from imagenet_prep.errors import InputError
+from imagenet_prep.state.manifest import ILSVRC2012, DatasetEntry, Manifest
+
+INCEPTIONS_FIRST = 1
+"""The label of the first class in Inception's layout, where 0 is the background."""
+
+
+class Numbering(Struct, frozen=True):
+    """The numbers of the classes of a set.
+
+    Args:
+        first_label: the label that counts as class 0.
+        labels: the label of each class by its name; empty if the set has none, or all of ILSVRC2012.
+        texts: the words of the classes whose words are not their names.
+    """
+
+    first_label: int = INCEPTIONS_FIRST
+    labels: Mapping[str, int] = {}
+    texts: Mapping[str, str] = {}
+
+    @classmethod
+    def find(cls, manifest: Manifest | None) -> Numbering:
+        """The numbering of a set; without a manifest, labels count as in Inception's records."""
+        return cls.read(manifest.dataset, manifest.settings) if manifest is not None else cls()
+
+    @classmethod
+    def read(cls, entry: DatasetEntry, settings: Mapping[str, Any]) -> Numbering:
+        """The numbering in the entry and the settings of a manifest, or of a plan."""
+        if entry.kind == ILSVRC2012:  # official labels never have a 0, and --relabel 0 always has one
+            first = 0 if 0 in entry.classes.values() else INCEPTIONS_FIRST
+        else:
+            usual = INCEPTIONS_FIRST if settings.get("record") == "inception" else 0
+            first = int(settings.get("first_label", usual))
+        return cls(first, entry.classes, entry.texts)
+
+    @property
+    def names(self) -> dict[int, str]:
+        """The name of each class by its label."""
+        return {label: name for name, label in self.labels.items()}
+
+    @property
+    def names_by_index(self) -> dict[int, str]:
+        """The name of each class by its label counted from 0."""
+        return {label - self.first_label: name for name, label in self.labels.items()}
+
+
+class Placed(Protocol):
+    """A record that names its place."""
+
+    @property
+    def place(self) -> str:
+        """Its file, number and byte, for messages."""
+        ...
+
+
+def class_index(label: int | None, first_label: int, record: Placed) -> int | None:
+    """A label counted from 0, as networks have it; None for none. Nothing else counts labels of records from 0.
+
+    Args:
+        label: as it is in the record.
+        first_label: the label of the first class.
+        record: the record, for the error.
+
+    Raises:
+        InputError: the label is below ``first_label``.
+    """
+    if label is None:
+        return None
+    if label < first_label:
+        what, expected = f"{record.place} has label {label}", f"expected {first_label} or more"
+        hint = "imagenet-prep verify names all such records; a set without a manifest that counts otherwise: "
+        raise InputError(what, expected, f"{hint}records.first_label = {label}")
+    return label - first_label
