@@ -67,11 +67,13 @@ class Way(Struct, frozen=True):
         labelled: how many images it gives a class.
         classes: how many classes there are then.
         options: the options of init.
+        total: how many images there are, if files are not images.
     """
 
     labelled: int
     classes: int
     options: Mapping[str, object]
+    total: int = 0
 
 
 class Reading(Struct, frozen=True):
@@ -222,7 +224,7 @@ def _way_of(name: str, reading: Reading) -> Way:
 
 def _choice(inspection: Inspection, way: Way) -> str:
     """A way to go on in one line, which ends with its command."""
-    total = len(inspection.items or inspection.members)
+    total = way.total or len(inspection.items or inspection.members)
     counts = f"{way.labelled:,} of {total:,} images, {number_of(way.classes, 'class', 'classes')}"
     return f"  {counts}: {inspection.asked.command(inspection.folder, **way.options)}"
 

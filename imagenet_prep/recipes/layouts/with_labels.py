@@ -283,7 +283,7 @@ def _unlabelled(
     inspection: Inspection, table: LabelsFile, items: Sequence[str]
 ) -> tuple[list[InputError], list[str]]:
     """What a table lacks as losses; but images for a test, which have no label anywhere, are but noted."""
-    labels = table.label_by_row() if table.has_labels else {row: None for row in table.rows}
+    labels = table.label_by_row() if table.has_labels else dict.fromkeys(table.rows)
     without = [name for row, name in enumerate(items) if row not in labels]
     if not without or len(table.lost) > 1 or not _are_for_test(inspection, without, items):
         return list(table.lost), []
