@@ -141,8 +141,8 @@ def inspect_folder(folder: Path, engine: Engine, asked: Asked | None = None) -> 
     judged = _alike(folder, judged, items or members, asked)
     tables = [found for found in judged.values() if isinstance(found, LabelsFile)]
     joined = join_by_split(folder, tables, items or members)
-    if joined is not None:
-        tables = [joined, *(table for table in tables if table.where not in joined.files.values())]
+    parts = {name for table in joined for name in table.places}
+    tables = [*joined, *(table for table in tables if table.where not in parts)]
     return Inspection(
         folder=folder,
         listing=listing,

@@ -126,6 +126,11 @@ def _ways(inspection: Inspection, tables: Sequence[LabelsFile], items: Sequence[
     table = tables[0]
     if table.images and inspection.asked.image is None:
         return [Way(len({*table.rows} - {-1}), table.classes, {"image": name}) for name in table.images][:3]
+    if table.splits is not None and not table.splits.is_sure and table.has_labels and not table.files:
+        splits = {split: value for value, split in table.splits.splits.items()}
+        options = _options(inspection, table, "", items)
+        divided = Way(table.labelled, table.classes, {**options, "splits": splits})
+        return [divided, Way(table.labelled, table.classes, {**options, "as": "with-labels"})]
     if table.candidates and not table.has_labels:
         ways = []
         if len(table.candidates) == 1:
@@ -228,7 +233,10 @@ def _named_by_folders(items: Sequence[str], shape: Shape, table: LabelsFile) -> 
     labels = table.label_by_row()
     if not shape.has_classes or not labels or not all(isinstance(label, int) for label in labels.values()):
         return table
-    pairs = {(label, _folder_of(items[row], shape)) for row, label in labels.items()}
+    by_name = _folders(shape)
+    if any(items[row] not in by_name for row in labels):
+        return table
+    pairs = {(label, by_name[items[row]]) for row, label in labels.items()}
     numbers, folders = {label for label, _ in pairs}, {folder for _, folder in pairs}
     if not len(pairs) == len(numbers) == len(folders) or folders == set(map(str, numbers)):
         return table
@@ -272,6 +280,8 @@ def _remarks(inspection: Inspection, table: LabelsFile, items: Sequence[str]) ->
         remarks.append(f"its names have no ending: {text} is {items[row]}")
     if table.table.splits is not None:
         values = sorted({value for value in table.table.splits if value is not None})
+        if table.splits is not None:
+            values = sorted(f"{value} is {split}" for value, split in table.splits.splits.items() if value != split)
         how = "a file of each" if table.files else f"by its column `{table.options.get('split')}`"
         remarks.append(f"splits: {listed(values)}, {how}")
     if not table.has_labels and table.table.columns and not table.candidates:
@@ -317,12 +327,14 @@ def _certainty(items: Sequence[str], shape: Shape, table: LabelsFile) -> int:
         return POSSIBLE if _has_agreeing_column(items, shape, table) else LIKELY
     if not table.has_labels:
         return POSSIBLE
-    pairs = [(_folder_of(items[row], shape), label) for row, label in table.label_by_row().items()]
+    folders = _folders(shape)
+    pairs = [(folders.get(items[row], ""), label) for row, label in table.label_by_row().items()]
     if not _is_one_to_one(pairs):
         return LIKELY
-    numbers = [label for _, label in sorted(set(pairs), key=lambda pair: shape.classes.index(pair[0]))]
-    if table.names and list(table.names.values()) and all(isinstance(label, int) for label in numbers):
-        is_same = numbers == list(range(numbers[0], numbers[0] + len(numbers)))
+    by_folder = dict(pairs)
+    numbers = [by_folder[folder] for folder in shape.classes if folder in by_folder]
+    if table.names and all(isinstance(label, int) for label in numbers):
+        is_same = table.table.splits is None and numbers == list(range(numbers[0], numbers[0] + len(numbers)))
         return CERTAIN if not is_same and not table.lost else POSSIBLE if is_same else LIKELY
     return POSSIBLE if table.lost or shape.splits else CERTAIN
 
@@ -331,10 +343,11 @@ def _has_agreeing_column(items: Sequence[str], shape: Shape, table: LabelsFile) 
     """Whether one of several columns says what the folders say, and no other one is called as classes are."""
     others = 0
     agrees = False
+    folders = _folders(shape)
     for candidate in class_candidates(table.table.columns, table.column):
         values = table.table.columns[candidate.columns[0]]
         pairs = [
-            (_folder_of(items[row], shape), value)
+            (folders.get(items[row], ""), value)
             for row, value in zip(table.rows, values, strict=True)
             if row >= 0 and value is not None
         ]
@@ -345,9 +358,14 @@ def _has_agreeing_column(items: Sequence[str], shape: Shape, table: LabelsFile) 
     return agrees and not others
 
 
-def _folder_of(name: str, shape: Shape) -> str:
-    """The class folder of a file."""
-    return name.removeprefix(shape.lead).split("/")[bool(shape.splits)]
+def _folders(shape: Shape) -> dict[str, str]:
+    """The class folder of each file that is in one."""
+    folders: dict[str, str] = {}
+    for folder, runs in shape.files.runs.items():
+        for division, start, stop in runs:
+            for row in division.rows[start:stop]:
+                folders[shape.files.file_names[row]] = folder
+    return folders
 
 
 LAYOUTS = {
