@@ -254,7 +254,9 @@ def _judge(
     found = {name: judge_labels(folder, name, items, known, asked=asked) for name in candidates}
     if not any(found.values()):
         stems = last_names(map(without_ending, items))
-        tables = [name for name in candidates if suffix_of(name) in (*_WITH_COLUMNS, ".json")]  # numbers may be those of classes
+        tables = [
+            name for name in candidates if suffix_of(name) in (*_WITH_COLUMNS, ".json")
+        ]  # numbers may be those of classes
         found |= {name: judge_labels(folder, name, items, stems, needs_header=True, asked=asked) for name in tables}
         if not any(found.values()):
             others = {name: judge_labels(folder, name, items, stems, asked=asked, is_cut=True) for name in tables}

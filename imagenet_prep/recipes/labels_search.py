@@ -455,8 +455,9 @@ def _unmatched(
     if prefix := _foreign_prefix(table.paths, items):
         count = sum(name.startswith(prefix) for name in table.paths)
         error = InputError(f"{place}: {text} is a path of another folder", "expected paths from the folder")
-        ways = f"  {count:,} of {len(items):,} images: {asked.command(folder, strip=prefix)}"
-        return error.with_choices([ways])
+        is_whole = count == len(items) == len(table.paths)
+        options: dict[str, object] = {"strip": prefix} if is_whole else {"as": "with-labels", "strip": prefix}
+        return error.with_choices([f"  {count:,} of {len(items):,} images: {asked.command(folder, **options)}"])
     same = [name for name in items if _last(name) == _last(text)]
     if len(same) > 1:
         what = f"{place}: {text} can be {' or '.join(same[:3])}"

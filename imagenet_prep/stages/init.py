@@ -348,19 +348,29 @@ def _found_names(classes: Classes, inspection: Inspection, target: Path) -> _Nam
         with contextlib.suppress(InputError, OSError):
             names = read_names(inspection.folder / name, (inspection.folder / name).read_bytes())
             found = names.names_of(classes.names)
-            if len(found) == len(classes.names) and not names.are_ids and any(key != text for key, text in found.items()):
+            if (
+                len(found) == len(classes.names)
+                and not names.are_ids
+                and any(key != text for key, text in found.items())
+            ):
                 candidates[name] = names
     if len(candidates) != 1:
-        ways = [inspection.asked.command(inspection.folder, names=inspection.folder / name) for name in candidates]
+        ways = [_with_names(inspection, target, name) for name in candidates]
         return _Names("", classes, tuple(f"names of classes: {way}" for way in ways))
     where, names = next(iter(candidates.items()))
     is_whole = bool(names.by_id) or len(names.in_order) == len(classes.names)
     if not is_whole:
-        way = inspection.asked.command(inspection.folder, names=inspection.folder / where)
+        way = _with_names(inspection, target, where)
         return _Names("", classes, (f"{where} may have the names of the classes: {way}",))
     text = _block("class_names", _below(_where(inspection.folder, target), where), "the name of each class, by its id")
     count = number_of(len(classes.names), "class", "classes")
     return _Names(text, renamed(classes, names.names_of(classes.names)), (f"{where} names all of {count}",))
+
+
+def _with_names(inspection: Inspection, target: Path, name: str) -> str:
+    """The command that takes a file of names, and writes another recipe."""
+    output = target.with_name(f"{target.stem}-named{target.suffix}")
+    return inspection.asked.command(inspection.folder, names=inspection.folder / name, output=output)
 
 
 _NAME_FILES = (".json", ".txt", ".csv", ".tsv", ".pbtxt", ".names")

@@ -92,6 +92,7 @@ class Reading(Struct, frozen=True):
         labelled: how many images it gives a class.
         classes: how many classes it gives.
         ways: what a user must choose from, if the layout alone does not decide; two at least.
+        options: the options of init that take it; {}: its layout.
     """
 
     certainty: int
@@ -108,6 +109,7 @@ class Reading(Struct, frozen=True):
     labelled: int = 0
     classes: int = 0
     ways: Sequence[Way] = ()
+    options: Mapping[str, object] = {}
 
     @property
     def table(self) -> LabelsFile | None:
@@ -192,7 +194,8 @@ def _unaccepted(
                 continue
             remedy = "" if reading.faults else f"to {verb}, run the command below"
             error = InputError(fault.what, fault.detail, "; ".join(filter(None, (fault.hint, remedy))))
-            ways = [] if reading.faults else [_choice(inspection, _way_of(name, reading))]
+            way = Way(reading.labelled, reading.classes, {**reading.options, "as": name})
+            ways = [] if reading.faults else [_choice(inspection, way)]
             faults.append(error.with_choices([*fault.choices, *ways]))
     return faults
 
@@ -217,7 +220,7 @@ def _ambiguous(inspection: Inspection, readings: Mapping[str, Reading]) -> Input
 
 
 def _way_of(name: str, reading: Reading) -> Way:
-    return Way(reading.labelled, reading.classes, {"as": name})
+    return Way(reading.labelled, reading.classes, reading.options or {"as": name})
 
 
 def _choice(inspection: Inspection, way: Way) -> str:

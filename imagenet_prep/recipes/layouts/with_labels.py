@@ -118,6 +118,7 @@ def _read(
         labelled=table.labelled,
         classes=table.classes,
         ways=_ways(inspection, tables, items),
+        options={} if table.label.lower() in ("", *LABELS) else _options(inspection, table, table.label, items),
     )
 
 
@@ -125,7 +126,9 @@ def _ways(inspection: Inspection, tables: Sequence[LabelsFile], items: Sequence[
     """What a user must choose from: columns of paths, columns of classes, or tables that contradict each other."""
     table = tables[0]
     if table.images and inspection.asked.image is None:
-        return [Way(len({*table.rows} - {-1}), table.classes, {"image": name}) for name in table.images][:3]
+        options = _options(inspection, table, "", items)
+        named = len({*table.rows} - {-1})
+        return [Way(named, table.classes, {**options, "image": name}) for name in table.images][:_MOST_CANDIDATES]
     if table.splits is not None and not table.splits.is_sure and table.has_labels and not table.files:
         splits = {split: value for value, split in table.splits.splits.items()}
         options = _options(inspection, table, "", items)
@@ -147,7 +150,7 @@ def _ways(inspection: Inspection, tables: Sequence[LabelsFile], items: Sequence[
         return []
     ways = []
     for rival in rivals[:_MOST_CANDIDATES]:
-        option = rival.label if rival.files else f"{rival.where}:{rival.label}" if rival.label else rival.where
+        option = f"{rival.where}:{rival.label}" if rival.label else rival.where
         ways.append(Way(rival.labelled, rival.classes, _options(inspection, rival, option, items)))
     return ways
 
@@ -229,18 +232,18 @@ def _has_several(table: LabelsFile) -> tuple[str, bool]:
 
 
 def _named_by_folders(items: Sequence[str], shape: Shape, table: LabelsFile) -> LabelsFile:
-    """A table of numbers with the names of the class folders, if each number is one folder."""
+    """A table of numbers with the names of the class folders, or of the inner ones, if each number is one folder."""
     labels = table.label_by_row()
     if not shape.has_classes or not labels or not all(isinstance(label, int) for label in labels.values()):
         return table
-    by_name = _folders(shape)
-    if any(items[row] not in by_name for row in labels):
-        return table
-    pairs = {(label, by_name[items[row]]) for row, label in labels.items()}
-    numbers, folders = {label for label, _ in pairs}, {folder for _, folder in pairs}
-    if not len(pairs) == len(numbers) == len(folders) or folders == set(map(str, numbers)):
-        return table
-    return replace(table, names={str(label): folder for label, folder in sorted(pairs)})
+    for by_name in (_folders(shape), {name: name.rpartition("/")[0].rpartition("/")[2] for name in items}):
+        if any(items[row] not in by_name for row in labels):
+            continue
+        pairs = {(label, by_name[items[row]]) for row, label in labels.items()}
+        numbers, folders = {label for label, _ in pairs}, {folder for _, folder in pairs}
+        if len(pairs) == len(numbers) == len(folders) > 1 and folders != set(map(str, numbers)):
+            return replace(table, names={str(label): folder for label, folder in sorted(pairs)})
+    return table
 
 
 def _kept(items: Sequence[str], table: LabelsFile) -> list[str]:
@@ -291,9 +294,7 @@ def _remarks(inspection: Inspection, table: LabelsFile, items: Sequence[str]) ->
     return remarks
 
 
-def _unlabelled(
-    inspection: Inspection, table: LabelsFile, items: Sequence[str]
-) -> tuple[list[InputError], list[str]]:
+def _unlabelled(inspection: Inspection, table: LabelsFile, items: Sequence[str]) -> tuple[list[InputError], list[str]]:
     """What a table lacks as losses; but images for a test, which have no label anywhere, are but noted."""
     labels = table.label_by_row() if table.has_labels else {row: None for row in table.rows}
     without = [name for row, name in enumerate(items) if row not in labels]

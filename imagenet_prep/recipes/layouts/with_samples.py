@@ -33,7 +33,8 @@ def _recognise(kind: str, find: Callable[[Inspection], Sequence[str]], inspectio
         paths = {split: [inspection.folder / name for name in several] for split, several in groups.items()}
         samples, splits = list_samples(kind, paths, inspection.engine)
         _check_label(inspection, samples, kind)
-        table = _table(samples, groups[next(iter(groups))][0])
+        wanted = _wanted(inspection, samples)
+        table = _table(samples, groups[next(iter(groups))][0], wanted)
     except InputError as error:
         return Reading(certainty, (), meaning, faults=(error,), alone=names)
     remarks = downsampled.remarks_on(names, samples.names, has_classes=bool(samples.class_names))
@@ -43,7 +44,7 @@ def _recognise(kind: str, find: Callable[[Inspection], Sequence[str]], inspectio
         *remarks,
     )
     passed = list(samples.passed)
-    if samples.label is None:
+    if samples.label is None and wanted is None:
         passed.append("no class: the files have no column of labels")
     elif not table.has_labels:
         passed.append(f"no class: {samples.label} holds no labels of classes, which are whole numbers or texts")
@@ -54,7 +55,7 @@ def _recognise(kind: str, find: Callable[[Inspection], Sequence[str]], inspectio
         paths=groups,
         splits={split: split for split in splits},
         table=table,
-        options={} if table.has_labels or samples.label is None else {"label": False},
+        options=_options(samples, table, wanted),
         remarks=remarks,
     )
     return Reading(certainty, evidence, meaning, proposal, alone=names, passed=passed)
@@ -77,16 +78,42 @@ def _gaps(names: Sequence[str]) -> list[str]:
     return [f"missing, by the numbers of the others: {listed(missing)}"] if missing else []
 
 
+def _wanted(inspection: Inspection, samples: Samples) -> str | None:
+    """The column of labels that the user names; raises InputError if there is no such column."""
+    wanted = inspection.asked.label
+    if wanted is not None and wanted not in samples.columns:
+        raise InputError(
+            f"{inspection.folder} has no column {wanted}", f"expected one of {listed(samples.columns, 20)}"
+        )
+    return wanted
+
+
+def _options(samples: Samples, table: LabelsFile, wanted: str | None) -> dict[str, str | bool]:
+    """What a recipe must say of the labels."""
+    if wanted is not None and table.has_labels:
+        return {"label": wanted}
+    return {} if table.has_labels or samples.label is None else {"label": False}
+
+
 def _check_label(inspection: Inspection, samples: Samples, kind: str) -> None:
     """Raise InputError if it is not plain which column has the labels, or a sample has none."""
-    say = f"a recipe can say: source: {{{kind}: ..., label:"
+    if inspection.asked.label is not None:
+        return
     if samples.label is None and len(samples.words) > 1:
         what = f"{inspection.folder} has labels in {' and in '.join(samples.words)}"
-        raise InputError(what, "expected one column of labels", f"{say} {next(iter(samples.words))}}}")
+        error = InputError(what, "expected one column of labels", "choose one:")
+        raise error.with_choices([_choice(inspection, samples, name) for name in samples.words])
     if samples.label is not None and None in samples.columns[samples.label]:
         first = samples.names[samples.columns[samples.label].index(None)]
-        hint = f"{say} false}}; {samples.label} is a column then"
+        hint = f"a recipe can say: source: {{{kind}: ..., label: false}}; {samples.label} is a column then"
         raise InputError(f"{inspection.folder}: {first} has no {samples.label}", "expected one each", hint)
+
+
+def _choice(inspection: Inspection, samples: Samples, name: str) -> str:
+    """A column of labels in one line, which ends with its command."""
+    labels = [label for label in samples.columns[name] if label is not None]
+    counts = f"{len(labels):,} of {len(samples.names):,} images, {number_of(len(set(labels)), 'class', 'classes')}"
+    return f"  {counts}: {inspection.asked.command(inspection.folder, label=name)}"
 
 
 def _by_split(kind: str, names: Sequence[str]) -> dict[str, list[str]]:
@@ -97,10 +124,10 @@ def _by_split(kind: str, names: Sequence[str]) -> dict[str, list[str]]:
     return dict(sorted(groups.items(), key=lambda each: order.index(each[0]) if each[0] in order else -1))
 
 
-def _table(samples: Samples, where: str) -> LabelsFile:
-    """The labels as those of a labels file."""
+def _table(samples: Samples, where: str, wanted: str | None) -> LabelsFile:
+    """The labels, of the column ``wanted`` or of the usual one, as those of a labels file."""
     path = samples.listing.containers[0].path
-    table = samples.table(None, path)
+    table = samples.table(wanted, path)
     labels = class_values(table)
     table = samples.table(False, path) if labels is None else table
     return LabelsFile(where, table, {}, "", labels, range(len(samples.names)))
