@@ -230,7 +230,7 @@ AMBIGUOUS = [f"{name}.tar" for name in ("part-1", "part-2")]
 CONTRADICTING = {**images(*CATS), "l.csv": b"file,label\ncat/c1.jpg,x\ncat/c2.jpg,y\ndog/d1.jpg,x\ndog/d2.png,y\n"}
 A_LINE_EACH = labelled("l.csv", f"{HEAD}\n" + "".join(f"{n},{each}\n" for n, own in SEVERAL.items() for each in own))
 PAIRS = images("benign/0.png", "benign/0_mask.png", "normal/1.png", "normal/1_mask.png")
-COLUMN = "(breed) is called label or class; if breed is the class: labels: {file: data/l.csv, path: Id, label: breed}"
+COLUMN = "l.csv names 6 of 6 images in its column `Id`; the column breed gives 2 classes"
 
 
 def several(sign: str, line: str = "{n},{l}") -> dict[str, bytes | None]:
@@ -321,8 +321,9 @@ FOLDERS: dict[str, Made] = {
     "an unusual column": taken(labelled("l.csv", CSV.replace("file", "picture")), "column `picture`", train=LETTERS),
     "a column of splits": taken(
         labelled("l.csv", rows("{n},{l},train", header=f"{HEAD},subset").replace("train", "val", 1)),
-        "the column subset (train, val) becomes a feature; splits: {train: {manifest: FILE}, ...}",
-        train=LETTERS,
+        "splits: train, val, by its column `subset`",
+        train={name: label for name, label in LETTERS.items() if name != "0.jpg"},
+        validation={"0.jpg": "a"},
     ),
     "a CSV of boxes": taken(
         labelled("l.csv", BOXES + rows("{n},dog,3,3,9,9")), "l.csv annotates 6 of 6 images: 12 boxes of 3", train=NONE
@@ -404,21 +405,25 @@ FOLDERS: dict[str, Made] = {
     "capital letters": taken(labelled("l.csv", CSV.replace("file,label", "File,Label")), train=LETTERS),
     "a capital number with a fraction": taken(labelled("l.csv", rows("{n},0.5", header="File,Label")), train=NONE),
     "csv without a header, label first": taken(labelled("labels.csv", rows("{l},{n}")), train=LETTERS),
-    "csv without a header, a number first": taken(labelled("labels.csv", rows("7,{n},{l}")), "no class: ", train=NONE),
-    "no column of labels": taken(labelled("l.csv", CSV.replace("file,label", "Id,breed")), COLUMN, train=NONE),
+    "csv without a header, a number first": taken(labelled("labels.csv", rows("7,{n},{l}")), train=LETTERS),
+    "a column of another name": taken(labelled("l.csv", CSV.replace("file,label", "Id,breed")), COLUMN, train=LETTERS),
+    "no column of labels": taken(
+        labelled("l.csv", rows("{n},{l}", dict.fromkeys(FLAT, "8"), "file,width")), "no class: ", train=NONE
+    ),
     "a column of tags": taken(
         labelled("l.csv", rows("{n},{l}", {n: "|".join(own) for n, own in SEVERAL.items()}, "file,tags")),
-        "if tags is the class: labels: {file: data/l.csv, label: tags, several: '|'}",
-        train=NONE,
+        "several labels, with '|' between them: a, b, c",
+        train=SEVERAL,
     ),
     # labels files that are refused, with the line
-    "a repeated line": refused(labelled("l.csv", CSV + "0.jpg,a\n"), "l.csv, line 8", "is in line 2 already"),
+    "a repeated line": taken(labelled("l.csv", CSV + "0.jpg,a\n"), train=LETTERS),
+    "a line that contradicts another": refused(labelled("l.csv", CSV + "0.jpg,b\n"), "line 8", "is in line 2 already"),
     "a ragged line": refused(labelled("l.csv", CSV + "0.jpg,a,b\n"), "l.csv, line 8", "2 columns expected, 3 found"),
     "a bad line": refused(labelled("l.txt", rows("{n}:{l}") + "and more\n"), "l.txt, line 7", "expected path:label"),
     "Latin-1": refused(labelled("l.csv", CSV.encode() + b"x.jpg,\xe9\n"), "l.csv, line 8", "not UTF-8"),
-    "half of the images": refused(labelled("l.csv", CSV[:-18]), "labels 4 of 6 images", "unlabelled: skip"),
-    "files that are not there": refused(labelled("l.csv", CSV + "7.jpg,a\n"), "line 8 names 7.jpg", "missing: ignore"),
-    "no label": refused(labelled("l.csv", CSV.replace("0.jpg,a", "0.jpg,")), "a label: line 2", "unlabelled: skip"),
+    "half of the images": refused(labelled("l.csv", CSV[:-18]), "labels 4 of 6 images", "--as with-labels"),
+    "files that are not there": refused(labelled("l.csv", CSV + "7.jpg,a\n"), "line 8 names 7.jpg", "--as with-labels"),
+    "no label": refused(labelled("l.csv", CSV.replace("0.jpg,a", "0.jpg,")), "a label: line 2", "--as with-labels"),
     "an index of pandas": taken(
         labelled("l.csv", "\n".join(f"{n or ''},{line}" for n, line in enumerate(CSV.split()))), train=LETTERS
     ),
@@ -430,14 +435,17 @@ FOLDERS: dict[str, Made] = {
     "with labels, none": refused(images(*FLAT), "data holds no file that names its images", layout="with-labels"),
     "ambiguous names": refused({**images(*NESTED), "l.csv": CSV.encode()}, "line 2: 0.jpg can be x/0.jpg or y/0.jpg"),
     "two labels files": refused(
-        labelled("l.csv", CSV) | {"m.csv": CSV.replace(",a", ",c").encode()}, "different labels"
+        labelled("l.csv", CSV) | {"m.csv": CSV.replace(",a", ",b", 1).encode()},
+        "--label l.csv:label",
+        "--label m.csv:label",
     ),
     "labels that contradict folders": refused(CONTRADICTING, "--as class-folders", "--as with-labels"),
     "labels that contradict folders, asked": taken(
         CONTRADICTING, layout="with-labels", train={"c1.jpg": "x", "c2.jpg": "y", "d1.jpg": "x", "d2.png": "y"}
     ),
     "labels in order": refused(labelled("l.csv", "label\n" + "a\n" * 6), "l.csv may label the images"),
-    "a JSON that names all": refused(labelled("l.json", json.dumps(LETTERS)), "l.json names at least half of"),
+    "a JSON of paths": taken(labelled("l.json", json.dumps(LETTERS)), "l.json names 6 of 6 images", train=LETTERS),
+    "a JSON that names all": refused(labelled("l.json", json.dumps({"a": {"b": FLAT}})), "names at least half of"),
     "labels in a file of another ending": refused(
         labelled("labels.dat", rows("{n} {l}")), "labels.dat names at least half of the images", "--as unlabelled"
     ),

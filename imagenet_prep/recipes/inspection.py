@@ -141,8 +141,8 @@ def inspect_folder(folder: Path, engine: Engine, asked: Asked | None = None) -> 
     judged = _alike(folder, judged, items or members, asked)
     tables = [found for found in judged.values() if isinstance(found, LabelsFile)]
     joined = join_by_split(folder, tables, items or members)
-    if joined is not None:
-        tables = [joined, *(table for table in tables if table.where not in joined.files.values())]
+    parts = {name for table in joined for name in table.places}
+    tables = [*joined, *(table for table in tables if table.where not in parts)]
     return Inspection(
         folder=folder,
         listing=listing,
@@ -254,7 +254,9 @@ def _judge(
     found = {name: judge_labels(folder, name, items, known, asked=asked) for name in candidates}
     if not any(found.values()):
         stems = last_names(map(without_ending, items))
-        tables = [name for name in candidates if suffix_of(name) in (*_WITH_COLUMNS, ".json")]  # numbers may be those of classes
+        tables = [
+            name for name in candidates if suffix_of(name) in (*_WITH_COLUMNS, ".json")
+        ]  # numbers may be those of classes
         found |= {name: judge_labels(folder, name, items, stems, needs_header=True, asked=asked) for name in tables}
         if not any(found.values()):
             others = {name: judge_labels(folder, name, items, stems, asked=asked, is_cut=True) for name in tables}

@@ -55,9 +55,12 @@ def read_table(file: RecipeFile, root: AnyPath) -> tuple[LabelTable, AnyPath] | 
     if isinstance(said.file, str):
         path = need_path(file, ("labels", "file"), below(root, said.file))
         return _parse(said, said.file, path), path
-    paths = {split: need_path(file, ("labels", "file", split), below(root, name)) for split, name in said.file.items()}
-    tables = {split: (_parse(said, said.file[split], path), path) for split, path in paths.items()}
-    first = next(iter(paths.values()))
+    tables = []
+    for split, names in said.file.items():
+        for name in [names] if isinstance(names, str) else names:
+            path = need_path(file, ("labels", "file", split), below(root, name))
+            tables.append((split, _parse(said, name, path), path))
+    first = tables[0][2]
     try:
         return join_tables(tables), first
     except LabelsFault as fault:
@@ -272,6 +275,7 @@ class ClassFolders(Mapping[str, Sequence[str]]):
 
     def __init__(self, names: Names, divisions: Sequence[Division], kind: str = "first") -> None:
         self._names, self._divisions, self._kind = names, divisions, kind
+        self.file_names = names
         self.tops: set[str] = set()
         self.same: tuple[str, ...] = ()
         paths: dict[str, str] = {}

@@ -32,9 +32,9 @@ class Source(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
 
 class Labels(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A file of labels, or one of each split, and which of its columns is what."""
+    """A file of labels, or those of each split, and which of its columns is what."""
 
-    file: Text | dict[str, Text]
+    file: Text | dict[str, Paths]
     path: Text | None = None
     label: Text | bool | None = None
     one_hot: Literal[True] | list[Text] | None = None

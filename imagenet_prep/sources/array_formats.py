@@ -121,7 +121,7 @@ def _examples_first(values: Any) -> Any:
 
     Rows of 784 bytes are images of 28 x 28 by column.
     """
-    if values.ndim == 4 and values.shape[2] in _CHANNELS and values.shape[3] not in _CHANNELS[1:]:
+    if values.ndim == 4 and values.shape[2] in _CHANNELS:
         return np.moveaxis(values, 3, 0)
     if values.ndim == 2 and values.shape[1] == _MNIST_SIDE**2 and values.dtype == np.uint8:
         return values.reshape(-1, _MNIST_SIDE, _MNIST_SIDE).transpose(0, 2, 1)

@@ -94,6 +94,7 @@ class Reading(Struct, frozen=True):
         labelled: how many images it gives a class.
         classes: how many classes it gives.
         ways: what a user must choose from, if the layout alone does not decide; two at least.
+        options: the options of init that take it; {}: its layout.
     """
 
     certainty: int
@@ -110,6 +111,7 @@ class Reading(Struct, frozen=True):
     labelled: int = 0
     classes: int = 0
     ways: Sequence[Way] = ()
+    options: Mapping[str, object] = {}
 
     @property
     def table(self) -> LabelsFile | None:
@@ -194,7 +196,8 @@ def _unaccepted(
                 continue
             remedy = "" if reading.faults else f"to {verb}, run the command below"
             error = InputError(fault.what, fault.detail, "; ".join(filter(None, (fault.hint, remedy))))
-            ways = [] if reading.faults else [_choice(inspection, _way_of(name, reading))]
+            way = Way(reading.labelled, reading.classes, {**reading.options, "as": name})
+            ways = [] if reading.faults else [_choice(inspection, way)]
             faults.append(error.with_choices([*fault.choices, *ways]))
     return faults
 
@@ -219,7 +222,7 @@ def _ambiguous(inspection: Inspection, readings: Mapping[str, Reading]) -> Input
 
 
 def _way_of(name: str, reading: Reading) -> Way:
-    return Way(reading.labelled, reading.classes, {"as": name})
+    return Way(reading.labelled, reading.classes, reading.options or {"as": name})
 
 
 def _choice(inspection: Inspection, way: Way) -> str:
@@ -242,7 +245,7 @@ def _left_out(inspection: Inspection, reading: Reading) -> tuple[list[InputError
     folder, table, used, alone = inspection.folder, reading.table, reading.used, set(reading.alone)
     read = {*(used or ())}
     if table is not None:
-        read |= {table.where, *table.files.values()}
+        read |= {*table.places}
     lost, passed = list(reading.lost), list(reading.passed)
     if tars := [name for name in inspection.archives if name not in alone]:
         lost.append(_unread(inspection, "tars", tars))
@@ -257,6 +260,8 @@ def _left_out(inspection: Inspection, reading: Reading) -> tuple[list[InputError
             unused.append(f"{refusal.error.what.removeprefix(f'{folder}/')}; {refusal.error.hint}".rstrip("; "))
     tables = [each for each in (*inspection.labels, *inspection.partial) if each.where not in read]
     unused += [_unused(inspection, each, reading) for each in tables]
+    if table is None or table.table.splits is None:
+        lost += [_unread_splits(inspection, each) for each in tables if each.splits is not None and _is_whole(reading)]
     for tool, several in inspection.annotations.items():
         rest = sorted(set(several).difference(used or ()))
         if len(rest) == len(several):
@@ -319,6 +324,21 @@ def _fault(inspection: Inspection, kind: str, names: Sequence[str], tool: str = 
     hint = _TO_CSV.format("their" if kind == "annotations" else "the")
     hint = "unpack them, or move them away" if kind == "packed" else hint
     return InputError(f"{inspection.folder}{what}", expected, hint)
+
+
+def _is_whole(reading: Reading) -> bool:
+    """Whether a reading has no splits of its own."""
+    proposal = reading.proposal
+    return proposal is not None and not (proposal.splits or proposal.lists)
+
+
+def _unread_splits(inspection: Inspection, table: LabelsFile) -> InputError:
+    """The fault of a table that divides the images, beside one that has their labels."""
+    assert table.splits is not None
+    column = table.splits.name
+    what = f"{inspection.folder / table.where} divides the images in its column {column}: {listed(table.splits.splits)}"
+    hint = f"copy the column {column} into the table that has the labels, and run init again"
+    return InputError(what, "expected the splits in the table of the labels, or as lists of names", hint)
 
 
 def _unused(inspection: Inspection, found: LabelsFile, reading: Reading) -> str:

@@ -42,7 +42,7 @@ def _recognise(kind: str, find: Callable[[Inspection], Sequence[str]], inspectio
             raise InputError(what, "expected all files in splits, or none", "move it, or name it as the others")
         paths = {split: [inspection.folder / name for name in several] for split, several in groups.items()}
         samples, splits = list_samples(kind, paths, inspection.engine)
-        label, ways = _choose_label(inspection, samples, asked_label)
+        label, ways = _choose_label(inspection, samples, asked_label, kind)
         if label is None and not ways:
             _check_label(inspection, samples, kind)
         table = _table(samples, groups[next(iter(groups))][0], label)
@@ -55,15 +55,11 @@ def _recognise(kind: str, find: Callable[[Inspection], Sequence[str]], inspectio
         *_gaps(names),
         *remarks,
     )
-    label = label or samples.label
     passed = list(samples.passed)
-    if label is None:
+    if label is None and samples.label is None:
         passed.append("no class: the files have no column of labels")
     elif not table.has_labels:
-        passed.append(f"no class: {label} holds no labels of classes, which are whole numbers or texts")
-    options: dict[str, str | bool] = {} if table.has_labels or label is None else {"label": False}
-    if label != samples.label and label is not None and table.has_labels:
-        options = {"label": label}
+        passed.append(f"no class: {label or samples.label} holds no labels of classes: whole numbers or texts")
     proposal = Proposal(
         kind,
         "array" if samples.names[0].endswith(".npy") else "image",
@@ -71,7 +67,7 @@ def _recognise(kind: str, find: Callable[[Inspection], Sequence[str]], inspectio
         paths=groups,
         splits={split: split for split in splits},
         table=table,
-        options=options,
+        options=_options(samples, table, label),
         remarks=remarks,
     )
     return Reading(
@@ -113,7 +109,9 @@ def _ask_for_file(inspection: Inspection, names: Sequence[str], certainty: int, 
     return Reading(certainty, (f"each file is a set of its own: {listed(names)}",), meaning, alone=names, ways=ways)
 
 
-def _choose_label(inspection: Inspection, samples: Samples, asked_label: str) -> tuple[str | None, list[Way]]:
+def _choose_label(
+    inspection: Inspection, samples: Samples, asked_label: str, kind: str
+) -> tuple[str | None, list[Way]]:
     """The column of labels, if it has no usual name, or is asked for; otherwise the columns that it may be."""
     if asked_label in samples.columns:
         return asked_label, []
@@ -130,7 +128,12 @@ def _choose_label(inspection: Inspection, samples: Samples, asked_label: str) ->
         return known[0], []
     count = len(samples.names)
     ways = [Way(count, each.classes, {"label": each.option}, count) for each in single[:_MOST_WAYS]]
-    return None, ways if len(ways) > 1 else []
+    if len(ways) > 1 and (known or kind == "arrays"):
+        return None, ways
+    if ways:
+        command = inspection.asked.command(inspection.folder, **ways[0].options)
+        samples.passed = [*samples.passed, f"{single[0].option} may be the class: {command}"]
+    return None, []
 
 
 def _gaps(names: Sequence[str]) -> list[str]:
@@ -150,16 +153,32 @@ def _gaps(names: Sequence[str]) -> list[str]:
     return [f"missing, by the numbers of the others: {listed(missing)}"] if missing else []
 
 
+def _options(samples: Samples, table: LabelsFile, wanted: str | None) -> dict[str, str | bool]:
+    """What a recipe must say of the labels."""
+    if wanted is not None and table.has_labels:
+        return {"label": wanted}
+    return {} if table.has_labels or samples.label is None else {"label": False}
+
+
 def _check_label(inspection: Inspection, samples: Samples, kind: str) -> None:
     """Raise InputError if it is not plain which column has the labels, or a sample has none."""
-    say = f"a recipe can say: source: {{{kind}: ..., label:"
+    if inspection.asked.label is not None:
+        return
     if samples.label is None and len(samples.words) > 1:
         what = f"{inspection.folder} has labels in {' and in '.join(samples.words)}"
-        raise InputError(what, "expected one column of labels", f"{say} {next(iter(samples.words))}}}")
+        error = InputError(what, "expected one column of labels", "choose one:")
+        raise error.with_choices([_choice(inspection, samples, name) for name in samples.words])
     if samples.label is not None and None in samples.columns[samples.label]:
         first = samples.names[samples.columns[samples.label].index(None)]
-        hint = f"{say} false}}; {samples.label} is a column then"
+        hint = f"a recipe can say: source: {{{kind}: ..., label: false}}; {samples.label} is a column then"
         raise InputError(f"{inspection.folder}: {first} has no {samples.label}", "expected one each", hint)
+
+
+def _choice(inspection: Inspection, samples: Samples, name: str) -> str:
+    """A column of labels in one line, which ends with its command."""
+    labels = [label for label in samples.columns[name] if label is not None]
+    counts = f"{len(labels):,} of {len(samples.names):,} images, {number_of(len(set(labels)), 'class', 'classes')}"
+    return f"  {counts}: {inspection.asked.command(inspection.folder, label=name)}"
 
 
 def _by_split(kind: str, names: Sequence[str]) -> dict[str, list[str]]:
