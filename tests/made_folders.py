@@ -219,7 +219,7 @@ BY_SPLIT = images("train/1.jpg", "train/2.jpg", "val/3.jpg")
 INNER = images(*(f"{split}/a/{n}/{split}{n}.jpg" for split in ("train", "val") for n in "xy"))
 INNER_RIGHT = {"train": {"trainx.jpg": "x", "trainy.jpg": "y"}, "validation": {"valx.jpg": "x", "valy.jpg": "y"}}
 TWELVE = {f"{number}/p{number}.jpg": None for number in range(12)}
-TWELVE_RIGHT = {f"p{number}.jpg": number + 1 for number in range(12)}
+TWELVE_RIGHT = {f"p{number}.jpg": number for number in range(12)}
 HUB = {"train": ("1.jpg", "2.jpg", "3.png"), "test": ("4.jpg",)}
 MEDICAL = arrays(
     **{f"{s}_{n}": (2, *r) for s in ("train", "val") for n, r in (("images", (8, 8, 3)), ("labels", (1,)))}
@@ -275,7 +275,7 @@ FOLDERS: dict[str, Made] = {
     "class folders": taken(images(*CATS), "2 folders of files: cat, dog", train=TWO),
     "class folders two down": taken(images(*(f"data/set/{name}" for name in CATS)), train=TWO),
     "spaces": taken(images("big cat/a b.jpg", "dög/ü.jpg"), train={"a b.jpg": "big cat", "ü.jpg": "dög"}),
-    "numeric class folders": taken(TWELVE, "0 1, 1 2, 2 3, ... 11 12", train=TWELVE_RIGHT),
+    "numeric class folders": taken(TWELVE, "12 folders of files: 0, 1, 2", train=TWELVE_RIGHT),
     "padded numbers": taken(images("01/a.jpg", "2/b.jpg", "10/c.jpg"), train={"a.jpg": 1, "b.jpg": 2, "c.jpg": 3}),
     "true and 1e3": taken(images("true/a.jpg", "1e3/b.jpg"), train={"a.jpg": "true", "b.jpg": "1e3"}),
     "one class": refused(images("cat/1.jpg", "cat/2.jpg"), "--as class-folders", "--as unlabelled"),

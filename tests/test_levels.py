@@ -319,13 +319,15 @@ def test_what_was_set_aside_makes_a_set_incomplete(tmp_path: Path) -> None:
     assert verdict.remarks == "set aside: 1"
 
 
-def test_fewer_images_than_a_recipe_expects_make_a_set_incomplete(tmp_path: Path) -> None:
-    """An image that was set aside is missing from an expected number: a problem, but no damage."""
+def test_an_expected_number_counts_listed_images(tmp_path: Path) -> None:
+    """Those that were set aside are stated, by verify as by convert, and are no problem; fewer files are one."""
     save(make_flowers(tmp_path / "flowers", 2) / "rose" / "0002.jpg", b"\xff\xd8 no image")
     text = "source: {folders: flowers}\nshards: 1\non_damaged: skip\nexpected: {images: 10}\n"
     verdict = verify(made_by_recipe(tmp_path, text), ENGINE)
-    assert [problem.kind for problem in verdict.problems] == [K.MISSING_IMAGE]
-    assert verdict.conclusion == "incomplete: 1 problem found."
+    assert (verdict.problems, verdict.level, verdict.remarks) == ((), "incomplete", "set aside: 1")
+    assert verdict.conclusion == "incomplete: expected 10 images: 9 in records, 1 set aside as damaged."
+    with pytest.raises(InputError, match="11 images expected, 10 found"):
+        made_by_recipe(tmp_path, text.replace("images: 10", "images: 11") + "seed: 1\n")
 
 
 # the same words everywhere -------------------------------------------------------------------------------------

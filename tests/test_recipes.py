@@ -130,10 +130,12 @@ def test_other_columns_become_columns_of_the_row(scans: Path) -> None:
 
 def test_labels_that_are_numbers_stay_those_numbers(scans: Path) -> None:
     """A number in the labels file is the number in the record, whatever the classes are counted from."""
-    (scans / "labels.txt").write_text("0.png:7\n1.png:3\n2.png:7\n3.png:-1\n")
-    made = plan(scans, "source: {files: 'scans/*.png'}\nlabels: labels.txt\nrecord: {label: label}")
-    assert made.classes.numbers == (-1, 3, 7)
-    assert rows(made.splits[0])["scans/0.png"] == (3, "7")
+    (scans / "labels.txt").write_text("0.png:7\n1.png:3\n2.png:7\n3.png:4\n")
+    recipe = "source: {files: 'scans/*.png'}\nlabels: labels.txt\nrecord: {label: label}\n"
+    for first in (0, 3):
+        classes = plan(scans, f"{recipe}first_label: {first}" if first else recipe).classes
+        assert (classes.numbers, classes.first_label) == ((3, 4, 7), first)
+    assert rows(plan(scans, recipe).splits[0])["scans/0.png"] == (3, "7")
 
 
 def test_numbers_name_the_classes_of_a_list(scans: Path) -> None:

@@ -156,6 +156,7 @@ class PlannedSet(Struct, frozen=True):
         asked: the inputs of the plan; None if only listing tells whether it still holds.
         lists: files to write before the first shard, with their content.
         recipe: the recipe's path, and the base of its relative paths.
+        has_labels: whether images without a label are counted.
     """
 
     entry: DatasetEntry
@@ -167,6 +168,7 @@ class PlannedSet(Struct, frozen=True):
     asked: Asked | None = None
     lists: Mapping[AnyPath, bytes] = {}
     recipe: Mapping[str, str] = {}
+    has_labels: bool = False
 
 
 class Asked(Struct, frozen=True):
@@ -408,6 +410,7 @@ def plan_of(
                 classes=len(split.catalog.count_by_label().keys() - {0}),
                 boxes=len(split.catalog.boxes) // 4,
                 shards=len(split.plans),
+                unlabelled=split.catalog.count_by_label().get(0, 0) if planned.has_labels else 0,
             )
             for name, split in splits.items()
         },

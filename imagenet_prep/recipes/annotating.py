@@ -71,6 +71,17 @@ class Annotations(Struct):
         """The classes of boxes for the manifest: they decide bytes, and verify reads them."""
         return {"boxes": {str(label): name for label, name in self.classes.items()}} if self.classes else {}
 
+    def renumber(self, classes: Mapping[int, str]) -> None:
+        """Give the boxes these labels, by the names of their classes, which must have them all."""
+        labels = {name: label for label, name in classes.items()}
+        labels_now = {label: labels[name] for label, name in self.classes.items()}
+        if "boxes.label" in self.values:
+            self.values["boxes.label"] = [[labels_now[label] for label in row] for row in self.values["boxes.label"]]
+        outdated = set(_note_of_labels(self.classes))
+        self.classes = dict(sorted(classes.items()))
+        self.notes = [note for note in self.notes if note not in outdated]
+        self.notes += _note_of_labels(self.classes)
+
 
 class _Images(Struct):
     """The images that annotations are sought for: their names start at ``base``, other paths at ``root``.
@@ -133,10 +144,14 @@ def annotate(
     if boxes is not None:
         images = _Images(found.listing, list(found.listing.names), base, root, BoxFile(policy), strip or "")
         _add_boxes(found, boxes, images)
-        found.notes += class_notes([*found.classes.values()], [*found.classes], "labels of boxes")
+        found.notes += _note_of_labels(found.classes)
     if not len(found.listing):
         raise InputError(f"no image in {base} has an annotation", "expected some")
     return found
+
+
+def _note_of_labels(classes: Mapping[int, str]) -> Iterator[str]:
+    return class_notes([*classes.values()], [*classes], "labels of boxes")
 
 
 def _add_boxes(found: Annotations, keys: Boxes, images: _Images) -> None:

@@ -175,7 +175,7 @@ def extra_columns(
     table = labelled.table
     extra = {column_name(name): name for name in table.columns} if table is not None else {}
     objects = {name: OBJECT_FEATURES[name] for name in annotations.columns if name not in extra}
-    of_class = OF_CLASSES if labelled.several else OF_CLASS if labelled.classes.names else {}
+    of_class = OF_CLASSES if labelled.several else OF_CLASS if labelled.classes.names or labelled.unlabelled else {}
     if file.recipe.record is None:
         asked = [e for e in usual(content, of_class, file.recipe.min_val is not None) if e.feature not in extra]
         asked += [Wish(name, name, optional=True) for name in extra]
@@ -195,7 +195,8 @@ def extra_columns(
             features.append(_from_table(file, wish, extra[wish.column], labelled, annotations.listing, values))
         else:
             kind = wish.kind or known[wish.column][0]
-            features.append(Mapped(wish.feature, wish.column, kind, wish.optional, wish.column in many))
+            optional = wish.optional or (wish.column in OF_CLASS and labelled.unlabelled > 0)
+            features.append(Mapped(wish.feature, wish.column, kind, optional, wish.column in many))
     features.sort(key=lambda each: each.feature.encode())
     return tuple(features), values
 
@@ -231,9 +232,10 @@ def _from_table(
     by_row = [column[row] if row >= 0 else None for row in labelled.table_rows.tolist()]
     lacking = [row for row, value in enumerate(by_row) if value is None and labelled.labels[row] >= 0]
     if lacking and not wish.optional:
-        line = table.lines[labelled.table_rows[lacking[0]]]
+        row = labelled.table_rows[lacking[0]]
+        where = table.place(path, table.lines[row]) if row >= 0 else str(path)
         raise InputError(
-            f"{table.place(path, line)}: {name} has no value for {listing.names[lacking[0]]}",
+            f"{where}: {name} has no value for {listing.names[lacking[0]]}",
             f"expected one in every line, {len(lacking):,} have none",
             f"fill it in, or write in {file.path}: {wish.feature}: {{from: {wish.column}, optional: true}}",
         )

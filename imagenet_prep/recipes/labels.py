@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from imagenet_prep.recipes.labels_file import LabelsFault, LabelTable, flat_labe
 from imagenet_prep.recipes.recipe_file import RecipeFile
 from imagenet_prep.recipes.schema import Labels
 from imagenet_prep.recipes.splits import Division, misread, nested
+from imagenet_prep.sources.array_files import is_downsampled
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.folders import PRIVATE
 from imagenet_prep.sources.names import Column, Names, Rows, below, entry_name, places_of
@@ -29,6 +31,7 @@ class Labelled(Struct, frozen=True):
     """Labels by row of the listing (0: none; -1: left out), and the table's row of each file (-1: none).
 
     ``several`` are the labels of each row, from 1, where a file can have more than one; ``labels`` are 0 then.
+    ``unlabelled`` is the number of files without a label in a set that has labels.
     """
 
     classes: Classes
@@ -38,6 +41,11 @@ class Labelled(Struct, frozen=True):
     table_rows: Column = field(default_factory=lambda: np.zeros(0, np.int64))
     notes: tuple[str, ...] = ()
     several: Sequence[Sequence[int]] = ()
+    unlabelled: int = 0
+
+
+NO_LABEL = -1
+"""A number in place of a label that is no class, as in Hugging Face's data sets."""
 
 
 # labels of a file ----------------------------------------------------------------------------------------------
@@ -127,14 +135,19 @@ def label_by_table(
             classes, by_row, several = _numbered(file, table, path, given, first)
         except LabelsFault as fault:
             raise at_line(path, fault, table) from fault
-    labels = np.array([*by_row, -1], np.int32)[rows]  # the last one is that of files without a line
+    policy = _policies(file).unlabelled
+    labels = np.array([*by_row, 0 if policy == "keep" else -1], np.int32)[rows]  # the last is of files without a line
     empty = np.flatnonzero(labels == 0).tolist() if table.labels is not None else []
-    if empty and _policies(file).unlabelled == "error":
+    if empty and policy == "error":
         raise at_line(path, LabelsFault(table.lines[rows[empty[0]]], f"no label for {listing.names[empty[0]]}"), table)
-    labels[empty] = -1
+    if empty and policy == "skip":
+        labels[empty], empty = -1, []
+    if empty:
+        names = listed(listing.names[row] for row in empty)
+        notes.append(f"{number_of(len(empty), 'file has', 'files have')} no label, nor has the record: {names}")
     if several:
         labels, several = np.minimum(labels, 0), [several[row] if row >= 0 else [] for row in rows]
-    return Labelled(classes, labels, table, path, rows, tuple(notes), several)
+    return Labelled(classes, labels, table, path, rows, tuple(notes), several, len(empty))
 
 
 def left_out(text: str, names: Sequence[str], policy: str, expected: str, hint: str) -> list[str]:
@@ -154,6 +167,14 @@ def _policies(file: RecipeFile) -> Labels:
     return file.recipe.labels if isinstance(file.recipe.labels, Labels) else Labels(file="-")
 
 
+def may_lack_labels(file: RecipeFile, table: LabelTable) -> bool:
+    """Whether records of a table may be without a label."""
+    policy = _policies(file).unlabelled
+    if policy is not None:
+        return policy == "keep"
+    return any(label in (None, NO_LABEL, str(NO_LABEL)) for label in table.labels or () if not isinstance(label, list))
+
+
 def _matched(
     file: RecipeFile, inputs: Inputs, listing: Catalog, table: LabelTable, path: AnyPath
 ) -> tuple[Column, list[str]]:
@@ -166,7 +187,8 @@ def _matched(
     missing = np.setdiff1d(np.arange(len(hits)), rows).tolist()
     text = f"{number_of(len(unlabelled), 'file has', 'files have')} no label in {path}"
     hint = "add them, or leave such files out with labels: {file: ..., unlabelled: skip}"
-    notes += left_out(text, unlabelled, said.unlabelled, "expected every file to have a line", hint)
+    if said.unlabelled != "keep":
+        notes += left_out(text, unlabelled, said.unlabelled or "error", "expected every file to have a line", hint)
     lines = [f"{table.paths[number]} ({table.place('', table.lines[number]).lstrip(', ')})" for number in missing]
     text = f"{path} labels {number_of(len(missing), 'file that is', 'files that are')} not there"
     hint = "take them out, or skip such lines with labels: {file: ..., missing: ignore}"
@@ -183,6 +205,9 @@ def _numbered(
     """
     assert table.labels is not None
     kind, values = typed(table.labels, table.lines, table.is_text)
+    if kind == "int64":
+        _refuse_two_signs(file, values, table)
+        values = [_without_no_label(value) for value in values]
 
     def find(is_wrong: Callable[[Any], bool]) -> tuple[Any, int] | None:
         """The first value that is wrong, and its line."""
@@ -219,17 +244,47 @@ def _each(value: Any) -> Sequence[Any]:
     return value if isinstance(value, list) else (value,)
 
 
+def _refuse_two_signs(file: RecipeFile, values: Sequence[Any], table: LabelTable) -> None:
+    """Raise LabelsFault if the labels are -1 and 1 alone: then -1 may be a class."""
+    single = {value for value in values if not isinstance(value, list)}
+    if single == {NO_LABEL, 1} and _policies(file).unlabelled is None:
+        line = table.lines[values.index(NO_LABEL)]
+        how = "write classes as 0 and 1, or by their names; labels: {file: ..., unlabelled: keep} takes -1 as no label"
+        raise LabelsFault(line, f"the labels are -1 and 1, and -1 stands for no label elsewhere: {how}")
+
+
+def _without_no_label(value: Any) -> Any:
+    """A number, or the numbers of a list, except the one that is no class; None for none."""
+    if isinstance(value, list):
+        return [number for number in value if number != NO_LABEL] or None
+    return None if value == NO_LABEL else value
+
+
 def _by_number(file: RecipeFile, known: Collection[int], table: LabelTable, path: AnyPath) -> Classes:
-    """Numbers are labels as they stand."""
-    if file.recipe.first_label is not None:
-        raise file.fault(("first_label",), "the labels are numbers already", "expected it with names of classes only")
-    numbers = sorted(known)
-    if file.recipe.record == "inception" and numbers and numbers[0] < 0:
-        raise InputError(f"{path} has the label {numbers[0]}", "expected 0 or more")
+    """Numbers are labels as they stand; a source that lists its classes has those without a file too.
+
+    Raises LabelsFault.
+    """
+    listed_numbers = table.class_names.keys() or table.words.keys()
+    numbers = sorted({*known, *listed_numbers})
     texts = tuple(table.words.get(number, str(number)) for number in numbers)
     names = tuple(table.class_names.get(number, text) for number, text in zip(numbers, texts, strict=True))
     names = names if len(set(names)) == len(names) else tuple(map(str, numbers))
-    return Classes(names, texts, tuple(numbers))
+    first = file.recipe.first_label
+    if first is None:
+        first = min(table.class_names, default=int(table.of_samples and is_downsampled(path.name)))
+    classes = Classes(names, texts, tuple(numbers), first, is_numbered=True)
+    refuse_below_first(file, classes)
+    return classes
+
+
+def refuse_below_first(file: RecipeFile, classes: Classes) -> None:
+    """Raise InputError for a number below that of the first class."""
+    least = min(classes.numbers, default=classes.first_label)
+    if least < classes.first_label:
+        what = f"{file.path}: the labels have a {least}, and the first label is {classes.first_label}"
+        hint = f"if {least} is a class, write first_label: {max(least, 0)}; {NO_LABEL} stands for no label"
+        raise InputError(what, f"expected {classes.first_label} or more", hint)
 
 
 # class folders -------------------------------------------------------------------------------------------------
@@ -248,8 +303,7 @@ def label_by_folder(
     inputs.obstacles.extend(folder_faults(inputs.origin, files, may_be_no_classes=given is None))
     inputs.obstacles.extend(_strange(file, files, given) if given else ())
     present = set(files)
-    found = class_order(present)
-    classes = given or numbered(found, found, first)
+    classes = given or by_names(file, present, first)
     notes = _passed(inputs, divisions, files.tops)
     if given is None and (inner := nested(files.deep())):
         notes.append(f"the first folder is the class: {listed(inner)} are only told apart by their paths")
@@ -373,11 +427,16 @@ def _passed(inputs: Inputs, divisions: Sequence[Division], found: set[str]) -> l
 
 
 class Classes(Struct, frozen=True):
-    """The classes of a set: names, words, and the numbers that records get. Class ``i`` is label ``i`` + 1."""
+    """The classes of a set: names, words, and the numbers that records get. Class ``i`` is label ``i`` + 1.
+
+    ``first_label`` is the number that counts as class 0. ``is_numbered``: the labels are numbers in the data.
+    """
 
     names: tuple[str, ...] = ()
     texts: tuple[str, ...] = ()
     numbers: tuple[int, ...] = ()
+    first_label: int = 0
+    is_numbered: bool = False
 
 
 def class_order(names: Iterable[str]) -> list[str]:
@@ -386,6 +445,27 @@ def class_order(names: Iterable[str]) -> list[str]:
     if all(name.isascii() and name.isdigit() and len(name) < 19 for name in several):
         return sorted(several, key=lambda name: (int(name), name))
     return sorted(several, key=str.encode)
+
+
+_NUMBER = re.compile("0|[1-9][0-9]{0,17}")
+
+
+def by_names(file: RecipeFile, names: Iterable[str], first: int) -> Classes:
+    """The classes of folders: in order, the first of them has the number ``first``.
+
+    Names that are all numbers keep them, as the numbers of a table do: a folder that is missing moves none. A needless
+    zero makes them texts, as in a table.
+
+    Raises:
+        InputError: a number is below that of the first class.
+    """
+    ordered = class_order(names)
+    if not ordered or not all(map(_NUMBER.fullmatch, ordered)):
+        return numbered(ordered, ordered, first)
+    numbers = tuple(map(int, ordered))
+    classes = Classes(tuple(ordered), tuple(ordered), numbers, file.recipe.first_label or 0, is_numbered=True)
+    refuse_below_first(file, classes)
+    return classes
 
 
 def labels_in_words(names: Iterable[str], numbers: Iterable[int]) -> str:
@@ -402,7 +482,7 @@ def class_notes(names: Sequence[str], numbers: Sequence[int], what: str = "label
 
 def numbered(names: Sequence[str], texts: Sequence[str], first: int) -> Classes:
     """Classes in this order, with their numbers."""
-    return Classes(tuple(names), tuple(texts), tuple(range(first, first + len(names))))
+    return Classes(tuple(names), tuple(texts), tuple(range(first, first + len(names))), first)
 
 
 def given_classes(file: RecipeFile, root: AnyPath, first: int) -> Classes | None:

@@ -22,10 +22,19 @@ from imagenet_prep.recipes.class_names import name_classes
 from imagenet_prep.recipes.column_splits import divisions_of_table
 from imagenet_prep.recipes.columns import ENDINGS, Content, is_odd, is_of
 from imagenet_prep.recipes.inputs import Inputs, data_root, find_inputs
-from imagenet_prep.recipes.labels import Classes, Labelled, given_classes, label_by_folder, label_by_table, read_table
+from imagenet_prep.recipes.labels import (
+    Classes,
+    Labelled,
+    given_classes,
+    label_by_folder,
+    label_by_table,
+    may_lack_labels,
+    read_table,
+)
 from imagenet_prep.recipes.labels_file import LabelTable
 from imagenet_prep.recipes.recipe_dataset import RecipeDataset, SplitPlan, make_recorder, settings_of
 from imagenet_prep.recipes.recipe_file import RecipeFile, read_recipe
+from imagenet_prep.recipes.shared_numbering import SharedNumbering
 from imagenet_prep.recipes.splits import ONLY, Division, counted, divide, missing_classes, stratify
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.names import Rows, places_of
@@ -49,7 +58,7 @@ def read(recipe: Path, text: str | None = None) -> RecipeFile:
     return file
 
 
-def load(
+def load(  # noqa: PLR0913 - what a call says beside its recipe, by keyword
     recipe: Path | RecipeFile,
     root: AnyPath | None,
     engine: Engine,
@@ -57,13 +66,14 @@ def load(
     layout: Layout | None = None,
     on_damaged: OnDamaged | None = None,
     progress: Progress | None = None,
+    overwrite: bool = False,
 ) -> RecipeDataset:
     """List a recipe's files, and plan what is to be made of them. Nothing is written.
 
     ``recipe`` is the file, or what ``read`` made of it, but not one of ImageNet (``rules.is_imagenet``).
     Relative paths start at ``root``; if None, at DATAPATH of the environment, or the folder of the recipe. ``layout``
-    is where the shards go, for a manifest that can't be made below ``root``. ``on_damaged`` is the recipe's by
-    default.
+    is where the shards go, for a manifest that can't be made below ``root``, and for the classes of the sets that are
+    there; ``overwrite``: this set is made anew. ``on_damaged`` is the recipe's by default.
 
     Raises:
         UsageError: the recipe is wrong; the error names file, line and key.
@@ -77,9 +87,10 @@ def load(
     inputs = find_inputs(file, folder, engine, layout=layout, is_raw=root is not None)
     content = _decide(file, inputs.listing)
     listing, notes = _keep(file, inputs, content, on_damaged=on_damaged)
-    annotations = _annotated(file, inputs, listing, folder, content)
+    shared = SharedNumbering.find(layout, grows=file.recipe.grow, overwrite=overwrite)
+    annotations = _annotated(file, inputs, listing, folder, content, shared)
     try:
-        found = _sort(file, inputs, annotations, folder, content)
+        found = _sort(file, inputs, annotations, folder, content, shared)
     except InputError as error:
         raise _refused(inputs, file, error) from error
     _refuse_obstacles(inputs, file)
@@ -103,7 +114,9 @@ def _refused(inputs: Inputs, file: RecipeFile, error: InputError) -> InputError:
     return error
 
 
-def _annotated(file: RecipeFile, inputs: Inputs, listing: Catalog, root: Path, content: Content) -> Annotations:
+def _annotated(
+    file: RecipeFile, inputs: Inputs, listing: Catalog, root: Path, content: Content, shared: SharedNumbering
+) -> Annotations:
     """The images of a listing with their boxes and masks; raises UsageError if its arrays are not one a file."""
     if content == "array" and file.recipe.array is None:
         _refuse_several_arrays(file, listing)
@@ -114,6 +127,7 @@ def _annotated(file: RecipeFile, inputs: Inputs, listing: Catalog, root: Path, c
     if content != "image":
         raise file.fault(key, f"content is {content}", "expected it with images only")
     found = annotate(boxes, mask, listing, inputs.base, root, file.recipe.boxes_outside, file.recipe.strip)
+    shared.number_boxes(file, found)
     if inputs.divided and len(found.listing) < len(listing):
         raise file.fault(key, "images would be skipped", "expected manifests of annotated images alone")
     return found
@@ -154,6 +168,7 @@ class _Sorted(Struct, frozen=True):
             manifest=self.inputs.manifest,
             expected={self._prefix(key) if isinstance(value, dict) else key: value for key, value in expected},
             changed_boxes=self.annotations.changed_boxes,
+            has_labels=labelled.unlabelled > 0,
         )
 
     def _prefix(self, split: str) -> str:
@@ -256,7 +271,14 @@ _OF_LABELS = ("classes", "class_names", "first_label", "stratified")
 """The keys of a recipe that say more of labels."""
 
 
-def _sort(file: RecipeFile, inputs: Inputs, annotations: Annotations, root: Path, content: Content) -> _Sorted:
+def _sort(
+    file: RecipeFile,
+    inputs: Inputs,
+    annotations: Annotations,
+    root: Path,
+    content: Content,
+    shared: SharedNumbering,
+) -> _Sorted:
     listing = annotations.listing
     table = read_table(file, root) or inputs.table
     is_folders = bool(file.recipe.source and file.recipe.source.folders)
@@ -275,7 +297,7 @@ def _sort(file: RecipeFile, inputs: Inputs, annotations: Annotations, root: Path
     ):
         if is_given and not has_labels:
             raise file.fault((key,), "there are no labels", "expected class folders, or a file that `labels` names")
-    first = int(is_inception) if file.recipe.first_label is None else file.recipe.first_label  # 0 is background
+    first = _first_label(file, shared, is_inception=is_inception)
     given = given_classes(file, root, first)
     if table is not None and table[0].splits is not None:
         labelled = label_by_table(file, inputs, listing, table, given, first)
@@ -291,10 +313,11 @@ def _sort(file: RecipeFile, inputs: Inputs, annotations: Annotations, root: Path
         divisions = [_labelled_rows(division, labelled) for division in divisions]  # the others are obstacles
     else:
         labelled = Labelled(Classes(), np.zeros(len(listing), np.int8))
-    labelled = replace(labelled, classes=name_classes(file, root, labelled.classes))
-    is_inception = (
-        is_inception and min(labelled.classes.numbers, default=0) >= 0
-    )  # its records have no place for others
+    labelled = replace(labelled, classes=shared.settle(file, name_classes(file, root, labelled.classes)))
+    if is_inception and labelled.unlabelled:
+        hint = "take `record` out, or leave such files out with labels: {file: ..., unlabelled: skip}"
+        what = f"{number_of(labelled.unlabelled, 'file has', 'files have')} no label"
+        raise file.fault(("record",), what, "expected one each: Inception's records have no place for none", hint)
     if file.recipe.stratified:
         divisions = stratify(file, listing, divisions[0], labelled.labels)
     return _Sorted(file, inputs, content, annotations, divisions, labelled, is_inception, notes)
@@ -305,7 +328,14 @@ def _has_usual_record(file: RecipeFile, table: LabelTable | None) -> bool:
     recipe = file.recipe
     if recipe.mask or recipe.boxes or recipe.keep or (recipe.source and recipe.source.arrays):
         return False
-    return table is None or not (table.columns or table.is_several)
+    return table is None or not (table.columns or table.is_several or may_lack_labels(file, table))
+
+
+def _first_label(file: RecipeFile, shared: SharedNumbering, *, is_inception: bool) -> int:
+    """The label of the first class: of the recipe, otherwise of the other sets; or 1 in Inception's layout."""
+    if file.recipe.first_label is not None:
+        return file.recipe.first_label
+    return int(is_inception) if shared.first_label is None else shared.first_label  # 0 is background
 
 
 def _without_left_out(division: Division, labelled: Labelled) -> Division:

@@ -78,6 +78,7 @@ class RecipeDataset(Struct, frozen=True):
         grows: whether new files get new shards, and earlier shards stay as they are.
         manifest: a manifest_file that is still to be made.
         expected: how many "images" and "classes" the recipe says that there are, in all or by prefix.
+        has_labels: whether a file without a label is one that lacks it.
         skipped: how many listed files are in no split.
         changed_boxes: how many boxes of each image were "clipped" and "dropped", by its name.
     """
@@ -91,6 +92,7 @@ class RecipeDataset(Struct, frozen=True):
     notes: tuple[str, ...]
     manifest: ManifestFile | None = None
     expected: Mapping[str, Any] = {}
+    has_labels: bool = False
     warnings: tuple[str, ...] = ()
     grows: bool = False
     skipped: int = 0
@@ -114,6 +116,7 @@ class RecipeDataset(Struct, frozen=True):
             expected={each.prefix: len(each.catalog) for each in self.splits},
             notes=(*self.notes, *class_notes(self.classes.names, self.classes.numbers), *self.warnings),
             lists=self._lists(),
+            has_labels=self.has_labels,
         )
 
     def _entry(self, prefixes: tuple[str, ...]) -> DatasetEntry:
@@ -178,8 +181,8 @@ def settings_of(
     settings = {
         **{"recipe": RECIPE_VERSION, "content": content, **recipe.deciding("records")},
         "record": "inception" if features is None else columns,
-        # any that don't count on from the first are the names of their classes, too
-        "first_label": classes.numbers[0] if classes.numbers else None,
+        "first_label": classes.first_label if classes.names else None,
+        "class_numbers": _uncounted(classes),
         "keep": recipe.keep or None,
         "boxes_outside": recipe.boxes_outside if recipe.boxes_outside != "refuse" else None,
         "upright": (content == "image" and recipe.upright) or None,  # versions that turned none did not have this key
@@ -188,6 +191,14 @@ def settings_of(
         "array": recipe.array,
     }
     return {name: value for name, value in settings.items() if value is not None}
+
+
+def _uncounted(classes: Classes) -> list[int] | None:
+    """The numbers of the classes, if neither their order nor their names tell them."""
+    counted = range(classes.first_label, classes.first_label + len(classes.numbers))
+    if classes.numbers == tuple(counted) or classes.names == tuple(map(str, classes.numbers)):
+        return None
+    return list(classes.numbers)
 
 
 # sets that grow ------------------------------------------------------------------------------------------------

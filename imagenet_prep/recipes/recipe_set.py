@@ -27,8 +27,9 @@ from imagenet_prep.state.manifest import (
 )
 from imagenet_prep.state.plan_file import load_plan
 from imagenet_prep.storage.files import kind_of
-from imagenet_prep.storage.layout import Layout, grown_from
+from imagenet_prep.storage.layout import Layout, grown_from, split_of
 from imagenet_prep.storage.location import AnyPath, local_or_none, locate
+from imagenet_prep.text import number_of
 
 if TYPE_CHECKING:
     from imagenet_prep.checks.inventory import Checked, Inventory
@@ -114,7 +115,10 @@ class RecipeSet(Dataset):
         return {split: totals[split].images if split in totals else 0 for split in self.splits}
 
     def notes(self, inventory: Inventory, *, is_part: bool) -> Iterator[str]:
-        """Name the images whose boxes the recipe changed."""
+        """Count the records without a label, and name the images whose boxes the recipe changed."""
+        for split, total in self.manifest.totals.items() if self.manifest else ():
+            if total.unlabelled:
+                yield f"{split}: {number_of(total.unlabelled, 'record')} of {total.images:,} without a label"
         changed = count_changed_boxes(self.manifest.sources.values() if self.manifest else ())
         if changed:
             yield changed_boxes_text(changed)
@@ -143,7 +147,7 @@ class RecipeSet(Dataset):
                 own += check_totals(split, reports, len(checked.labels[split]), manifest, counts_alone=True)
             problems += own
         labels = defaultdict[str, set[int]](set)
-        images = Counter[str]()
+        images = _count_set_aside(inventory)  # `expected` counts listed files
         for split in self.splits:
             labels[grown_from(split)[0]] |= checked.labels[split]
             images[grown_from(split)[0]] += manifest.totals[split].images if manifest and not problems else 0
@@ -162,12 +166,17 @@ class RecipeSet(Dataset):
         from imagenet_prep.checks.verdict import ReasonedLevel
 
         records = sum(total.records or 0 for total in totals)
-        set_aside = sum(len(info.set_aside) for info in inventory.infos.values())
-        if set_aside:
-            return ReasonedLevel("incomplete", f"{records:,} of {records + set_aside:,} listed records are in.")
         expected = self.manifest.settings.get("expected", {}) if self.manifest else {}
         counted = {name for name, value in expected.items() if isinstance(value, dict) and "images" in value}
-        if "images" in expected or {grown_from(split)[0] for split in self.splits} == counted:
+        is_known = "images" in expected or {grown_from(split)[0] for split in self.splits} == counted
+        set_aside = _count_set_aside(inventory).total()
+        listed_images = records + set_aside
+        if set_aside and is_known:
+            reason = f"expected {listed_images:,} images: {records:,} in records, {set_aside:,} set aside as damaged."
+            return ReasonedLevel("incomplete", reason)
+        if set_aside:
+            return ReasonedLevel("incomplete", f"{records:,} of {listed_images:,} listed records are in.")
+        if is_known:
             return ReasonedLevel("complete", f'the shards of "{self.name}" are whole and right.')
         unknown = f'How many "{self.name}" should have is not known: its recipe has no `expected` number.'
         return ReasonedLevel("as listed", f"all {records:,} listed records are in. {unknown}")
@@ -196,7 +205,15 @@ class RecipeSet(Dataset):
 
         assert self.path is not None
         file, root = self.file or read(self.path), layout.raw or self.root
-        made = load(file, root, engine, layout=layout, on_damaged=options.on_damaged, progress=progress)
+        made = load(
+            file,
+            root,
+            engine,
+            layout=layout,
+            on_damaged=options.on_damaged,
+            progress=progress,
+            overwrite=options.overwrite and not splits,
+        )
         if made.grows and not options.overwrite:
             made = grow(made, replace(layout, set_name=layout.set_name or self.set_name), adds=not splits)
         found = made.cut()
@@ -257,6 +274,14 @@ def _of_the_call(options: MakingOptions, file: RecipeFile) -> Settings:
     if options.overwrite:
         chosen.append(("overwrite", True))
     return tuple(chosen)
+
+
+def _count_set_aside(inventory: Inventory) -> Counter[str]:
+    """How many damaged images each split leaves out."""
+    counts = Counter[str]()
+    for name, info in inventory.infos.items():
+        counts[grown_from(split_of(name))[0]] += len(info.set_aside)
+    return counts
 
 
 _REMEDY = "get the missing images and make the set again, or correct `expected` in the recipe"

@@ -43,7 +43,7 @@ class Labels(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     header: bool = True
     several: Text | None = None
     missing: Literal["error", "ignore"] = "error"
-    unlabelled: Literal["error", "skip"] = "error"
+    unlabelled: Literal["error", "skip", "keep"] | None = None
 
 
 class Boxes(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
