@@ -14,6 +14,7 @@ from imagenet_prep.errors import InputError
 from imagenet_prep.images import ending_of
 from imagenet_prep.model import Engine
 from imagenet_prep.recipes.array_sets import list_arrays
+from imagenet_prep.recipes.labels import NO_LABEL
 from imagenet_prep.recipes.labels_file import flat_labels
 from imagenet_prep.recipes.samples import Samples, join_samples, usual_label
 from imagenet_prep.sources.catalog import CatalogBuilder
@@ -45,6 +46,7 @@ def list_samples(
     ]
     if not any(part.names for _, part in parts):
         raise InputError(f"{listed(str(each) for several in groups.values() for each in several)}: no sample")
+    _mark_unlabelled(parts)
     for _, part in parts if as_arrays and kind == "arrays" else ():
         part.rename(lambda name: re.sub(r"\.png$", ".npy", name))  # by their endings names tell what files are
     if len(parts) == 1 and not parts[0][0]:
@@ -52,6 +54,23 @@ def list_samples(
     for split, part in parts:
         part.rename(f"{split}/{{}}".format)
     return join_samples([part for _, part in parts]), tuple(dict.fromkeys(split for split, _ in parts))
+
+
+def _mark_unlabelled(parts: Sequence[tuple[str, Samples]]) -> None:
+    """Give the images of a test split without labels the number that stands for none, if all other parts have numbers."""
+    tests = [part for split, part in parts if split == "test" and part.label is None and part.names]
+    others = [part for split, part in parts if part not in tests and part.names]
+    labels = {part.label for part in others}
+    if not tests or len(labels) != 1 or None in labels:
+        return
+    label = str(labels.pop())
+    if not all(isinstance(value, int) for part in others for value in part.columns[label]):
+        return
+    for part in tests:
+        if label not in part.columns:
+            part.columns[label] = [NO_LABEL] * len(part.names)
+            part.label = label
+            part.passed = [*part.passed, f"test: no {label}: {len(part.names):,} records without a label"]
 
 
 # WebDataset ----------------------------------------------------------------------------------------------------

@@ -258,6 +258,8 @@ def _class_list(dataset: RecipeDataset, proposal: Proposal, target: Path) -> _Cl
         UsageError: they are so many that they need a file, and it exists.
     """
     classes = dataset.classes
+    if proposal.first_label is not None:
+        return _ClassList(_block("first_label", proposal.first_label, "the number of the first class in every split"))
     if not classes.names or proposal.kind not in ("folders", "files", "tar"):
         return _ClassList()
     least = min(classes.numbers)

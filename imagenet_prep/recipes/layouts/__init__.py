@@ -44,6 +44,7 @@ class Proposal(Struct, frozen=True):
         clips_boxes: whether the recipe says ``boxes_outside: clip``.
         options: what a recipe must say of the source, except where it is.
         remarks: what a reader of the recipe must know of the source, a line each.
+        first_label: the number of the first class, if the format of the source says it.
     """
 
     kind: str
@@ -58,6 +59,7 @@ class Proposal(Struct, frozen=True):
     clips_boxes: bool = False
     options: Mapping[str, str | bool] = {}
     remarks: Sequence[str] = ()
+    first_label: int | None = None
 
 
 class Way(Struct, frozen=True):

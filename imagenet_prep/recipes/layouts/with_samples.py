@@ -14,6 +14,7 @@ from imagenet_prep.recipes.array_sets import FILE, NAMES, are_sets, rival_files
 from imagenet_prep.recipes.columns import is_of
 from imagenet_prep.recipes.inspection import Inspection
 from imagenet_prep.recipes.label_columns import class_candidates, distinct_candidates
+from imagenet_prep.recipes.labels_file import flat_labels
 from imagenet_prep.recipes.labels_search import LabelsFile, class_values
 from imagenet_prep.recipes.layouts import CERTAIN, ONLY_IF_ASKED, Layout, Proposal, Reading, Way
 from imagenet_prep.recipes.sample_sources import list_samples
@@ -69,6 +70,7 @@ def _recognise(kind: str, find: Callable[[Inspection], Sequence[str]], inspectio
         table=table,
         options=_options(samples, table, label),
         remarks=remarks,
+        first_label=_first_label(names, table, samples.label),
     )
     return Reading(
         certainty,
@@ -91,6 +93,14 @@ def _evidence_of_classes(samples: Samples, table: LabelsFile, label: str | None)
     if samples.label == FILE:
         return [f"each file is a class: {listed(list(dict.fromkeys(samples.columns[FILE])))}"]
     return []
+
+
+def _first_label(names: Sequence[str], table: LabelsFile, label: str | None) -> int | None:
+    """The number of the first class where a format counts from 1: MATLAB's, and Inception's, whose 0 is no class."""
+    counts_from_1 = label == "image/class/label" or all(name.lower().endswith(".mat") for name in names)
+    labels = flat_labels(table.labels or ())
+    are_numbers = bool(labels) and all(isinstance(number, int) and number > 0 for number in labels)
+    return 1 if counts_from_1 and are_numbers and not table.table.words else None
 
 
 def _rivals(inspection: Inspection, names: Sequence[str]) -> list[str]:
