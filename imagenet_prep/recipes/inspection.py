@@ -33,7 +33,7 @@ from imagenet_prep.sources.array_files import may_hold_arrays
 from imagenet_prep.sources.catalog import Catalog, Remarks, missing_shards
 from imagenet_prep.sources.folders import HIDDEN, list_folder
 from imagenet_prep.sources.names import below
-from imagenet_prep.sources.tars import list_tars
+from imagenet_prep.sources.tars import is_zip, list_tars
 from imagenet_prep.text import listed
 from imagenet_prep.tfrecord.framing import FramingError, parse_header
 
@@ -122,8 +122,9 @@ def inspect_folder(folder: Path, engine: Engine, asked: Asked | None = None) -> 
     fit = {name for name, kind in known.items() if fits(content, kind)}
     items = [name for name in names if content and (is_of(content, name) or name in fit)]
     archives = {name: list_tars([below(folder, name)], engine, folder_each=False) for name in tars}
+    archives |= {} if items else _zips_of_images(folder, names, engine)
     members = [] if items else _members(archives)
-    taken = {*items, *tars, *known}
+    taken = {*items, *archives, *known}
     rest = [name for name in names if name not in taken and not is_odd("image", name)]
     sizes = dict(zip(names, listing.lengths.tolist(), strict=True))
     rest += (hidden := _take_hidden(folder, remarks, last_names(items)) if items else {})
@@ -161,6 +162,17 @@ def inspect_folder(folder: Path, engine: Engine, asked: Asked | None = None) -> 
         asked=asked,
         members=members,
     )
+
+
+def _zips_of_images(folder: Path, names: Iterable[str], engine: Engine) -> dict[str, Catalog]:
+    """The zips that hold images, and what is in them; a damaged one, or one of other files, has to be unpacked."""
+    found: dict[str, Catalog] = {}
+    for name in (name for name in names if is_zip(name)):
+        with contextlib.suppress(InputError):
+            listing = list_tars([below(folder, name)], engine, folder_each=False)
+            if main_content(listing.names) is not None:
+                found[name] = listing
+    return found
 
 
 def _members(archives: Mapping[str, Catalog]) -> list[str]:

@@ -288,7 +288,7 @@ class Zip(Container, frozen=True):
     """A zip: a Row's ``offset`` is its entry in the central directory, ``length`` the size of the file.
 
     That entry has everything required to read the file, and its CRC-32; the header before the data must agree. A Row's
-    name is the entry's, possibly without folders.
+    name is the entry's, possibly without folders, or with a folder for the zip before it.
     """
 
     def place(self, row: Row) -> str:
@@ -302,14 +302,18 @@ class Zip(Container, frozen=True):
         def read(row: Row) -> Buffer:
             try:
                 entry = entry_at(content, row.offset)
-                name = with_slashes(entry.name).decode()
-                if entry.size != row.length or not f"/{name}".endswith(f"/{row.name}"):
+                name = with_slashes(entry.name).decode("utf-8", "surrogateescape").removeprefix("./")
+                if entry.size != row.length or not _is_named(name, row.name):
                     raise ZipFault(row.offset, f"{row.name} of {row.length:,} bytes is no longer described here")
                 return read_entry(content, entry)
             except (ZipFault, UnicodeDecodeError) as fault:
                 raise _damaged(self.path, fault) from fault
 
         return read
+
+
+def _is_named(entry: str, row: str) -> bool:
+    return f"/{entry}".endswith(f"/{row}") or f"/{row}".endswith(f"/{entry}")
 
 
 def with_slashes(name: bytes) -> bytes:

@@ -293,7 +293,7 @@ def _unpacking(folder: Path, names: Sequence[str]) -> str:
     """The hint for packed files: the command that unpacks zips or .gz files in place; "" if there are none."""
     endings = {suffix_of(name).lower() for name in names}
     paths = [str(folder / name) for name in names]
-    if endings == {".gz"} and len(names) <= _MOST_UNPACKED:
+    if endings and endings <= {".gz", ".tgz", ".tar.gz"} and len(names) <= _MOST_UNPACKED:
         return command_line(["gzip", "-d", "--", *paths])
     if endings == {".zip"} and len(names) <= _MOST_UNPACKED:
         unpack = (command_line(["unzip", "-q", path, "-d", str(folder)]) for path in paths)
