@@ -32,6 +32,7 @@ from imagenet_prep.recipes.splits import counted, grouped, stem_of, suffix_of
 from imagenet_prep.sources.array_files import may_hold_arrays
 from imagenet_prep.sources.catalog import Catalog, Remarks, missing_shards
 from imagenet_prep.sources.folders import HIDDEN, list_folder
+from imagenet_prep.sources.lmdb_pages import MAGIC as LMDB
 from imagenet_prep.sources.names import below
 from imagenet_prep.sources.tars import is_zip, list_tars
 from imagenet_prep.text import listed
@@ -54,6 +55,9 @@ PACKED = (
     *(".arrow", ".feather", ".tfrecord", ".tfrecords", ".lmdb", ".mdb", ".rec", ".beton"),
 )
 """Endings of files that may hold images, and that no layout reads."""
+
+_LOCK = "lock.mdb"
+"""What LMDB keeps beside a database; it has no data."""
 
 _OTHER: dict[Content, Content] = {"image": "array", "pixels": "array", "array": "image"}
 _LARGEST = 1 << 28
@@ -240,6 +244,11 @@ def _kind(path: Path) -> str:
     head = _head(path, 32)
     if head.startswith(b"PAR1"):
         return "parquet"
+    if head[16:20] == LMDB and path.name.endswith((".mdb", ".lmdb")):
+        return "lmdb"
+    for ending in ("arrow", "mds"):
+        if path.name.lower().endswith(f".{ending}"):
+            return ending
     with contextlib.suppress(FramingError):
         parse_header(head[:12], 0, 0)
         return "tfrecord"
@@ -401,7 +410,7 @@ def _others(
     read: Counter[str] = Counter()
     for name, size in sizes.items():
         suffix = ending_of(name)
-        if name.lower().endswith(PACKED):
+        if name.lower().endswith(PACKED) and not name.endswith(_LOCK):
             found.setdefault("packed", []).append(name)
             continue
         is_data = suffix in DATA or not suffix

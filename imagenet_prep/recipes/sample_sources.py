@@ -16,12 +16,15 @@ from imagenet_prep.model import Engine
 from imagenet_prep.recipes.array_sets import list_arrays
 from imagenet_prep.recipes.labels import NO_LABEL
 from imagenet_prep.recipes.labels_file import flat_labels
-from imagenet_prep.recipes.samples import Samples, join_samples, usual_label
+from imagenet_prep.recipes.samples import Samples, join_samples, split_of, usual_label
+from imagenet_prep.sources.arrow_files import ArrowImages, iter_arrow_samples, read_arrow_schema
 from imagenet_prep.sources.catalog import CatalogBuilder
+from imagenet_prep.sources.lmdb_pages import iter_lmdb
+from imagenet_prep.sources.mds_shards import SlicedSample, iter_mds
 from imagenet_prep.sources.names import shown_name
-from imagenet_prep.sources.parquets import ParquetImages, iter_samples, read_schema
+from imagenet_prep.sources.parquets import ParquetImages, ParquetRow, Schema, iter_samples, read_schema
 from imagenet_prep.sources.skipped import Skipped
-from imagenet_prep.sources.slices import Reader
+from imagenet_prep.sources.slices import Container, Reader
 from imagenet_prep.sources.tars import Archive, list_tars
 from imagenet_prep.storage.files import view_of
 from imagenet_prep.text import listed
@@ -57,7 +60,7 @@ def list_samples(
 
 
 def _mark_unlabelled(parts: Sequence[tuple[str, Samples]]) -> None:
-    """Give the images of a test split without labels the number that stands for none, if all other parts have numbers."""
+    """Give the images of a test split without labels the number that stands for none, if all others have numbers."""
     tests = [part for split, part in parts if split == "test" and part.label is None and part.names]
     others = [part for split, part in parts if part not in tests and part.names]
     labels = {part.label for part in others}
@@ -231,14 +234,62 @@ def _words_of(columns: dict[str, list[Any]], label: str | None) -> dict[int, str
     return words
 
 
-# Parquet -------------------------------------------------------------------------------------------------------
+# MosaicML's shards, and LMDB ------------------------------------------------------------------------------------
+
+
+def _of_mds(path: Path) -> Samples:
+    return _of_slices(path, iter_mds(path))
+
+
+def _lmdb(paths: Sequence[Path], engine: Engine) -> dict[str, Samples]:
+    """The images of databases; where several have other names than splits have, those are the classes, as LSUN's."""
+    classes = {path: _class_of_database(path) for path in paths}
+    parts = []
+    for path in paths:
+        part = _of_slices(path, iter_lmdb(path))
+        if part.label is None and len(set(classes.values())) > 1 and all(classes.values()):
+            part.columns["class"] = [classes[path]] * len(part.names)
+            part.label = "class"
+        parts.append(part)
+    return {"": join_samples(parts)}
+
+
+def _class_of_database(path: Path) -> str:
+    """The name of a database's folder without the words of splits: bedroom_train_lmdb is bedroom."""
+    words = [word for word in re.split(r"[_\-.]+", path.parent.name) if word != "lmdb" and not split_of(word)]
+    return "_".join(words)
+
+
+def _of_slices(path: Path, found: Iterable[SlicedSample]) -> Samples:
+    """Images that are slices of a file, each with its values."""
+    builder, stamp = CatalogBuilder(Archive(path)), path.stat().st_mtime_ns
+    folder = shown_name(path.parent if path.name == "data.mdb" else path)
+    names, samples = [], []
+    for sample in found:
+        names.append(f"{folder}/{sample.name}")
+        builder.append(names[-1], sample.offset, sample.length, stamp)
+        samples.append(sample.values)
+    columns = _columns(samples)
+    return Samples(builder.sorted(), names, columns, {}, usual_label(columns), [])
+
+
+# Parquet and Arrow ---------------------------------------------------------------------------------------------
 
 
 def _of_parquet(path: Path) -> Samples:
     schema = read_schema(path)
-    builder, stamp = CatalogBuilder(ParquetImages(path)), path.stat().st_mtime_ns
+    return _of_rows(path, ParquetImages(path), schema, iter_samples(path, schema))
+
+
+def _of_arrow(path: Path) -> Samples:
+    schema = read_arrow_schema(path)
+    return _of_rows(path, ArrowImages(path), schema, iter_arrow_samples(path, schema))
+
+
+def _of_rows(path: Path, container: Container, schema: Schema, rows: Iterable[ParquetRow]) -> Samples:
+    builder, stamp = CatalogBuilder(container), path.stat().st_mtime_ns
     names, samples = [], []
-    for number, where, length, head, values in iter_samples(path, schema):
+    for number, where, length, head, values in rows:
         last = (where or "").rpartition("/")[2] or f"image{ending_of(head) or '.jpg'}"
         names.append(f"{shown_name(path.with_suffix(''))}/{number:06}/{last}")
         builder.append(names[-1], number, length, stamp)
@@ -259,5 +310,7 @@ def _each(of_file: Callable[[Path], Samples], paths: Sequence[Path], engine: Eng
 KINDS: Mapping[str, Callable[[Sequence[Path], Engine], dict[str, Samples]]] = {
     **{"webdataset": _webdataset, "arrays": list_arrays},
     **{"tfrecord": functools.partial(_each, _of_tfrecord), "parquet": functools.partial(_each, _of_parquet)},
+    **{"arrow": functools.partial(_each, _of_arrow), "mds": functools.partial(_each, _of_mds)},
+    "lmdb": _lmdb,
 }
 """The function that lists each kind, by its key in `source`; it returns samples by the splits that names tell."""

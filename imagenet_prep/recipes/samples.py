@@ -108,5 +108,6 @@ def split_of(name: str) -> str:
 
 
 def usual_label(columns: Iterable[str]) -> str | None:
+    """The column that is called as labels usually are; None if there is none."""
     known = set(columns)
     return next((name for name in _LABELS if name in known), None)

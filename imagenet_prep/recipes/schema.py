@@ -15,7 +15,7 @@ BySplit = Text | list[Text] | dict[str, Paths]
 
 
 class Source(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Where the items are: one of the first nine. The others say more of some of them."""
+    """Where the items are: one of the first twelve. The others say more of some of them."""
 
     folders: Text | None = None
     files: Paths | None = None
@@ -24,6 +24,9 @@ class Source(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     webdataset: BySplit | None = None
     tfrecord: BySplit | None = None
     parquet: BySplit | None = None
+    arrow: BySplit | None = None
+    mds: BySplit | None = None
+    lmdb: BySplit | None = None
     arrays: BySplit | None = None
     imagenet: Literal[True] | None = None
     tar_folders: bool = False

@@ -1,4 +1,4 @@
-"""Archive, a container whose images are slices of its bytes; walk, which lists a tar; list_tars, the files of archives."""
+"""Archive, a container whose images are slices of its bytes; walk, which lists a tar; list_tars, for zips too."""
 
 from __future__ import annotations
 
@@ -105,7 +105,9 @@ def list_tars(
 ) -> Catalog:
     """List the files in all ``archives``, including those in tars within them; ``skipped`` counts hidden ones.
 
-    Archives are tars, or zips by their names, whose entries are read in place too. A tar within an archive becomes a folder of its name, as in ImageNet-21k's ``fall11_whole.tar``, a tar of tars. It
+    Archives are tars, or zips by their names, whose entries are read in place too.
+
+    A tar within an archive becomes a folder of its name, as in ImageNet-21k's ``fall11_whole.tar``, a tar of tars. It
     is read in place; a tar within that one is a file. With ``folder_each``, every archive becomes a folder too.
 
     Raises:

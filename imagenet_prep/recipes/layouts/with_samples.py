@@ -265,10 +265,14 @@ def _find_webdataset(inspection: Inspection) -> Sequence[str]:
     return ()
 
 
+def _holders(kind: str, inspection: Inspection) -> Sequence[str]:
+    """The files that inspection found to be of this kind."""
+    return inspection.holders.get(kind, ())
+
+
 _FINDERS: dict[str, tuple[str, Callable[[Inspection], Sequence[str]]]] = {
     "array-sets": ("arrays", _find_arrays),
-    "parquet": ("parquet", lambda inspection: inspection.holders.get("parquet", ())),
-    "tfrecord": ("tfrecord", lambda inspection: inspection.holders.get("tfrecord", ())),
+    **{kind: (kind, functools.partial(_holders, kind)) for kind in ("parquet", "tfrecord", "arrow", "mds", "lmdb")},
     "webdataset": ("webdataset", _find_webdataset),
 }
 
