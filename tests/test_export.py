@@ -76,7 +76,8 @@ def files_below(folder: Path) -> dict[str, bytes]:
     """Every file of an export, but for state and facts about the whole set."""
     found = [path for path in list(folder.glob("**/*")) if path.is_file()]
     names = {str(path.relative_to(folder)): path for path in found}
-    return {name: path.read_bytes() for name, path in names.items() if not name.startswith(("imagenet-prep/", "_info"))}
+    others = ("imagenet-prep/", "_info", "classes.json", ".classes.json")
+    return {name: path.read_bytes() for name, path in names.items() if not name.startswith(others)}
 
 
 def cut(path: Path) -> None:
@@ -143,7 +144,12 @@ def test_a_file_that_is_not_as_written_is_made_again(
 
 @pytest.mark.parametrize(
     ("container", "name"),
-    [("webdataset", "_info.json"), ("tfds", "*/*/dataset_info.json"), ("croissant", "croissant.json")],
+    [
+        ("webdataset", "_info.json"),
+        ("tfds", "*/*/dataset_info.json"),
+        ("croissant", "croissant.json"),
+        ("folders", "classes.json"),
+    ],
 )
 def test_a_file_about_the_whole_set_is_written_again(tmp_path: Path, sound: Layout, container: str, name: str) -> None:
     """A file about the set that was cut is whole after the next run."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from array import array
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -155,6 +156,15 @@ class SourceSet(Struct, frozen=True):
         for shard in self.shards:
             found.setdefault(shard.split, []).append(shard)
         return found
+
+
+CLASSES = "classes.json"
+"""The file of an export that has the number of each class, counted from 0, by its name (JSON)."""
+
+
+def encode_classes(numbers: Mapping[str, int]) -> bytes:
+    """The content of that file."""
+    return (json.dumps(numbers, indent=1) + "\n").encode()
 
 
 def _refuse_orphans(state: SetState) -> None:

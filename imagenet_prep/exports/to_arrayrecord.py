@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from imagenet_prep.errors import UsageError, WriteError
 from imagenet_prep.exports.packing import Files, Packer, check_read_back
-from imagenet_prep.exports.source_set import SourceSet, SourceShard
+from imagenet_prep.exports.source_set import CLASSES, SourceSet, SourceShard, encode_classes
 from imagenet_prep.storage.refusals import AGAIN, no_space
 from imagenet_prep.tfrecord import crc32c
 
@@ -21,7 +21,7 @@ _AT_ONCE = 16  # records read back at a time
 
 
 class ArrayRecordPacker(Packer):
-    """Makes ``<shard>.array_record`` of each shard."""
+    """Makes ``<shard>.array_record`` of each shard; and ``classes.json``, if the manifest has the names of classes."""
 
     unit = "shard"
 
@@ -51,6 +51,13 @@ class ArrayRecordPacker(Packer):
             reader = ArrayRecordReader(str(path))
             check_read_back(path, list(_crcs(reader)), crcs)
             reader.close()
+
+    def finish(self, source: SourceSet, out: Path) -> Mapping[str, bytes]:
+        """The number of each class by its name: records may have numbers alone."""
+        if source.manifest is None or not source.manifest.dataset.classes:
+            return {}
+        numbers = {name: index for index, name in sorted(source.numbering.names_by_index.items())}
+        return {CLASSES: encode_classes(numbers)}
 
 
 PACKER = ArrayRecordPacker

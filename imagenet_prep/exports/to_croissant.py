@@ -9,7 +9,7 @@ from typing import Any
 
 from imagenet_prep.errors import UsageError
 from imagenet_prep.exports.packing import Files, Packer
-from imagenet_prep.exports.source_set import SourceSet, SourceShard, find_roles
+from imagenet_prep.exports.source_set import MOST_CLASSES, SourceSet, SourceShard, find_roles
 from imagenet_prep.reading.shard_set import ShardSet
 from imagenet_prep.state.manifest import ILSVRC2012
 
@@ -72,7 +72,8 @@ class CroissantPacker(Packer):
                     ],
                 }
                 for split, count in totals.items()
-            ],
+            ]
+            + _classes(entry.classes),
         }
         return {"croissant.json": (json.dumps(value, indent=2) + "\n").encode()}
 
@@ -89,6 +90,20 @@ def _context() -> dict[str, Any]:
         full = f"{kind if kind == 'dct' else 'cr'}:{name}"
         context[name] = {"@id": full, "@type": kind} if kind[:1] == "@" else full
     return context
+
+
+def _classes(labels: Mapping[str, int]) -> list[dict[str, Any]]:
+    """The record set of the classes: label and name of each; none if there are none, or too many."""
+    if not 0 < len(labels) <= MOST_CLASSES:
+        return []
+    fields = [
+        {"@type": "cr:Field", "@id": f"classes/{name}", "name": name, "dataType": kind}
+        for name, kind in (("label", "sc:Integer"), ("name", "sc:Text"))
+    ]
+    ordered = sorted(labels.items(), key=lambda pair: pair[1])
+    head = {"@type": "cr:RecordSet", "@id": "classes", "name": "classes", "description": "the label of each class"}
+    rows = [{"classes/label": label, "classes/name": name} for name, label in ordered]
+    return [{**head, "key": {"@id": "classes/label"}, "field": fields, "data": rows}]
 
 
 def _files(split: str) -> dict[str, Any]:

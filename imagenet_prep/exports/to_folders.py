@@ -8,15 +8,16 @@ from pathlib import Path
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.exports.packing import Files, Packer
-from imagenet_prep.exports.source_set import ImageValues, SourceSet, SourceShard, find_meaning
+from imagenet_prep.exports.source_set import CLASSES, ImageValues, SourceSet, SourceShard, encode_classes, find_meaning
 from imagenet_prep.reading.shard import Record
 from imagenet_prep.storage.durable import make_folder
 
 
 class FolderPacker(Packer):
-    """Writes ``<split>/<class>/<name>`` for each record; the class is its wnid, or its words.
+    """Writes ``<split>/<class>/<name>`` for each record; the class is its wnid, its name, or its words.
 
-    Every split gets a folder for every class of the set, since readers number the folders that they find.
+    Every split gets a folder for every class of the set, since readers number the folders that they find. Where these
+    numbers are not those of the classes, ``classes.json`` has the right ones, counted from 0.
     """
 
     unit = "image"
@@ -32,11 +33,16 @@ class FolderPacker(Packer):
                 files.write(path, [values.encoded])
 
     def finish(self, source: SourceSet, out: Path) -> Mapping[str, bytes]:
-        """Create the folders of classes without images in a split."""
+        """Create the folders of classes without images in a split; and list the numbers, where they are needed."""
         classes = {folder.name for split in source.splits for folder in (out / split).glob("*")}
+        numbers = {name: index for index, name in source.numbering.names_by_index.items()}
+        classes.update(source.manifest.dataset.classes if source.manifest else ())
         for split, name in itertools.product(source.splits, sorted(classes)):
             make_folder(out / split / name)
-        return {}
+        found = {name: numbers[name] for name in sorted(classes) if name in numbers}
+        if list(found.values()) == list(range(len(classes))):
+            return {}
+        return {CLASSES: encode_classes(found)} if found else {}
 
 
 PACKER = FolderPacker

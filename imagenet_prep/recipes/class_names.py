@@ -25,8 +25,32 @@ FORMS = "expected JSON, pbtxt, a CSV with the columns id and name, or lines: a n
 
 _ID = re.compile(r"-?\d+|n\d{8}")
 _WORDS = re.compile(r"([^\s,;:=]+)(?:\t|\s*[,;:=]\s*|\s+)(\S.*)")
-_IDS = ("id", "class_id", "label_id", "category_id", "label", "index", "idx", "code", "wnid", "synset", "classid", "key")
-_NAMES = ("common name", "name", "display_name", "class_name", "label_name", "category_name", "classname", "class", "words", "title")
+_IDS = (
+    "id",
+    "class_id",
+    "label_id",
+    "category_id",
+    "label",
+    "index",
+    "idx",
+    "code",
+    "wnid",
+    "synset",
+    "classid",
+    "key",
+)
+_NAMES = (
+    "common name",
+    "name",
+    "display_name",
+    "class_name",
+    "label_name",
+    "category_name",
+    "classname",
+    "class",
+    "words",
+    "title",
+)
 
 
 class NamesOfClasses(Struct, frozen=True):

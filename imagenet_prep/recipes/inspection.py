@@ -33,8 +33,9 @@ from imagenet_prep.recipes.splits import counted, grouped, stem_of, suffix_of
 from imagenet_prep.sources.array_files import may_hold_arrays
 from imagenet_prep.sources.catalog import Catalog, Remarks, missing_shards
 from imagenet_prep.sources.folders import HIDDEN, list_folder
+from imagenet_prep.sources.lmdb_pages import MAGIC as LMDB
 from imagenet_prep.sources.names import below
-from imagenet_prep.sources.tars import list_tars
+from imagenet_prep.sources.tars import is_zip, list_tars
 from imagenet_prep.text import listed
 from imagenet_prep.tfrecord.framing import FramingError, parse_header
 
@@ -55,6 +56,9 @@ PACKED = (
     *(".arrow", ".feather", ".tfrecord", ".tfrecords", ".lmdb", ".mdb", ".rec", ".beton"),
 )
 """Endings of files that may hold images, and that no layout reads."""
+
+_LOCK = "lock.mdb"
+"""What LMDB keeps beside a database; it has no data."""
 
 _OTHER: dict[Content, Content] = {"image": "array", "pixels": "array", "array": "image"}
 _LARGEST = 1 << 28
@@ -122,8 +126,9 @@ def inspect_folder(folder: Path, engine: Engine, asked: Asked | None = None) -> 
     fit = {name for name, kind in known.items() if fits(content, kind)}
     items = [name for name in names if content and (is_of(content, name) or name in fit)]
     archives = {name: list_tars([below(folder, name)], engine, folder_each=False) for name in tars}
+    archives |= {} if items else _zips_of_images(folder, names, engine)
     members = [] if items else _members(archives)
-    taken = {*items, *tars, *known}
+    taken = {*items, *archives, *known}
     rest = [name for name in names if name not in taken and not is_odd("image", name)]
     sizes = dict(zip(names, listing.lengths.tolist(), strict=True))
     rest += (hidden := _take_hidden(folder, remarks, last_names(items)) if items else {})
@@ -142,8 +147,8 @@ def inspect_folder(folder: Path, engine: Engine, asked: Asked | None = None) -> 
     judged = _alike(folder, judged, items or members, asked)
     tables = [found for found in judged.values() if isinstance(found, LabelsFile)]
     joined = join_by_split(folder, tables, items or members)
-    if joined is not None:
-        tables = [joined, *(table for table in tables if table.where not in joined.files.values())]
+    parts = {name for table in joined for name in table.places}
+    tables = [*joined, *(table for table in tables if table.where not in parts)]
     return Inspection(
         folder=folder,
         listing=listing,
@@ -162,6 +167,17 @@ def inspect_folder(folder: Path, engine: Engine, asked: Asked | None = None) -> 
         asked=asked,
         members=members,
     )
+
+
+def _zips_of_images(folder: Path, names: Iterable[str], engine: Engine) -> dict[str, Catalog]:
+    """The zips that hold images, and what is in them; a damaged one, or one of other files, has to be unpacked."""
+    found: dict[str, Catalog] = {}
+    for name in (name for name in names if is_zip(name)):
+        with contextlib.suppress(InputError):
+            listing = list_tars([below(folder, name)], engine, folder_each=False)
+            if main_content(listing.names) is not None:
+                found[name] = listing
+    return found
 
 
 def _members(archives: Mapping[str, Catalog]) -> list[str]:
@@ -229,6 +245,11 @@ def _kind(path: Path) -> str:
     head = _head(path, 32)
     if head.startswith(b"PAR1"):
         return "parquet"
+    if head[16:20] == LMDB and path.name.endswith((".mdb", ".lmdb")):
+        return "lmdb"
+    for ending in ("arrow", "mds"):
+        if path.name.lower().endswith(f".{ending}"):
+            return ending
     with contextlib.suppress(FramingError):
         parse_header(head[:12], 0, 0)
         return "tfrecord"
@@ -255,7 +276,9 @@ def _judge(
     found = {name: judge_labels(folder, name, items, known, asked=asked) for name in candidates}
     if not any(found.values()):
         stems = last_names(map(without_ending, items))
-        tables = [name for name in candidates if suffix_of(name) in (*_WITH_COLUMNS, ".json")]  # numbers may be those of classes
+        tables = [
+            name for name in candidates if suffix_of(name) in (*_WITH_COLUMNS, ".json")
+        ]  # numbers may be those of classes
         found |= {name: judge_labels(folder, name, items, stems, needs_header=True, asked=asked) for name in tables}
         if not any(found.values()):
             others = {name: judge_labels(folder, name, items, stems, asked=asked, is_cut=True) for name in tables}
@@ -401,7 +424,7 @@ def _others(
     read: Counter[str] = Counter()
     for name, size in sizes.items():
         suffix = ending_of(name)
-        if name.lower().endswith(PACKED):
+        if name.lower().endswith(PACKED) and not name.endswith(_LOCK):
             found.setdefault("packed", []).append(name)
             continue
         is_data = suffix in DATA or not suffix

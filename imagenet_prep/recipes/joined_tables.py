@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,13 +12,13 @@ from imagenet_prep.recipes.labels_file import LabelsFault, LabelTable, match
 from imagenet_prep.storage.location import AnyPath
 
 
-def join_tables(tables: Mapping[str, tuple[LabelTable, AnyPath]]) -> LabelTable:
-    """The rows of all tables, with the name of each one's split; a column that one of them lacks is empty there.
+def join_tables(tables: Sequence[tuple[str, LabelTable, AnyPath]]) -> LabelTable:
+    """The rows of all tables, each given with its split and its file; a column that one of them lacks is empty there.
 
     Raises:
         LabelsFault: one of them has labels, and another one has none.
     """
-    parts = [table for table, _ in tables.values()]
+    parts = [table for _, table, _ in tables]
     if len({table.labels is None for table in parts}) > 1:
         raise LabelsFault(1, "no column of labels, and another split has one")
     names = dict.fromkeys(name for table in parts for name in table.columns)
@@ -29,7 +29,7 @@ def join_tables(tables: Mapping[str, tuple[LabelTable, AnyPath]]) -> LabelTable:
     splits: list[str | None] = []
     sections: list[tuple[int, AnyPath]] = []
     start = 0
-    for split, (table, path) in tables.items():
+    for split, table, path in tables:
         sections.append((start, path))
         paths += table.paths
         lines += [start + line for line in table.lines]

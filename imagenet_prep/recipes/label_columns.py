@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -38,9 +38,6 @@ _NO_CLASSES = frozenset(
     )
 )
 """Words in the names of columns that hold something else."""
-
-_SPLITS = ("split", "set", "subset", "fold", "partition", "usage", "phase", "dataset")
-"""Names of columns of splits."""
 
 _COORDINATE = re.compile(r"[xy][ _]?(min|max|c|center|[0-9])?|(min|max)[ _]?[xy]|left|top|right|bottom|bbox.*|box.*")
 _LARGEST_NUMBER = 100_000
@@ -135,16 +132,67 @@ def usual_column(columns: Columns, path: str) -> str | None:
     return exact or next((name for name in names if name.lower() in LABELS), None)
 
 
-def split_column(columns: Columns, wanted: Collection[str] = ()) -> str | None:
-    """The column whose values are names of splits, or hold all ``wanted`` values."""
-    if wanted:
-        return next((name for name, values in columns.items() if set(wanted) <= {*map(str, _distinct(values))}), None)
-    for name, values in columns.items():
-        distinct = _distinct(values)
-        words = set(_words(name))
-        if words & set(_SPLITS) and len(distinct) > 1 and all(split_name(str(value)) for value in distinct):
-            return name
+class SplitColumn(Struct, frozen=True):
+    """A column that says which split an image is of.
+
+    Args:
+        name: what it is called.
+        splits: the split of each value.
+        is_sure: whether words say so; numbers may mean something else.
+    """
+
+    name: str
+    splits: Mapping[str, str]
+    is_sure: bool = True
+
+    @property
+    def is_usual(self) -> bool:
+        """Whether all values are names of splits, which a recipe need not explain."""
+        return all(split_name(value) == split for value, split in self.splits.items())
+
+
+def split_column(columns: Columns, asked: Mapping[str, str]) -> SplitColumn | None:
+    """The column of splits: that whose values are ``asked`` for, by split, or whose name or values say so."""
+    found = (_as_splits(name, values, asked) for name, values in columns.items())
+    return next((column for column in found if column is not None), None)
+
+
+def _as_splits(name: str, values: Sequence[Any], asked: Mapping[str, str]) -> SplitColumn | None:
+    """A column as one of splits; None if it is none."""
+    distinct = {str(value) for value in values if value is not None}
+    if asked:
+        is_asked = set(asked.values()) <= distinct
+        return SplitColumn(name, {value: split for split, value in asked.items()}) if is_asked else None
+    if len(distinct) < 2 or len(distinct) > _MOST_SPLITS:
+        return None
+    words = _words(name)
+    lower = {value: value.lower() for value in distinct}
+    if words[:1] == ["is"] and len(words) == 2 and words[1] in _YES and set(lower.values()) <= {*_TRUE, *_FALSE}:
+        yes, no = _YES[words[1]]
+        return SplitColumn(name, {value: yes if word in _TRUE else no for value, word in lower.items()})
+    known = {value: _WORDS_OF_SPLITS.get(word) or split_name(value) for value, word in lower.items()}
+    if all(known.values()) and len(set(known.values())) == len(known) and "train" in known.values():
+        return SplitColumn(name, dict(sorted(known.items())))
+    is_named = bool({*words, " ".join(words)} & {"split", "set", "subset", "partition", "usage", "phase", "data set"})
+    numbers = sorted(distinct)
+    if is_named and numbers in (["0", "1"], ["0", "1", "2"], ["1", "2"], ["1", "2", "3"]):
+        names = ("train", "validation", "test") if len(numbers) == 3 else ("train", "test")
+        return SplitColumn(name, dict(zip(numbers, names, strict=True)), is_sure=False)
     return None
+
+
+_MOST_SPLITS = 12
+_WORDS_OF_SPLITS = {"trn": "train", "tr": "train", "vld": "validation", "tst": "test", "te": "test", "va": "validation"}
+_TRUE, _FALSE = frozenset(("1", "true", "yes")), frozenset(("0", "false", "no"))
+_YES = {
+    "valid": ("validation", "train"),
+    "val": ("validation", "train"),
+    "validation": ("validation", "train"),
+    "test": ("test", "train"),
+    "train": ("train", "test"),
+    "training": ("train", "test"),
+}
+"""The splits that yes and no mean in a column such as is_valid."""
 
 
 def names_beside(columns: Columns, label: str) -> str | None:

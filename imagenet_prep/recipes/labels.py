@@ -28,6 +28,7 @@ from imagenet_prep.recipes.labels_file import LabelsFault, LabelTable, flat_labe
 from imagenet_prep.recipes.recipe_file import RecipeFile
 from imagenet_prep.recipes.schema import Labels
 from imagenet_prep.recipes.splits import Division
+from imagenet_prep.sources.array_files import is_downsampled
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.folders import PRIVATE
 from imagenet_prep.sources.names import Column, Names, Rows, below, entry_name, places_of
@@ -72,9 +73,12 @@ def read_table(file: RecipeFile, root: AnyPath) -> tuple[LabelTable, AnyPath] | 
     if isinstance(said.file, str):
         path = need_path(file, ("labels", "file"), below(root, said.file))
         return _parse(said, said.file, path), path
-    paths = {split: need_path(file, ("labels", "file", split), below(root, name)) for split, name in said.file.items()}
-    tables = {split: (_parse(said, said.file[split], path), path) for split, path in paths.items()}
-    first = next(iter(paths.values()))
+    tables = []
+    for split, names in said.file.items():
+        for name in [names] if isinstance(names, str) else names:
+            path = need_path(file, ("labels", "file", split), below(root, name))
+            tables.append((split, _parse(said, name, path), path))
+    first = tables[0][2]
     try:
         return join_tables(tables), first
     except LabelsFault as fault:
@@ -225,7 +229,7 @@ def _numbered(
         raise LabelsFault(wrong[1], f"a label that is not a class: to keep it as a column, write {way}")
     known = set(flat_labels(values) if table.is_several else values) - {None}
     if kind == "int64" and given is None:
-        classes = _by_number(file, known, table)
+        classes = _by_number(file, known, table, path)
         places: dict[Any, int] = {number: label for label, number in enumerate(classes.numbers, 1)}
     else:
         found = sorted(known, key=str.encode) if given is None else []
@@ -266,7 +270,7 @@ def _without_no_label(value: Any) -> Any:
     return None if value == NO_LABEL else value
 
 
-def _by_number(file: RecipeFile, known: Collection[int], table: LabelTable) -> Classes:
+def _by_number(file: RecipeFile, known: Collection[int], table: LabelTable, path: AnyPath) -> Classes:
     """Numbers are labels as they stand; a source that lists its classes has those without a file too.
 
     Raises LabelsFault.
@@ -278,7 +282,7 @@ def _by_number(file: RecipeFile, known: Collection[int], table: LabelTable) -> C
     names = names if len(set(names)) == len(names) else tuple(map(str, numbers))
     first = file.recipe.first_label
     if first is None:
-        first = min(table.class_names, default=0)
+        first = min(table.class_names, default=int(table.of_samples and is_downsampled(path.name)))
     classes = Classes(names, texts, tuple(numbers), first, is_numbered=True)
     refuse_below_first(file, classes)
     return classes
@@ -338,6 +342,7 @@ class ClassFolders(Mapping[str, Sequence[str]]):
 
     def __init__(self, names: Names, divisions: Sequence[Division], kind: str = "first") -> None:
         self._names, self._divisions, self.kind = names, divisions, kind
+        self.file_names = names
         self.tops: set[str] = set()
         self.same: tuple[str, ...] = ()
         paths: dict[str, str] = {}

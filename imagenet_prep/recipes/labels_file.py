@@ -129,7 +129,9 @@ def parse_labels(
         label = "2" if label is None and path == "1" and "2" in columns else label
     splits = None
     if split is not None:
-        splits = [None if value is None else str(value) for value in columns.pop(_column([*columns], split, (), "splits"))]
+        splits = [
+            None if value is None else str(value) for value in columns.pop(_column([*columns], split, (), "splits"))
+        ]
     if one_hot:
         wanted = one_hot_columns(columns) if one_hot is True else one_hot
         hot = {name: columns.pop(_column([*columns], name, (), "labels")) for name in wanted}

@@ -22,6 +22,7 @@ from imagenet_prep.recipes.joined_tables import join_tables
 from imagenet_prep.recipes.label_columns import (
     Candidate,
     Columns,
+    SplitColumn,
     class_candidates,
     distinct_candidates,
     names_beside,
@@ -55,7 +56,8 @@ class LabelsFile(Struct, frozen=True):
         names: the name of each class, by its number, where another column has them.
         lost: the images and lines that have no counterpart, an error each.
         is_most: whether it names at least half of the images.
-        files: the file of each split, where it is several.
+        files: the files of each split, where it is several.
+        splits: the column of splits.
     """
 
     where: str
@@ -70,7 +72,8 @@ class LabelsFile(Struct, frozen=True):
     names: Mapping[str, str] = {}
     lost: Sequence[InputError] = ()
     is_most: bool = True
-    files: Mapping[str, str] = {}
+    files: Mapping[str, Sequence[str]] = {}
+    splits: SplitColumn | None = None
 
     @property
     def has_labels(self) -> bool:
@@ -99,9 +102,14 @@ class LabelsFile(Struct, frozen=True):
         return "submission" in name or (not self.has_labels and "test" in name)
 
     @property
+    def places(self) -> list[str]:
+        """All its files."""
+        return [name for names in self.files.values() for name in names] or [self.where]
+
+    @property
     def place(self) -> str:
-        """The name of the file, or of all, for messages."""
-        return listed(self.files.values()) if self.files else self.where
+        """The name of the file, or of the first ones, for messages."""
+        return listed(self.places)
 
 
 class LabelsRefusal(Struct, frozen=True):
@@ -214,11 +222,16 @@ class _Form(Struct):
     column: str = ""
     label: str | bool | None = None
     one_hot: Sequence[str] = ()
-    split: str | None = None
+    splits: SplitColumn | None = None
     taken: str = ""
     candidates: Sequence[Candidate] = ()
     images: Sequence[str] = ()
     names: Mapping[str, str] = {}
+
+    @property
+    def split(self) -> str | None:
+        """The column that a recipe must name as that of splits."""
+        return self.splits.name if self.splits is not None and self.splits.is_sure else None
 
     def options(self, where: str) -> dict[str, Any]:
         """The keys of `labels` in a recipe, except for the name of the file."""
@@ -335,20 +348,20 @@ def _choose_paths(reading: _Form, columns: Columns, hits: Mapping[str, int], ask
 def _choose_labels(reading: _Form, columns: Columns, asked: Asked, where: str) -> None:
     """Take the column of labels: the one that is asked for, the one that is called so, or the only one that can be."""
     others = {name: values for name, values in columns.items() if name not in {reading.column, *reading.images}}
-    reading.split = split_column(others, list(asked.splits.values()))
-    others.pop(reading.split or "", None)
+    reading.splits = split_column(others, asked.splits)
+    if reading.splits is not None:
+        others.pop(reading.splits.name)
     if "submission" in where.rpartition("/")[2].lower():
         reading.label = False  # an example of what to hand in: its labels are no more than that
         return
     if asked.label is not None:
-        wanted = asked.label.removeprefix(f"{where}:")
+        place, sign, wanted = asked.label.rpartition(":")
+        is_other = bool(sign) and place != where and family_of(place) != family_of(where)
         names = [wanted] if wanted in columns else wanted.split(",")
-        if wanted == where or not set(names) <= columns.keys():
-            wanted = ""
-        if wanted:
+        if not is_other and set(names) <= columns.keys():
             _take(reading, columns, names)
             return
-        if asked.label.partition(":")[0] != where:
+        if asked.label != where:
             reading.label = False
             return
     usual = usual_column(others, reading.column) if reading.header else None
@@ -428,6 +441,7 @@ def _fit(
         names=reading.names,
         lost=lost,
         is_most=is_most,
+        splits=reading.splits,
     )
 
 
@@ -441,8 +455,9 @@ def _unmatched(
     if prefix := _foreign_prefix(table.paths, items):
         count = sum(name.startswith(prefix) for name in table.paths)
         error = InputError(f"{place}: {text} is a path of another folder", "expected paths from the folder")
-        ways = f"  {count:,} of {len(items):,} images: {asked.command(folder, strip=prefix)}"
-        return error.with_choices([ways])
+        is_whole = count == len(items) == len(table.paths)
+        options: dict[str, object] = {"strip": prefix} if is_whole else {"as": "with-labels", "strip": prefix}
+        return error.with_choices([f"  {count:,} of {len(items):,} images: {asked.command(folder, **options)}"])
     same = [name for name in items if _last(name) == _last(text)]
     if len(same) > 1:
         what = f"{place}: {text} can be {' or '.join(same[:3])}"
@@ -496,43 +511,81 @@ def _losses(
     return lost, skips
 
 
-def join_by_split(folder: Path, files: Sequence[LabelsFile], items: Sequence[str]) -> LabelsFile | None:
-    """The files of several splits, which name different images, as one; None if they are no such files."""
-    groups: dict[tuple[object, ...], dict[str, LabelsFile]] = {}
+def join_by_split(folder: Path, files: Sequence[LabelsFile], items: Sequence[str]) -> list[LabelsFile]:
+    """The files of several splits as one each, if they name different images: by what else their names say."""
+    families: dict[tuple[object, ...], list[tuple[str, LabelsFile]]] = {}
     for file in files:
-        split = _split_of(file.where)
-        if split and not file.table.splits and not file.files:
-            plain = {key: value for key, value in file.options.items() if key not in ("unlabelled", "missing")}
-            key = (file.has_labels, file.label, str(plain))
-            groups.setdefault(key, {}).setdefault(split, file)
-    group = max(groups.values(), key=lambda parts: sum(len(part.rows) for part in parts.values()), default={})
-    rows = [row for part in group.values() for row in part.rows if row >= 0]
-    if len(group) < 2 or len(rows) != len(set(rows)):
-        return None
-    parts = {split: group[split] for split in ("train", "validation", "test", *group) if split in group}
-    first = next(iter(parts.values()))
-    table = join_tables({split: (part.table, _place(folder, part.where)) for split, part in parts.items()})
-    hits = [row for part in parts.values() for row in part.rows]
-    lost, skips = _losses(_place(folder, first.where), table, hits, items)
-    options = {key: value for key, value in first.options.items() if key not in ("unlabelled", "missing")}
+        split = split_in(file.where)
+        if split and file.table.splits is None:
+            plain = {key: value for key, value in file.options.items() if key not in _SKIPS}
+            family = (file.has_labels, file.label, str(plain), family_of(file.where))
+            families.setdefault(family, []).append((split, file))
+    several = {key: parts for key, parts in families.items() if len({split for split, _ in parts}) > 1}
+    groups: dict[tuple[object, ...], list[tuple[str, LabelsFile]]] = {}
+    for key, parts in several.items():
+        groups.setdefault(key[:3], []).extend(parts)
+    joined = []
+    for key, group in groups.items():
+        if _are_apart(group):
+            joined.append(_joined(folder, group, items))
+            continue
+        apart = (parts for family, parts in several.items() if family[:3] == key and _are_apart(parts))
+        joined += [_joined(folder, parts, items) for parts in apart]
+    return joined
+
+
+_SKIPS = ("unlabelled", "missing")
+
+
+def _are_apart(parts: Sequence[tuple[str, LabelsFile]]) -> bool:
+    """Whether no image is in two files."""
+    rows = [row for _, file in parts for row in file.rows if row >= 0]
+    return len(rows) == len(set(rows))
+
+
+def _joined(folder: Path, parts: Sequence[tuple[str, LabelsFile]], items: Sequence[str]) -> LabelsFile:
+    """The files of several splits as one."""
+    order = ["train", "validation", "test"]
+    ordered = sorted(parts, key=lambda part: (order.index(part[0]), part[1].where))
+    first = ordered[0][1]
+    table = join_tables([(split, file.table, _place(folder, file.where)) for split, file in ordered])
+    rows = [row for _, file in ordered for row in file.rows]
+    lost, skips = _losses(_place(folder, first.where), table, rows, items)
+    options = {key: value for key, value in first.options.items() if key not in _SKIPS}
+    names: dict[str, str] = {}
+    files: dict[str, list[str]] = {}
+    for split, file in ordered:
+        names |= file.names
+        files.setdefault(split, []).append(file.where)
+    labels = class_values(table)
+    is_named = {str(label) for label in labels or ()} <= names.keys()
     return replace(
         first,
         table=table,
         options={**options, **skips},
-        labels=class_values(table),
-        rows=hits,
+        labels=labels,
+        rows=rows,
+        names=dict(sorted(names.items())) if is_named else {},
         lost=lost,
-        is_most=2 * len(rows) >= len(items),
-        files={split: part.where for split, part in parts.items()},
+        is_most=2 * len({*rows} - {-1}) >= len(items),
+        files=files,
     )
 
 
-def _split_of(where: str) -> str:
+def split_in(where: str) -> str:
     """The split that the name of a file, or of its folder, says."""
-    spaced = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", where.rpartition(".")[0] or where)
-    words = re.split(r"[\W_\d]+", spaced)
-    splits = [split_name(word) for word in words if split_name(word)]
+    splits = [split_name(word) for word in _words_of(where) if split_name(word)]
     return splits[-1] if splits else ""
+
+
+def family_of(where: str) -> tuple[str, ...]:
+    """What the path of a file says beside its split: files of several splits have it in common."""
+    return tuple(word.lower() for word in _words_of(where) if not split_name(word))
+
+
+def _words_of(where: str) -> list[str]:
+    spaced = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", where.rpartition(".")[0] or where)
+    return re.split(r"[\W_\d]+", spaced)
 
 
 def class_values(table: LabelTable) -> list[Any] | None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 SPLIT_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,99}")
 _NO_SPLIT_NAME = ("no name of a split", "expected letters, digits, _, -, . and +, no -grownN")
-SAMPLES = ("webdataset", "tfrecord", "parquet", "arrays")
+SAMPLES = ("webdataset", "tfrecord", "parquet", "arrow", "mds", "lmdb", "arrays")
 """The sources that have labels of their own."""
 
 ROWS = ("table", "python")

@@ -10,84 +10,28 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from msgspec import Struct
-from msgspec.structs import replace
-
 from imagenet_prep.errors import InputError
-from imagenet_prep.images import arrays as npy
 from imagenet_prep.images import ending_of
 from imagenet_prep.model import Engine
-from imagenet_prep.recipes import downsampled
-from imagenet_prep.recipes.labels_file import LABELS, LabelTable, flat_labels
-from imagenet_prep.recipes.splits import split_name
-from imagenet_prep.sources import array_files
-from imagenet_prep.sources.array_files import ArrayFile, StoredArray
-from imagenet_prep.sources.catalog import Catalog, CatalogBuilder, refuse_twice
-from imagenet_prep.sources.names import Names, shown_name
-from imagenet_prep.sources.parquets import ParquetImages, iter_samples, read_schema
+from imagenet_prep.recipes.array_sets import list_arrays
+from imagenet_prep.recipes.labels import NO_LABEL
+from imagenet_prep.recipes.labels_file import flat_labels
+from imagenet_prep.recipes.samples import Samples, join_samples, split_of, usual_label
+from imagenet_prep.sources.arrow_files import ArrowImages, iter_arrow_samples, read_arrow_schema
+from imagenet_prep.sources.catalog import CatalogBuilder
+from imagenet_prep.sources.lmdb_pages import iter_lmdb
+from imagenet_prep.sources.mds_shards import SlicedSample, iter_mds
+from imagenet_prep.sources.names import shown_name
+from imagenet_prep.sources.parquets import ParquetImages, ParquetRow, Schema, iter_samples, read_schema
 from imagenet_prep.sources.skipped import Skipped
-from imagenet_prep.sources.slices import Reader
+from imagenet_prep.sources.slices import Container, Reader
 from imagenet_prep.sources.tars import Archive, list_tars
 from imagenet_prep.storage.files import view_of
-from imagenet_prep.storage.location import AnyPath
 from imagenet_prep.text import listed
 from imagenet_prep.tfrecord.example import BytesList, ExampleError, Feature, parse_example
 from imagenet_prep.tfrecord.framing import FramingError, iter_records
 
 _INT = re.compile(r"-?(0|[1-9]\d*)")
-_LABELS = ("cls", *LABELS, "labels", "classes", "target", "y", "image/class/label", "fine_label", "fine_labels")
-"""Usual names of labels, the likeliest first."""
-
-
-class Samples(Struct):
-    """Images with the values next to them.
-
-    Args:
-        listing: the images; each is in a row.
-        names: of the images, in the order of the values; the listing has its own.
-        columns: the values of each column.
-        words: by column of numbers, what the numbers stand for.
-        class_names: the names of the classes by their numbers, where the words alone are not unique.
-        label: the column that usually has the labels; None if none or several may.
-        passed: what is not read, as text.
-        doubt: the refusal of labels that are in other columns in other files, if no column is named.
-    """
-
-    listing: Catalog
-    names: list[str]
-    columns: dict[str, list[Any]]
-    words: dict[str, dict[int, str]] = {}
-    label: str | None = None
-    passed: list[str] = []
-    doubt: InputError | None = None
-    class_names: dict[int, str] = {}
-
-    def table(self, label: str | bool | None, where: AnyPath) -> LabelTable:
-        """The samples as a labels file has them; ``label`` as in a recipe's `labels`.
-
-        Raises:
-            InputError: there is no such column, or none is named and the files differ.
-        """
-        if label is None and self.doubt:
-            raise self.doubt
-        name = self.label if label is None else label or None
-        if name is not None and name not in self.columns:
-            raise InputError(f"{where} has no column {name}", f"expected one of {', '.join(self.columns) or 'none'}")
-        columns = dict(self.columns)
-        labels = columns.pop(str(name), None) if name else None
-        lines, words = range(1, len(self.names) + 1), self.words.get(str(name), {})
-        return LabelTable(
-            *(self.names, lines, labels, columns),
-            is_text=False,
-            words=words,
-            of_samples=True,
-            class_names=self.class_names if words else {},
-        )
-
-    def rename(self, change: Callable[[str], str]) -> None:
-        """Change all names."""
-        self.names = list(map(change, self.names))
-        self.listing = replace(self.listing, names=Names.take(map(change, self.listing.names)))
 
 
 def list_samples(
@@ -105,54 +49,31 @@ def list_samples(
     ]
     if not any(part.names for _, part in parts):
         raise InputError(f"{listed(str(each) for several in groups.values() for each in several)}: no sample")
+    _mark_unlabelled(parts)
     for _, part in parts if as_arrays and kind == "arrays" else ():
         part.rename(lambda name: re.sub(r"\.png$", ".npy", name))  # by their endings names tell what files are
     if len(parts) == 1 and not parts[0][0]:
         return parts[0][1], ()
     for split, part in parts:
         part.rename(f"{split}/{{}}".format)
-    return _joined([part for _, part in parts]), tuple(dict.fromkeys(split for split, _ in parts))
+    return join_samples([part for _, part in parts]), tuple(dict.fromkeys(split for split, _ in parts))
 
 
-def _joined(parts: Sequence[Samples]) -> Samples:
-    """All samples of parts; a column that a part lacks has no values there."""
-    columns: dict[str, list[Any]] = {name: [] for part in parts for name in part.columns}
-    words: dict[str, dict[int, str]] = {}
-    for part in parts:
-        for name, values in columns.items():
-            values += part.columns.get(name, [None] * len(part.names))
-        for name, own in part.words.items():
-            known = words.setdefault(name, {})
-            wrong = next((number for number, text in own.items() if known.get(number, text) != text), None)
-            if wrong is not None:
-                path, what = part.listing.containers[0].path, f"{own[wrong]}, and {known[wrong]} elsewhere"
-                expected = "expected the same classes in all files"
-                raise InputError(f"{path}: {name} {wrong} is {what}", expected, "make a set of each")
-            known |= own
-    listing = refuse_twice(Catalog.join(part.listing for part in parts))
-    names = [name for part in parts for name in part.names]
-    passed = list(dict.fromkeys(line for part in parts for line in part.passed))
-    by_label = {part.label: part for part in parts if part.names}
-    label = next(iter(by_label)) if len(by_label) == 1 else None
-    doubt = next((part.doubt for part in parts if part.doubt), None)
-    if len(by_label) > 1 and not doubt:
-        said = {each: part.listing.containers[0].path for each, part in by_label.items()}
-        what = " and ".join(f"{path} has {f'labels in {each}' if each else 'no labels'}" for each, path in said.items())
-        ways = " or ".join(f"source: {{..., label: {each}}}" for each in [*filter(None, said), "false"])
-        doubt = InputError(what, "expected one column", f"a recipe can say: {ways}")
-    class_names = next((part.class_names for part in parts if part.class_names), {})
-    return Samples(listing, names, columns, words, label, passed, doubt, class_names)
-
-
-def split_of(name: str) -> str:
-    """The split that the words of a name, or of its folders, stand for; "" if none does."""
-    words = (word for word in re.split(r"[^a-z0-9]+", name.lower()) if not word.startswith("eval"))
-    return next((split for word in words if (split := "test" if word == "t10k" else split_name(word))), "")
-
-
-def _usual(columns: Iterable[str]) -> str | None:
-    known = set(columns)
-    return next((name for name in _LABELS if name in known), None)
+def _mark_unlabelled(parts: Sequence[tuple[str, Samples]]) -> None:
+    """Give the images of a test split without labels the number that stands for none, if all others have numbers."""
+    tests = [part for split, part in parts if split == "test" and part.label is None and part.names]
+    others = [part for split, part in parts if part not in tests and part.names]
+    labels = {part.label for part in others}
+    if not tests or len(labels) != 1 or None in labels:
+        return
+    label = str(labels.pop())
+    if not all(isinstance(value, int) for part in others for value in part.columns[label]):
+        return
+    for part in tests:
+        if label not in part.columns:
+            part.columns[label] = [NO_LABEL] * len(part.names)
+            part.label = label
+            part.passed = [*part.passed, f"test: no {label}: {len(part.names):,} records without a label"]
 
 
 # WebDataset ----------------------------------------------------------------------------------------------------
@@ -192,7 +113,7 @@ def _webdataset(paths: Sequence[Path], engine: Engine) -> dict[str, Samples]:
     passed = [f"skipped in tars: {skipped.text}"] if skipped.entries else []
     passed += [f"{count:,} .{end} in tars: not read" for end, count in others.items()]
     passed += [f"{name}: not read, it holds more than texts and numbers" for name in _drop_nested(columns)]
-    return {"": Samples(listing.picked(sorted(rows)), names, columns, label=_usual(columns), passed=passed)}
+    return {"": Samples(listing.picked(sorted(rows)), names, columns, label=usual_label(columns), passed=passed)}
 
 
 def _by_key(names: Iterable[str]) -> Iterator[tuple[str, dict[str, int]]]:
@@ -274,7 +195,7 @@ def _of_tfrecord(path: Path) -> Samples:
         what = f"{path}, record {len(names):,}, can't be read"
         raise InputError(what, str(error), "expected uncompressed TFRecords of Examples with an image each") from error
     columns = _columns(samples)
-    label = _usual(columns)
+    label = usual_label(columns)
     words = _words_of(columns, label)
     return Samples(builder.sorted(), names, columns, {label: words} if label and words else {}, label, list(passed))
 
@@ -313,20 +234,68 @@ def _words_of(columns: dict[str, list[Any]], label: str | None) -> dict[int, str
     return words
 
 
-# Parquet -------------------------------------------------------------------------------------------------------
+# MosaicML's shards, and LMDB ------------------------------------------------------------------------------------
+
+
+def _of_mds(path: Path) -> Samples:
+    return _of_slices(path, iter_mds(path))
+
+
+def _lmdb(paths: Sequence[Path], engine: Engine) -> dict[str, Samples]:
+    """The images of databases; where several have other names than splits have, those are the classes, as LSUN's."""
+    classes = {path: _class_of_database(path) for path in paths}
+    parts = []
+    for path in paths:
+        part = _of_slices(path, iter_lmdb(path))
+        if part.label is None and len(set(classes.values())) > 1 and all(classes.values()):
+            part.columns["class"] = [classes[path]] * len(part.names)
+            part.label = "class"
+        parts.append(part)
+    return {"": join_samples(parts)}
+
+
+def _class_of_database(path: Path) -> str:
+    """The name of a database's folder without the words of splits: bedroom_train_lmdb is bedroom."""
+    words = [word for word in re.split(r"[_\-.]+", path.parent.name) if word != "lmdb" and not split_of(word)]
+    return "_".join(words)
+
+
+def _of_slices(path: Path, found: Iterable[SlicedSample]) -> Samples:
+    """Images that are slices of a file, each with its values."""
+    builder, stamp = CatalogBuilder(Archive(path)), path.stat().st_mtime_ns
+    folder = shown_name(path.parent if path.name == "data.mdb" else path)
+    names, samples = [], []
+    for sample in found:
+        names.append(f"{folder}/{sample.name}")
+        builder.append(names[-1], sample.offset, sample.length, stamp)
+        samples.append(sample.values)
+    columns = _columns(samples)
+    return Samples(builder.sorted(), names, columns, {}, usual_label(columns), [])
+
+
+# Parquet and Arrow ---------------------------------------------------------------------------------------------
 
 
 def _of_parquet(path: Path) -> Samples:
     schema = read_schema(path)
-    builder, stamp = CatalogBuilder(ParquetImages(path)), path.stat().st_mtime_ns
+    return _of_rows(path, ParquetImages(path), schema, iter_samples(path, schema))
+
+
+def _of_arrow(path: Path) -> Samples:
+    schema = read_arrow_schema(path)
+    return _of_rows(path, ArrowImages(path), schema, iter_arrow_samples(path, schema))
+
+
+def _of_rows(path: Path, container: Container, schema: Schema, rows: Iterable[ParquetRow]) -> Samples:
+    builder, stamp = CatalogBuilder(container), path.stat().st_mtime_ns
     names, samples = [], []
-    for number, where, length, head, values in iter_samples(path, schema):
+    for number, where, length, head, values in rows:
         last = (where or "").rpartition("/")[2] or f"image{ending_of(head) or '.jpg'}"
         names.append(f"{shown_name(path.with_suffix(''))}/{number:06}/{last}")
         builder.append(names[-1], number, length, stamp)
         samples.append(values)
     columns = _columns(samples)
-    label = _usual(columns)
+    label = usual_label(columns)
     if len(schema.classes) == 1 and (only := next(iter(schema.classes))) in columns:
         label = only
     words = {name: dict(enumerate(texts)) for name, texts in schema.classes.items() if name in columns}
@@ -334,107 +303,14 @@ def _of_parquet(path: Path) -> Samples:
     return Samples(builder.sorted(), names, columns, words, label, passed)
 
 
-# arrays of a whole set -----------------------------------------------------------------------------------------
-
-_IMAGES = re.compile(r"(^|[^a-z])(x|images?|data|features|imgs?)([^a-z]|$)")
-
-
-class _FoundArray(Struct, frozen=True):
-    path: Path
-    name: str
-    stored: StoredArray
-
-    @property
-    def known_as(self) -> str:
-        """The words that tell its split and its part."""
-        return self.name if self.path.suffix == ".npz" else f"{self.path.stem} {self.name}"
-
-    @property
-    def is_images(self) -> bool:
-        """Whether it holds examples, not labels."""
-        shape = self.stored.shape
-        return len(shape) > 2 or (len(shape) == 2 and shape[1] > 1 and bool(_IMAGES.search(self.known_as.lower())))
-
-
-def _arrays(paths: Sequence[Path], engine: Engine) -> dict[str, Samples]:
-    """The images and labels that have one split in their names, or are in one file, belong together."""
-    words = next((found for path in paths if "meta" in path.name and (found := array_files.names_of_classes(path))), {})
-    class_names: dict[int, str] = {}
-    for path in [path for path in paths if path.name == downsampled.SYNSETS]:
-        class_names, words["labels"] = downsampled.read_synsets(path)
-    groups, unread = _grouped([path for path in paths if path.name != downsampled.SYNSETS])
-    parts: dict[str, list[Samples]] = {}
-    for (split, _), members in groups.items():
-        if len(members) > 1 or members[0].is_images:
-            parts.setdefault(split, []).append(_of_arrays(members, words))
-        else:
-            unread.append(f"the array {members[0].name} of {members[0].path.name}: not read, no images go with it")
-    for several in parts.values():
-        several[0].passed += unread
-        several[0].class_names = class_names
-    return {split: _joined(several) for split, several in parts.items()}
-
-
-def _grouped(paths: Sequence[Path]) -> tuple[dict[tuple[str, str], list[_FoundArray]], list[str]]:
-    """The arrays that belong together, by their split and, if it holds images and labels, their file; and a note.
-
-    The mean image of a batch is no example; the note names it.
-    """
-    downsampled.refuse_two_forms(paths)
-    means: list[str] = []
-    groups: dict[tuple[str, str], list[_FoundArray]] = {}
-    for path in paths:
-        arrays = [_FoundArray(path, name, stored) for name, stored in array_files.open_arrays(path).items()]
-        if array_files.is_downsampled(path.name):
-            means += [path.name for each in arrays if each.name == "mean"]
-            arrays = [each for each in arrays if each.name != "mean"]
-        alone = len({each.is_images for each in arrays}) < 2
-        for each in arrays:
-            split = split_of(each.known_as) or split_of(path.stem) or ("train" if "data_batch" in path.name else "")
-            groups.setdefault((split, "" if alone else path.name), []).append(each)
-    return groups, [f"the mean image of {listed(means)}: not read"] if means else []
-
-
-def _of_arrays(members: Sequence[_FoundArray], words: dict[str, dict[int, str]]) -> Samples:
-    """The examples of an array of images, with one value of each other array."""
-    images = [each for each in members if each.is_images]
-    said = ", ".join(f"{each.name} {each.stored.shape}" for each in members)
-    count = images[0].stored.shape[0] if images else 0
-    if len(images) != 1 or any(each.stored.shape[:1] != (count,) for each in members):
-        what = f"{members[0].path} has no array of images with labels for each: {said}"
-        raise InputError(what, "expected an array of N images and one of N labels in each split")
-    (of_images,) = images
-    stored, path = of_images.stored, of_images.path
-    stored.check()
-    ending = ".png" if npy.is_picture(stored.shape[1:], stored.dtype) else ".npy"
-    length = len(stored.header) + stored.item_bytes
-    builder, stamp = CatalogBuilder(ArrayFile(path)), path.stat().st_mtime_ns
-    names = [f"{shown_name(path)}/{of_images.name}/{number:06}{ending}" for number in range(count)]
-    for number, name in enumerate(names):
-        builder.append(name, number, length, stamp)
-    columns = {each.name: _values(each.stored) for each in members if each is not of_images}
-    usual = _usual(columns)
-    label = usual or (next(iter(columns)) if len(columns) == 1 else None)
-    if label is not None and label != usual:
-        columns["label"] = columns.pop(label)  # y_train and y_test are one column
-        label = "label"
-    if label is not None:
-        downsampled.refuse_labels(path, columns[label])
-    return Samples(builder.sorted(), names, columns, words, label)
-
-
-def _values(stored: StoredArray) -> list[Any]:
-    values = stored.values()
-    found: list[Any] = (values.reshape(-1) if values.size == len(values) else values).tolist()
-    return found
-
-
 def _each(of_file: Callable[[Path], Samples], paths: Sequence[Path], engine: Engine) -> dict[str, Samples]:
-    return {"": _joined(list(map(of_file, paths)))}
+    return {"": join_samples(list(map(of_file, paths)))}
 
 
 KINDS: Mapping[str, Callable[[Sequence[Path], Engine], dict[str, Samples]]] = {
-    **{"webdataset": _webdataset, "arrays": _arrays},
+    **{"webdataset": _webdataset, "arrays": list_arrays},
     **{"tfrecord": functools.partial(_each, _of_tfrecord), "parquet": functools.partial(_each, _of_parquet)},
+    **{"arrow": functools.partial(_each, _of_arrow), "mds": functools.partial(_each, _of_mds)},
+    "lmdb": _lmdb,
 }
 """The function that lists each kind, by its key in `source`; it returns samples by the splits that names tell."""

@@ -16,7 +16,7 @@ BySplit = Text | list[Text] | dict[str, Paths]
 
 
 class Source(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Where the items are: one of the first eleven. The others say more of some of them."""
+    """Where the items are: one of the keys down to ``imagenet``. The others say more of some of them."""
 
     folders: Text | None = None
     files: Paths | None = None
@@ -25,6 +25,9 @@ class Source(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     webdataset: BySplit | None = None
     tfrecord: BySplit | None = None
     parquet: BySplit | None = None
+    arrow: BySplit | None = None
+    mds: BySplit | None = None
+    lmdb: BySplit | None = None
     arrays: BySplit | None = None
     table: BySplit | None = None
     python: Text | None = None
@@ -36,9 +39,9 @@ class Source(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
 
 class Labels(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A file of labels, or one of each split, and which of its columns is what."""
+    """A file of labels, or those of each split, and which of its columns is what."""
 
-    file: Text | dict[str, Text]
+    file: Text | dict[str, Paths]
     path: Text | None = None
     label: Text | bool | None = None
     one_hot: Literal[True] | list[Text] | None = None

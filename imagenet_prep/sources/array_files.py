@@ -7,91 +7,33 @@ IDX is MNIST's format (http://yann.lecun.com/exdb/mnist, "file format"), pickles
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import gzip
 import io
-import os
 import re
 import struct
 import zipfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from math import prod
 from pathlib import Path
 from typing import IO, Any, ClassVar
 
 import numpy as np
-from msgspec import Struct
 from msgspec.structs import replace
 
-from imagenet_prep.errors import InputError
 from imagenet_prep.images.arrays import DEFLATES_TO, MAX_BYTES, ArrayError, read_npy_header
+from imagenet_prep.sources.array_formats import is_of_array_format, open_array_format
 from imagenet_prep.sources.pickles import LongValue, PickledArray, as_text, load_pickle
 from imagenet_prep.sources.slices import Buffer, Container, Reading, Row
+from imagenet_prep.sources.stored_arrays import StoredArray, damage_named
 from imagenet_prep.storage.local import open_plain
 from imagenet_prep.storage.location import local_path
-from imagenet_prep.storage.refusals import unreadable
 
-_LONGEST_REASON = 300
 _LARGEST_HEADER = 1 << 16  # bytes; NumPy refuses more than 10,000
 
+_HEAD = 32  # bytes that tell a format
 _PICKLE = re.compile(rb"\x80[\x02-\x05]")
 _IDX = re.compile(rb"\0\0\x08[\x01-\x04]")
-
-
-class StoredArray(Struct, frozen=True):
-    """An array in a file: its shape and type, and how its bytes (C order) are opened.
-
-    ``start`` is where they start; ``is_inside``: other bytes follow them.
-    """
-
-    path: Path
-    shape: tuple[int, ...]
-    dtype: np.dtype[Any]
-    open: Callable[[], IO[bytes]]
-    start: int = 0
-    is_inside: bool = False
-
-    @property
-    def item_bytes(self) -> int:
-        """The bytes of one example."""
-        return prod(self.shape[1:]) * self.dtype.itemsize
-
-    @property
-    def header(self) -> bytes:
-        """The .npy header of one example."""
-        from numpy.lib import format as npy
-
-        head = io.BytesIO()
-        npy.write_array_header_1_0(
-            head, {"shape": self.shape[1:], "fortran_order": False, "descr": npy.dtype_to_descr(self.dtype)}
-        )
-        return head.getvalue()
-
-    def values(self) -> np.ndarray[Any, Any]:
-        """All of it.
-
-        Raises:
-            InputError: it is damaged.
-        """
-        self.check()
-        with _damage_named(self.path), self.open() as file:
-            file.seek(self.start)
-            data = file.read(prod(self.shape) * self.dtype.itemsize)
-            return np.frombuffer(data, self.dtype).reshape(self.shape)
-
-    def check(self) -> None:
-        """Read it to its end, where a compressed file has its checksum; a plain file has none.
-
-        Raises:
-            InputError: it is damaged, or of another length.
-        """
-        expected = self.start + prod(self.shape) * self.dtype.itemsize
-        with _damage_named(self.path), self.open() as file:
-            parts = iter(functools.partial(file.read, 1 << 20), b"")
-            size = file.seek(0, os.SEEK_END) if isinstance(file, io.BufferedReader) else sum(map(len, parts))
-            if size != expected and not (self.is_inside and size > expected):
-                raise ArrayError(f"expected {expected:,} bytes, got {size:,}")
 
 
 class ArrayFile(Container, frozen=True):
@@ -113,7 +55,7 @@ class ArrayFile(Container, frozen=True):
             return arrays[name], arrays[name].open(), arrays[name].header
 
         def read(row: Row) -> Buffer:
-            with _damage_named(path):
+            with damage_named(path):
                 found, file, header = opened(row.name.split("/")[-2])
                 file.seek(found.start + row.offset * found.item_bytes)
                 data = header + file.read(found.item_bytes)
@@ -130,6 +72,8 @@ def may_hold_arrays(name: str, head: bytes) -> bool:
         return True
     if is_downsampled(name):
         return True  # a batch that can't be read is an error, not another file
+    if is_of_array_format(name, head):
+        return True
     return bool(_PICKLE.match(head)) and not name.lower().endswith((".pt", ".pth"))
 
 
@@ -139,9 +83,13 @@ def open_arrays(path: Path) -> Mapping[str, StoredArray]:
     Raises:
         InputError: it is damaged, is no file of arrays, or its pickle would run code.
     """
-    with _damage_named(path):
+    with damage_named(path):
         with open_plain(path) as file:
             head = file.read(4)
+            head += file.read(_HEAD - len(head))
+        if is_of_array_format(path.name, head):
+            return open_array_format(path, head)
+        head = head[:4]
         if head.startswith(b"PK"):
             return {name: _as_pictures(stored, is_pickle=False) for name, stored in _of_npz(path).items()}
         if _PICKLE.match(head) or (is_downsampled(path.name) and head[:1] in (b"}", b"(")):  # protocols 0 and 1
@@ -181,7 +129,7 @@ def names_of_classes(path: Path) -> dict[str, dict[int, str]]:
     Raises:
         InputError: it is damaged.
     """
-    with _damage_named(path):
+    with damage_named(path):
         with open_plain(path) as file:
             is_pickle = bool(_PICKLE.match(file.read(4)))
         found = load_pickle(path) if is_pickle else {}
@@ -190,20 +138,6 @@ def names_of_classes(path: Path) -> dict[str, dict[int, str]]:
         for key, names in found.items()
         if key.endswith("label_names") and isinstance(names, list)
     }
-
-
-@contextlib.contextmanager
-def _damage_named(path: Path) -> Iterator[None]:
-    """Turn any failure of a library to read a file into an error that names the file."""
-    try:
-        yield
-    except (InputError, MemoryError):
-        raise
-    except Exception as error:
-        if isinstance(error, OSError) and error.errno:
-            raise unreadable(path, error) from error
-        reason = str(error)[:_LONGEST_REASON]  # shapes may have numbers of any length
-        raise InputError(f"{path} can't be read as arrays", reason, "get an intact copy of it") from error
 
 
 def _checked(found: StoredArray, claimed: int, held: int) -> StoredArray:

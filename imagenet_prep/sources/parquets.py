@@ -32,10 +32,12 @@ if TYPE_CHECKING:
 BATCH = 64
 """The number of rows decoded at a time."""
 
+HEAD = 32
+"""Bytes that tell the format of an image."""
+
 _USUAL = ("image", "img", "jpg", "jpeg", "png", "webp", "picture", "photo")
 """Usual names of a column of images, the likeliest first."""
 
-_HEAD = 32  # bytes that tell the format of an image
 _BUFFER = 1 << 20  # bytes per read of a file
 _REMEDY = "get an intact copy of it"
 _COLUMNS = "a column image of bytes and path, and a column label of whole numbers"
@@ -83,7 +85,7 @@ def iter_rows(path: Path) -> Iterator[ImageRow]:
     for number, name, length, _, values in iter_samples(path, Schema("image", ("label",)), ("image", "label")):
         label = values["label"]
         if name is None or label is None:
-            raise _without_image(path, number)
+            raise without_image(path, number)
         yield ImageRow(number, name, label, length)
 
 
@@ -114,12 +116,21 @@ def read_schema(path: Path) -> Schema:
     Raises:
         InputError: it is damaged, or has no column of images.
     """
+    with contextlib.closing(_open(path, ())) as file:
+        return schema_of(path, file.schema_arrow)
+
+
+def schema_of(path: Path, schema: Any) -> Schema:
+    """The columns of a file by pyarrow's schema.
+
+    Raises:
+        InputError: no column has images.
+    """
     from pyarrow import types
 
-    with contextlib.closing(_open(path, ())) as file:
-        schema = file.schema_arrow
-    image = _image_column(schema)
-    assert image is not None
+    image = image_column(schema)
+    if image is None:
+        raise _no_images(path, schema)
     others = [each for each in schema if each.name != image]
     plain = [each.name for each in others if _is_plain(types, each.type)]
     try:
@@ -139,8 +150,8 @@ def has_images(path: Path) -> bool:
     check_pyarrow()
     from pyarrow.parquet import read_schema as read
 
-    with _faults(path, 0):
-        return _image_column(read(path)) is not None
+    with faults_named(path, 0):
+        return image_column(read(path)) is not None
 
 
 def read_names(path: Path) -> list[str]:
@@ -152,9 +163,9 @@ def read_names(path: Path) -> list[str]:
     check_pyarrow()
     from pyarrow.parquet import read_schema as read
 
-    with _faults(path, 0):
+    with faults_named(path, 0):
         schema = read(path)
-    return [] if _image_column(schema) else list(schema.names)
+    return [] if image_column(schema) else list(schema.names)
 
 
 def read_table(path: Path) -> dict[str, list[Any]]:
@@ -166,7 +177,7 @@ def read_table(path: Path) -> dict[str, list[Any]]:
     check_pyarrow()
     from pyarrow.parquet import ParquetFile
 
-    with _faults(path, 0), contextlib.closing(ParquetFile(path, page_checksum_verification=True)) as file:
+    with faults_named(path, 0), contextlib.closing(ParquetFile(path, page_checksum_verification=True)) as file:
         return file.read(use_threads=False).to_pydict()  # type: ignore[no-any-return]
 
 
@@ -189,11 +200,11 @@ def iter_samples(path: Path, schema: Schema, needed: Sequence[str] = ()) -> Iter
         first, groups = 0, range(file.num_row_groups)
         wanted = (schema.image, *schema.columns)
         for batch in (each for group in groups for each in _batches(path, file, first, group, *wanted)):
-            content, paths = _parts(batch.column(schema.image))
+            content, paths = parts_of(batch.column(schema.image))
             if content.null_count:
-                raise _without_image(path, first + content.is_valid().to_pylist().index(False))
-            with _faults(path, first):  # a path may be invalid UTF-8
-                heads = pc.binary_slice(content, 0, _HEAD).to_pylist()
+                raise without_image(path, first + content.is_valid().to_pylist().index(False))
+            with faults_named(path, first):  # a path may be invalid UTF-8
+                heads = pc.binary_slice(content, 0, HEAD).to_pylist()
                 lengths = pc.binary_length(content).to_pylist()
                 names = paths.to_pylist() if paths is not None else [None] * len(batch)
                 rows = batch.select(schema.columns).to_pylist() if schema.columns else [{}] * len(batch)
@@ -209,7 +220,7 @@ class _Rows:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._file = _open(path, ())
-        self._image = _image_column(self._file.schema_arrow) or ""
+        self._image = image_column(self._file.schema_arrow) or ""
         is_struct = bool(self._file.schema_arrow.field(self._image).type.num_fields)
         self._column = f"{self._image}.bytes" if is_struct else self._image
         groups = range(self._file.num_row_groups)
@@ -244,7 +255,7 @@ class _Rows:
         batch = next(self._batches, None)
         if batch is None:
             raise _damaged(self._path, self._first, "its row group ends before its last row")
-        self._decoded = _parts(batch.column(self._image))[0]
+        self._decoded = parts_of(batch.column(self._image))[0]
 
     def _changed(self, row: Row, got: str) -> InputError:
         return InputError(
@@ -263,13 +274,17 @@ def _open(path: Path, needed: Sequence[str] = ("image", "label")) -> ParquetFile
     check_pyarrow()
     from pyarrow.parquet import ParquetFile
 
-    with _faults(path, 0):
+    with faults_named(path, 0):
         file = ParquetFile(path, buffer_size=_BUFFER, pre_buffer=False, page_checksum_verification=True)
         schema = file.schema_arrow
-    if not (_holds_images(schema) if needed else _image_column(schema)):
-        got = ", ".join(f"{field.name}: {field.type}" for field in schema)
-        raise InputError(f"{path} holds no images", f"expected {_COLUMNS}; got {got[:300] or 'no columns'}", _REMEDY)
+    if not (_holds_images(schema) if needed else image_column(schema)):
+        raise _no_images(path, schema)
     return file
+
+
+def _no_images(path: Path, schema: Any) -> InputError:
+    got = ", ".join(f"{field.name}: {field.type}" for field in schema)
+    return InputError(f"{path} holds no images", f"expected {_COLUMNS}; got {got[:300] or 'no columns'}", _REMEDY)
 
 
 def _holds_images(schema: Iterable[Any]) -> bool:
@@ -287,7 +302,7 @@ def _holds_images(schema: Iterable[Any]) -> bool:
     )
 
 
-def _image_column(schema: Any) -> str | None:
+def image_column(schema: Any) -> str | None:
     """The column of images: structs with bytes, or bytes alone; one of the usual name, otherwise the first."""
     from pyarrow import types
 
@@ -300,7 +315,7 @@ def _image_column(schema: Any) -> str | None:
     return min(found, key=lambda name: _USUAL.index(name) if name in _USUAL else len(_USUAL), default=None)
 
 
-def _parts(column: Any) -> tuple[Any, Any]:
+def parts_of(column: Any) -> tuple[Any, Any]:
     """The bytes of a column of images, and their paths, if it has them."""
     from pyarrow import types
 
@@ -316,7 +331,7 @@ def _batches(path: Path, file: ParquetFile, first: int, group: int, *columns: st
     """The rows of a group, whose first is ``first``; without threads, since the process may fork later."""
     found = file.iter_batches(batch_size=BATCH, row_groups=[group], columns=columns, use_threads=False)
     while True:
-        with _faults(path, first):
+        with faults_named(path, first):
             batch = next(found, None)
         if batch is None:
             return
@@ -325,7 +340,7 @@ def _batches(path: Path, file: ParquetFile, first: int, group: int, *columns: st
 
 
 @contextlib.contextmanager
-def _faults(path: Path, row: int) -> Iterator[None]:
+def faults_named(path: Path, row: int, what: str = "parquet file") -> Iterator[None]:
     """Turn pyarrow's errors about a file, read up to ``row``, into the error that names it."""
     from pyarrow import ArrowException
 
@@ -335,14 +350,15 @@ def _faults(path: Path, row: int) -> Iterator[None]:
         number = getattr(error, "errno", None)
         if number:
             raise unreadable(path, OSError(number, os.strerror(number))) from error
-        raise _damaged(path, row, str(error).partition("\n")[0]) from error
+        raise _damaged(path, row, str(error).partition("\n")[0], what) from error
 
 
-def _damaged(path: Path, row: int, reason: str) -> InputError:
-    return InputError(f"{path} is damaged, or no parquet file, at row {row:,}", reason, _REMEDY)
+def _damaged(path: Path, row: int, reason: str, what: str = "parquet file") -> InputError:
+    return InputError(f"{path} is damaged, or no {what}, at row {row:,}", reason, _REMEDY)
 
 
-def _without_image(path: Path, row: int) -> InputError:
+def without_image(path: Path, row: int) -> InputError:
+    """The error for a row without an image."""
     return InputError(
         f"{path} lacks the bytes, the path or the label of an image, in row {row:,}",
         f"expected {_COLUMNS}, none of them null",

@@ -1,4 +1,4 @@
-"""Archive, a container whose images are slices of its bytes; walk, which lists a tar; list_tars, its files."""
+"""Archive, a container whose images are slices of its bytes; walk, which lists a tar; list_tars, for zips too."""
 
 from __future__ import annotations
 
@@ -14,17 +14,19 @@ from imagenet_prep.sources.catalog import Catalog, CatalogBuilder, fault_of_name
 from imagenet_prep.sources.names import file_name
 from imagenet_prep.sources.obstacles import Collecting, collected
 from imagenet_prep.sources.skipped import HIDDEN_FILES, SYSTEM_FILES, Skipped, is_system_file
-from imagenet_prep.sources.slices import Buffer, Container, Row, slices_of
+from imagenet_prep.sources.slices import Buffer, Container, FileSlices, Row, slices_of
 from imagenet_prep.sources.tar_members import BLOCK, WHOLE_COPY, Member, Sliceable, TarFault, iter_members
+from imagenet_prep.sources.zips import Zip, walk_zip, with_slashes
 from imagenet_prep.storage.files import view_of
 from imagenet_prep.storage.location import AnyPath, local_or_none, split
 from imagenet_prep.storage.refusals import unreadable
-from imagenet_prep.storage.store import changed
+from imagenet_prep.storage.store import RangedView, changed
 from imagenet_prep.text import is_web_page
 
 _COMPRESSED = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ": "xz", b"(\xb5/\xfd": "Zstandard"}
 _DECOMPRESSORS = {"gzip": "gzip", "bzip2": "bzip2", "xz": "xz", "Zstandard": "zstd"}
 _SUFFIXES = {"gzip": "gz", "bzip2": "bz2", "xz": "xz", "Zstandard": "zst"}
+ZIP = ".zip"
 _MAGIC = 5  # bytes that tell a compression
 
 
@@ -103,6 +105,8 @@ def list_tars(
 ) -> Catalog:
     """List the files in all ``archives``, including those in tars within them; ``skipped`` counts hidden ones.
 
+    Archives are tars, or zips by their names, whose entries are read in place too.
+
     A tar within an archive becomes a folder of its name, as in ImageNet-21k's ``fall11_whole.tar``, a tar of tars. It
     is read in place; a tar within that one is a file. With ``folder_each``, every archive becomes a folder too.
 
@@ -115,8 +119,14 @@ def list_tars(
 
 
 def folder_of_tar(name: str) -> str:
-    """The folder for a tar, such as ``cats/`` for ``cats.tar``."""
-    return f"{name.removesuffix('.tar')}/"
+    """The folder for a tar or a zip, such as ``cats/`` for ``cats.tar``."""
+    stem = name[: -len(ZIP)] if is_zip(name) else name.removesuffix(".tar")
+    return f"{stem}/"
+
+
+def is_zip(name: str) -> bool:
+    """Whether an archive is a zip, by its name."""
+    return name.lower().endswith(ZIP)
 
 
 class _Tar(Struct, frozen=True):
@@ -162,10 +172,12 @@ def _list_inner(tars: Sequence[_Tar]) -> list[_Listed]:
 
 
 def _list_tar(tar: _Tar) -> _Listed:
-    files, inner, skipped = CatalogBuilder(Archive(tar.archive)), list[_Tar](), Skipped()
+    is_zipped = is_zip(file_name(tar.archive))
+    files = CatalogBuilder(Zip(tar.archive) if is_zipped else Archive(tar.archive))
+    inner, skipped = list[_Tar](), Skipped()
     with slices_of(tar.archive) as view:
         stamp = view.modified
-        for raw, offset, length in walk(view, tar.start, tar.stop, inside=tar.inside, hint=WHOLE_COPY):
+        for raw, offset, length in _members(tar, view):
             name = _checked(_words(tar), raw, offset)
             if is_system_file(raw):
                 skipped.add(SYSTEM_FILES, tar.folder + name)
@@ -175,11 +187,23 @@ def _list_tar(tar: _Tar) -> _Listed:
                 continue
             if fault := fault_of_name(tar.folder + name, tar.archive):
                 raise fault
-            if name.endswith(".tar") and not tar.inside:
+            if name.endswith(".tar") and not tar.inside and not is_zipped:
                 inner.append(_Tar(tar.archive, tar.folder + folder_of_tar(name), name, offset, offset + length))
             else:
                 files.append(tar.folder + name, offset, length, stamp)
     return _Listed(files.sorted(), inner, skipped)
+
+
+def _members(tar: _Tar, view: FileSlices | RangedView) -> Iterator[Member]:
+    """Name, place and length of each file in a tar or a zip."""
+    if not is_zip(file_name(tar.archive)):
+        yield from walk(view, tar.start, tar.stop, inside=tar.inside, hint=WHOLE_COPY)
+        return
+    if not isinstance(view, FileSlices):
+        what = f"{tar.archive} is a zip in an object store"
+        raise InputError(what, "expected a local zip, or a tar", "copy it to a local disk")
+    for name, place, length in walk_zip(view):
+        yield _without_dot(with_slashes(name)), place, length
 
 
 def _words(tar: _Tar) -> str:

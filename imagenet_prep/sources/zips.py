@@ -307,7 +307,7 @@ class Zip(Container, frozen=True):
         def read(row: Row) -> Buffer:
             try:
                 entry = entry_at(content, row.offset)
-                name = with_slashes(entry.name).decode()
+                name = with_slashes(entry.name).decode("utf-8", "surrogateescape").removeprefix("./")
                 if entry.size != row.length or not _is_same_file(name, row.name):
                     raise ZipFault(row.offset, f"{row.name} of {row.length:,} bytes is no longer described here")
                 return read_entry(content, entry)

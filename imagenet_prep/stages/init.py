@@ -77,7 +77,7 @@ def render_recipe(proposal: Proposal, folder: Path, recipe: Path, asked: Asked |
         columns = f", with the columns {', '.join(table.table.columns)}" if table.table.columns else ""
         said: Any = _below(where, table.where)
         if table.files:
-            said = {split: _below(where, name) for split, name in table.files.items()}
+            said = {split: [_below(where, name) for name in names] for split, names in table.files.items()}
         said = {"file": said, **table.options} if table.options or table.files else said
         blocks.append(_block("labels", said, f"{len(table.table.paths):,} lines{columns}"))
         if not table.has_labels:
@@ -208,8 +208,8 @@ def _render_splits(proposal: Proposal, where: str, asked: Asked) -> str:
     table = proposal.table
     if table is not None and table.table.splits is not None and proposal.kind in ("files", "tar"):
         values = {value for value in table.table.splits if value is not None}
-        if asked.splits and not table.files:
-            splits = {split: {"value": value} for split, value in asked.splits.items() if value in values}
+        if table.splits is not None and not table.splits.is_usual:
+            splits = {split: {"value": value} for value, split in table.splits.splits.items()}
             return _block("splits", splits, "by the values of the column")
         how = "each with a file of labels" if table.files else "as the column says"
         return f"# splits: {', '.join(sorted(values))}, {how}"
@@ -290,11 +290,16 @@ def _class_list(dataset: RecipeDataset, proposal: Proposal, target: Path) -> _Cl
         UsageError: they are so many that they need a file, and it exists.
     """
     classes = dataset.classes
-    if not classes.names or classes.numbers != tuple(range(classes.numbers[0], classes.numbers[0] + len(classes.names))):
+    if proposal.first_label is not None:
+        return _ClassList(_block("first_label", proposal.first_label, "the number of the first class in every split"))
+    if not classes.names or proposal.kind not in ("folders", "files", "tar"):
         return _ClassList()
-    if _are_numbers(proposal) or proposal.kind not in ("folders", "files", "tar"):
+    least = min(classes.numbers)
+    first = _block("first_label", least, "the number of the first class in every split")
+    if _are_numbers(proposal) or getattr(classes, "is_numbered", False):
+        return _ClassList(first if _NUMBERS_HAVE_A_FIRST and least >= 0 else "")
+    if classes.numbers != tuple(range(least, least + len(classes.names))):
         return _ClassList()
-    first = _block("first_label", classes.numbers[0], "the number of the first class in every split")
     note = "in the order of their labels, for all splits"
     names = list(classes.names)
     can_be_lines = all(name == name.strip() and not re.search(r"[\t\r\n]", name) for name in names)
@@ -307,6 +312,10 @@ def _class_list(dataset: RecipeDataset, proposal: Proposal, target: Path) -> _Cl
     where = path.resolve().as_posix() if "DATAPATH" in os.environ else path.name
     content = "".join(f"{name}\n" for name in names).encode()
     return _ClassList(f"{_block('classes', where, f'{len(names):,} names, {note}')}\n{first}", path, content)
+
+
+_NUMBERS_HAVE_A_FIRST = "is_numbered" in Classes.__struct_fields__
+"""Whether a recipe may say the first label of numbers."""
 
 
 def _hot_classes(proposal: Proposal) -> str:
@@ -373,19 +382,29 @@ def _found_names(classes: Classes, inspection: Inspection, target: Path) -> _Nam
         with contextlib.suppress(InputError, OSError):
             names = read_names(inspection.folder / name, (inspection.folder / name).read_bytes())
             found = names.names_of(classes.names)
-            if len(found) == len(classes.names) and not names.are_ids and any(key != text for key, text in found.items()):
+            if (
+                len(found) == len(classes.names)
+                and not names.are_ids
+                and any(key != text for key, text in found.items())
+            ):
                 candidates[name] = names
     if len(candidates) != 1:
-        ways = [inspection.asked.command(inspection.folder, names=inspection.folder / name) for name in candidates]
+        ways = [_with_names(inspection, target, name) for name in candidates]
         return _Names("", classes, tuple(f"names of classes: {way}" for way in ways))
     where, names = next(iter(candidates.items()))
     is_whole = bool(names.by_id) or len(names.in_order) == len(classes.names)
     if not is_whole:
-        way = inspection.asked.command(inspection.folder, names=inspection.folder / where)
+        way = _with_names(inspection, target, where)
         return _Names("", classes, (f"{where} may have the names of the classes: {way}",))
     text = _block("class_names", _below(_where(inspection.folder, target), where), "the name of each class, by its id")
     count = number_of(len(classes.names), "class", "classes")
     return _Names(text, renamed(classes, names.names_of(classes.names)), (f"{where} names all of {count}",))
+
+
+def _with_names(inspection: Inspection, target: Path, name: str) -> str:
+    """The command that takes a file of names, and writes another recipe."""
+    output = target.with_name(f"{target.stem}-named{target.suffix}")
+    return inspection.asked.command(inspection.folder, names=inspection.folder / name, output=output)
 
 
 _NAME_FILES = (".json", ".txt", ".csv", ".tsv", ".pbtxt", ".names")

@@ -47,6 +47,7 @@ class Proposal(Struct, frozen=True):
         clips_boxes: whether the recipe says ``boxes_outside: clip``.
         options: what a recipe must say of the source, except where it is.
         remarks: what a reader of the recipe must know of the source, a line each.
+        first_label: the number of the first class, if the format of the source says it.
     """
 
     kind: str
@@ -64,6 +65,7 @@ class Proposal(Struct, frozen=True):
     clips_boxes: bool = False
     options: Mapping[str, str | bool] = {}
     remarks: Sequence[str] = ()
+    first_label: int | None = None
 
 
 class Way(Struct, frozen=True):
@@ -73,11 +75,13 @@ class Way(Struct, frozen=True):
         labelled: how many images it gives a class.
         classes: how many classes there are then.
         options: the options of init.
+        total: how many images there are, if files are not images.
     """
 
     labelled: int
     classes: int
     options: Mapping[str, object]
+    total: int = 0
 
 
 class Reading(Struct, frozen=True):
@@ -100,6 +104,7 @@ class Reading(Struct, frozen=True):
         classes: how many classes it gives.
         left_out: how many images it leaves out.
         ways: what a user must choose from, if the layout alone does not decide; two at least.
+        options: the options of init that take it; {}: its layout.
     """
 
     certainty: int
@@ -119,6 +124,7 @@ class Reading(Struct, frozen=True):
     classes: int = 0
     left_out: int = 0
     ways: Sequence[Way] = ()
+    options: Mapping[str, object] = {}
 
     @property
     def table(self) -> LabelsFile | None:
@@ -203,7 +209,8 @@ def _unaccepted(
                 continue
             remedy = "" if reading.faults else f"to {verb}, run the command below"
             error = InputError(fault.what, fault.detail, "; ".join(filter(None, (fault.hint, remedy))))
-            ways = [] if reading.faults else [_choice(inspection, _way_of(name, reading))]
+            way = Way(reading.labelled, reading.classes, {**reading.options, "as": name})
+            ways = [] if reading.faults else [_choice(inspection, way)]
             faults.append(error.with_choices([*fault.choices, *ways]))
     return faults
 
@@ -228,12 +235,12 @@ def _ambiguous(inspection: Inspection, readings: Mapping[str, Reading]) -> Input
 
 
 def _way_of(name: str, reading: Reading) -> Way:
-    return Way(reading.labelled, reading.classes, {"as": name})
+    return Way(reading.labelled, reading.classes, reading.options or {"as": name})
 
 
 def _choice(inspection: Inspection, way: Way) -> str:
     """A way to go on in one line, which ends with its command."""
-    total = len(inspection.items or inspection.members)
+    total = way.total or len(inspection.items or inspection.members)
     counts = f"{way.labelled:,} of {total:,} images, {number_of(way.classes, 'class', 'classes')}"
     return f"  {counts}: {inspection.asked.command(inspection.folder, **way.options)}"
 
@@ -251,7 +258,7 @@ def _left_out(inspection: Inspection, reading: Reading) -> tuple[list[InputError
     folder, table, used, alone = inspection.folder, reading.table, reading.used, set(reading.alone)
     read = {*(used or ())}
     if table is not None:
-        read |= {table.where, *table.files.values()}
+        read |= {*table.places}
     lost, passed = list(reading.lost), list(reading.passed)
     if tars := [name for name in inspection.archives if name not in alone]:
         lost.append(_unread(inspection, "tars", tars))
@@ -266,6 +273,8 @@ def _left_out(inspection: Inspection, reading: Reading) -> tuple[list[InputError
             unused.append(f"{refusal.error.what.removeprefix(f'{folder}/')}; {refusal.error.hint}".rstrip("; "))
     tables = [each for each in (*inspection.labels, *inspection.partial) if each.where not in read]
     unused += [_unused(inspection, each, reading) for each in tables]
+    if table is None or table.table.splits is None:
+        lost += [_unread_splits(inspection, each) for each in tables if each.splits is not None and _is_whole(reading)]
     for tool, several in inspection.annotations.items():
         rest = sorted(set(several).difference(read))
         if len(rest) == len(several):
@@ -295,7 +304,7 @@ def _unpacking(folder: Path, names: Sequence[str]) -> str:
     """The hint for packed files: the command that unpacks zips or .gz files in place; "" if there are none."""
     endings = {suffix_of(name).lower() for name in names}
     paths = [str(folder / name) for name in names]
-    if endings == {".gz"} and len(names) <= _MOST_UNPACKED:
+    if endings and endings <= {".gz", ".tgz", ".tar.gz"} and len(names) <= _MOST_UNPACKED:
         return command_line(["gzip", "-d", "--", *paths])
     if endings == {".zip"} and len(names) <= _MOST_UNPACKED:
         unpack = (command_line(["unzip", "-q", path, "-d", str(folder)]) for path in paths)
@@ -328,6 +337,21 @@ def _fault(inspection: Inspection, kind: str, names: Sequence[str], tool: str = 
     hint = _TO_CSV.format("their" if kind == "annotations" else "the")
     hint = "unpack them, or move them away" if kind == "packed" else hint
     return InputError(f"{inspection.folder}{what}", expected, hint)
+
+
+def _is_whole(reading: Reading) -> bool:
+    """Whether a reading has no splits of its own."""
+    proposal = reading.proposal
+    return proposal is not None and not (proposal.splits or proposal.lists)
+
+
+def _unread_splits(inspection: Inspection, table: LabelsFile) -> InputError:
+    """The fault of a table that divides the images, beside one that has their labels."""
+    assert table.splits is not None
+    column = table.splits.name
+    what = f"{inspection.folder / table.where} divides the images in its column {column}: {listed(table.splits.splits)}"
+    hint = f"copy the column {column} into the table that has the labels, and run init again"
+    return InputError(what, "expected the splits in the table of the labels, or as lists of names", hint)
 
 
 def _unused(inspection: Inspection, found: LabelsFile, reading: Reading) -> str:

@@ -167,7 +167,7 @@ def _members(inspection: Inspection, content: Content, *, tar_folders: bool = Fa
 
 def _is_class_tars(inspection: Inspection) -> bool:
     """Whether tars have names of classes: several, and not numbered alike as parts of one set are."""
-    stems = [name.rpartition("/")[2][:-4] for name in inspection.archives]
+    stems = [folder_of_tar(name.rpartition("/")[2]).rstrip("/") for name in inspection.archives]
     return len(stems) > 1 and len({_SHARD.sub("", stem) for stem in stems}) > 1
 
 

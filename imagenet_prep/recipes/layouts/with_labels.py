@@ -118,6 +118,7 @@ def _read(
         labelled=table.labelled,
         classes=table.classes,
         ways=_ways(inspection, tables, items),
+        options={} if table.label.lower() in ("", *LABELS) else _options(inspection, table, table.label, items),
     )
 
 
@@ -125,7 +126,14 @@ def _ways(inspection: Inspection, tables: Sequence[LabelsFile], items: Sequence[
     """What a user must choose from: columns of paths, columns of classes, or tables that contradict each other."""
     table = tables[0]
     if table.images and inspection.asked.image is None:
-        return [Way(len({*table.rows} - {-1}), table.classes, {"image": name}) for name in table.images][:3]
+        options = _options(inspection, table, "", items)
+        named = len({*table.rows} - {-1})
+        return [Way(named, table.classes, {**options, "image": name}) for name in table.images][:_MOST_CANDIDATES]
+    if table.splits is not None and not table.splits.is_sure and table.has_labels and not table.files:
+        splits = {split: value for value, split in table.splits.splits.items()}
+        options = _options(inspection, table, "", items)
+        divided = Way(table.labelled, table.classes, {**options, "splits": splits})
+        return [divided, Way(table.labelled, table.classes, {**options, "as": "with-labels"})]
     if table.candidates and not table.has_labels:
         ways = []
         if len(table.candidates) == 1:
@@ -142,7 +150,7 @@ def _ways(inspection: Inspection, tables: Sequence[LabelsFile], items: Sequence[
         return []
     ways = []
     for rival in rivals[:_MOST_CANDIDATES]:
-        option = rival.label if rival.files else f"{rival.where}:{rival.label}" if rival.label else rival.where
+        option = f"{rival.where}:{rival.label}" if rival.label else rival.where
         ways.append(Way(rival.labelled, rival.classes, _options(inspection, rival, option, items)))
     return ways
 
@@ -224,15 +232,18 @@ def _has_several(table: LabelsFile) -> tuple[str, bool]:
 
 
 def _named_by_folders(items: Sequence[str], shape: Shape, table: LabelsFile) -> LabelsFile:
-    """A table of numbers with the names of the class folders, if each number is one folder."""
+    """A table of numbers with the names of the class folders, or of the inner ones, if each number is one folder."""
     labels = table.label_by_row()
     if not shape.has_classes or not labels or not all(isinstance(label, int) for label in labels.values()):
         return table
-    pairs = {(label, _folder_of(items[row], shape)) for row, label in labels.items()}
-    numbers, folders = {label for label, _ in pairs}, {folder for _, folder in pairs}
-    if not len(pairs) == len(numbers) == len(folders) or folders == set(map(str, numbers)):
-        return table
-    return replace(table, names={str(label): folder for label, folder in sorted(pairs)})
+    for by_name in (_folders(shape), {name: name.rpartition("/")[0].rpartition("/")[2] for name in items}):
+        if any(items[row] not in by_name for row in labels):
+            continue
+        pairs = {(label, by_name[items[row]]) for row, label in labels.items()}
+        numbers, folders = {label for label, _ in pairs}, {folder for _, folder in pairs}
+        if len(pairs) == len(numbers) == len(folders) > 1 and folders != set(map(str, numbers)):
+            return replace(table, names={str(label): folder for label, folder in sorted(pairs)})
+    return table
 
 
 def _kept(items: Sequence[str], table: LabelsFile) -> list[str]:
@@ -272,6 +283,8 @@ def _remarks(inspection: Inspection, table: LabelsFile, items: Sequence[str]) ->
         remarks.append(f"its names have no ending: {text} is {items[row]}")
     if table.table.splits is not None:
         values = sorted({value for value in table.table.splits if value is not None})
+        if table.splits is not None:
+            values = sorted(f"{value} is {split}" for value, split in table.splits.splits.items() if value != split)
         how = "a file of each" if table.files else f"by its column `{table.options.get('split')}`"
         remarks.append(f"splits: {listed(values)}, {how}")
     if not table.has_labels and table.table.columns and not table.candidates:
@@ -281,9 +294,7 @@ def _remarks(inspection: Inspection, table: LabelsFile, items: Sequence[str]) ->
     return remarks
 
 
-def _unlabelled(
-    inspection: Inspection, table: LabelsFile, items: Sequence[str]
-) -> tuple[list[InputError], list[str]]:
+def _unlabelled(inspection: Inspection, table: LabelsFile, items: Sequence[str]) -> tuple[list[InputError], list[str]]:
     """What a table lacks as losses; but images for a test, which have no label anywhere, are but noted."""
     labels = table.label_by_row() if table.has_labels else dict.fromkeys(table.rows)
     without = [name for row, name in enumerate(items) if row not in labels]
@@ -317,12 +328,14 @@ def _certainty(items: Sequence[str], shape: Shape, table: LabelsFile) -> int:
         return POSSIBLE if _has_agreeing_column(items, shape, table) else LIKELY
     if not table.has_labels:
         return POSSIBLE
-    pairs = [(_folder_of(items[row], shape), label) for row, label in table.label_by_row().items()]
+    folders = _folders(shape)
+    pairs = [(folders.get(items[row], ""), label) for row, label in table.label_by_row().items()]
     if not _is_one_to_one(pairs):
         return LIKELY
-    numbers = [label for _, label in sorted(set(pairs), key=lambda pair: shape.classes.index(pair[0]))]
-    if table.names and list(table.names.values()) and all(isinstance(label, int) for label in numbers):
-        is_same = numbers == list(range(numbers[0], numbers[0] + len(numbers)))
+    by_folder = dict(pairs)
+    numbers = [by_folder[folder] for folder in shape.classes if folder in by_folder]
+    if table.names and all(isinstance(label, int) for label in numbers):
+        is_same = table.table.splits is None and numbers == list(range(numbers[0], numbers[0] + len(numbers)))
         return CERTAIN if not is_same and not table.lost else POSSIBLE if is_same else LIKELY
     return POSSIBLE if table.lost or shape.splits else CERTAIN
 
@@ -331,10 +344,11 @@ def _has_agreeing_column(items: Sequence[str], shape: Shape, table: LabelsFile) 
     """Whether one of several columns says what the folders say, and no other one is called as classes are."""
     others = 0
     agrees = False
+    folders = _folders(shape)
     for candidate in class_candidates(table.table.columns, table.column):
         values = table.table.columns[candidate.columns[0]]
         pairs = [
-            (_folder_of(items[row], shape), value)
+            (folders.get(items[row], ""), value)
             for row, value in zip(table.rows, values, strict=True)
             if row >= 0 and value is not None
         ]
@@ -345,9 +359,14 @@ def _has_agreeing_column(items: Sequence[str], shape: Shape, table: LabelsFile) 
     return agrees and not others
 
 
-def _folder_of(name: str, shape: Shape) -> str:
-    """The class folder of a file."""
-    return name.removeprefix(shape.lead).split("/")[bool(shape.splits)]
+def _folders(shape: Shape) -> dict[str, str]:
+    """The class folder of each file that is in one."""
+    folders: dict[str, str] = {}
+    for folder, runs in shape.files.runs.items():
+        for division, start, stop in runs:
+            for row in division.rows[start:stop]:
+                folders[shape.files.file_names[row]] = folder
+    return folders
 
 
 LAYOUTS = {

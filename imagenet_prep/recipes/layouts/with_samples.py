@@ -10,11 +10,15 @@ from pathlib import Path
 from imagenet_prep.errors import InputError
 from imagenet_prep.images.arrays import names_in_npz
 from imagenet_prep.recipes import downsampled
+from imagenet_prep.recipes.array_sets import FILE, NAMES, are_sets, rival_files
 from imagenet_prep.recipes.columns import is_of
 from imagenet_prep.recipes.inspection import Inspection
+from imagenet_prep.recipes.label_columns import class_candidates, distinct_candidates
+from imagenet_prep.recipes.labels_file import flat_labels
 from imagenet_prep.recipes.labels_search import LabelsFile, class_values
-from imagenet_prep.recipes.layouts import CERTAIN, ONLY_IF_ASKED, Layout, Proposal, Reading
-from imagenet_prep.recipes.sample_sources import Samples, list_samples, split_of
+from imagenet_prep.recipes.layouts import CERTAIN, ONLY_IF_ASKED, Layout, Proposal, Reading, Way
+from imagenet_prep.recipes.sample_sources import list_samples
+from imagenet_prep.recipes.samples import Samples, split_of
 from imagenet_prep.recipes.splits import grouped, stem_of
 from imagenet_prep.text import listed, number_of
 
@@ -25,28 +29,38 @@ def _recognise(kind: str, find: Callable[[Inspection], Sequence[str]], inspectio
     if not names:
         return None
     certainty = CERTAIN + 1 if set(inspection.items) <= set(names) else ONLY_IF_ASKED
-    groups, meaning = _by_split(kind, names), f"a record for each sample of the {kind} files"
+    meaning = f"a record for each sample of the {kind} files"
+    where, _, asked_label = (inspection.asked.label or "").rpartition(":")
     try:
+        if kind == "arrays":
+            rivals = _rivals(inspection, names)
+            if len(rivals) > 1 and where not in rivals:
+                return _ask_for_file(inspection, rivals, certainty, meaning)
+            names = [where] if where in rivals else names
+        groups = _by_split(kind, names)
         if "" in groups and len(groups) > 1:
             what = f"{inspection.folder}: {listed(groups[''])} is in no split, and {listed(groups[max(groups)])} is"
             raise InputError(what, "expected all files in splits, or none", "move it, or name it as the others")
         paths = {split: [inspection.folder / name for name in several] for split, several in groups.items()}
         samples, splits = list_samples(kind, paths, inspection.engine)
-        _check_label(inspection, samples, kind)
-        table = _table(samples, groups[next(iter(groups))][0])
+        label, ways = _choose_label(inspection, samples, asked_label, kind)
+        if label is None and not ways:
+            _check_label(inspection, samples, kind)
+        table = _table(samples, groups[next(iter(groups))][0], label)
     except InputError as error:
         return Reading(certainty, (), meaning, faults=(error,), alone=names)
     remarks = downsampled.remarks_on(names, samples.names, has_classes=bool(samples.class_names))
     evidence = (
         f"{number_of(len(names), f'{kind} file')} with {len(samples.names):,} samples: {listed(names)}",
+        *_evidence_of_classes(samples, table, label),
         *_gaps(names),
         *remarks,
     )
     passed = list(samples.passed)
-    if samples.label is None:
+    if label is None and samples.label is None:
         passed.append("no class: the files have no column of labels")
     elif not table.has_labels:
-        passed.append(f"no class: {samples.label} holds no labels of classes, which are whole numbers or texts")
+        passed.append(f"no class: {label or samples.label} holds no labels of classes: whole numbers or texts")
     proposal = Proposal(
         kind,
         "array" if samples.names[0].endswith(".npy") else "image",
@@ -54,10 +68,82 @@ def _recognise(kind: str, find: Callable[[Inspection], Sequence[str]], inspectio
         paths=groups,
         splits={split: split for split in splits},
         table=table,
-        options={} if table.has_labels or samples.label is None else {"label": False},
+        options=_options(samples, table, label),
         remarks=remarks,
+        first_label=_first_label(names, table, samples.label),
     )
-    return Reading(certainty, evidence, meaning, proposal, alone=names, passed=passed)
+    return Reading(
+        certainty,
+        evidence,
+        meaning,
+        proposal,
+        alone=names,
+        passed=passed,
+        is_labelled=table.has_labels,
+        labelled=table.labelled,
+        classes=table.classes,
+        ways=ways,
+    )
+
+
+def _evidence_of_classes(samples: Samples, table: LabelsFile, label: str | None) -> list[str]:
+    """What the classes are taken from, where the files don't call it labels."""
+    if label is not None:
+        return [f"{label} is the class: {number_of(table.classes, 'class', 'classes')}"]
+    if samples.label == FILE:
+        return [f"each file is a class: {listed(list(dict.fromkeys(samples.columns[FILE])))}"]
+    return []
+
+
+def _first_label(names: Sequence[str], table: LabelsFile, label: str | None) -> int | None:
+    """The number of the first class where a format counts from 1: MATLAB's, and Inception's, whose 0 is no class."""
+    counts_from_1 = label == "image/class/label" or all(name.lower().endswith(".mat") for name in names)
+    labels = flat_labels(table.labels or ())
+    are_numbers = bool(labels) and all(isinstance(number, int) and number > 0 for number in labels)
+    return 1 if counts_from_1 and are_numbers and not table.table.words else None
+
+
+def _rivals(inspection: Inspection, names: Sequence[str]) -> list[str]:
+    paths = {inspection.folder / name: name for name in names}
+    return [paths[path] for path in rival_files(list(paths))]
+
+
+def _ask_for_file(inspection: Inspection, names: Sequence[str], certainty: int, meaning: str) -> Reading:
+    """The question which file is meant, where each is a set of its own."""
+    ways = []
+    for name in names[:_MOST_WAYS]:
+        samples, _ = list_samples("arrays", {"": [inspection.folder / name]}, inspection.engine)
+        table = _table(samples, name, None)
+        option = f"{name}:{samples.label}"
+        ways.append(Way(table.labelled, table.classes, {"label": option}, len(samples.names)))
+    return Reading(certainty, (f"each file is a set of its own: {listed(names)}",), meaning, alone=names, ways=ways)
+
+
+def _choose_label(
+    inspection: Inspection, samples: Samples, asked_label: str, kind: str
+) -> tuple[str | None, list[Way]]:
+    """The column of labels, if it has no usual name, or is asked for; otherwise the columns that it may be."""
+    if asked_label in samples.columns:
+        return asked_label, []
+    if asked_label:
+        what = f"{inspection.folder} has no column {asked_label}"
+        raise InputError(what, f"expected one of {', '.join(samples.columns) or 'none'}")
+    if samples.label is not None or samples.doubt:
+        return None, []
+    columns = {name: values for name, values in samples.columns.items() if None not in values}
+    candidates = distinct_candidates(class_candidates(columns, ""), columns)
+    single = [candidate for candidate in candidates if not candidate.is_hot]
+    known = [candidate.columns[0] for candidate in single if candidate.is_known]
+    if len(single) == 1 and known:
+        return known[0], []
+    count = len(samples.names)
+    ways = [Way(count, each.classes, {"label": each.option}, count) for each in single[:_MOST_WAYS]]
+    if len(ways) > 1 and (known or kind == "arrays"):
+        return None, ways
+    if ways:
+        command = inspection.asked.command(inspection.folder, **ways[0].options)
+        samples.passed = [*samples.passed, f"{single[0].option} may be the class: {command}"]
+    return None, []
 
 
 def _gaps(names: Sequence[str]) -> list[str]:
@@ -77,16 +163,32 @@ def _gaps(names: Sequence[str]) -> list[str]:
     return [f"missing, by the numbers of the others: {listed(missing)}"] if missing else []
 
 
+def _options(samples: Samples, table: LabelsFile, wanted: str | None) -> dict[str, str | bool]:
+    """What a recipe must say of the labels."""
+    if wanted is not None and table.has_labels:
+        return {"label": wanted}
+    return {} if table.has_labels or samples.label is None else {"label": False}
+
+
 def _check_label(inspection: Inspection, samples: Samples, kind: str) -> None:
     """Raise InputError if it is not plain which column has the labels, or a sample has none."""
-    say = f"a recipe can say: source: {{{kind}: ..., label:"
+    if inspection.asked.label is not None:
+        return
     if samples.label is None and len(samples.words) > 1:
         what = f"{inspection.folder} has labels in {' and in '.join(samples.words)}"
-        raise InputError(what, "expected one column of labels", f"{say} {next(iter(samples.words))}}}")
+        error = InputError(what, "expected one column of labels", "choose one:")
+        raise error.with_choices([_choice(inspection, samples, name) for name in samples.words])
     if samples.label is not None and None in samples.columns[samples.label]:
         first = samples.names[samples.columns[samples.label].index(None)]
-        hint = f"{say} false}}; {samples.label} is a column then"
+        hint = f"a recipe can say: source: {{{kind}: ..., label: false}}; {samples.label} is a column then"
         raise InputError(f"{inspection.folder}: {first} has no {samples.label}", "expected one each", hint)
+
+
+def _choice(inspection: Inspection, samples: Samples, name: str) -> str:
+    """A column of labels in one line, which ends with its command."""
+    labels = [label for label in samples.columns[name] if label is not None]
+    counts = f"{len(labels):,} of {len(samples.names):,} images, {number_of(len(set(labels)), 'class', 'classes')}"
+    return f"  {counts}: {inspection.asked.command(inspection.folder, label=name)}"
 
 
 def _by_split(kind: str, names: Sequence[str]) -> dict[str, list[str]]:
@@ -97,10 +199,10 @@ def _by_split(kind: str, names: Sequence[str]) -> dict[str, list[str]]:
     return dict(sorted(groups.items(), key=lambda each: order.index(each[0]) if each[0] in order else -1))
 
 
-def _table(samples: Samples, where: str) -> LabelsFile:
+def _table(samples: Samples, where: str, label: str | None) -> LabelsFile:
     """The labels as those of a labels file."""
     path = samples.listing.containers[0].path
-    table = samples.table(None, path)
+    table = samples.table(label, path)
     labels = class_values(table)
     table = samples.table(False, path) if labels is None else table
     return LabelsFile(where, table, {}, "", labels, range(len(samples.names)))
@@ -108,6 +210,7 @@ def _table(samples: Samples, where: str) -> LabelsFile:
 
 # which files they are ------------------------------------------------------------------------------------------
 
+_MOST_WAYS = 4
 _NAME = re.compile(
     r"([xy]|images?|labels?|data|targets?)([_-]?(train|test|val|valid|validation|eval|dev|all))?|"
     r"(train|test|val|valid|validation|eval|dev)([_-]?([xy]|images?|labels?|data|targets?))?",
@@ -118,7 +221,7 @@ _NUMBERED = re.compile(r"(.*?)(\d+)(\.\w+|)", re.ASCII)
 
 
 def _find_arrays(inspection: Inspection) -> Sequence[str]:
-    """IDX files and pickles; a few arrays with the names of images and labels; .npz files that hold several arrays."""
+    """Files of arrays that hold a whole set: of known formats, of usual names, or by the shapes of what they hold."""
     if inspection.content not in (None, "array"):
         return ()
     several = [name for name in inspection.items if name.lower().endswith(".npz")]
@@ -126,11 +229,22 @@ def _find_arrays(inspection: Inspection) -> Sequence[str]:
     few = len(inspection.items) <= _FEW
     named = few and (not inside if several else all(_NAME.fullmatch(stem_of(name)) for name in inspection.items))
     held = inspection.holders.get("arrays", ())
-    if not (len(inside) > 1 or named or held):
+    if not (len(inside) > 1 or named or held or _are_sets(inspection)):
         return ()
+    names = {name.rpartition("/")[2]: name for name in inspection.listing.names}
+    texts = [names[text] for text in NAMES if text in names]
     found = [*inspection.items, *held]
-    synsets = downsampled.find_synsets(inspection.listing.names) if downsampled.are_batches(found) else None
-    return [*found, synsets] if synsets else found
+    if not downsampled.are_batches(found):
+        texts = [text for text in texts if not text.endswith(downsampled.SYNSETS)]
+    return [*found, *texts]
+
+
+def _are_sets(inspection: Inspection) -> bool:
+    """Whether the files hold sets: they are in no folder but those of splits, which class folders are not."""
+    folders = {name.rpartition("/")[0] for name in inspection.items}
+    if not all(folder == "" or split_of(folder) for folder in folders):
+        return False
+    return are_sets([inspection.folder / name for name in inspection.items])
 
 
 def _names_in(path: Path) -> list[str]:
@@ -151,10 +265,14 @@ def _find_webdataset(inspection: Inspection) -> Sequence[str]:
     return ()
 
 
+def _holders(kind: str, inspection: Inspection) -> Sequence[str]:
+    """The files that inspection found to be of this kind."""
+    return inspection.holders.get(kind, ())
+
+
 _FINDERS: dict[str, tuple[str, Callable[[Inspection], Sequence[str]]]] = {
     "array-sets": ("arrays", _find_arrays),
-    "parquet": ("parquet", lambda inspection: inspection.holders.get("parquet", ())),
-    "tfrecord": ("tfrecord", lambda inspection: inspection.holders.get("tfrecord", ())),
+    **{kind: (kind, functools.partial(_holders, kind)) for kind in ("parquet", "tfrecord", "arrow", "mds", "lmdb")},
     "webdataset": ("webdataset", _find_webdataset),
 }
 

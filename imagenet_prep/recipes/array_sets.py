@@ -1,0 +1,315 @@
+"""Arrays of a whole set -> Samples: which array holds the images, which the labels, and what splits and classes are."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+
+from imagenet_prep.errors import InputError
+from imagenet_prep.images import arrays as npy
+from imagenet_prep.model import Engine
+from imagenet_prep.recipes import downsampled
+from imagenet_prep.recipes.samples import Samples, join_samples, split_of, usual_label
+from imagenet_prep.sources import array_files
+from imagenet_prep.sources.array_files import ArrayFile
+from imagenet_prep.sources.catalog import CatalogBuilder
+from imagenet_prep.sources.names import shown_name
+from imagenet_prep.sources.stored_arrays import StoredArray
+from imagenet_prep.storage.files import read_plain
+from imagenet_prep.text import listed
+
+FILE = "file"
+"""The column of the names of files, where each file holds the images of one class."""
+
+NAMES = (downsampled.SYNSETS, "batches.meta.txt", "class_names.txt", "fine_label_names.txt")
+"""Texts beside arrays that name the classes."""
+
+_IMAGES = re.compile(r"(^|[^a-z])(x|images?|data|features|imgs?)([^a-z]|$)")
+_STATISTICS = re.compile(r"(^|[^a-z])(mean|avg|average|std|stddev|var|variance)([^a-z]|$)")
+_UNNAMED = re.compile(r"arr_\d+")
+_NUMBERED = re.compile(r"[\W_]*\d+$")
+_LEAST_FLAT = 64  # values of an image in one row
+
+
+class FoundArray(Struct, frozen=True):
+    """An array, and the name that it has in its file."""
+
+    path: Path
+    name: str
+    stored: StoredArray
+
+    @property
+    def column(self) -> str:
+        """What a column of its values is called."""
+        return self.name.rpartition(".")[2]
+
+    @property
+    def known_as(self) -> str:
+        """The words that tell its split and its part."""
+        return self.name if self.path.suffix in (".npz", ".mat") else f"{self.path.stem} {self.name}"
+
+    @property
+    def is_text(self) -> bool:
+        """Whether its values are texts."""
+        return self.stored.dtype.kind in "US"
+
+    @property
+    def is_images(self) -> bool:
+        """Whether it holds examples, not labels."""
+        shape = self.stored.shape
+        if self.is_text or len(shape) < 2 or self.stored.dtype.itemsize == self.stored.item_bytes:
+            return False
+        return len(shape) > 2 or bool(_IMAGES.search(self.known_as.lower()))
+
+    @property
+    def is_flat(self) -> bool:
+        """Whether it is rows of bytes, each of which may be a square image."""
+        shape = self.stored.shape
+        return len(shape) == 2 and shape[1] >= _LEAST_FLAT and round(shape[1] ** 0.5) ** 2 == shape[1]
+
+    @property
+    def split(self) -> str:
+        """The split that its name, or that of its file, says; "" for none."""
+        split = split_of(self.known_as) or split_of(self.path.stem)
+        return split or ("train" if "data_batch" in self.path.name else "")
+
+
+def list_arrays(paths: Sequence[Path], engine: Engine) -> dict[str, Samples]:
+    """The images and labels that have one split in their names, or are in one file, belong together."""
+    words = next((found for path in paths if "meta" in path.name and (found := array_files.names_of_classes(path))), {})
+    class_names: dict[int, str] = {}
+    names: list[str] = []
+    for path in [path for path in paths if path.name in NAMES]:
+        if path.name == downsampled.SYNSETS:
+            class_names, words["labels"] = downsampled.read_synsets(path)
+        else:
+            names = read_plain(path).decode("utf-8", "replace").split("\n")
+    arrays, unread = open_all([path for path in paths if path.name not in NAMES])
+    parts: dict[str, list[Samples]] = {}
+    for (split, _), members in group_arrays(arrays).items():
+        if len(members) > 1 or members[0].is_images:
+            part = _classes_of_files(members) or _of_arrays(members, words)
+            parts.setdefault(split, []).append(part)
+        else:
+            unread.append(f"the array {members[0].name} of {members[0].path.name}: not read, no images go with it")
+    for several in parts.values():
+        several[0].passed += unread
+        several[0].class_names = class_names
+    _name_classes([part for several in parts.values() for part in several], [name.strip() for name in names])
+    return {split: join_samples(several) for split, several in parts.items()}
+
+
+def _name_classes(parts: Sequence[Samples], names: Sequence[str]) -> None:
+    """Give the classes of all parts their names, which are in the order of the numbers from 0, or from 1."""
+    names = [name for name in names if name]
+    labels = [label for part in parts if part.label for label in part.columns[part.label]]
+    if not names or not labels or any(not isinstance(label, int) or label > len(names) for label in labels):
+        return
+    first = int(max(labels) == len(names))
+    for part in parts:
+        if part.label is not None:
+            part.words = {**part.words, part.label: dict(enumerate(names, first))}
+
+
+# which arrays belong together ----------------------------------------------------------------------------------
+
+
+def open_all(paths: Sequence[Path]) -> tuple[list[FoundArray], list[str]]:
+    """The arrays of all files, and notes on those that are no examples, such as the mean image.
+
+    Raises:
+        InputError: a file can't be read.
+    """
+    downsampled.refuse_two_forms(paths)
+    arrays = [
+        FoundArray(path, name, stored) for path in paths for name, stored in array_files.open_arrays(path).items()
+    ]
+    shapes = {array.stored.shape[1:] for array in arrays}
+    statistics = [array for array in arrays if _is_statistic(array, shapes)]
+    means = [array.path.name for array in statistics if array.name == "mean"]
+    others = [array.path.name for array in statistics if array.name != "mean"]
+    notes = [f"the mean image of {listed(means)}: not read"] if means else []
+    notes += [f"{listed(others)}: not read, a value for each pixel, and no image"] if others else []
+    return [array for array in arrays if array not in statistics], notes
+
+
+def _is_statistic(array: FoundArray, shapes: set[tuple[int, ...]]) -> bool:
+    """Whether it is the mean image of a set, or the like: it has the shape of one image."""
+    shape = array.stored.shape
+    if array_files.is_downsampled(array.path.name):
+        return array.name == "mean"
+    is_small = len(shape) < 2 and array.stored.dtype.kind == "f"
+    return bool(_STATISTICS.search(array.known_as.lower())) and (shape in shapes or is_small)
+
+
+def group_arrays(arrays: Sequence[FoundArray]) -> dict[tuple[str, str], list[FoundArray]]:
+    """The arrays that belong together, by their split and, if it holds images and labels, their file."""
+    groups: dict[tuple[str, str], list[FoundArray]] = {}
+    by_path: dict[Path, list[FoundArray]] = {}
+    for array in arrays:
+        by_path.setdefault(array.path, []).append(array)
+    for path, members in by_path.items():
+        pairs = _unnamed_pairs(members)
+        alone = len({array.is_images for array in members}) < 2
+        for array in members:
+            split = array.split or pairs.get(array.name, "")
+            groups.setdefault((split, "" if alone else path.name), []).append(array)
+    return groups
+
+
+def _unnamed_pairs(members: Sequence[FoundArray]) -> dict[str, str]:
+    """The splits of four arrays without names, saved in the order of Keras: images, labels, images, labels."""
+    if len(members) != 4 or not all(_UNNAMED.fullmatch(array.name) for array in members):
+        return {}
+    ordered = sorted(members, key=lambda array: array.name)
+    counts = [array.stored.shape[0] for array in ordered]
+    are_pairs = [array.is_images for array in ordered] == [True, False, True, False] and counts[::2] == counts[1::2]
+    if not are_pairs or counts[0] <= counts[2]:
+        return {}
+    return {array.name: "train" if place < 2 else "test" for place, array in enumerate(ordered)}
+
+
+def class_of_file(path: Path) -> str:
+    """The class that a file of arrays is called by: its name without words of splits."""
+    words = [word for word in re.split(r"[_\-.]+", path.stem) if not split_of(word)]
+    return path.stem if len(words) == len(re.split(r"[_\-.]+", path.stem)) else "_".join(words)
+
+
+def are_class_files(arrays: Sequence[FoundArray]) -> bool:
+    """Whether each file holds the images of the class that it is called by: one array of images in each, all alike."""
+    if len(arrays) < 2 or len({array.path for array in arrays}) < len(arrays):
+        return False
+    first = arrays[0].stored
+    if any(array.stored.shape[1:] != first.shape[1:] or array.stored.dtype != first.dtype for array in arrays):
+        return False
+    if not all(_is_stack(array) for array in arrays):
+        return False
+    names = {_NUMBERED.sub("", class_of_file(array.path)).lower() for array in arrays}
+    return len(names) == len(arrays) and not any(_IMAGES.search(name) or not name for name in names)
+
+
+def _is_stack(array: FoundArray) -> bool:
+    shape, dtype = array.stored.shape, array.stored.dtype
+    return array.is_flat or (len(shape) == 4 and npy.is_picture(shape[1:], dtype))
+
+
+def _classes_of_files(members: Sequence[FoundArray]) -> Samples | None:
+    """The images of files that are a class each; None for other files."""
+    if not are_class_files(members):
+        return None
+    parts = []
+    for array in members:
+        part = _images_of(array)
+        part.columns[FILE] = [class_of_file(array.path)] * len(part.names)
+        part.label = FILE
+        parts.append(part)
+    return join_samples(parts)
+
+
+def rival_files(paths: Sequence[Path]) -> list[Path]:
+    """Files that are a whole set each, by their names: bloodmnist.npz and pathmnist.npz, not part1.npz and part2.npz."""
+    arrays, _ = open_all([path for path in paths if path.name not in NAMES])
+    by_split: dict[str, dict[str, Path]] = {}
+    for (split, file), members in group_arrays(arrays).items():
+        if file:
+            name = "_".join(word for word in re.split(r"[\W_\d]+", members[0].path.stem) if not split_of(word))
+            by_split.setdefault(split, {}).setdefault(name.lower(), members[0].path)
+    several = [found for found in by_split.values() if len(found) > 1]
+    return list(several[0].values()) if several else []
+
+
+# images and labels ---------------------------------------------------------------------------------------------
+
+
+def _of_arrays(members: Sequence[FoundArray], words: Mapping[str, dict[int, str]]) -> Samples:
+    """The examples of an array of images, with one value of each other array."""
+    images = [array for array in members if array.is_images]
+    said = ", ".join(f"{array.name} {array.stored.shape}" for array in members)
+    count = images[0].stored.shape[0] if images else 0
+    class_texts = [array for array in members if array.is_text and array.stored.shape[:1] != (count,)]
+    values = [array for array in members if not array.is_images and array not in class_texts]
+    if len(images) != 1 or any(array.stored.shape[:1] != (count,) for array in values):
+        what = f"{members[0].path} has no array of images with labels for each: {said}"
+        raise InputError(what, "expected an array of N images and one of N labels in each split")
+    samples = _images_of(images[0])
+    columns = {array.column: _values(array.stored) for array in values}
+    usual = usual_label(columns)
+    label = usual or (next(iter(columns)) if len(columns) == 1 else None)
+    if label is not None and label != usual:
+        columns["label"] = columns.pop(label)  # y_train and y_test are one column
+        label = "label"
+    if label is not None:
+        columns[label] = _class_numbers(columns[label])
+        downsampled.refuse_labels(images[0].path, columns[label])
+    samples.columns, samples.label = columns, label
+    samples.words = dict(words)
+    if label is not None and len(class_texts) == 1:
+        samples.words[label] = dict(enumerate(_values(class_texts[0].stored)))
+    return samples
+
+
+def _images_of(images: FoundArray) -> Samples:
+    """The examples of an array alone."""
+    stored, path = images.stored, images.path
+    stored.check()
+    ending = ".png" if npy.is_picture(stored.shape[1:], stored.dtype) else ".npy"
+    length = len(stored.header) + stored.item_bytes
+    builder, stamp = CatalogBuilder(ArrayFile(path)), path.stat().st_mtime_ns
+    names = [f"{shown_name(path)}/{images.name}/{number:06}{ending}" for number in range(stored.shape[0])]
+    for number, name in enumerate(names):
+        builder.append(name, number, length, stamp)
+    return Samples(builder.sorted(), names, {})
+
+
+def _values(stored: StoredArray) -> list[Any]:
+    values = stored.values()
+    flat: list[Any] = (values.reshape(-1) if values.size == len(values) else values).tolist()
+    return [value.decode("utf-8", "replace") if isinstance(value, bytes) else value for value in flat]
+
+
+def _class_numbers(labels: list[Any]) -> list[Any]:
+    """One-hot labels, and whole numbers that are stored as floats, as numbers; other labels as they are."""
+    if all(isinstance(label, list) for label in labels):
+        if all(set(label) <= {0, 1} and sum(label) == 1 for label in labels):
+            return [label.index(1) for label in labels]
+        return labels
+    if all(isinstance(label, float) and label.is_integer() for label in labels):
+        return [int(label) for label in labels]
+    return labels
+
+
+# whether files hold sets ---------------------------------------------------------------------------------------
+
+MOST_FILES = 512
+"""So many files of arrays may be the files of a whole set; more are examples."""
+
+
+def are_sets(paths: Sequence[Path]) -> bool:
+    """Whether files of arrays hold the images of a whole set, by their shapes: with labels for each, or a class each.
+
+    Otherwise each file is one example.
+    """
+    if len(paths) > MOST_FILES:
+        return False
+    try:
+        arrays, _ = open_all(paths)
+    except InputError:
+        return False
+    groups = list(group_arrays(arrays).values())
+    with_images = [members for members in groups if any(array.is_images or array.is_flat for array in members)]
+    if not with_images:
+        return False
+    return all(are_class_files(members) or _has_labels(members) for members in with_images)
+
+
+def _has_labels(members: Sequence[FoundArray]) -> bool:
+    """Whether one array has images, and another one value, or a row of one-hot values, for each of them."""
+    images = [array for array in members if array.is_images]
+    if len(images) != 1:
+        return False
+    counts = [array.stored.shape[0] for array in members if not array.is_images and array.stored.shape]
+    return images[0].stored.shape[0] in counts

@@ -1,0 +1,113 @@
+"""Samples: images with the values next to them, listed from files that hold both; and how several are joined."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from imagenet_prep.errors import InputError
+from imagenet_prep.recipes.labels_file import LABELS, LabelTable
+from imagenet_prep.recipes.splits import split_name
+from imagenet_prep.sources.catalog import Catalog, refuse_twice
+from imagenet_prep.sources.names import Names
+from imagenet_prep.storage.location import AnyPath
+
+_LABELS = ("cls", *LABELS, "labels", "classes", "target", "y", "image/class/label", "fine_label", "fine_labels")
+"""Usual names of labels, the likeliest first."""
+
+
+class Samples(Struct):
+    """Images with the values next to them.
+
+    Args:
+        listing: the images; each is in a row.
+        names: of the images, in the order of the values; the listing has its own.
+        columns: the values of each column.
+        words: by column of numbers, what the numbers stand for.
+        class_names: the names of the classes by their numbers, where the words alone are not unique.
+        label: the column that usually has the labels; None if none or several may.
+        passed: what is not read, as text.
+        doubt: the refusal of labels that are in other columns in other files, if no column is named.
+    """
+
+    listing: Catalog
+    names: list[str]
+    columns: dict[str, list[Any]]
+    words: dict[str, dict[int, str]] = {}
+    label: str | None = None
+    passed: list[str] = []
+    doubt: InputError | None = None
+    class_names: dict[int, str] = {}
+
+    def table(self, label: str | bool | None, where: AnyPath) -> LabelTable:
+        """The samples as a labels file has them; ``label`` as in a recipe's `labels`.
+
+        Raises:
+            InputError: there is no such column, or none is named and the files differ.
+        """
+        if label is None and self.doubt:
+            raise self.doubt
+        name = self.label if label is None else label or None
+        if name is not None and name not in self.columns:
+            raise InputError(f"{where} has no column {name}", f"expected one of {', '.join(self.columns) or 'none'}")
+        columns = dict(self.columns)
+        labels = columns.pop(str(name), None) if name else None
+        lines, words = range(1, len(self.names) + 1), self.words.get(str(name), {})
+        return LabelTable(
+            *(self.names, lines, labels, columns),
+            is_text=False,
+            words=words,
+            of_samples=True,
+            class_names=self.class_names if words else {},
+        )
+
+    def rename(self, change: Callable[[str], str]) -> None:
+        """Change all names."""
+        self.names = list(map(change, self.names))
+        self.listing = replace(self.listing, names=Names.take(map(change, self.listing.names)))
+
+
+def join_samples(parts: Sequence[Samples]) -> Samples:
+    """All samples of parts; a column that a part lacks has no values there."""
+    columns: dict[str, list[Any]] = {name: [] for part in parts for name in part.columns}
+    words: dict[str, dict[int, str]] = {}
+    for part in parts:
+        for name, values in columns.items():
+            values += part.columns.get(name, [None] * len(part.names))
+        for name, own in part.words.items():
+            known = words.setdefault(name, {})
+            wrong = next((number for number, text in own.items() if known.get(number, text) != text), None)
+            if wrong is not None:
+                path, what = part.listing.containers[0].path, f"{own[wrong]}, and {known[wrong]} elsewhere"
+                expected = "expected the same classes in all files"
+                raise InputError(f"{path}: {name} {wrong} is {what}", expected, "make a set of each")
+            known |= own
+    listing = refuse_twice(Catalog.join(part.listing for part in parts))
+    names = [name for part in parts for name in part.names]
+    passed = list(dict.fromkeys(line for part in parts for line in part.passed))
+    by_label = {part.label: part for part in parts if part.names}
+    label = next(iter(by_label)) if len(by_label) == 1 else None
+    doubt = next((part.doubt for part in parts if part.doubt), None)
+    if len(by_label) > 1 and not doubt:
+        said = {each: part.listing.containers[0].path for each, part in by_label.items()}
+        what = " and ".join(f"{path} has {f'labels in {each}' if each else 'no labels'}" for each, path in said.items())
+        ways = " or ".join(f"source: {{..., label: {each}}}" for each in [*filter(None, said), "false"])
+        doubt = InputError(what, "expected one column", f"a recipe can say: {ways}")
+    class_names = next((part.class_names for part in parts if part.class_names), {})
+    return Samples(listing, names, columns, words, label, passed, doubt, class_names)
+
+
+def split_of(name: str) -> str:
+    """The split that the words of a name, or of its folders, stand for; "" if none does."""
+    words = (word for word in re.split(r"[^a-z0-9]+", name.lower()) if not word.startswith("eval"))
+    return next((split for word in words if (split := "test" if word == "t10k" else split_name(word))), "")
+
+
+def usual_label(columns: Iterable[str]) -> str | None:
+    """The column that is called as labels usually are; None if there is none."""
+    known = set(columns)
+    return next((name for name in _LABELS if name in known), None)

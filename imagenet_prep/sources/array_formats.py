@@ -1,0 +1,232 @@
+"""Formats of arrays beside NumPy's -> StoredArrays by name: HDF5, MATLAB's .mat, CSV of pixels, CIFAR-10, STL-10.
+
+CIFAR's is described at https://www.cs.toronto.edu/~kriz/cifar.html ("binary version"), STL-10's at
+https://cs.stanford.edu/~acoates/stl10 (images by channel, then by column).
+"""
+
+from __future__ import annotations
+
+import csv
+import functools
+import re
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from imagenet_prep.images.arrays import ArrayError
+from imagenet_prep.sources.stored_arrays import StoredArray, need_library, stored_rows
+
+Arrays = dict[str, StoredArray]
+
+_HDF5 = b"\x89HDF\r\n\x1a\n"
+_MATLAB = b"MATLAB "
+_PIXELS = re.compile(rb"([^,\n]*,)*?(pixel_?0*[01],pixel|1x1,1x2|pixels(,|\r?\n))", re.IGNORECASE)
+_PIXEL = re.compile(r"pixel_?\d+|\d+x\d+", re.IGNORECASE)
+_CIFAR = re.compile(r"(data_batch_\d+|test_batch)\.bin")
+_STL = re.compile(r"(train|test|unlabeled)_([Xy])\.bin")
+_CIFAR_SIDE, _STL_SIDE = 32, 96
+_MNIST_SIDE = 28
+_USAGES = {"training": "train", "publictest": "val", "privatetest": "test"}
+_CHANNELS = (1, 3, 4)
+
+
+def is_of_array_format(name: str, head: bytes) -> bool:
+    """Whether a file holds arrays in one of these formats, by its name and its first 32 bytes."""
+    return any(is_one(name, head) for is_one, _ in _FORMATS)
+
+
+def open_array_format(path: Path, head: bytes) -> Arrays:
+    """The arrays of such a file; raises UsageError if the library that reads it is not installed."""
+    read = next(read for is_one, read in _FORMATS if is_one(path.name, head))
+    return read(path)
+
+
+def _is_hdf5(name: str, head: bytes) -> bool:
+    is_named = name.lower().endswith((".h5", ".hdf5", ".mat"))
+    return is_named and (head.startswith(_HDF5) or (head.startswith(_MATLAB) and b"7.3" in head[:16]))
+
+
+def _is_matlab(name: str, head: bytes) -> bool:
+    return name.lower().endswith(".mat") and head.startswith(_MATLAB)
+
+
+def _is_pixel_table(name: str, head: bytes) -> bool:
+    return name.lower().endswith(".csv") and bool(_PIXELS.match(head))
+
+
+def _is_cifar(name: str, head: bytes) -> bool:
+    return bool(head) and _CIFAR.fullmatch(name) is not None
+
+
+def _is_stl(name: str, head: bytes) -> bool:
+    return bool(head) and _STL.fullmatch(name) is not None
+
+
+# HDF5 and MATLAB -----------------------------------------------------------------------------------------------
+
+
+def _open_hdf5(path: Path) -> Arrays:
+    """The data sets of all groups; MATLAB's have their dimensions in reverse."""
+    h5py = need_library("h5py", "mat" if path.suffix == ".mat" else "hdf5", "HDF5 files")
+    names: list[str] = []
+    with h5py.File(path) as file:
+        file.visititems(lambda name, item: names.append(name) if _is_plain(item) else None)
+    found: Arrays = {}
+    for name in names:
+        load = functools.partial(_load_hdf5, path, name)
+        if path.suffix.lower() == ".mat":
+            load = functools.partial(_reversed, load)
+        found[name.replace("/", ".")] = stored_rows(path, load)
+    return found
+
+
+def _is_plain(item: Any) -> bool:
+    """Whether it is an array of numbers or of texts."""
+    shape, dtype = getattr(item, "shape", ()), getattr(item, "dtype", None)
+    return bool(shape) and 0 not in shape and dtype is not None and (dtype.kind in "biufS")
+
+
+def _load_hdf5(path: Path, name: str) -> Any:
+    h5py = need_library("h5py", "hdf5", "HDF5 files")
+    return h5py.File(path)[name]
+
+
+def _reversed(load: Callable[[], Any]) -> Any:
+    return _examples_first(np.asarray(load()).T)
+
+
+def _open_matlab(path: Path) -> Arrays:
+    loadmat = need_library("scipy.io", "mat", ".mat files").loadmat
+    values = loadmat(path, squeeze_me=False, struct_as_record=True)
+    names = dict(_iter_matrices({name: value for name, value in values.items() if not name.startswith("__")}))
+    return {name: stored_rows(path, functools.partial(_as_is, _examples_first(value))) for name, value in names.items()}
+
+
+def _iter_matrices(values: Mapping[str, Any], lead: str = "") -> Iterator[tuple[str, Any]]:
+    """The arrays of numbers of a .mat by their names; those in structures are called structure.name."""
+    for name, value in values.items():
+        if not isinstance(value, np.ndarray):
+            continue
+        if value.dtype.names and value.size == 1:
+            inner = {field: value[field].item() for field in value.dtype.names}
+            yield from _iter_matrices(inner, f"{lead}{name}.")
+        elif value.dtype.kind in "biuf" and value.size:
+            yield f"{lead}{name}", value
+
+
+def _examples_first(values: Any) -> Any:
+    """MATLAB's images with the number of the image first: H x W x C x N is N x H x W x C, a row of labels a column.
+
+    Rows of 784 bytes are images of 28 x 28 by column.
+    """
+    if values.ndim == 4 and values.shape[2] in _CHANNELS:
+        return np.moveaxis(values, 3, 0)
+    if values.ndim == 2 and values.shape[1] == _MNIST_SIDE**2 and values.dtype == np.uint8:
+        return values.reshape(-1, _MNIST_SIDE, _MNIST_SIDE).transpose(0, 2, 1)
+    return values.T if values.ndim == 2 and values.shape[0] == 1 else values
+
+
+def _as_is(values: Any) -> Any:
+    return values
+
+
+# tables of pixels ----------------------------------------------------------------------------------------------
+
+
+def _open_pixel_table(path: Path) -> Arrays:
+    """The pixels, and the other columns: a column for each pixel, or one of numbers with spaces between them."""
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        rows = csv.reader(file)
+        header = [name.strip() for name in next(rows)]
+        places = [place for place, name in enumerate(header) if _PIXEL.fullmatch(name)]
+        single = next((place for place, name in enumerate(header) if name.lower() == "pixels"), None)
+        others = [place for place in range(len(header)) if place not in {*places, single}]
+        usage = next((place for place in others if header[place].lower() == "usage"), None)
+        parts: dict[str, list[tuple[Any, list[str]]]] = {}
+        for number, row in enumerate(rows, 2):
+            if len(row) != len(header):
+                raise ArrayError(f"line {number:,} has {len(row):,} cells: expected {len(header):,}")
+            texts = row[single].split() if single is not None else [row[place] for place in places]
+            pixels = _bytes_of(texts, number)
+            split = "" if usage is None else _USAGES.get(row[usage].lower(), row[usage])
+            parts.setdefault(split, []).append((pixels, [row[place] for place in others]))
+    found: Arrays = {}
+    for split, samples in parts.items():
+        lead = f"{split}." if split else ""
+        pixels = _squares(np.stack([pixels for pixels, _ in samples]))
+        found[f"{lead}pixels.images"] = stored_rows(path, functools.partial(_as_is, pixels))
+        for column, place in enumerate(others):
+            if place != usage:
+                values = _numbers_or_texts([cells[column] for _, cells in samples])
+                found[f"{lead}{header[place]}"] = stored_rows(path, functools.partial(_as_is, values))
+    return found
+
+
+def _bytes_of(texts: list[str], line: int) -> Any:
+    try:
+        values = np.array(texts, np.float64 if any("." in text for text in texts) else np.int64)
+    except (ValueError, OverflowError) as error:
+        raise ArrayError(f"line {line:,}: {error}") from error
+    if not values.size or values.min() < 0 or values.max() > 255 or (values % 1).any():
+        raise ArrayError(f"line {line:,} has pixels that are no whole numbers from 0 to 255")
+    return values.astype(np.uint8)
+
+
+def _squares(rows: Any) -> Any:
+    """Rows of pixels as square images, gray or RGB; as they are if they are no squares."""
+    for channels in (1, 3):
+        side = round((rows.shape[1] / channels) ** 0.5)
+        if side * side * channels == rows.shape[1]:
+            return rows.reshape(len(rows), side, side, *([channels] if channels > 1 else []))
+    return rows
+
+
+def _numbers_or_texts(cells: list[str]) -> Any:
+    if all(re.fullmatch(r"-?\d{1,18}", cell) for cell in cells):
+        return np.array(cells, np.int64)
+    return np.array(cells)
+
+
+# formats of one data set ---------------------------------------------------------------------------------------
+
+
+def _open_cifar(path: Path) -> Arrays:
+    row_bytes = 1 + 3 * _CIFAR_SIDE**2
+    _check_rows(path, row_bytes)
+    labels = functools.partial(_cifar_rows, path, is_label=True)
+    images = functools.partial(_cifar_rows, path, is_label=False)
+    return {"data": stored_rows(path, images), "labels": stored_rows(path, labels)}
+
+
+def _cifar_rows(path: Path, *, is_label: bool) -> Any:
+    rows = np.memmap(path, np.uint8, "r").reshape(-1, 1 + 3 * _CIFAR_SIDE**2)
+    return rows[:, 0] if is_label else rows[:, 1:].reshape(-1, 3, _CIFAR_SIDE, _CIFAR_SIDE)
+
+
+def _open_stl(path: Path) -> Arrays:
+    is_images = path.stem.endswith("X")
+    if is_images:
+        _check_rows(path, 3 * _STL_SIDE**2)
+    return {path.stem: stored_rows(path, functools.partial(_stl_rows, path, is_images=is_images))}
+
+
+def _stl_rows(path: Path, *, is_images: bool) -> Any:
+    values = np.memmap(path, np.uint8, "r")
+    return values.reshape(-1, 3, _STL_SIDE, _STL_SIDE).transpose(0, 3, 2, 1) if is_images else values
+
+
+def _check_rows(path: Path, row_bytes: int) -> None:
+    size = path.stat().st_size
+    if size % row_bytes:
+        raise ArrayError(f"{size:,} bytes: expected a multiple of {row_bytes:,}")
+
+
+_FORMATS: list[tuple[Callable[[str, bytes], bool], Callable[[Path], Arrays]]] = [
+    (_is_hdf5, _open_hdf5),
+    (_is_matlab, _open_matlab),
+    (_is_pixel_table, _open_pixel_table),
+    (_is_cifar, _open_cifar),
+    (_is_stl, _open_stl),
+]

@@ -1,0 +1,91 @@
+"""ArrowImages, a container: images in a file of Arrow, as Hugging Face's ``save_to_disk`` writes it; it is mapped.
+
+A file is a stream of record batches (https://arrow.apache.org/docs/format/Columnar.html, "IPC Streaming Format"), or
+the same with a footer. Its columns are those of parquet files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from imagenet_prep.errors import InputError
+from imagenet_prep.sources.parquets import (
+    HEAD,
+    ParquetRow,
+    Schema,
+    check_pyarrow,
+    faults_named,
+    image_column,
+    parts_of,
+    schema_of,
+    without_image,
+)
+from imagenet_prep.sources.slices import Buffer, Container, Row
+from imagenet_prep.storage.location import local_path
+
+_WITH_FOOTER = b"ARROW1"
+
+
+class ArrowImages(Container, frozen=True):
+    """A file of Arrow with one image per row: a Row's ``offset`` is the row's number in the file, from 0."""
+
+    def place(self, row: Row) -> str:
+        """The place of a row, for messages."""
+        return f"{self.path.name}, row {row.offset:,}"
+
+    def open(self) -> Callable[[Row], Buffer]:
+        """The function that reads rows, in any order."""
+        path = local_path(self.path)
+        table = _open(path)
+        content = parts_of(table.column(image_column(table.schema)).combine_chunks())[0]
+
+        def read(row: Row) -> Buffer:
+            data = content[row.offset].as_buffer() if row.offset < len(content) else None
+            if data is None or data.size != row.length:
+                what = f"{path} changed while it was being read"
+                raise InputError(what, f"expected {row.length:,} bytes of {row.name}")
+            return memoryview(data).cast("B")
+
+        return read
+
+
+def read_arrow_schema(path: Path) -> Schema:
+    """The columns of a file of images; raises InputError if it is damaged, or has no images."""
+    return schema_of(path, _open(path).schema)
+
+
+def iter_arrow_samples(path: Path, schema: Schema) -> Iterator[ParquetRow]:
+    """List all rows of a file in order; raises InputError if it is damaged, or a row has no image."""
+    first = 0
+    for batch in _open(path).to_batches():
+        content, paths = parts_of(batch.column(schema.image))
+        if content.null_count:
+            raise without_image(path, first + content.is_valid().to_pylist().index(False))
+        rows = batch.select(schema.columns).to_pylist() if schema.columns else [{}] * len(batch)
+        names = paths.to_pylist() if paths is not None else [None] * len(batch)
+        for number, (name, values) in enumerate(zip(names, rows, strict=True)):
+            data = memoryview(content[number].as_buffer())
+            yield ParquetRow(first + number, name, len(data), bytes(data[:HEAD]), values)
+        first += len(batch)
+
+
+def _open(path: Path) -> Any:
+    """The table of a file, mapped into memory.
+
+    Raises:
+        InputError: it is damaged, or has no images.
+        UsageError: pyarrow is not installed.
+    """
+    check_pyarrow()
+    import pyarrow as pa
+
+    with faults_named(path, 0, "file of Arrow"):
+        source = pa.memory_map(str(path))
+        has_footer = source.read(len(_WITH_FOOTER)) == _WITH_FOOTER
+        source.seek(0)
+        reader = pa.ipc.open_file(source) if has_footer else pa.ipc.open_stream(source)
+        table = reader.read_all()
+        table.validate()
+    return table

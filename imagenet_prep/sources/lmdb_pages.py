@@ -1,0 +1,142 @@
+"""An LMDB's data.mdb -> SlicedSamples: images that are values, or in Caffe's Datums, read in place.
+
+Format: mdb.c of LMDB 0.9 (https://github.com/LMDB/lmdb), "MDB_page", "MDB_node", "MDB_meta": a B+ tree whose leaves
+have keys and values, or for a large value the number of its first page. Datum: caffe.proto.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from imagenet_prep.errors import InputError
+from imagenet_prep.images import ending_of
+from imagenet_prep.sources.mds_shards import SlicedSample
+from imagenet_prep.storage.files import view_of
+
+MAGIC = b"\xde\xc0\xef\xbe"
+"""Bytes 16 to 19 of a database."""
+
+_PAGE = struct.Struct("<QHHHH")  # number, padding, flags, end of the places of nodes, start of the nodes
+_NODE = struct.Struct("<HHHH")  # low and high part of the size, or of the page's number; flags; size of the key
+_META = struct.Struct("<IIQQ")
+_TREE = struct.Struct("<IHHQQQQQ")  # padding, flags, depth, branches, leaves, overflow pages, entries, root
+_BRANCH, _LEAF, _BIG = 1, 2, 1
+_SUBTREE = 2
+_EMPTY = (1 << 64) - 1
+
+
+class _Value(NamedTuple):
+    key: bytes
+    offset: int
+    length: int
+
+
+def iter_lmdb(path: Path) -> Iterator[SlicedSample]:
+    """List all images of a database in the order of their keys.
+
+    Raises:
+        InputError: it is damaged, or a value is no image and no Datum with an encoded one.
+    """
+    view = view_of(path)[0 : path.stat().st_size]
+    try:
+        for value in _iter_values(view):
+            yield _sample(view, value)
+    except (struct.error, ValueError, LookupError, OverflowError) as error:
+        what = f"{path} can't be read as an LMDB of images"
+        raise InputError(what, str(error), "get an intact copy of it") from error
+
+
+def _iter_values(view: memoryview) -> Iterator[_Value]:
+    """Walk the tree of the newer one of the two meta pages."""
+    trees = []
+    page_size = _TREE.unpack_from(view, _PAGE.size + _META.size)[0]
+    for start in (0, page_size):
+        if bytes(view[start + _PAGE.size : start + _PAGE.size + 4]) == MAGIC:
+            at = start + _PAGE.size + _META.size
+            root = _TREE.unpack_from(view, at + _TREE.size)[-1]
+            trees.append((struct.unpack_from("<QQ", view, at + 2 * _TREE.size)[1], root))
+    if not trees or not page_size:
+        raise ValueError("no meta page")
+    root = max(trees)[1]
+    if root != _EMPTY:
+        yield from _iter_page(view, page_size, root, set())
+
+
+def _iter_page(view: memoryview, page_size: int, number: int, known: set[int]) -> Iterator[_Value]:
+    start = number * page_size
+    _, _, flags, lower, _ = _PAGE.unpack_from(view, start)
+    if number in known or not flags & (_BRANCH | _LEAF):
+        raise ValueError(f"page {number:,} is no branch and no leaf, or in the tree twice")
+    known.add(number)
+    for place in struct.unpack_from(f"<{(lower - _PAGE.size) // 2}H", view, start + _PAGE.size):
+        low, high, node_flags, key_size = _NODE.unpack_from(view, start + place)
+        key_at = start + place + _NODE.size
+        if flags & _BRANCH:
+            yield from _iter_page(view, page_size, low | high << 16 | node_flags << 32, known)
+            continue
+        if node_flags & _SUBTREE:
+            raise ValueError("it holds several databases: expected one")
+        offset = key_at + key_size
+        if node_flags & _BIG:
+            offset = struct.unpack_from("<Q", view, offset)[0] * page_size + _PAGE.size
+        yield _Value(bytes(view[key_at : key_at + key_size]), offset, low | high << 16)
+
+
+def _sample(view: memoryview, value: _Value) -> SlicedSample:
+    head = bytes(view[value.offset : value.offset + 32])
+    name = re.sub(r"[^\w.-]", "_", value.key.decode("utf-8", "replace"))
+    if ending := ending_of(head):
+        return SlicedSample(_with_ending(name, ending), value.offset, value.length, {})
+    offset, length, label = _parse_datum(view, value)
+    ending = ending_of(bytes(view[offset : offset + 32]))
+    if not ending:
+        raise ValueError(f"the value of {name} is neither an image nor a Datum with an encoded one")
+    return SlicedSample(_with_ending(name, ending), offset, length, {"label": label})
+
+
+def _with_ending(name: str, ending: str) -> str:
+    return name if ending_of_name(name) else f"{name}{ending}"
+
+
+def ending_of_name(name: str) -> bool:
+    """Whether a name ends as those of images do."""
+    return name.lower().endswith((".jpg", ".jpeg", ".png"))
+
+
+def _parse_datum(view: memoryview, value: _Value) -> tuple[int, int, int]:
+    """The place of the image in a Datum, and its label."""
+    at, stop = value.offset, value.offset + value.length
+    place, length, label = 0, 0, 0
+    while at < stop:
+        tag, at = _varint(view, at)
+        if tag & 7 == 0:
+            number, at = _varint(view, at)
+            label = number if tag >> 3 == 5 else label
+        elif tag & 7 == 2:
+            size, at = _varint(view, at)
+            if tag >> 3 == 4:
+                place, length = at, size
+            at += size
+        elif tag & 7 == 5:
+            at += 4
+        else:
+            raise ValueError("a value is no Datum")
+    if at != stop or not length:
+        raise ValueError("a value is no Datum")
+    return place, length, label
+
+
+def _varint(view: memoryview, at: int) -> tuple[int, int]:
+    value = shift = 0
+    while True:
+        byte = view[at]
+        value |= (byte & 127) << shift
+        at, shift = at + 1, shift + 7
+        if byte < 128:
+            return value, at
+        if shift > 63:
+            raise ValueError("a number of more than 10 bytes")

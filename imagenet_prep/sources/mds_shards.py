@@ -1,0 +1,76 @@
+"""Shards of MosaicML's streaming (.mds) -> SlicedSamples: where each image lies in the file, and its other values.
+
+A shard has the number of samples, the offset of each and of the end, and the columns as JSON; a sample has the sizes of
+its columns without a fixed size, then all columns (https://docs.mosaicml.com/projects/streaming, "MDS").
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from imagenet_prep.errors import InputError
+from imagenet_prep.images import ending_of
+from imagenet_prep.storage.files import view_of
+
+_IMAGES = ("jpeg", "png", "bytes", "jpegarray")
+_NUMBERS = {"int": "q", "int8": "b", "int16": "h", "int32": "i", "int64": "q", "uint8": "B", "uint16": "H"}
+_NUMBERS |= {"uint32": "I", "uint64": "Q", "float16": "e", "float32": "f", "float64": "d"}
+_LARGEST_COUNT = 1 << 28
+
+
+class SlicedSample(NamedTuple):
+    """An image in a file: its name there, offset and length in bytes, and the values next to it."""
+
+    name: str
+    offset: int
+    length: int
+    values: dict[str, Any]
+
+
+def iter_mds(path: Path) -> Iterator[SlicedSample]:
+    """List all samples of a shard in order.
+
+    Raises:
+        InputError: it is damaged, or has no column of images.
+    """
+    view = view_of(path)[0 : path.stat().st_size]
+    try:
+        (count,) = struct.unpack_from("<I", view, 0)
+        if count > _LARGEST_COUNT:
+            raise ValueError(f"{count:,} samples")
+        offsets = struct.unpack_from(f"<{count + 1}I", view, 4)
+        config = json.loads(bytes(view[4 * (count + 2) : offsets[0]]))
+        columns = list(zip(config["column_names"], config["column_encodings"], config["column_sizes"], strict=True))
+        for number in range(count):
+            yield _sample(view[offsets[number] : offsets[number + 1]], offsets[number], number, columns)
+    except (struct.error, ValueError, LookupError, TypeError, OverflowError) as error:
+        raise InputError(f"{path} can't be read as a shard of MDS", str(error), "get an intact copy of it") from error
+
+
+def _sample(data: memoryview, start: int, number: int, columns: list[tuple[str, str, int | None]]) -> SlicedSample:
+    free = [name for name, _, size in columns if size is None]
+    lengths = dict(zip(free, struct.unpack_from(f"<{len(free)}I", data, 0), strict=True))
+    place = 4 * len(free)
+    image: tuple[int, int, str] | None = None
+    values: dict[str, Any] = {}
+    for name, encoding, size in columns:
+        length = lengths[name] if size is None else size
+        cell = data[place : place + length]
+        if len(cell) != length:
+            raise ValueError(f"sample {number:,} ends within {name}")
+        ending = ending_of(bytes(cell[:32])) if encoding in _IMAGES else ""
+        if ending and image is None:
+            image = start + place, length, ending
+        elif encoding in _NUMBERS:
+            (values[name],) = struct.unpack(f"<{_NUMBERS[encoding]}", cell)
+        elif encoding == "str":
+            values[name] = bytes(cell).decode()
+        place += length
+    if image is None:
+        kinds = ", ".join(f"{name}: {kind}" for name, kind, _ in columns)
+        raise ValueError(f"sample {number:,} has no JPEG or PNG: {kinds}")
+    return SlicedSample(f"{number:06}{image[2]}", image[0], image[1], values)

@@ -1,0 +1,177 @@
+"""StoredArray: an array in a file, which is read an example at a time; and arrays that a library or a map presents."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import io
+import os
+from collections.abc import Callable, Iterator
+from math import prod
+from pathlib import Path
+from typing import IO, Any, Protocol
+
+import numpy as np
+from msgspec import Struct
+
+from imagenet_prep.errors import InputError, UsageError
+from imagenet_prep.images.arrays import MAX_BYTES, ArrayError
+from imagenet_prep.storage.refusals import unreadable
+
+_LONGEST_REASON = 300
+
+
+class StoredArray(Struct, frozen=True):
+    """An array in a file: its shape and type, and how its bytes (C order) are opened.
+
+    ``start`` is where they start; ``is_inside``: other bytes follow them.
+    """
+
+    path: Path
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    open: Callable[[], IO[bytes]]
+    start: int = 0
+    is_inside: bool = False
+
+    @property
+    def item_bytes(self) -> int:
+        """The bytes of one example."""
+        return prod(self.shape[1:]) * self.dtype.itemsize
+
+    @property
+    def header(self) -> bytes:
+        """The .npy header of one example."""
+        from numpy.lib import format as npy
+
+        head = io.BytesIO()
+        npy.write_array_header_1_0(
+            head, {"shape": self.shape[1:], "fortran_order": False, "descr": npy.dtype_to_descr(self.dtype)}
+        )
+        return head.getvalue()
+
+    def values(self) -> np.ndarray[Any, Any]:
+        """All of it.
+
+        Raises:
+            InputError: it is damaged.
+        """
+        self.check()
+        with damage_named(self.path), self.open() as file:
+            file.seek(self.start)
+            data = file.read(prod(self.shape) * self.dtype.itemsize)
+            return np.frombuffer(data, self.dtype).reshape(self.shape)
+
+    def check(self) -> None:
+        """Read it to its end, where a compressed file has its checksum; a plain file has none.
+
+        Raises:
+            InputError: it is damaged, or of another length.
+        """
+        expected = self.start + prod(self.shape) * self.dtype.itemsize
+        with damage_named(self.path), self.open() as file:
+            parts = iter(functools.partial(file.read, 1 << 20), b"")
+            is_plain = isinstance(file, (io.BufferedReader, ArrayStream))
+            size = file.seek(0, os.SEEK_END) if is_plain else sum(map(len, parts))
+            if size != expected and not (self.is_inside and size > expected):
+                raise ArrayError(f"expected {expected:,} bytes, got {size:,}")
+
+
+class ArrayLike(Protocol):
+    """Rows that can be sliced into arrays: an array, a memory map, or a data set of HDF5."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Its shape; rows first."""
+        ...
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The type of its values."""
+        ...
+
+    def __getitem__(self, rows: slice) -> Any:
+        """Some rows."""
+        ...
+
+
+class ArrayStream(io.RawIOBase):
+    """The bytes of rows, in C order whatever their order in memory; rows are read when their bytes are."""
+
+    def __init__(self, load: Callable[[], ArrayLike]) -> None:
+        self._rows = load()
+        self._row_bytes = prod(self._rows.shape[1:]) * self._rows.dtype.itemsize
+        self._size = self._rows.shape[0] * self._row_bytes
+        self._place = 0
+
+    def readable(self) -> bool:
+        """Yes."""
+        return True
+
+    def seekable(self) -> bool:
+        """Yes."""
+        return True
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        """Go to a byte; the new place."""
+        self._place = offset + {os.SEEK_SET: 0, os.SEEK_CUR: self._place, os.SEEK_END: self._size}[whence]
+        return self._place
+
+    def read(self, size: int = -1) -> bytes:
+        """The next bytes."""
+        stop = self._size if size < 0 else min(self._size, self._place + size)
+        if stop <= self._place:
+            return b""
+        first, last = self._place // self._row_bytes, -(-stop // self._row_bytes)
+        data = np.ascontiguousarray(self._rows[first:last]).tobytes()
+        start = first * self._row_bytes
+        found = data[self._place - start : stop - start]
+        self._place = stop
+        return found
+
+
+def stored_rows(path: Path, load: Callable[[], ArrayLike]) -> StoredArray:
+    """The array that ``load`` presents, opened again wherever it is read.
+
+    Raises:
+        ArrayError: it has no rows, or rows of no size or too large.
+    """
+    rows = load()
+    stored = StoredArray(path, tuple(map(int, rows.shape)), np.dtype(rows.dtype), functools.partial(_stream, load))
+    if not stored.shape or not stored.item_bytes or stored.item_bytes > MAX_BYTES:
+        raise ArrayError(f"an array of shape {stored.shape}")
+    return stored
+
+
+def _stream(load: Callable[[], ArrayLike]) -> IO[bytes]:
+    return ArrayStream(load)  # type: ignore[return-value]
+
+
+def need_library(name: str, extra: str, what: str) -> Any:
+    """Import a library that an extra brings.
+
+    Raises:
+        UsageError: it is not installed.
+    """
+    import importlib
+
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        hint = f"pip install 'imagenet-prep[{extra}]'"
+        top = name.partition(".")[0]
+        raise UsageError(f"{top}, which reads {what}, is not installed", f"expected the extra {extra}", hint) from error
+
+
+@contextlib.contextmanager
+def damage_named(path: Path) -> Iterator[None]:
+    """Turn any failure of a library to read a file into an error that names the file."""
+    try:
+        yield
+    except (InputError, UsageError, MemoryError):
+        raise
+    except Exception as error:
+        if isinstance(error, OSError) and error.errno:
+            raise unreadable(path, error) from error
+        reason = str(error)[:_LONGEST_REASON]  # shapes may have numbers of any length
+        raise InputError(f"{path} can't be read as arrays", reason, "get an intact copy of it") from error

@@ -1,0 +1,627 @@
+"""Numbers of classes: equal in all splits, sets and growths of one DATA_DIR, and in every reader of them."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+import tf_fixture
+from existing import existing
+from made_sets import ENGINE
+from made_tars import save
+from PIL import Image
+from test_export import features_in, samples_of
+
+import imagenet_prep
+from imagenet_prep import ConvertOptions, Layout, convert, export, records, verify
+from imagenet_prep.demo.archives import MadeSet
+from imagenet_prep.errors import InputError, PrepError, UsageError
+from imagenet_prep.ilsvrc2012 import facts
+from imagenet_prep.recipes.recipe_set import RecipeSet
+from imagenet_prep.state.manifest import DatasetEntry, load_manifest
+from imagenet_prep.state.numbering import Numbering
+
+tf = tf_fixture.tf
+
+INDEX = {"cat": 0, "dog": 1, "fox": 2}
+"""The right number of each class, counted from 0."""
+
+
+def save_images(folder: Path, *names: str) -> None:
+    """Images of these names, each of its own size."""
+    for number, name in enumerate(names):
+        buffer = io.BytesIO()
+        Image.new("RGB", (16 + number, 16), (90, 8 * number, 30)).save(buffer, "JPEG")
+        save(folder / name, buffer.getvalue())
+
+
+def make(folder: Path, recipe: str, name: str = "recipe.yaml") -> Layout:
+    """The set of a recipe in ``folder``, in its DATA_DIR ``out``."""
+    path = folder / name
+    path.write_text(recipe)
+    dataset = RecipeSet.read(path)
+    convert(Layout(folder / "out"), ENGINE, dataset=dataset)
+    return Layout(folder / "out", set_name=dataset.set_name)
+
+
+# a set for each way to divide one ------------------------------------------------------------------------------
+
+
+class Divided(NamedTuple):
+    """The splits of a set, or sets of one split each, whose images are called after their classes."""
+
+    splits: Mapping[str, Layout]
+
+
+def by_folders(folder: Path) -> Divided:
+    """The folder val lacks the first class."""
+    save_images(folder / "data", *(f"train/{name}/{name}{n}.jpg" for name in INDEX for n in (1, 2)))
+    save_images(folder / "data", *(f"val/{name}/{name}{n}.jpg" for name in ("dog", "fox") for n in (3, 4)))
+    layout = make(folder, "source: {folders: data}\nrecord: inception\n")
+    return Divided({"train": layout, "validation": layout})
+
+
+def by_lists(folder: Path) -> Divided:
+    """A table of labels, and lists of names; the list of test lacks the first class."""
+    names = [f"{name}{n}.jpg" for name in INDEX for n in range(4)]
+    save_images(folder / "data", *names)
+    table = "".join(f"{name},{name[:3]}\n" for name in names)
+    save(folder / "labels.csv", f"filename,label\n{table}".encode())
+    tests = [name for name in names if name[0] in "df" and name[3] in "23"]
+    save(folder / "test.txt", "".join(f"{name}\n" for name in tests).encode())
+    save(folder / "train.txt", "".join(f"{name}\n" for name in names if name not in tests).encode())
+    splits = "splits: {train: {manifest: train.txt}, test: {manifest: test.txt}}\n"
+    layout = make(folder, f"source: {{files: 'data/*.jpg'}}\nlabels: labels.csv\n{splits}")
+    return Divided({"train": layout, "test": layout})
+
+
+def by_fractions(folder: Path) -> Divided:
+    """Shares by hashes, of a record that the recipe maps itself."""
+    save_images(folder / "data", *(f"{name}/{name}{n}.jpg" for name in INDEX for n in range(8)))
+    record = "record: {image/encoded: encoded, image/class/label: label, image/filename: path}\n"
+    layout = make(folder, f"source: {{folders: data}}\nsplits: {{train: 0.7, test: 0.3}}\n{record}")
+    return Divided({"train": layout, "test": layout})
+
+
+def by_one_csv_a_split(folder: Path) -> Divided:
+    """A recipe a split, with a CSV each: the one of val lacks the first class, and nothing declares the classes."""
+    layouts = {}
+    for split, classes in (("train", INDEX), ("val", ("dog", "fox"))):
+        names = [f"{name}{split}{n}.jpg" for name in classes for n in range(3)]
+        save_images(folder / split, *names)
+        save(folder / f"{split}.csv", "".join(["path,label\n", *(f"{n},{n[:3]}\n" for n in names)]).encode())
+        recipe = f"source: {{files: '{split}/*.jpg'}}\nlabels: {split}.csv\noutput_file_prefix: {split}\n"
+        layouts[split] = make(folder, recipe, f"{split}.yaml")
+    return Divided(layouts)
+
+
+def by_prefixes(folder: Path) -> Divided:
+    """A set of one class after one of three; then one of two, in a record of another layout."""
+    mapped = "record: {image/encoded: encoded, image/class/label: label, image/filename: path}\n"
+    layouts = {}
+    for split, classes, record in (("whole", INDEX, ""), ("one", ("fox",), ""), ("two", ("dog", "fox"), mapped)):
+        save_images(folder / split, *(f"{name}/{name}{n}.jpg" for name in classes for n in range(3)))
+        recipe = f"source: {{folders: {split}}}\noutput_file_prefix: {split}\n{record}"
+        layouts[split] = make(folder, recipe, f"{split}.yaml")
+    return Divided(layouts)
+
+
+def by_growth(folder: Path) -> Divided:
+    """New files of two classes, and a new class that comes last."""
+    recipe = "source: {folders: data}\ngrow: true\n"
+    save_images(folder / "data", *(f"{name}/{name}{n}.jpg" for name in ("cat", "dog") for n in range(3)))
+    make(folder, recipe)
+    save_images(folder / "data", "dog/dog7.jpg", "fox/fox8.jpg")
+    return Divided({"train": make(folder, recipe)})
+
+
+ROUTES: dict[str, Callable[[Path], Divided]] = {
+    route.__name__.removeprefix("by_"): route
+    for route in (by_folders, by_lists, by_fractions, by_one_csv_a_split, by_prefixes, by_growth)
+}
+
+
+@pytest.fixture(scope="module", params=ROUTES)
+def divided(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Divided:
+    """A set of each route. Read only."""
+    return ROUTES[request.param](tmp_path_factory.mktemp(request.param))
+
+
+def right_numbers(layout: Layout, split: str) -> list[int]:
+    """The number of the class of each record, counted from 0, by the name of its image."""
+    return [INDEX[record.filename.rpartition("/")[2][:3]] for record in imagenet_prep.open(layout.output_dir, split)]
+
+
+def test_records_and_names_agree_in_all_splits(divided: Divided) -> None:
+    """Record.class_index, and the names of classes that open gives: those without an image in a split too."""
+    for split, layout in divided.splits.items():
+        found = imagenet_prep.open(layout.output_dir, split)
+        assert [record.class_index for record in found] == right_numbers(layout, split)
+        assert {name: label - found.first_label for label, name in found.class_names.items()} == INDEX
+        for record in found:
+            assert found.class_names[record.label or 0] == record.filename.rpartition("/")[2][:3]
+
+
+def test_pytorch_gives_these_numbers(divided: Divided, torch: Any) -> None:
+    """ImageDataset, and batches of a Loader."""
+    from imagenet_prep.torch import ImageDataset, Loader
+
+    for split, layout in divided.splits.items():
+        dataset = ImageDataset(imagenet_prep.open(layout.output_dir, split), lambda image: 0)
+        right = right_numbers(layout, split)
+        assert [label for _, label in dataset] == right
+        batches = list(Loader(dataset, 2, shuffle=False))
+        assert [label for _, labels in batches for label in labels.tolist()] == right
+
+
+def test_tf_data_gives_these_numbers(divided: Divided, tf: Any) -> None:
+    """The helper's batches."""
+    from imagenet_prep.tensorflow import dataset
+
+    for split, layout in divided.splits.items():
+        batches = dataset(layout.output_dir, split, batch_size=4, image_size=8, training=False)
+        assert [int(label) for _, labels in batches for label in labels] == right_numbers(layout, split)
+
+
+def test_tfds_gives_these_classes(divided: Divided, tf: Any, tmp_path: Path) -> None:
+    """Its labels are the records', and their names are those of the classes."""
+    import tensorflow_datasets
+
+    config = tensorflow_datasets.ReadConfig(interleave_cycle_length=1)
+    for split, layout in divided.splits.items():
+        out = tmp_path / split
+        if list(layout.output_dir.glob("*-grown2-*")):
+            with pytest.raises(UsageError, match="has grown"):
+                export(layout, "tfds", out, ENGINE)
+            continue
+        (info,) = export(layout, "tfds", out, ENGINE).out.glob("*/*/dataset_info.json")
+        builder = tensorflow_datasets.builder_from_directory(info.parent)
+        label = builder.info.features["image/class/label"]
+        examples = tensorflow_datasets.as_numpy(builder.as_dataset(split=split, read_config=config))
+        names = [label.int2str(int(example["image/class/label"])) for example in examples]
+        assert [INDEX[name] for name in names] == right_numbers(layout, split)
+
+
+def test_exports_give_these_numbers(divided: Divided, tmp_path: Path) -> None:
+    """WebDataset's .cls; parquet's label, with the names of classes, which are no column of all these records."""
+    from pyarrow import parquet
+
+    for split, layout in divided.splits.items():
+        out, right = tmp_path / split, right_numbers(layout, split)
+        export(layout, "webdataset", out / "tars", ENGINE)
+        samples = samples_of(existing(out / "tars", f"{split}-*.tar"))
+        assert [int(sample["cls"]) for sample in samples] == right
+        assert [INDEX[json.loads(sample["json"])["wnid"]] for sample in samples] == right
+        export(layout, "parquet", out / "parquet", ENGINE)
+        paths = existing(out / "parquet", f"{split}*-of-*.parquet")
+        assert [row["label"] for path in paths for row in parquet.read_table(path).to_pylist()] == right
+        assert {tuple(features_in(path)["label"]["names"]) for path in paths} == {("cat", "dog", "fox")}
+
+
+@pytest.mark.tensorflow
+def test_croissant_and_array_records_name_the_classes(divided: Divided, tmp_path: Path) -> None:
+    """A record set of all classes; a file beside the records, which may have numbers alone."""
+    for split, layout in divided.splits.items():
+        first = imagenet_prep.open(layout.output_dir, split).first_label
+        out = export(layout, "croissant", tmp_path / split / "croissant", ENGINE).out
+        rows = json.loads((out / "croissant.json").read_bytes())["recordSet"][-1]["data"]
+        assert {row["classes/name"]: row["classes/label"] - first for row in rows} == INDEX
+        out = export(layout, "arrayrecord", tmp_path / split / "arrays", ENGINE).out
+        assert json.loads((out / "classes.json").read_bytes()) == INDEX
+
+
+def test_folders_have_the_classes_of_all_splits(divided: Divided, tmp_path: Path) -> None:
+    """ImageFolder numbers the folders that it finds: each split has those of all classes, in their order."""
+    for split, layout in divided.splits.items():
+        out = export(layout, "folders", tmp_path / split, ENGINE).out
+        assert sorted(path.name for path in (out / split).iterdir()) == list(INDEX)
+
+
+def test_the_manifest_keeps_all_classes(tmp_path: Path) -> None:
+    """By name, with their words, those without a file too; open gives both by label."""
+    save_images(tmp_path / "data", "b/1.jpg", "c/2.jpg")
+    layout = make(tmp_path, "source: {folders: data}\nclasses: {c: a sea, a: first, b: b}\nfirst_label: 4\n")
+    manifest = load_manifest(layout.manifest_path)
+    assert manifest is not None
+    assert dict(manifest.dataset.classes) == {"c": 4, "a": 5, "b": 6}
+    assert dict(manifest.dataset.texts) == {"c": "a sea", "a": "first"}
+    found = imagenet_prep.open(layout.output_dir, "train")
+    assert (found.first_label, found.class_names) == (4, {4: "c", 5: "a", 6: "b"})
+    assert found.class_texts == {4: "a sea", 5: "first", 6: "b"}
+    part = found.shard(0, 2)
+    assert (part.first_label, part.class_names) == (4, found.class_names)
+
+
+# parts, gaps and labels that are numbers ------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def one_class(made_tiny: MadeSet, tmp_path_factory: pytest.TempPathFactory) -> Layout:
+    """The last class of a made ImageNet alone, with its official label. Read only."""
+    folder = tmp_path_factory.mktemp("one-class")
+    save(folder / "list.txt", f"{made_tiny.wnids[-1]}\n".encode())
+    layout = Layout(folder / "data", raw=made_tiny.archives["train"].parent)
+    options = ConvertOptions(
+        classes=str(folder / "list.txt"), train_shards=1, validation_shards=1, allow_incomplete=True
+    )
+    convert(layout, ENGINE, options)
+    return layout
+
+
+def test_a_part_of_one_class_keeps_its_number(
+    one_class: Layout, made_tiny: MadeSet, torch: Any, tf: Any, tmp_path: Path
+) -> None:
+    """The official label minus 1, in every reader and export, however few classes there are."""
+    import tensorflow_datasets
+    from pyarrow import parquet
+
+    from imagenet_prep.tensorflow import dataset
+    from imagenet_prep.torch import ImageDataset
+
+    wnid = made_tiny.wnids[-1]
+    right = {facts.labels()[wnid] - 1}
+    assert right != {0}
+    found = imagenet_prep.open(one_class.data_dir, "train")
+    assert {record.class_index for record in found} == right
+    assert (found.class_names, found.class_texts) == (
+        {facts.labels()[wnid]: wnid},
+        {facts.labels()[wnid]: facts.texts()[wnid]},
+    )
+    assert {label for _, label in ImageDataset(found, lambda image: 0)} == right
+    batches = dataset(one_class.data_dir, "train", batch_size=4, image_size=8, training=False)
+    assert {int(label) for _, labels in batches for label in labels} == right
+    tars = export(one_class, "webdataset", tmp_path / "tars", ENGINE).out
+    assert {int(sample["cls"]) for sample in samples_of(existing(tars, "imagenet-train-*.tar"))} == right
+    tables = export(one_class, "parquet", tmp_path / "parquet", ENGINE).out
+    (path,) = existing(tables, "train-*.parquet")
+    assert {row["label"] for row in parquet.read_table(path).to_pylist()} == right
+    tree = export(one_class, "folders", tmp_path / "tree", ENGINE).out
+    assert json.loads((tree / "classes.json").read_bytes()) == {wnid: facts.labels()[wnid] - 1}
+    (info,) = export(one_class, "tfds", tmp_path / "tfds", ENGINE).out.glob("*/*/dataset_info.json")
+    builder = tensorflow_datasets.builder_from_directory(info.parent)
+    examples = tensorflow_datasets.as_numpy(builder.as_dataset(split="train"))
+    assert {int(example["image/class/label"]) - 1 for example in examples} == right
+
+
+@pytest.mark.parametrize(
+    ("kind", "labels", "settings", "first"),
+    [
+        ("ILSVRC2012", {}, {}, 1),
+        ("ILSVRC2012", {"n01484850": 3}, {}, 1),
+        ("ILSVRC2012", {"n01484850": 0}, {}, 0),
+        ("ILSVRC2012", {"n01484850": 1, "n01440764": 2}, {}, 1),
+        ("recipe", {"cat": 7}, {"first_label": 5, "record": "inception"}, 5),
+        ("recipe", {}, {"record": "inception"}, 1),
+        ("recipe", {}, {"record": {}}, 0),
+    ],
+)
+def test_the_first_label_is_never_the_smallest_that_occurs(
+    kind: Any, labels: dict[str, int], settings: dict[str, Any], first: int
+) -> None:
+    """It is the recorded one; parts of ImageNet count from 1, unless --relabel 0 gave a class the label 0."""
+    entry = DatasetEntry(kind, "a set", ("train",), {}, {}, labels)
+    assert Numbering.read(entry, settings).first_label == first
+
+
+GAPS = {
+    "folders": ("source: {folders: data}\n", "", 0),
+    "folders from 1": ("source: {folders: data}\nfirst_label: 1\n", "0", 1),
+    "table": ("source: {files: 'data/*/*.jpg'}\nlabels: labels.csv\n", "", 0),
+    "table from 1": ("source: {files: 'data/*/*.jpg'}\nlabels: labels.csv\nfirst_label: 1\n", "0", 1),
+    "mapped": ("source: {folders: data}\nrecord: {image: encoded, image/class/label: label, path: path}\n", "", 0),
+}
+
+
+@pytest.mark.parametrize("way", GAPS)
+def test_a_gap_moves_no_number(tmp_path: Path, way: str) -> None:
+    """Labels that are numbers stay those numbers: of a table, and of folders; two folders fewer change nothing."""
+    recipe, without, first = GAPS[way]
+    numbers = [number for number in ("0", "1", "2", "4", "11") if number != without]
+    for part in (numbers, ["4"]):
+        folder = tmp_path / str(len(part))
+        names = [f"{number}/{number}_{n}.jpg" for number in part for n in range(2)]
+        save_images(folder / "data", *names)
+        table = "".join(f"data/{name},{name.partition('/')[0]}\n" for name in names)
+        save(folder / "labels.csv", f"path,label\n{table}".encode())
+        layout = make(folder, recipe)
+        found = imagenet_prep.open(layout.output_dir, "train")
+        own = {int(number): number for number in part}
+        assert (found.first_label, found.class_names) == (first, own)
+        labels = [record.features["image/class/label"] for record in found]
+        assert sorted(set(labels)) == sorted(own)
+        if way != "mapped":
+            assert [record.class_index for record in found] == [label - first for label in labels]
+            assert all(str(record.label) == record.filename.rpartition("/")[2].partition("_")[0] for record in found)
+
+
+def test_needless_zeros_make_folders_names(tmp_path: Path) -> None:
+    """As in a table: ids such as 0045 are counted in their order."""
+    save_images(tmp_path / "data", "0045/a.jpg", "0007/b.jpg", "1000/c.jpg")
+    layout = make(tmp_path, "source: {folders: data}\n")
+    assert imagenet_prep.open(layout.output_dir, "train").class_names == {1: "0007", 2: "0045", 3: "1000"}
+
+
+@pytest.mark.parametrize("recipe", ["source: {folders: data}\n", "source: {files: 'data/*/*.jpg'}\nlabels: t.csv\n"])
+def test_a_number_below_the_first_label_is_refused(tmp_path: Path, recipe: str) -> None:
+    """The error says which, and the key to write."""
+    save_images(tmp_path / "data", "0/a.jpg", "1/b.jpg")
+    save(tmp_path / "t.csv", b"path,label\na.jpg,0\nb.jpg,1\n")
+    with pytest.raises(InputError, match="the labels have a 0, and the first label is 1") as caught:
+        make(tmp_path, f"{recipe}first_label: 1\n")
+    assert "write first_label: 0" in caught.value.hint
+
+
+# no label --------------------------------------------------------------------------------------------------------
+
+
+def unlabelled_set(folder: Path, more: str = "", labels: tuple[str, ...] = ("2", "-1", "0", "-1", "2", "1")) -> Layout:
+    """Images with these labels."""
+    names = [f"{number}.jpg" for number in range(len(labels))]
+    save_images(folder / "data", *names)
+    table = "".join(f"{name},{label}\n" for name, label in zip(names, labels, strict=True))
+    save(folder / "labels.csv", f"path,label\n{table}".encode())
+    return make(folder, f"source: {{files: 'data/*.jpg'}}\nlabels: {{file: labels.csv{more}}}\n")
+
+
+RIGHT = {"0.jpg": 2, "1.jpg": None, "2.jpg": 0, "3.jpg": None, "4.jpg": 2, "5.jpg": 1}
+
+
+@pytest.fixture(scope="module")
+def partly(tmp_path_factory: pytest.TempPathFactory) -> Layout:
+    """Two of six images have -1 as their label. Read only."""
+    return unlabelled_set(tmp_path_factory.mktemp("partly"))
+
+
+def names_in(found: Any) -> list[str]:
+    """The names of images without their folders."""
+    return [record.filename.rpartition("/")[2] for record in found]
+
+
+def test_minus_1_is_no_class(partly: Layout) -> None:
+    """Such a record has no label; plan, manifest and verify count them, and 0 stays a class."""
+    found = imagenet_prep.open(partly.output_dir, "train")
+    assert {name: record.label for name, record in zip(names_in(found), found, strict=True)} == RIGHT
+    assert {name: record.class_index for name, record in zip(names_in(found), found, strict=True)} == RIGHT
+    assert [("image/class/label" in record.features) for record in found] == [
+        RIGHT[name] is not None for name in names_in(found)
+    ]
+    assert (found.class_names, found.unlabelled) == ({0: "0", 1: "1", 2: "2"}, 2)
+    manifest = load_manifest(partly.manifest_path)
+    assert manifest is not None
+    assert (manifest.totals["train"].unlabelled, manifest.totals["train"].classes) == (2, 3)
+    verdict = verify(partly, ENGINE)
+    assert (verdict.problems, verdict.notes) == ((), ("train: 2 records of 6 without a label",))
+
+
+def test_convert_says_how_many_have_no_label(tmp_path: Path) -> None:
+    """And which are the first."""
+    from running import command
+
+    unlabelled_set(tmp_path)
+    said = command("convert", "again", "--config", "recipe.yaml", cwd=tmp_path)
+    assert "2 files have no label, nor has the record: data/1.jpg, data/3.jpg" in said.stdout + said.stderr
+
+
+def test_pytorch_refuses_images_without_a_label(partly: Layout, torch: Any) -> None:
+    """The error names the record, and the line that leaves them out, which runs; or they get a label of their own."""
+    from torch.utils.data import Subset  # noqa: F401 - the line needs it
+
+    from imagenet_prep.torch import ImageDataset, Loader
+
+    found = imagenet_prep.open(partly.output_dir, "train")
+    dataset = ImageDataset(found, lambda image: 0)
+    with pytest.raises(InputError, match="has no label") as caught:
+        list(dataset)
+    subset = eval(caught.value.hint.rpartition(": ")[2], {**globals(), **locals()})
+    labels = [RIGHT[name] for name in names_in(found)]
+    assert [label for _, label in subset] == [label for label in labels if label is not None]
+    with_own = ImageDataset(found, lambda image: 0, unlabelled=-1)
+    right = [-1 if label is None else label for label in labels]
+    assert [label for _, batch in Loader(with_own, 4, shuffle=False) for label in batch.tolist()] == right
+
+
+def test_tf_data_refuses_images_without_a_label(partly: Layout, tf: Any) -> None:
+    """Before the first batch, by the manifest; or they get a label of their own. A set without a manifest too."""
+    from imagenet_prep.tensorflow import dataset
+
+    options = {"batch_size": 4, "image_size": 8, "training": False}
+    with pytest.raises(InputError, match=r"2 records of .* have no label") as caught:
+        dataset(partly.output_dir, "train", **options)
+    assert "unlabelled=-1" in caught.value.hint
+    for policy in ("raise", "skip"):
+        batches = dataset(partly.output_dir, "train", unlabelled=-1, on_damaged=policy, **options)
+        found = imagenet_prep.open(partly.output_dir, "train")
+        right = [-1 if RIGHT[name] is None else RIGHT[name] for name in names_in(found)]
+        assert [int(label) for _, labels in batches for label in labels] == right
+        kept = batches.unbatch().filter(lambda image, label: label >= 0)
+        assert len(list(kept)) == 4
+
+
+def test_tf_data_refuses_a_record_without_a_label_of_another_maker(tmp_path: Path, tf: Any) -> None:
+    """No manifest counts them: the batch is an error."""
+    from imagenet_prep.tensorflow import dataset
+
+    buffer = io.BytesIO()
+    Image.new("RGB", (16, 16)).save(buffer, "JPEG")
+    records.write(tmp_path / "train-00000-of-00001", [{"image/encoded": buffer.getvalue()}])
+    with pytest.raises(tf.errors.InvalidArgumentError, match="a record has no label: give unlabelled=-1"):
+        list(dataset(tmp_path, "train", batch_size=1, image_size=8, training=False))
+
+
+def test_exports_of_images_without_a_label(partly: Layout, tmp_path: Path) -> None:
+    """Tars have no .cls, parquet a null; folders have no place for them."""
+    from pyarrow import parquet
+
+    found = imagenet_prep.open(partly.output_dir, "train")
+    labels = [RIGHT[name] for name in names_in(found)]
+    tars = export(partly, "webdataset", tmp_path / "tars", ENGINE).out
+    samples = samples_of(existing(tars, "train-*.tar"))
+    assert [int(sample["cls"]) if "cls" in sample else None for sample in samples] == labels
+    tables = export(partly, "parquet", tmp_path / "parquet", ENGINE).out
+    rows = [row for path in existing(tables, "*.parquet") for row in parquet.read_table(path).to_pylist()]
+    assert [row["label"] for row in rows] == labels
+    with pytest.raises(InputError, match="has no class"):
+        export(partly, "folders", tmp_path / "tree", ENGINE)
+
+
+@pytest.mark.parametrize(
+    ("labels", "policy", "names"),
+    [
+        (("0", "", "1"), "", {"0.jpg": 0, "1.jpg": None, "2.jpg": 1}),
+        (("0", "", "1"), ", unlabelled: keep", {"0.jpg": 0, "1.jpg": None, "2.jpg": 1}),
+        (("0", "-1", "1"), ", unlabelled: skip", {"0.jpg": 0, "2.jpg": 1}),
+        (("cat", "", "dog"), "", {"0.jpg": 0, "1.jpg": None, "2.jpg": 1}),
+        (("-1", "-1", "-1"), "", {"0.jpg": None, "1.jpg": None, "2.jpg": None}),
+    ],
+)
+def test_labels_that_are_none(
+    tmp_path: Path, labels: tuple[str, ...], policy: str, names: dict[str, int | None]
+) -> None:
+    """An empty one is as -1; the recipe can leave such files out."""
+    layout = unlabelled_set(tmp_path, policy, labels)
+    found = imagenet_prep.open(layout.output_dir, "train")
+    assert {name: record.class_index for name, record in zip(names_in(found), found, strict=True)} == names
+    assert verify(layout, ENGINE).problems == ()
+
+
+@pytest.mark.parametrize(
+    ("labels", "more", "words"),
+    [
+        (("0", "-1", "1"), ", unlabelled: error", "line 3: no label for data/1.jpg"),
+        (("-1", "1", "1"), "", "the labels are -1 and 1"),
+        (("-2", "0", "1"), "", "the labels have a -2"),
+        (("0", "-1", "1"), "}\nrecord: inception\nexpected: {images: 3", "record: 1 file has no label"),
+    ],
+)
+def test_labels_that_can_not_be_are_refused(tmp_path: Path, labels: tuple[str, ...], more: str, words: str) -> None:
+    """-1 and 1 are a question: -1 may be a class there. Inception's records have no place for no label."""
+    with pytest.raises(PrepError, match=words):
+        unlabelled_set(tmp_path, more, labels)
+    assert not list(tmp_path.glob("out/*-of-*"))
+
+
+# refused before anything is written ------------------------------------------------------------------------------
+
+
+class Refusal(NamedTuple):
+    """The classes of a second set, what its recipe says more, and the error: words of it, and the key to write."""
+
+    classes: tuple[str, ...]
+    more: str
+    words: str
+    key: str
+
+
+REFUSALS = {
+    "a new class": Refusal(("cat", "emu"), "", "emu is no class there", "classes: [cat, dog, fox, emu]"),
+    "other classes": Refusal(("a", "b"), "", "a is no class there", "classes: [cat, dog, fox, a, b]"),
+    "another order": Refusal(
+        ("cat", "dog"), "classes: [dog, cat]\n", "class dog would have label 1", "classes: [cat, dog, fox]"
+    ),
+    "one class between": Refusal(
+        ("cat", "fox"), "classes: [cat, fox]\n", "class fox would have label 2", "classes: [cat, dog, fox]"
+    ),
+    "another class of a number": Refusal(
+        ("cat", "dog"), "classes: [cat, dog, emu]\n", "label 3 would be emu", "classes: [cat, dog, fox, emu]"
+    ),
+    "another first label": Refusal(
+        ("cat", "dog"), "classes: [cat, dog, fox]\nfirst_label: 0\n", "class cat would have label 0", "first_label: 1"
+    ),
+    "numbers": Refusal(("1", "2"), "", "label 1 would be 1", "classes: [cat, dog, fox, 1, 2]"),
+}
+
+
+@pytest.fixture(scope="module")
+def first_set(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the set of three classes in ``out``; others are copied from it."""
+    folder = tmp_path_factory.mktemp("first")
+    save_images(folder / "train", *(f"{name}/{name}{n}.jpg" for name in INDEX for n in range(2)))
+    make(folder, "source: {folders: train}\noutput_file_prefix: train\n", "train.yaml")
+    return folder
+
+
+@pytest.mark.parametrize("name", REFUSALS)
+def test_a_second_set_with_another_numbering_is_refused(tmp_path: Path, first_set: Path, name: str) -> None:
+    """What, expected, got and the key to write; every byte stays. With that key, the set is made where it can be."""
+    import shutil
+
+    classes, more, words, key = REFUSALS[name]
+    folder = Path(shutil.copytree(first_set, tmp_path / "copy"))
+    save_images(folder / "val", *(f"{each}/{each}9.jpg" for each in classes))
+    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    recipe = "source: {folders: val}\noutput_file_prefix: val\n"
+    with pytest.raises(InputError, match=words) as caught:
+        make(folder, recipe + more, "val.yaml")
+    after = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file() and path.name != "val.yaml"}
+    assert {path: content for path, content in after.items() if path.name != "lock"} == {
+        path: content for path, content in before.items() if path.name != "lock"
+    }
+    assert key in caught.value.hint
+    declared = caught.value.hint.partition("classes: ")[2].partition("]")[0]
+    layout = make(folder, f"{recipe}classes: {declared}]\nfirst_label: 1\n", "val.yaml")
+    found = imagenet_prep.open(layout.output_dir, "val")
+    train = imagenet_prep.open(layout.output_dir, "train").class_names
+    assert found.class_names.items() >= train.items()
+    assert {found.class_names[record.label or 0] for record in found} == set(classes)
+
+
+def test_a_set_made_anew_numbers_its_classes_anew(tmp_path: Path) -> None:
+    """With --overwrite, if no other set is there."""
+    save_images(tmp_path / "data", "b/1.jpg", "c/2.jpg")
+    make(tmp_path, "source: {folders: data}\n")
+    save_images(tmp_path / "data", "a/3.jpg")
+    path = tmp_path / "recipe.yaml"
+    dataset = RecipeSet.read(path)
+    convert(Layout(tmp_path / "out"), ENGINE, dataset.options.replace(overwrite=True), dataset=dataset)
+    assert imagenet_prep.open(tmp_path / "out", "train").class_names == {1: "a", 2: "b", 3: "c"}
+
+
+def test_a_later_set_stays_right_when_the_first_is_gone(tmp_path: Path, first_set: Path) -> None:
+    """Its own manifest keeps the numbers: the same convert finds everything done."""
+    import shutil
+
+    folder = Path(shutil.copytree(first_set, tmp_path / "copy"))
+    save_images(folder / "val", "fox/fox9.jpg")
+    recipe = "source: {folders: val}\noutput_file_prefix: val\n"
+    make(folder, recipe, "val.yaml")
+    shutil.rmtree(folder / "out/imagenet-prep/sets/train")
+    for path in (folder / "out").glob("train-*"):
+        path.unlink()
+    before = {path.name: path.stat().st_mtime_ns for path in (folder / "out").glob("val-*")}
+    make(folder, recipe, "val.yaml")
+    assert {path.name: path.stat().st_mtime_ns for path in (folder / "out").glob("val-*")} == before
+    assert [record.class_index for record in imagenet_prep.open(folder / "out", "val")] == [2]
+
+
+# boxes -----------------------------------------------------------------------------------------------------------
+
+
+def annotate_image(folder: Path, name: str, *classes: str) -> None:
+    """An image with a box of each class, as Pascal VOC has it."""
+    save_images(folder, f"{name}.jpg")
+    objects = "".join(
+        f"<object><name>{each}</name><bndbox><xmin>1</xmin><ymin>1</ymin><xmax>9</xmax><ymax>9</ymax></bndbox></object>"
+        for each in classes
+    )
+    size = "<size><width>16</width><height>16</height><depth>3</depth></size>"
+    save(folder / f"{name}.xml", f"<annotation>{size}{objects}</annotation>".encode())
+
+
+def test_boxes_have_one_numbering_too(tmp_path: Path) -> None:
+    """A class of boxes has the number that the first set gave it; a new one is refused, with the key to write."""
+    annotate_image(tmp_path / "train", "a", "cat", "dog")
+    annotate_image(tmp_path / "val", "b", "dog")
+    recipe = "source: {{files: '{0}/*.jpg'}}\nboxes: {{voc: {0}}}\noutput_file_prefix: {0}\n"
+    for split in ("train", "val"):
+        layout = make(tmp_path, recipe.format(split), f"{split}.yaml")
+    (record,) = imagenet_prep.open(tmp_path / "out", "val")
+    assert record.features["image/object/class/label"] == [2]
+    assert verify(layout, ENGINE).problems == ()
+    annotate_image(tmp_path / "test", "c", "ant", "dog")
+    with pytest.raises(InputError, match="boxes of label 1 would be ant") as caught:
+        make(tmp_path, recipe.format("test"), "test.yaml")
+    assert "names: [cat, dog, ant]" in caught.value.hint

@@ -1,0 +1,475 @@
+"""Labels by evidence: init takes the source that names the images and asks where two do; its commands are run."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+
+import pytest
+from bounded import processor_time
+from made_folders import (
+    CATS,
+    FLAT,
+    LETTERS,
+    NONE,
+    NUMBERS,
+    SEVERAL,
+    TWO,
+    Made,
+    _pictures,
+    images,
+    labelled,
+    pack,
+    rows,
+    taken,
+)
+from made_sets import ENGINE
+from running import command, prep
+from test_folders import check
+
+from imagenet_prep import Layout, convert
+from imagenet_prep.errors import InputError, UsageError
+from imagenet_prep.recipes.asked import Asked
+from imagenet_prep.recipes.class_names import read_names
+from imagenet_prep.recipes.labels_file import match
+from imagenet_prep.recipes.loading import load
+from imagenet_prep.recipes.recipe_set import RecipeSet
+from imagenet_prep.stages.init import init
+
+IN_ROOMS = {f"room{number % 2}/{name}": None for number, name in enumerate(FLAT)}
+SPECIES = {"0.jpg": "owl", "1.jpg": "owl", "2.jpg": "fox", "3.jpg": "fox", "4.jpg": "elk", "5.jpg": "elk"}
+COLOURS = {"0.jpg": "red", "1.jpg": "blue", "2.jpg": "red", "3.jpg": "blue", "4.jpg": "red", "5.jpg": "blue"}
+TRAIN, VAL = FLAT[:4], FLAT[4:]
+BY_SPLIT = {
+    "train": {name: LETTERS[name] for name in TRAIN},
+    "validation": {name: LETTERS[name] for name in VAL},
+}
+HOT = "file,b,a\n" + "".join(f"{name},{int(label == 'b')},{int(label == 'a')}\n" for name, label in LETTERS.items())
+
+
+LISTS = "file,label\n" + "".join(f'{name},"{list(own)}"\n' for name, own in SEVERAL.items())
+
+
+def two_columns(first: str = "species", second: str = "colour") -> bytes:
+    """A table whose two columns may both be the classes."""
+    lines = [f"file,{first},{second}", *(f"{name},{SPECIES[name]},{COLOURS[name]}" for name in FLAT)]
+    return "".join(f"{line}\n" for line in lines).encode()
+
+
+def with_column(name: str, line: str = "{n},{l}") -> dict[str, bytes | None]:
+    """Flat images, and a table whose class column has this name."""
+    return labelled("l.csv", rows(line, LETTERS, f"file,{name}"))
+
+
+def by_split(line: str, ending: str = "csv", header: str = "file,label") -> dict[str, bytes | None]:
+    """Flat images, and a table of each split."""
+    files: dict[str, bytes | None] = dict(images(*FLAT))
+    for split, names in (("train", TRAIN), ("val", VAL)):
+        files[f"{split}.{ending}"] = rows(line, {name: LETTERS[name] for name in names}, header).encode()
+    return files
+
+
+TAKEN: dict[str, Made] = {
+    # the class column has another name
+    **{
+        f"a column {name}": taken(with_column(name), f"the column {name} gives 2 classes", train=LETTERS)
+        for name in ("species", "breed", "target", "diagnosis", "Id", "dx", "category", "y", "animal")
+    },
+    "numbers that repeat": taken(labelled("l.csv", rows("{n},{l}", NUMBERS, "file,category_id")), train=dict(NUMBERS)),
+    "ids, sizes, dates and addresses are no classes": taken(
+        labelled(
+            "l.csv",
+            rows("{n},7,640,2021-05-01,http://a/{n},{l}", LETTERS, "file,patient_id,width,date,url,finding"),
+        ),
+        "the column finding gives 2 classes",
+        train=LETTERS,
+    ),
+    "whole numbers with a point": taken(
+        labelled("l.csv", rows("{n},{l}.0", NUMBERS, "file,label")), train=dict(NUMBERS)
+    ),
+    "two columns that say the same": taken(
+        labelled("l.csv", rows("{n},{l},the {l}", LETTERS, "file,species,name")), train=LETTERS
+    ),
+    # one-hot columns
+    "one-hot columns": taken(labelled("l.csv", HOT), "the columns b,a gives 2 classes", "b 1, a 2", train=LETTERS),
+    "one-hot columns of true and false": taken(
+        labelled("l.csv", HOT.replace(",1", ",True").replace(",0", ",False")), train=LETTERS
+    ),
+    # other forms
+    "JSON by path": taken(labelled("l.json", json.dumps(LETTERS)), train=LETTERS),
+    "JSON by class": taken(
+        labelled("l.json", json.dumps({key: [n for n in FLAT if LETTERS[n] == key] for key in "ab"})), train=LETTERS
+    ),
+    "JSON objects": taken(
+        labelled("l.json", json.dumps([{"filename": name, "label": key} for name, key in LETTERS.items()])),
+        train=LETTERS,
+    ),
+    "a count before the lines": taken(labelled("l.txt", rows("{n}  {l}", LETTERS, "6\nfile category")), train=LETTERS),
+    "spaces between columns": taken(
+        labelled("l.txt", rows("{n} 8.5 {l}", LETTERS, "file size species")), train=LETTERS
+    ),
+    "lists in cells": taken(labelled("l.csv", LISTS), train=SEVERAL),
+    "other endings": taken(
+        labelled("l.csv", rows("{s}.dcm,{l}", LETTERS, "file,label")), "0.dcm is 0.jpg", train=LETTERS
+    ),
+    "no endings": taken(
+        labelled("l.csv", rows("{s},{l}", LETTERS, "id,label")),
+        "its names have no ending: 0 is 0.jpg",
+        train=LETTERS,
+    ),
+    "empty columns of a spreadsheet": taken(
+        labelled("l.csv", rows("{n},{l},,", LETTERS, "file,label,,")), train=LETTERS
+    ),
+    "a file without a header of boxes": taken(
+        labelled("l.csv", rows("{n},1,2,8,9,{l}", LETTERS)), "the column 6 gives 2 classes", train=LETTERS
+    ),
+    # splits
+    "a table of each split": taken(by_split("{n},{l}"), "splits: train, validation, a file of each", **BY_SPLIT),
+    "a JSON of each split": taken(
+        {
+            **images(*FLAT),
+            "train.json": json.dumps({name: LETTERS[name] for name in TRAIN}).encode(),
+            "val.json": json.dumps({name: LETTERS[name] for name in VAL}).encode(),
+        },
+        **BY_SPLIT,
+    ),
+    "a column of splits": taken(
+        labelled(
+            "l.csv",
+            "file,label,split\n" + "".join(f"{n},{LETTERS[n]},{'val' if n in VAL else 'train'}\n" for n in FLAT),
+        ),
+        "by its column `split`",
+        **BY_SPLIT,
+    ),
+    "a column of splits in other words": taken(
+        labelled(
+            "l.csv", "file,label,set\n" + "".join(f"{n},{LETTERS[n]},{'VLD' if n in VAL else 'TRN'}\n" for n in FLAT)
+        ),
+        "TRN is train, VLD is validation",
+        **BY_SPLIT,
+    ),
+    "a column is_valid": taken(
+        labelled("l.csv", "file,label,is_valid\n" + "".join(f"{n},{LETTERS[n]},{n in VAL}\n" for n in FLAT)),
+        "True is validation",
+        **BY_SPLIT,
+    ),
+    # several sources that agree, or don't count
+    "images in rooms, and folders agree": taken(
+        {**images(*CATS), "l.csv": rows("{n},{l}", CATS, "file,species").encode()}, train=TWO
+    ),
+    "a table of a few images": taken(
+        {**images(*CATS), "l.csv": b"file,species\ncat/c1.jpg,lynx\n"},
+        "l.csv is not used: it names 1 of 4 images, and has no class",
+        train=TWO,
+    ),
+    "an example of a submission": taken(
+        {**with_column("breed"), "test/9.jpg": None, "sample_submission.csv": b"file,breed\n9.jpg,a\n"},
+        "1 image for a test is left out, without a label: test/9.jpg",
+        train=LETTERS,
+    ),
+    "ids in train and test": taken(
+        {
+            **{f"{split}/{name}": None for split in ("train", "test") for name in FLAT},
+            "trainLabels.csv": rows("{s},{l}", LETTERS, "id,label").encode(),
+        },
+        "6 images for a test are left out",
+        layout="with-labels",
+        train=LETTERS,
+    ),
+    "a tar beside its table": taken(
+        {
+            "images.tar": pack(_pictures(*(f"images/{name}" for name in FLAT))),
+            "l.csv": rows("{n},{l}", LETTERS, "file,label").encode(),
+        },
+        train=LETTERS,
+    ),
+    # names of ids
+    "names of numbers in another column": taken(
+        labelled("l.csv", rows("{n},{l},no {l}", NUMBERS, "file,label,class_name")),
+        "no 3 3, no 4 4",
+        train=dict(NUMBERS),
+    ),
+    "names of numbers in a file": taken(
+        labelled("l.csv", rows("{n},{l}", NUMBERS, "file,label")) | {"map.json": b'{"3": "elk", "4": "fox"}'},
+        "map.json names all of 2 classes",
+        "elk 3, fox 4",
+        train=dict(NUMBERS),
+    ),
+    "facts of cameras are no classes": taken(
+        labelled("l.csv", rows("{n},2.{s},1/{s}0", LETTERS, "file,aperture,shutter")), "no class: ", train=NONE
+    ),
+}
+
+
+@pytest.mark.parametrize("name", TAKEN)
+def test_the_source_of_labels_is_taken(tmp_path: Path, name: str) -> None:
+    """Each image has the class and the split that a person reads, by a reader of its own."""
+    made, data = TAKEN[name], tmp_path / "data"
+    made.save(data)
+    summary = init(data, tmp_path / "r.yaml", ENGINE, layout=made.layout)
+    said = "\n".join((summary.found, *summary.evidence, *summary.passed, summary.labels))
+    for part in made.said:
+        assert part in said
+    layout = Layout(tmp_path / "out")
+    convert(layout, ENGINE, dataset=RecipeSet.read(summary.recipe))
+    check(layout.output_dir, made)
+
+
+# questions: the refusal, the command that it names, and the result ----------------------------------------------
+
+PAIRS = [f"{side}/{number}.jpg" for side in ("before", "after") for number in range(4)]
+TWO_IMAGES = rows("before/{n},after/{n},{l}", {f"{n}.jpg": "ab"[n % 2] for n in range(4)}, "first,second,label")
+FOREIGN = "".join(f"/mnt/disk{n % 2}/{part}/{n}.jpg,{'ab'[n % 2]}\n" for part in ("old", "new") for n in range(6))
+STRIPPED = "file,label\n" + "".join(f"s3://bucket/v{n // 3}/{n}.jpg,{LETTERS[f'{n}.jpg']}\n" for n in range(6))
+
+QUESTIONS: dict[str, tuple[dict[str, bytes | None], str, Made]] = {
+    "--label: two columns": (labelled("l.csv", two_columns()), "--label colour", taken({}, train=COLOURS)),
+    "--label: another of two": (labelled("l.csv", two_columns()), "--label species", taken({}, train=SPECIES)),
+    "--label: folders are rooms": (
+        {**IN_ROOMS, "l.csv": rows("{n},{l}", SPECIES, "file,species").encode()},
+        "--label species",
+        taken({}, train=SPECIES),
+    ),
+    "--label: numbers under a name that says nothing": (
+        labelled("l.csv", rows("{n},{l}", NUMBERS, "file,beauty")),
+        "--label beauty",
+        taken({}, train=dict(NUMBERS)),
+    ),
+    "--label: one-hot columns or a class": (
+        labelled(
+            "l.csv",
+            "file,a,b,sort\n"
+            + "".join(
+                f"{n},{int(l == 'a')},{int(l == 'b')},{COLOURS[n]}x\n"
+                if n != "5.jpg"
+                else f"{n},{int(l == 'a')},{int(l == 'b')},redx\n"
+                for n, l in LETTERS.items()
+            ),
+        ),
+        "--label a,b",
+        taken({}, train=LETTERS),
+    ),
+    "--label: two tables": (
+        labelled("l.csv", rows("{n},{l}", LETTERS, "file,label"))
+        | {"m.csv": rows("{n},{l}", SPECIES, "file,label").encode()},
+        "--label m.csv:label",
+        taken({}, train=SPECIES),
+    ),
+    "--image: two columns of images": (
+        {**images(*PAIRS), "l.csv": TWO_IMAGES.encode()},
+        "--image second",
+        taken({}, train={f"{n}.jpg": "ab"[n % 2] for n in range(4)}),
+    ),
+    "--strip: paths of another machine": (
+        labelled("l.csv", STRIPPED.replace("v0", "set").replace("v1", "set") + "s3://bucket/other/9.jpg,a\n"),
+        "--strip s3://bucket/set/",
+        taken({}, train=LETTERS),
+    ),
+    "--split: numbers in a column": (
+        labelled("l.csv", "file,label,split\n" + "".join(f"{n},{LETTERS[n]},{int(n in VAL)}\n" for n in FLAT)),
+        "--split train=0 --split test=1",
+        taken({}, train=BY_SPLIT["train"], test=BY_SPLIT["validation"]),
+    ),
+    "a table of some images": ({**with_column("species"), "6.jpg": None}, "--as with-labels", taken({}, train=LETTERS)),
+    "a table of more images": (
+        labelled("l.csv", rows("{n},{l}", {**LETTERS, "7.jpg": "a"}, "file,species")),
+        "--as with-labels",
+        taken({}, train=LETTERS),
+    ),
+    "folders called crosswise": (
+        {**images(*CATS), "l.csv": b"file,label\ncat/c1.jpg,dog\ncat/c2.jpg,dog\ndog/d1.jpg,cat\ndog/d2.png,cat\n"},
+        "--as class-folders",
+        taken({}, train=TWO),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_a_question_names_the_command_that_answers_it(tmp_path: Path, name: str) -> None:
+    """init exits with a line for each way: how many images and classes, then the command, which works as it stands."""
+    files, option, made = QUESTIONS[name]
+    Made(files).save(tmp_path / "data")
+    refused = prep("init", "data", cwd=tmp_path)
+    assert refused.returncode == 4, refused.stdout
+    assert not (tmp_path / "data.yaml").exists()
+    lines = [line.strip() for line in refused.stderr.splitlines() if " images" in line and f"{option}" in line]
+    assert lines, refused.stderr
+    counts, _, call = lines[-1].partition(": imagenet-prep ")
+    assert counts.split(" of ")[0].isdigit()
+    command(*shlex.split(call), cwd=tmp_path)
+    layout = Layout(tmp_path / "out")
+    convert(layout, ENGINE, dataset=RecipeSet.read(tmp_path / "data.yaml"))
+    check(layout.output_dir, made)
+
+
+def test_names_are_suggested_and_taken(tmp_path: Path) -> None:
+    """--names: a list of more names than classes is suggested; the command that says so names the classes."""
+    files = labelled("l.csv", rows("{n},{l}", NUMBERS, "file,label"))
+    Made({**files, "classes.txt": b"ant\nbee\ncat\ndog\nelk\nfox\n"}).save(tmp_path / "data")
+    said = command("init", "data", cwd=tmp_path).stdout
+    line = next(line for line in said.splitlines() if "--names" in line)
+    command(*shlex.split(line.partition("imagenet-prep ")[2]), cwd=tmp_path)
+    assert "class_names: data/classes.txt" in (tmp_path / "data-named.yaml").read_text()
+    made = load(tmp_path / "data-named.yaml", None, ENGINE)
+    assert (made.classes.names, made.classes.numbers) == (("dog", "elk"), (3, 4))
+
+
+def test_each_option_is_written_into_a_key_of_the_recipe(tmp_path: Path) -> None:
+    """--label, --image, --names and --strip become labels.label, labels.path, class_names and strip."""
+    lines = "picture,a,kind,size\n" + "".join(f"x/{n},{n},{l},{8 + l}\n" for n, l in NUMBERS.items())
+    Made({**labelled("l.csv", lines), "n.csv": b"id,name\n3,elk\n4,fox\n"}).save(tmp_path / "data")
+    options = ("--label", "kind", "--image", "picture", "--strip", "x/", "--names", "data/n.csv")
+    command("init", "data", *options, cwd=tmp_path)
+    text = (tmp_path / "data.yaml").read_text()
+    for part in ("labels: {file: data/l.csv, path: picture, label: kind}", "strip: x/", "class_names: data/n.csv"):
+        assert part in text
+    assert load(tmp_path / "data.yaml", None, ENGINE).classes.names == ("elk", "fox")
+
+
+# numbers are declared -------------------------------------------------------------------------------------------
+
+
+def test_classes_are_declared_once(tmp_path: Path) -> None:
+    """The recipe has the names in order and the first label: a split without the first class keeps its numbers."""
+    Made(images(*CATS)).save(tmp_path / "data")
+    text = init(tmp_path / "data", tmp_path / "r.yaml", ENGINE).text
+    assert "classes: [cat, dog]   # in the order of their labels, for all splits\nfirst_label: 1   #" in text
+    for path in (tmp_path / "data/cat").iterdir():
+        path.unlink()
+    made = load(tmp_path / "r.yaml", None, ENGINE)
+    assert dict(zip(made.classes.names, made.classes.numbers, strict=True)) == {"cat": 1, "dog": 2}
+    assert set(made.splits[0].catalog.labels.tolist()) == {2}
+
+
+def test_many_classes_have_a_file_of_their_own(tmp_path: Path) -> None:
+    """201 names are in NAME-classes.txt beside the recipe, which is not written over another file."""
+    Made(images(*(f"c{number:03}/{number}.png" for number in range(201)))).save(tmp_path / "data")
+    (tmp_path / "r-classes.txt").write_text("mine")
+    with pytest.raises(UsageError, match=r"r-classes\.txt already exists"):
+        init(tmp_path / "data", tmp_path / "r.yaml", ENGINE)
+    assert not (tmp_path / "r.yaml").exists()
+    (tmp_path / "r-classes.txt").unlink()
+    summary = init(tmp_path / "data", tmp_path / "r.yaml", ENGINE)
+    assert "classes: r-classes.txt" in summary.text
+    assert summary.class_list == tmp_path / "r-classes.txt"
+    assert summary.class_list.read_text().splitlines()[::200] == ["c000", "c200"]
+    assert load(tmp_path / "r.yaml", None, ENGINE).classes.names[200] == "c200"
+
+
+# what is not taken is named, in few lines -----------------------------------------------------------------------
+
+
+def test_files_without_an_ending_are_one_line(tmp_path: Path) -> None:
+    """20,000 files without an ending beside the images cost little time, and are one line with their count."""
+    Made(images(*CATS)).save(tmp_path / "data")
+    (tmp_path / "data/notes").mkdir()
+    for number in range(20_000):
+        (tmp_path / f"data/notes/n{number:05}_{number}").write_bytes(b"a note")
+    with processor_time(6):
+        summary = init(tmp_path / "data", tmp_path / "r.yaml", ENGINE)
+    lines = [line for line in summary.passed if "notes/" in line]
+    assert len(lines) == 1
+    assert lines[0].startswith("20,000 without an ending: no image (notes/")
+
+
+def test_a_question_says_what_each_way_leaves_out(tmp_path: Path) -> None:
+    """Two ways to read a folder, and an archive that neither reads: the question names it."""
+    files = {**IN_ROOMS, "l.csv": rows("{n},{l}", SPECIES, "file,species").encode(), "more.zip": b"PK\3\4"}
+    Made(files).save(tmp_path / "data")
+    with pytest.raises(InputError) as caught:
+        init(tmp_path / "data", tmp_path / "r.yaml", ENGINE)
+    assert "class-folders leaves out: " in caught.value.hint
+    assert "more.zip" in caught.value.hint
+    assert len(caught.value.choices) == 2
+
+
+def test_a_copy_of_imagenet_is_named(tmp_path: Path) -> None:
+    """Its thousand class folders are taken, and the command that reads it without a recipe is named."""
+    from imagenet_prep.ilsvrc2012.facts import synsets
+
+    Made(images(*(f"{wnid}/{wnid}_1.jpg" for wnid in synsets()))).save(tmp_path / "data")
+    summary = init(tmp_path / "data", tmp_path / "r.yaml", ENGINE)
+    assert any(line.endswith(f"convert data-shards --raw {tmp_path / 'data'}") for line in summary.evidence)
+
+
+# files of names and paths ---------------------------------------------------------------------------------------
+
+NAMES = {
+    "by id": ("n.json", '{"0": "cat", "1": "dog"}', ("0", "1")),
+    "by name": ("n.json", '{"cat": 0, "dog": 1}', ("0", "1")),
+    "Keras' index": ("n.json", '{"0": ["n01", "cat"], "1": ["n02", "dog"]}', ("0", "1")),
+    "a list": ("n.json", '["cat", "dog"]', ("0", "1")),
+    "COCO's categories": ("n.json", '{"categories": [{"id": 1, "name": "cat"}, {"id": 2, "name": "dog"}]}', ("1", "2")),
+    "a model's card": ("n.json", '{"id2label": {"0": "cat", "1": "dog"}}', ("0", "1")),
+    "lines": ("n.txt", "cat\ndog\n", ("0", "1")),
+    "lines, counted from 1": ("n.txt", "cat\ndog\n", ("1", "2")),
+    "synset_words.txt": ("n.txt", "n02123045 cat\nn02084071 dog\n", ("n02123045", "n02084071")),
+    "synsets of numbers": ("n.txt", "n02123045 cat\nn02084071 dog\n", ("0", "1")),
+    "names before ids": ("n.txt", "/a/cat 0\n/a/dog 1\n", ("0", "1")),
+    "a CSV": ("n.csv", "ClassId,Name\n0,cat\n1,dog\n", ("0", "1")),
+    "a CSV of two columns": ("n.csv", "0,cat\n1,dog\n", ("0", "1")),
+    "a label map": ("n.pbtxt", "item { id: 1 name: 'cat' }\nitem {\n  id: 2\n  name: \"dog\"\n}", ("1", "2")),
+    "padded ids": ("n.json", '{"1": "cat", "2": "dog"}', ("001", "002")),
+}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_names_of_ids_are_read(name: str) -> None:
+    """JSON, CSV, lines and label maps give each id its name."""
+    where, content, ids = NAMES[name]
+    names = read_names(Path(where), content.encode()).names_of(ids)
+    assert [names[key].rpartition("/")[2] for key in ids] == ["cat", "dog"]
+
+
+def test_names_that_lack_a_class_are_refused(tmp_path: Path) -> None:
+    """init and a recipe name the id without a name."""
+    Made({**images(*CATS), "n.json": b'{"cat": "feline"}'}).save(tmp_path / "data")
+    with pytest.raises(InputError, match="dog has no name there"):
+        init(tmp_path / "data", tmp_path / "r.yaml", ENGINE, asked=Asked(names=tmp_path / "data/n.json"))
+    (tmp_path / "r.yaml").write_text("source: {folders: data}\nclass_names: {cat: feline}\n")
+    with pytest.raises(InputError, match=r"r\.yaml, line 2 names 1 class of 2: dog has no name there"):
+        load(tmp_path / "r.yaml", None, ENGINE)
+
+
+def test_two_classes_of_one_name_keep_their_ids(tmp_path: Path) -> None:
+    """ImageNet has two cranes; both stay."""
+    Made(images(*CATS)).save(tmp_path / "data")
+    (tmp_path / "r.yaml").write_text("source: {folders: data}\nclass_names: {cat: crane, dog: crane}\n")
+    made = load(tmp_path / "r.yaml", None, ENGINE)
+    assert made.classes.names == ("crane (cat)", "crane (dog)")
+    assert made.classes.texts == ("crane", "crane")
+
+
+PATHS = {
+    "a folder with the name of the table": (["1.jpg"], ["train/1.jpg", "test/1.jpg"], "train.csv", [0]),
+    "its first word": (["1"], ["train/1.jpg", "test/1.jpg"], "trainLabels.csv", [0]),
+    "the end of one path alone": (["a/1"], ["images/a/1.jpg", "images/b/1.jpg"], "meta/train.json", [0]),
+    "an ending from before a conversion": (["1.dcm"], ["1.png"], "l.csv", [0]),
+    "an ending that two files have": (["1.dcm"], ["1.png", "1.jpg"], "l.csv", [-1]),
+}
+
+
+@pytest.mark.parametrize("name", PATHS)
+def test_paths_are_matched(name: str) -> None:
+    """The file that a path means, where folders and endings differ; none, if it may be two."""
+    paths, names, table, found = PATHS[name]
+    assert match(paths, names, Path("/d"), Path("/d") / table) == found
+
+
+def test_a_column_of_labels_in_parquet_is_chosen(tmp_path: Path) -> None:
+    """Two columns of labels are a question, whose command writes the column into the source."""
+    from made_folders import parquet
+
+    Made({"a.parquet": parquet("1.jpg", "2.jpg", label="fine", coarse=[0, 1])}).save(tmp_path / "data")
+    lines = prep("init", "data", cwd=tmp_path).stderr.splitlines()
+    call = next(line for line in lines if line.endswith("--label coarse")).partition("imagenet-prep ")[2]
+    command(*shlex.split(call), cwd=tmp_path)
+    assert "label: coarse" in (tmp_path / "data.yaml").read_text()
+
+
+def test_the_help_of_init_is_short() -> None:
+    """At most 40 lines of 80 columns."""
+    lines = command("init", "--help", COLUMNS="80").stdout.splitlines()
+    assert len(lines) <= 40
+    assert max(map(len, lines)) <= 80
