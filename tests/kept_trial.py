@@ -74,7 +74,7 @@ class _Trial:
             before = set(self._place.glob("*.yaml"))
             try:
                 with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
-                    cli.main(list(words[1:]), prog_name="imagenet-prep", standalone_mode=False)
+                    cli.main([*words[1:], "--workers", "1"], prog_name="imagenet-prep", standalone_mode=False)
                     recipes = set(self._place.glob("*.yaml")) - before
                     if len(recipes) != 1:
                         return REFUSED, f"{shlex.join(words)} wrote {len(recipes)} recipes"
