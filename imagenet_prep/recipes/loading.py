@@ -56,7 +56,7 @@ def read(recipe: Path, text: str | None = None) -> RecipeFile:
     return file
 
 
-def load(  # noqa: PLR0913 - what a call says beside its recipe, by keyword
+def load(  # noqa: PLR0913 - settings of a call, by keyword
     recipe: Path | RecipeFile,
     root: AnyPath | None,
     engine: Engine,
@@ -71,7 +71,7 @@ def load(  # noqa: PLR0913 - what a call says beside its recipe, by keyword
     ``recipe`` is the file, or what ``read`` made of it, but not one of ImageNet (``rules.is_imagenet``).
     Relative paths start at ``root``; if None, at DATAPATH of the environment, or the folder of the recipe. ``layout``
     is where the shards go, for a manifest that can't be made below ``root``, and for the classes of the sets that are
-    there; ``overwrite``: this set is made anew. ``on_damaged`` is the recipe's by default.
+    there; ``overwrite``: this set is made again. ``on_damaged`` is the recipe's by default.
 
     Raises:
         UsageError: the recipe is wrong; the error names file, line and key.
