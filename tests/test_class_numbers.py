@@ -529,6 +529,12 @@ class Refusal(NamedTuple):
 
 REFUSALS = {
     "a new class": Refusal(("cat", "emu"), "", "emu is no class there", "classes: [cat, dog, fox, emu]"),
+    "names that YAML quotes": Refusal(
+        ("cat", "null", "1e3: a, b"),
+        "",
+        "1e3: a, b is no class there",
+        'classes: [cat, dog, fox, "1e3: a, b", "null"]',
+    ),
     "other classes": Refusal(("a", "b"), "", "a is no class there", "classes: [cat, dog, fox, a, b]"),
     "another order": Refusal(
         ("cat", "dog"), "classes: [dog, cat]\n", "class dog would have label 1", "classes: [cat, dog, fox]"

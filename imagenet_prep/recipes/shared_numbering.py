@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
@@ -199,7 +201,18 @@ def _flow(names: Sequence[str]) -> str:
     """Names as a list of YAML; many go into a file."""
     if len(names) > _MOST_IN_A_HINT:
         return f"FILE, with a name a line: {', '.join(names[:3])} and so on"
-    return f"[{', '.join(names)}]"
+    return f"[{', '.join(map(_quoted, names))}]"
+
+
+_PLAIN = re.compile(r"[^\W\d_][\w -]*[\w]|[^\W\d_]|0|[1-9]\d*")
+_WORDS = ("true", "false", "null")
+"""YAML's own words."""
+
+
+def _quoted(name: str) -> str:
+    """A name as YAML reads it back."""
+    is_plain = _PLAIN.fullmatch(name) is not None and name.lower() not in _WORDS
+    return name if is_plain else json.dumps(name, ensure_ascii=False)
 
 
 def _renumbered(classes: Classes, known: Numbering) -> Classes:
