@@ -530,6 +530,31 @@ def test_labels_that_can_not_be_are_refused(tmp_path: Path, labels: tuple[str, .
     assert not list(tmp_path.glob("out/*-of-*"))
 
 
+@pytest.mark.parametrize(
+    ("labels", "right"), [([2, 1], [2, 1]), ([2, -1], [2, None]), ([-1, -1], [None, None]), ([None, 1], [None, 1])]
+)
+def test_a_list_of_classes_numbers_those_without_an_image(
+    tmp_path: Path, labels: list[int | None], right: list[int | None]
+) -> None:
+    """Hugging Face's ClassLabel names all of them: the first one keeps 0 though no image has it; -1 is none."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    save_images(tmp_path, "a.jpg", "b.jpg")
+    images = [{"bytes": (tmp_path / name).read_bytes(), "path": name} for name in ("a.jpg", "b.jpg")]
+    features = {"image": {"_type": "Image"}, "label": {"_type": "ClassLabel", "names": list(INDEX)}}
+    metadata = {"huggingface": json.dumps({"info": {"features": features}})}
+    table = pa.table({"image": images, "label": pa.array(labels, pa.int64())}).replace_schema_metadata(metadata)
+    parquet.write_table(table, tmp_path / "d.parquet")
+    layout = make(tmp_path, "source: {parquet: d.parquet}\nshuffle: false\n")
+    found = imagenet_prep.open(layout.output_dir, "train")
+    numbers = {record.filename.rpartition("/")[2]: record.class_index for record in found}
+    assert numbers == dict(zip(("a.jpg", "b.jpg"), right, strict=True))
+    names = {label - found.first_label: name for label, name in found.class_names.items()}
+    assert names == {number: name for name, number in INDEX.items()}
+    assert verify(layout, ENGINE).problems == ()
+
+
 # refused before anything is written ------------------------------------------------------------------------------
 
 
@@ -657,3 +682,28 @@ def test_boxes_have_one_numbering_too(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="boxes of label 1 would be ant") as caught:
         make(tmp_path, recipe.format("test"), "test.yaml")
     assert "names: [cat, dog, ant]" in caught.value.hint
+
+
+def coco(folder: Path, split: str, *classes: str) -> None:
+    """An image with a box of each class, as COCO has it: its ids count from 1."""
+    save_images(folder, f"{split}/a.jpg")
+    boxes = [{"image_id": 1, "category_id": n, "bbox": [1, 1, 8, 8]} for n in range(1, len(classes) + 1)]
+    content = {
+        "images": [{"id": 1, "file_name": "a.jpg", "width": 16, "height": 16}],
+        "annotations": [{"id": number, **box} for number, box in enumerate(boxes, 1)],
+        "categories": [{"id": number, "name": name} for number, name in enumerate(classes, 1)],
+    }
+    save(folder / f"{split}.json", json.dumps(content).encode())
+
+
+def test_ids_of_coco_that_mean_something_else_are_refused(tmp_path: Path) -> None:
+    """They stay as the file has them, so that the file of one split must fit that of another."""
+    coco(tmp_path, "train", "cat", "dog")
+    coco(tmp_path, "val", "dog", "cat")
+    recipe = "source: {{files: '{0}/*.jpg'}}\nboxes: {{coco: {0}.json}}\noutput_file_prefix: {0}\n"
+    make(tmp_path, recipe.format("train"), "train.yaml")
+    with pytest.raises(InputError, match="boxes of label 1 would be dog") as caught:
+        make(tmp_path, recipe.format("val"), "val.yaml")
+    assert caught.value.detail == "expected 1 for cat, as in train"
+    assert caught.value.hint.startswith("give the categories of all files the same ids")
+    assert not list((tmp_path / "out").glob("val-*"))

@@ -142,7 +142,10 @@ class SharedNumbering(Struct, frozen=True):
             if boxes.get(label, name) != name:
                 what = f"{file.path}: boxes of label {label} would be {boxes[label]}"
             expected = f"expected {label} for {name}, as in {self.known.name}"
-            raise InputError(what, expected, f"write in the `boxes` of all recipes: names: {_flow(names)}")
+            hint = f"write in the `boxes` of all recipes: names: {_flow(names)}"
+            if file.recipe.boxes is not None and file.recipe.boxes.coco is not None:
+                hint = "give the categories of all files the same ids, or put this set elsewhere, with --output"
+            raise InputError(what, expected, hint)
 
 
 class _Comparison(Struct, frozen=True):
