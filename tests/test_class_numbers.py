@@ -21,6 +21,7 @@ from imagenet_prep import ConvertOptions, Layout, convert, export, records, veri
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.errors import InputError, PrepError, UsageError
 from imagenet_prep.ilsvrc2012 import facts
+from imagenet_prep.recipes.loading import load
 from imagenet_prep.recipes.recipe_set import RecipeSet
 from imagenet_prep.state.manifest import DatasetEntry, load_manifest
 from imagenet_prep.state.numbering import Numbering
@@ -144,6 +145,21 @@ def test_records_and_names_agree_in_all_splits(divided: Divided) -> None:
         assert {name: label - found.first_label for label, name in found.class_names.items()} == INDEX
         for record in found:
             assert found.class_names[record.label or 0] == record.filename.rpartition("/")[2][:3]
+
+
+def test_raw_data_gives_these_numbers(divided: Divided) -> None:
+    """The records that convert would write, with the numbering that the folder has, and its names."""
+    for split, layout in divided.splits.items():
+        folder = layout.output_dir.parent
+        recipe = folder / (f"{split}.yaml" if layout.set_name else "recipe.yaml")
+        shards = imagenet_prep.open(layout.output_dir, split)
+        if list(layout.output_dir.glob("*-grown2-*")):
+            continue  # it has shards of several plans
+        with pytest.warns(UserWarning, match="labels: "):
+            raw = imagenet_prep.open(layout.output_dir, split, source="raw", config=recipe)
+        assert [bytes(record.data) for record in raw] == [bytes(record.data) for record in shards]
+        assert [record.class_index for record in raw] == right_numbers(layout, split)
+        assert raw.class_names == shards.class_names
 
 
 def test_pytorch_gives_these_numbers(divided: Divided, torch: Any) -> None:
@@ -345,6 +361,16 @@ def test_needless_zeros_make_folders_names(tmp_path: Path) -> None:
     assert imagenet_prep.open(layout.output_dir, "train").class_names == {1: "0007", 2: "0045", 3: "1000"}
 
 
+@pytest.mark.parametrize(("start", "first", "notes"), [("0", "", 0), ("1", "", 1), ("1", "first_label: 1\n", 0)])
+def test_numbers_from_1_are_a_note(tmp_path: Path, start: str, first: str, notes: int) -> None:
+    """Nothing is derived from them: the note says what to write if class 0 is missing on purpose."""
+    save_images(tmp_path / "data", f"{start}/a.jpg", "2/b.jpg")
+    save(tmp_path / "recipe.yaml", f"source: {{folders: data}}\n{first}".encode())
+    found = load(tmp_path / "recipe.yaml", None, ENGINE).notes
+    note = "labels start at 1, and class 0 has no image: if 1 is the first class, write first_label: 1"
+    assert found.count(note) == notes
+
+
 @pytest.mark.parametrize("recipe", ["source: {folders: data}\n", "source: {files: 'data/*/*.jpg'}\nlabels: t.csv\n"])
 def test_a_number_below_the_first_label_is_refused(tmp_path: Path, recipe: str) -> None:
     """The error says which, and the key to write."""
@@ -504,6 +530,31 @@ def test_labels_that_can_not_be_are_refused(tmp_path: Path, labels: tuple[str, .
     assert not list(tmp_path.glob("out/*-of-*"))
 
 
+@pytest.mark.parametrize(
+    ("labels", "right"), [([2, 1], [2, 1]), ([2, -1], [2, None]), ([-1, -1], [None, None]), ([None, 1], [None, 1])]
+)
+def test_a_list_of_classes_numbers_those_without_an_image(
+    tmp_path: Path, labels: list[int | None], right: list[int | None]
+) -> None:
+    """Hugging Face's ClassLabel names all of them: the first one keeps 0 though no image has it; -1 is none."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    save_images(tmp_path, "a.jpg", "b.jpg")
+    images = [{"bytes": (tmp_path / name).read_bytes(), "path": name} for name in ("a.jpg", "b.jpg")]
+    features = {"image": {"_type": "Image"}, "label": {"_type": "ClassLabel", "names": list(INDEX)}}
+    metadata = {"huggingface": json.dumps({"info": {"features": features}})}
+    table = pa.table({"image": images, "label": pa.array(labels, pa.int64())}).replace_schema_metadata(metadata)
+    parquet.write_table(table, tmp_path / "d.parquet")
+    layout = make(tmp_path, "source: {parquet: d.parquet}\nshuffle: false\n")
+    found = imagenet_prep.open(layout.output_dir, "train")
+    numbers = {record.filename.rpartition("/")[2]: record.class_index for record in found}
+    assert numbers == dict(zip(("a.jpg", "b.jpg"), right, strict=True))
+    names = {label - found.first_label: name for label, name in found.class_names.items()}
+    assert names == {number: name for name, number in INDEX.items()}
+    assert verify(layout, ENGINE).problems == ()
+
+
 # refused before anything is written ------------------------------------------------------------------------------
 
 
@@ -518,6 +569,12 @@ class Refusal(NamedTuple):
 
 REFUSALS = {
     "a new class": Refusal(("cat", "emu"), "", "emu is no class there", "classes: [cat, dog, fox, emu]"),
+    "names that YAML quotes": Refusal(
+        ("cat", "null", "1e3: a, b"),
+        "",
+        "1e3: a, b is no class there",
+        'classes: [cat, dog, fox, "1e3: a, b", "null"]',
+    ),
     "other classes": Refusal(("a", "b"), "", "a is no class there", "classes: [cat, dog, fox, a, b]"),
     "another order": Refusal(
         ("cat", "dog"), "classes: [dog, cat]\n", "class dog would have label 1", "classes: [cat, dog, fox]"
@@ -625,3 +682,28 @@ def test_boxes_have_one_numbering_too(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="boxes of label 1 would be ant") as caught:
         make(tmp_path, recipe.format("test"), "test.yaml")
     assert "names: [cat, dog, ant]" in caught.value.hint
+
+
+def coco(folder: Path, split: str, *classes: str) -> None:
+    """An image with a box of each class, as COCO has it: its ids count from 1."""
+    save_images(folder, f"{split}/a.jpg")
+    boxes = [{"image_id": 1, "category_id": n, "bbox": [1, 1, 8, 8]} for n in range(1, len(classes) + 1)]
+    content = {
+        "images": [{"id": 1, "file_name": "a.jpg", "width": 16, "height": 16}],
+        "annotations": [{"id": number, **box} for number, box in enumerate(boxes, 1)],
+        "categories": [{"id": number, "name": name} for number, name in enumerate(classes, 1)],
+    }
+    save(folder / f"{split}.json", json.dumps(content).encode())
+
+
+def test_ids_of_coco_that_mean_something_else_are_refused(tmp_path: Path) -> None:
+    """They stay as the file has them, so that the file of one split must fit that of another."""
+    coco(tmp_path, "train", "cat", "dog")
+    coco(tmp_path, "val", "dog", "cat")
+    recipe = "source: {{files: '{0}/*.jpg'}}\nboxes: {{coco: {0}.json}}\noutput_file_prefix: {0}\n"
+    make(tmp_path, recipe.format("train"), "train.yaml")
+    with pytest.raises(InputError, match="boxes of label 1 would be dog") as caught:
+        make(tmp_path, recipe.format("val"), "val.yaml")
+    assert caught.value.detail == "expected 1 for cat, as in train"
+    assert caught.value.hint.startswith("give the categories of all files the same ids")
+    assert not list((tmp_path / "out").glob("val-*"))

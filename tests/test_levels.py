@@ -319,10 +319,12 @@ def test_what_was_set_aside_makes_a_set_incomplete(tmp_path: Path) -> None:
     assert verdict.remarks == "set aside: 1"
 
 
-def test_an_expected_number_counts_listed_images(tmp_path: Path) -> None:
+@pytest.mark.parametrize("expected", ["{images: 10}", "{train: {images: 10}}"])
+def test_an_expected_number_counts_listed_images(tmp_path: Path, expected: str) -> None:
     """Those that were set aside are stated, by verify as by convert, and are no problem; fewer files are one."""
     save(make_flowers(tmp_path / "flowers", 2) / "rose" / "0002.jpg", b"\xff\xd8 no image")
-    text = "source: {folders: flowers}\nshards: 1\non_damaged: skip\nexpected: {images: 10}\n"
+    text = "source: {folders: flowers}\nshards: 1\non_damaged: skip\n"
+    text += f"expected: {expected}\n"
     verdict = verify(made_by_recipe(tmp_path, text), ENGINE)
     assert (verdict.problems, verdict.level, verdict.remarks) == ((), "incomplete", "set aside: 1")
     assert verdict.conclusion == "incomplete: expected 10 images: 9 in records, 1 set aside as damaged."

@@ -346,10 +346,10 @@ def _rows_of(then: Catalog, is_done: Column, split: SplitPlan, places: dict[str,
         raise _changed(then.split, f"{_files(other)} of another length now")
     if other := _differing(names, now.labels[rows] != then.labels):
         label = int(then.labels[names.index(other[0])])
-        was = f"{then.classes.get(label, ('no class', ''))[0]} was class {label} of the list"
-        raise _changed(
-            then.split, f"{_files(other)} of another label now: {was}", "write `classes` with the new ones last"
-        )
+        name, _ = then.classes.get(label, ("no class", ""))
+        hint = _HINT if name.isdigit() else "write `classes` with the new ones last"
+        was = f"{name} was class {label} of the list"
+        raise _changed(then.split, f"{_files(other)} of another label now: {was}", hint)
     return rows
 
 
