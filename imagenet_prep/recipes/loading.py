@@ -277,9 +277,10 @@ def _sort(file: RecipeFile, inputs: Inputs, annotations: Annotations, root: Path
             raise file.fault((key,), "there are no labels", "expected class folders, or a file that `labels` names")
     first = int(is_inception) if file.recipe.first_label is None else file.recipe.first_label  # 0 is background
     given = given_classes(file, root, first)
+    notes: list[str] = []
     if table is not None and table[0].splits is not None:
         labelled = label_by_table(file, inputs, listing, table, given, first)
-        divisions, notes = divisions_of_table(file, labelled), []
+        divisions = divisions_of_table(file, labelled)
     else:
         labelled = None
         divisions, notes = divide(file, inputs, listing, root, int(in_folders))

@@ -12,10 +12,11 @@ from imagenet_prep.images.arrays import names_in_npz
 from imagenet_prep.recipes import downsampled
 from imagenet_prep.recipes.columns import is_of
 from imagenet_prep.recipes.inspection import Inspection
-from imagenet_prep.recipes.labels_search import LabelsFile, class_values
+from imagenet_prep.recipes.labels_search import LabelsFile
 from imagenet_prep.recipes.layouts import CERTAIN, ONLY_IF_ASKED, Layout, Proposal, Reading
 from imagenet_prep.recipes.sample_sources import Samples, list_samples, split_of
 from imagenet_prep.recipes.splits import grouped, stem_of
+from imagenet_prep.recipes.table_forms import class_values
 from imagenet_prep.text import listed, number_of
 
 
