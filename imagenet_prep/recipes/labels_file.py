@@ -123,7 +123,23 @@ def parse_labels(  # noqa: PLR0913 - what a recipe says of a table, by keyword
     Raises:
         LabelsFault: a line can't be understood, or a path occurs twice.
     """
-    lines, columns = read_rows(content, form, header=header)
+    rows = read_rows(content, form, header=header)
+    return make_table(rows, form, path, label, header=header, several=several, one_hot=one_hot, split=split)
+
+
+def make_table(  # noqa: PLR0913 - what a recipe says of a table, by keyword
+    rows: tuple[Sequence[int], dict[str, list[Any]]],
+    form: Form,
+    path: str | None = None,
+    label: str | bool | None = None,
+    *,
+    header: bool = True,
+    several: str = "",
+    one_hot: bool | Sequence[str] = (),
+    split: str | None = None,
+) -> LabelTable:
+    """The table of the ``rows`` of ``read_rows``; the other arguments and errors are those of ``parse_labels``."""
+    lines, columns = rows[0], dict(rows[1])
     if not header or form in ("lines", "words"):
         path = path or "1"
         label = "2" if label is None and path == "1" and "2" in columns else label

@@ -129,26 +129,27 @@ def parse_table(content: bytes, reading: TableForm, where: str, sought: Sought) 
         LabelsFault: a line can't be understood, or a path occurs twice.
     """
     form, header, several = reading.form, reading.header, reading.several
-    columns = labels_file.read_rows(content, form, header=header)[1]
+    rows = labels_file.read_rows(content, form, header=header)
+    columns = rows[1]
     hits = {name: _count_images(values, sought) for name, values in columns.items()}
     if not any(hits.values()):
         return None
     if form in ("lines", "words"):
-        table = labels_file.parse_labels(content, form, several=several) if hits["1"] else None
+        table = labels_file.make_table(rows, form, several=several) if hits["1"] else None
         reading.label = False if table is not None and class_values(table) is None else None
         return table
     _choose_paths(reading, columns, hits, sought.asked)
     _choose_labels(reading, columns, sought.asked, where)
-    table = _table(content, reading)
+    table = _table(rows, reading)
     if reading.taken and not reading.one_hot and class_values(table) is None:  # numbers with a fraction, for example
         reading.label, reading.taken, reading.names = False, "", {}
-        table = _table(content, reading)
+        table = _table(rows, reading)
     return table
 
 
-def _table(content: bytes, reading: TableForm) -> LabelTable:
-    return labels_file.parse_labels(
-        content,
+def _table(rows: tuple[Sequence[int], dict[str, list[Any]]], reading: TableForm) -> LabelTable:
+    return labels_file.make_table(
+        rows,
         reading.form,
         reading.path,
         reading.label,
