@@ -271,6 +271,16 @@ QUESTIONS: dict[str, tuple[dict[str, bytes | None], str, Made]] = {
         "--as with-labels",
         taken({}, train=LETTERS),
     ),
+    "--label: a table of the folders": (
+        {
+            **images(*(f"p{number}/{name}" for number, name in enumerate(FLAT))),
+            "patients.csv": (
+                "patient,diagnosis\n" + "".join(f"p{n},{SPECIES[name]}\n" for n, name in enumerate(FLAT))
+            ).encode(),
+        },
+        "--label diagnosis",
+        taken({}, train=SPECIES),
+    ),
     "folders called crosswise": (
         {**images(*CATS), "l.csv": b"file,label\ncat/c1.jpg,dog\ncat/c2.jpg,dog\ndog/d1.jpg,cat\ndog/d2.png,cat\n"},
         "--as class-folders",

@@ -263,7 +263,19 @@ def _judge(
         cut = replace(stems, is_cut=True)
         others = {name: judge_labels(cut, name) for name in tables}
         found |= {name: table for name, table in others.items() if isinstance(table, LabelsFile) and table.is_most}
+    if not any(found.values()):
+        folders = replace(sought, known=last_names(name.rpartition("/")[0] for name in items) - {""})
+        with_columns = [name for name in tables if suffix_of(name) in _WITH_COLUMNS]
+        others = {name: judge_labels(folders, name, needs_header=True) for name in with_columns}
+        found |= {name: table for name, table in others.items() if _labels_folders(table)}
     return found
+
+
+def _labels_folders(table: LabelsFile | LabelsRefusal | None) -> bool:
+    """Whether a table of folders gives several one class; otherwise it has the names of classes."""
+    if not isinstance(table, LabelsFile) or not table.labels:
+        return isinstance(table, LabelsFile) and bool(table.candidates)
+    return len(set(map(str, table.labels))) < len(set(table.table.lines))
 
 
 def _alike(

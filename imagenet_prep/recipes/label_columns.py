@@ -89,7 +89,7 @@ def class_candidates(columns: Columns, path: str) -> list[Candidate]:
         for name, values in plain.items():
             if _is_id(name) == are_ids and _may_be_classes(name, values, others):
                 candidates.append(_candidate(name, values, others))
-        if candidates:  # ids, as of landmarks, are classes where nothing else is
+        if candidates:  # ids, as of landmarks, are classes if no other column is
             break
     return sorted(candidates, key=lambda candidate: _order(candidate, others))
 

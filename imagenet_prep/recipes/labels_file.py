@@ -337,7 +337,7 @@ def _read_json(content: bytes) -> tuple[Sequence[int], dict[str, list[Any]]]:
     except (ValueError, RecursionError) as error:
         raise LabelsFault(getattr(error, "lineno", 1), f"not JSON: {error}") from None
     if isinstance(value, dict) and isinstance(value.get("labels"), (dict, list)):
-        value = value["labels"]  # as StyleGAN and FiftyOne write them, beside the names of classes
+        value = value["labels"]  # as StyleGAN and FiftyOne write them, with the names of classes
     if isinstance(value, list) and value and all(isinstance(entry, list) and len(entry) == 2 for entry in value):
         value = [{"path": path, "label": label} for path, label in value]
     if isinstance(value, dict) and value:

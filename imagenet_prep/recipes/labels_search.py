@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.recipes import labels_file
-from imagenet_prep.recipes.joined_tables import family_of, join_tables, split_in
+from imagenet_prep.recipes.joined_tables import family_of, join_tables, split_in, spread
 from imagenet_prep.recipes.label_columns import Candidate, SplitColumn
 from imagenet_prep.recipes.labels_file import LINES, LabelsFault, LabelTable, form_of
 from imagenet_prep.recipes.table_forms import Sought, TableForm, class_values, last_name, parse_table, probe_form
@@ -191,6 +191,7 @@ def _place(folder: Path, where: str) -> Path:
 def _fit(sought: Sought, where: str, table: LabelTable, reading: TableForm) -> LabelsFile | LabelsRefusal | None:
     """The table with what it lacks; a refusal, if its paths can't be understood; None if it names no image."""
     folder, items = sought.folder, sought.items
+    table = spread(table, items)
     home = Path(os.path.abspath(folder))  # noqa: PTH100 - links stay, as in names
     hits, names = labels_file.match(table.paths, items, home, home / where, sought.asked.strip), set(items)
     inner = next((text for text in table.paths if "/" in text and text.removeprefix("./") in names), None)
@@ -246,7 +247,7 @@ def _unmatched(sought: Sought, path: Path, table: LabelTable, hits: Sequence[int
 
 
 def _foreign_prefix(paths: Sequence[str], items: Sequence[str]) -> str:
-    """What precedes the names of images in most paths; "" if less than half of the images come of it."""
+    """The start of most paths before the names of images; "" if less than half of the images come of it."""
     found: Counter[str] = Counter()
     by_last: dict[str, list[str]] = {}
     for item in items:

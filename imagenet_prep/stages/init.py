@@ -381,7 +381,7 @@ _MOST_NAME_FILES = 50
 def _name_files(inspection: Inspection) -> list[str]:
     """The files that may have the names of classes: those of which nothing else is made, the nearest first."""
     known = {name for names in inspection.annotations.values() for name in names}
-    tables = (table.where for table in (*inspection.labels, *inspection.partial))
+    tables = (table.where for table in (*inspection.labels, *inspection.partial) if table.has_labels)
     known |= {where for where in tables if not where.endswith(".json")}
     listing = inspection.listing
     sizes = zip(listing.names, listing.lengths.tolist(), strict=True)
@@ -402,7 +402,7 @@ class InitSummary(Struct, frozen=True):
         labels: the labels of the first classes and of the last one, as text; "" if there are none.
         passed: what is skipped, and why, as text.
         warnings: the classes that a split lacks, as text.
-        class_list: the file of the names of the classes, if there are many; else None.
+        class_list: the file of the names of the classes, if there are many; otherwise None.
     """
 
     recipe: Path
@@ -433,7 +433,7 @@ def init(
         output: the recipe.
         engine: lists files.
         layout: the layout to use if the folder has several possible ones, or files that would be skipped.
-        asked: what else the user says of the folder: columns, splits, names of classes.
+        asked: the other options that say how to read the folder: columns, splits, names of classes.
         progress: reports what is being inspected.
 
     Raises:

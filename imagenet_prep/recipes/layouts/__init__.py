@@ -343,7 +343,7 @@ def _is_whole(reading: Reading) -> bool:
 
 
 def _unread_splits(inspection: Inspection, table: LabelsFile) -> InputError:
-    """The fault of a table that divides the images, beside one that has their labels."""
+    """The fault of a table that divides the images, where another one has their labels."""
     assert table.splits is not None
     column = table.splits.name
     what = f"{inspection.folder / table.where} divides the images in its column {column}: {listed(table.splits.splits)}"

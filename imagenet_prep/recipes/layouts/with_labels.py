@@ -124,7 +124,7 @@ def _read(
 
 
 def _ways(inspection: Inspection, tables: Sequence[LabelsFile], items: Sequence[str]) -> list[Way]:
-    """What a user must choose from: columns of paths, columns of classes, or tables that contradict each other."""
+    """The ways that a user must choose from: columns of paths or of classes, or tables that contradict each other."""
     table = tables[0]
     if table.images and inspection.asked.image is None:
         options = _options(inspection, table, "", items)
@@ -294,7 +294,7 @@ def _remarks(inspection: Inspection, table: LabelsFile, items: Sequence[str]) ->
 
 
 def _unlabelled(inspection: Inspection, table: LabelsFile, items: Sequence[str]) -> tuple[list[InputError], list[str]]:
-    """What a table lacks as losses; but images for a test, which have no label anywhere, are but noted."""
+    """The losses of a table; but images for a test, which have no label anywhere, are but noted."""
     labels = table.label_by_row() if table.has_labels else dict.fromkeys(table.rows)
     without = [name for row, name in enumerate(items) if row not in labels]
     if not without or len(table.lost) > 1 or not _are_for_test(inspection, without, items):

@@ -90,7 +90,7 @@ def _wanted(inspection: Inspection, samples: Samples) -> str | None:
 
 
 def _options(samples: Samples, table: LabelsFile, wanted: str | None) -> dict[str, str | bool]:
-    """What a recipe must say of the labels."""
+    """The key of a recipe for the labels."""
     if wanted is not None and table.has_labels:
         return {"label": wanted}
     return {} if table.has_labels or samples.label is None else {"label": False}
