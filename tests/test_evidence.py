@@ -346,6 +346,15 @@ def test_classes_are_declared_once(tmp_path: Path) -> None:
     assert set(made.splits[0].catalog.labels.tolist()) == {2}
 
 
+def test_a_file_that_numbers_the_classes_gives_their_order(tmp_path: Path) -> None:
+    """Keras' class_indices.json says dog is 0 and cat is 1: the recipe has them in this order."""
+    Made({**images(*CATS), "class_indices.json": b'{"dog": 0, "cat": 1}'}).save(tmp_path / "data")
+    summary = init(tmp_path / "data", tmp_path / "r.yaml", ENGINE)
+    assert "classes: [dog, cat]" in summary.text
+    assert "class_indices.json numbers the classes" in summary.evidence
+    assert load(tmp_path / "r.yaml", None, ENGINE).classes.names == ("dog", "cat")
+
+
 def test_many_classes_have_a_file_of_their_own(tmp_path: Path) -> None:
     """201 names are in NAME-classes.txt beside the recipe, which is not written over another file."""
     Made(images(*(f"c{number:03}/{number}.png" for number in range(201)))).save(tmp_path / "data")

@@ -290,6 +290,24 @@ def _hot_classes(proposal: Proposal) -> str:
     return f"classes: [{', '.join(map(_flow, names))}]" if names else ""
 
 
+def _order_of_file(dataset: RecipeDataset, inspection: Inspection) -> tuple[str, list[str]]:
+    """The key for classes in the order of the only file that numbers them, such as class_indices.json; and its note."""
+    names = set(dataset.classes.names)
+    orders: dict[tuple[str, ...], str] = {}
+    for where in _name_files(inspection) if names else ():
+        with contextlib.suppress(InputError, OSError):
+            by_id = read_names(inspection.folder / where, (inspection.folder / where).read_bytes()).by_id
+            numbers = {name: int(number) for number, name in by_id.items() if number.isascii() and number.isdigit()}
+            ordered = sorted(numbers, key=lambda name: numbers[name])
+            is_counted = sorted(numbers.values()) in (list(range(len(names))), list(range(1, len(names) + 1)))
+            if set(numbers) == names and len(by_id) == len(names) and is_counted:
+                orders.setdefault(tuple(ordered), where)
+    if len(orders) != 1 or tuple(dataset.classes.names) in orders:
+        return "", []
+    ordered_names, where = next(iter(orders.items()))
+    return f"classes: [{', '.join(map(_flow, ordered_names))}]", [f"{where} numbers the classes"]
+
+
 _ANOTHER_NAME = "choose another name with --output"
 
 
@@ -456,7 +474,11 @@ def init(
     choice = choose_layout(inspection, layout)
     proposal = choice.proposal
     text = render_recipe(proposal, folder, target, asked)
-    dataset = load(read(target, f"{text}\n{_hot_classes(proposal)}\n"), None, engine)
+    declared = _hot_classes(proposal)
+    dataset = load(read(target, f"{text}\n{declared}\n"), None, engine)
+    order, order_evidence = ("", []) if declared else _order_of_file(dataset, inspection)
+    if order:
+        dataset = load(read(target, f"{text}\n{order}\n"), None, engine)
     taken = sum(len(split.catalog) for split in dataset.splits)
     if taken != len(proposal.names):
         what = f"{target} would take {taken:,} files, and {len(proposal.names):,} were found: it is not kept"
@@ -477,7 +499,7 @@ def init(
         text=text,
         found=found,
         layout=choice.name,
-        evidence=(*choice.evidence, *names.evidence, *_of_imagenet(folder, dataset)),
+        evidence=(*choice.evidence, *order_evidence, *names.evidence, *_of_imagenet(folder, dataset)),
         classes=dict(zip(names.classes.names, counts.values(), strict=True)),
         labels=labels_in_words(names.classes.names, names.classes.numbers),
         passed=choice.passed,
