@@ -194,7 +194,7 @@ def annotate(data_dir: Path, raw: Path | None, quiet: bool, **given: Any) -> Non
 @click.option("--image", metavar="COLUMN", help="Column of the paths of images.")
 @click.option("--split", "split", multiple=True, metavar="NAME=WHERE", help="Folder, list, or value of a column.")
 @click.option("--names", type=o.existing_file, metavar="FILE", help="Names of classes by id: JSON, CSV, txt or pbtxt.")
-@click.option("--strip", metavar="PREFIX", help="What to take off the paths in tables and lists.")
+@click.option("--strip", metavar="PREFIX", help="Take this off the paths in tables and lists.")
 @click.option("--list", "is_list", is_flag=True, help="List the recipes of well-known data sets.")
 @click.option("--example", metavar="NAME", help="Write one of those, to --output or to the file named as FOLDER.")
 @o.workers

@@ -85,7 +85,7 @@ class Annotations(Struct):
         self.notes += _note_of_labels(self.classes)
 
 
-def annotate(
+def annotate(  # noqa: PLR0913 - what a recipe says of annotations
     boxes: Boxes | None,
     mask: Mask | None,
     listing: Catalog,

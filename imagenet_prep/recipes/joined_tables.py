@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from msgspec.structs import replace
 
-from imagenet_prep.recipes.labels_file import LabelsFault, LabelTable, match
+from imagenet_prep.recipes.labels_file import LabelsFault, LabelTable, match, without_ending
+from imagenet_prep.recipes.splits import split_name
 from imagenet_prep.storage.location import AnyPath
 
 
@@ -63,3 +65,50 @@ def match_table(
         rows = np.flatnonzero(places == number).tolist()
         hits += match([table.paths[row] for row in rows], names, base, section, strip)
     return hits
+
+
+def split_in(where: str) -> str:
+    """The split that the name of a file, or of its folder, says."""
+    splits = [split_name(word) for word in _words_of(where) if split_name(word)]
+    return splits[-1] if splits else ""
+
+
+def family_of(where: str) -> tuple[str, ...]:
+    """The words of a file's path without its split: files of several splits have them in common."""
+    return tuple(word.lower() for word in _words_of(where) if not split_name(word))
+
+
+def _words_of(where: str) -> list[str]:
+    spaced = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", where.rpartition(".")[0] or where)
+    return re.split(r"[\W_\d]+", spaced)
+
+
+def spread(table: LabelTable, names: Sequence[str]) -> LabelTable:
+    """A table of folders, such as those of patients, with a row for each file in them; any other table as it is.
+
+    Its paths are paths of folders, or their last names; the first has no ending.
+    """
+    if not table.paths or "." in table.paths[0].rpartition("/")[2]:
+        return table
+    lasts = {path.strip("/").rpartition("/")[2] for path in table.paths}
+    files: dict[str, list[str]] = {}
+    for name in names:
+        folders = name.split("/")[:-1]
+        if without_ending(name).rpartition("/")[2] in lasts:
+            return table
+        for place, folder in enumerate(folders, 1):
+            if folder in lasts:
+                files.setdefault("/".join(folders[:place]), []).append(name)
+                files.setdefault(folder, []).append(name)
+    rows = [row for row, path in enumerate(table.paths) for _ in files.get(path.strip("/"), ())]
+    if not rows:
+        return table
+    paths = [name for path in table.paths for name in files.get(path.strip("/"), ())]
+    return replace(
+        table,
+        paths=paths,
+        lines=[table.lines[row] for row in rows],
+        labels=None if table.labels is None else [table.labels[row] for row in rows],
+        splits=None if table.splits is None else [table.splits[row] for row in rows],
+        columns={name: [values[row] for row in rows] for name, values in table.columns.items()},
+    )

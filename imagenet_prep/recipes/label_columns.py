@@ -89,7 +89,7 @@ def class_candidates(columns: Columns, path: str) -> list[Candidate]:
         for name, values in plain.items():
             if _is_id(name) == are_ids and _may_be_classes(name, values, others):
                 candidates.append(_candidate(name, values, others))
-        if candidates:  # ids, as of landmarks, are classes where nothing else is
+        if candidates:  # ids, as of landmarks, are classes if no other column is
             break
     return sorted(candidates, key=lambda candidate: _order(candidate, others))
 
@@ -274,7 +274,7 @@ def _is_exclusive(columns: Columns, hot: Sequence[str]) -> bool:
 
 
 def _coordinates(columns: Columns) -> set[str]:
-    """The columns of numbers that are corners of boxes: by their names, or as two pairs where one is above the other."""
+    """The columns of numbers that are corners of boxes: by their names, or as two pairs, one above the other."""
     numbers = [name for name, values in columns.items() if values and all(_is_real(value) for value in values)]
     named = {name for name in numbers if _COORDINATE.fullmatch(name.lower())}
     found = named if len(named) > 1 else set()

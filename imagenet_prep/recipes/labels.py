@@ -23,7 +23,7 @@ from imagenet_prep.recipes.folder_roles import (
     nested,
 )
 from imagenet_prep.recipes.inputs import Inputs, need_path
-from imagenet_prep.recipes.joined_tables import join_tables, match_table
+from imagenet_prep.recipes.joined_tables import join_tables, match_table, spread
 from imagenet_prep.recipes.labels_file import LabelsFault, LabelTable, flat_labels, form_of, parse_labels, typed
 from imagenet_prep.recipes.recipe_file import RecipeFile
 from imagenet_prep.recipes.schema import Labels
@@ -137,7 +137,7 @@ def label_by_table(
         InputError: files without a line, lines without a file, or a label that can't be.
         UsageError: the recipe's classes don't fit the labels.
     """
-    table, path = source
+    table, path = spread(source[0], listing.names), source[1]
     rows, notes = _matched(file, inputs, listing, table, path)
     classes, by_row, several = Classes(), [0] * len(table.paths), list[list[int]]()
     if table.labels is not None:

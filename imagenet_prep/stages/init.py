@@ -125,12 +125,12 @@ def _block(key: str, value: Any, note: str = "") -> str:
     return "\n".join(lines)
 
 
-def _flow(value: Any, *, is_list: bool = False) -> str:
-    """A value in one line, a list of one as what is in it unless ``is_list``: JSON strings, with JSON's escapes, are YAML."""
+def _flow(value: Any) -> str:
+    """A value in one line: JSON strings, with JSON's escapes, are YAML."""
     if isinstance(value, Mapping):
         return f"{{{', '.join(f'{_flow(name)}: {_flow(each)}' for name, each in value.items())}}}"
     if isinstance(value, (list, tuple)):
-        return _flow(value[0]) if len(value) == 1 and not is_list else f"[{', '.join(map(_flow, value))}]"
+        return _flow(value[0]) if len(value) == 1 else f"[{', '.join(map(_flow, value))}]"
     if not isinstance(value, str):
         return json.dumps(value)
     is_plain = re.fullmatch(r"[A-Za-z_/][\w./-]*|\.", value, re.ASCII) and value.lower() not in (
@@ -324,6 +324,24 @@ def _hot_classes(proposal: Proposal) -> str:
     return f"classes: [{', '.join(map(_flow, names))}]" if names else ""
 
 
+def _order_of_file(dataset: RecipeDataset, inspection: Inspection) -> tuple[str, list[str]]:
+    """The key for classes in the order of the only file that numbers them, such as class_indices.json; and its note."""
+    names = set(dataset.classes.names)
+    orders: dict[tuple[str, ...], str] = {}
+    for where in _name_files(inspection) if names else ():
+        with contextlib.suppress(InputError, OSError):
+            by_id = read_names(inspection.folder / where, (inspection.folder / where).read_bytes()).by_id
+            numbers = {name: int(number) for number, name in by_id.items() if number.isascii() and number.isdigit()}
+            ordered = sorted(numbers, key=lambda name: numbers[name])
+            is_counted = sorted(numbers.values()) in (list(range(len(names))), list(range(1, len(names) + 1)))
+            if set(numbers) == names and len(by_id) == len(names) and is_counted:
+                orders.setdefault(tuple(ordered), where)
+    if len(orders) != 1 or tuple(dataset.classes.names) in orders:
+        return "", []
+    ordered_names, where = next(iter(orders.items()))
+    return f"classes: [{', '.join(map(_flow, ordered_names))}]", [f"{where} numbers the classes"]
+
+
 _ANOTHER_NAME = "choose another name with --output"
 
 
@@ -415,7 +433,7 @@ _MOST_NAME_FILES = 50
 def _name_files(inspection: Inspection) -> list[str]:
     """The files that may have the names of classes: those of which nothing else is made, the nearest first."""
     known = {name for names in inspection.annotations.values() for name in names}
-    tables = (table.where for table in (*inspection.labels, *inspection.partial))
+    tables = (table.where for table in (*inspection.labels, *inspection.partial) if table.has_labels)
     known |= {where for where in tables if not where.endswith(".json")}
     listing = inspection.listing
     sizes = zip(listing.names, listing.lengths.tolist(), strict=True)
@@ -436,7 +454,7 @@ class InitSummary(Struct, frozen=True):
         labels: the labels of the first classes and of the last one, as text; "" if there are none.
         passed: what is skipped, and why, as text.
         warnings: the classes that a split lacks, as text.
-        class_list: the file of the names of the classes, if there are many; else None.
+        class_list: the file of the names of the classes, if there are many; otherwise None.
     """
 
     recipe: Path
@@ -467,7 +485,7 @@ def init(
         output: the recipe.
         engine: lists files.
         layout: the layout to use if the folder has several possible ones, or files that would be skipped.
-        asked: what else the user says of the folder: columns, splits, names of classes.
+        asked: the other options that say how to read the folder: columns, splits, names of classes.
         progress: reports what is being inspected.
 
     Raises:
@@ -494,8 +512,11 @@ def init(
     choice = choose_table(folder, engine) if inspection is None else choose_layout(inspection, layout)
     proposal = choice.proposal
     text = render_recipe(proposal, folder.parent if is_alone else folder, target, asked)
-    classes_to_read = f"{_hot_classes(proposal)}{_declared_classes(proposal)}"
-    dataset = load(read(target, f"{text}\n{classes_to_read}\n"), None, engine)
+    declared = f"{_hot_classes(proposal)}{_declared_classes(proposal)}"
+    dataset = load(read(target, f"{text}\n{declared}\n"), None, engine)
+    order, order_evidence = ("", []) if declared or inspection is None else _order_of_file(dataset, inspection)
+    if order:
+        dataset = load(read(target, f"{text}\n{order}\n"), None, engine)
     taken = sum(len(split.catalog) for split in dataset.splits)
     if taken != len(proposal.names):
         what = f"{target} would take {taken:,} files, and {len(proposal.names):,} were found: it is not kept"
@@ -516,7 +537,7 @@ def init(
         text=text,
         found=found,
         layout=choice.name,
-        evidence=(*choice.evidence, *names.evidence, *_of_imagenet(folder, dataset)),
+        evidence=(*choice.evidence, *order_evidence, *names.evidence, *_of_imagenet(folder, dataset)),
         classes=dict(zip(names.classes.names, counts.values(), strict=True)),
         labels=labels_in_words(names.classes.names, names.classes.numbers),
         passed=choice.passed,

@@ -22,7 +22,8 @@ from imagenet_prep.recipes.layouts import (
     as_command,
 )
 from imagenet_prep.recipes.layouts.class_folders import Shape, shape_of
-from imagenet_prep.recipes.splits import splits_above
+from imagenet_prep.recipes.splits import split_name, splits_above
+from imagenet_prep.recipes.table_forms import Sought
 from imagenet_prep.text import listed, number_of
 
 _MOST_CANDIDATES = 3
@@ -123,7 +124,7 @@ def _read(
 
 
 def _ways(inspection: Inspection, tables: Sequence[LabelsFile], items: Sequence[str]) -> list[Way]:
-    """What a user must choose from: columns of paths, columns of classes, or tables that contradict each other."""
+    """The ways that a user must choose from: columns of paths or of classes, or tables that contradict each other."""
     table = tables[0]
     if table.images and inspection.asked.image is None:
         options = _options(inspection, table, "", items)
@@ -185,18 +186,13 @@ def _recognise_several(inspection: Inspection) -> Reading | None:
     if not inspection.items:
         return None
     first = next((found for found in inspection.labels if found.has_labels and not found.table.is_several), None)
-    sign, is_sure = _has_several(first) if first else (LINES, False)
+    sign = _has_several(first)[0] if first else LINES
     names = [first.where] if first else [refusal.where for refusal in inspection.refusals]
-    known = last_names(inspection.items)
-    judged = [
-        judge_labels(inspection.folder, name, inspection.items, known, sign, asked=inspection.asked) for name in names
-    ]
+    sought = Sought(inspection.folder, inspection.items, last_names(inspection.items), inspection.asked)
+    judged = [judge_labels(sought, name, sign) for name in names]
     if not any(judged):
-        known = last_names(map(without_ending, inspection.items))
-        judged = [
-            judge_labels(inspection.folder, name, inspection.items, known, sign, asked=inspection.asked)
-            for name in names
-        ]
+        stems = replace(sought, known=last_names(map(without_ending, inspection.items)))
+        judged = [judge_labels(stems, name, sign) for name in names]
     table = next((each for each in judged if isinstance(each, LabelsFile) and each.has_labels), None)
     if table is None or not sign:
         return None
@@ -284,7 +280,10 @@ def _remarks(inspection: Inspection, table: LabelsFile, items: Sequence[str]) ->
     if table.table.splits is not None:
         values = sorted({value for value in table.table.splits if value is not None})
         if table.splits is not None:
-            values = sorted(f"{value} is {split}" for value, split in table.splits.splits.items() if value != split)
+            splits = table.splits.splits
+            values = [
+                value if split_name(value) == splits[value] else f"{value} is {splits[value]}" for value in values
+            ]
         how = "a file of each" if table.files else f"by its column `{table.options.get('split')}`"
         remarks.append(f"splits: {listed(values)}, {how}")
     if not table.has_labels and table.table.columns and not table.candidates:
@@ -295,7 +294,7 @@ def _remarks(inspection: Inspection, table: LabelsFile, items: Sequence[str]) ->
 
 
 def _unlabelled(inspection: Inspection, table: LabelsFile, items: Sequence[str]) -> tuple[list[InputError], list[str]]:
-    """What a table lacks as losses; but images for a test, which have no label anywhere, are but noted."""
+    """The losses of a table; but images for a test, which have no label anywhere, are but noted."""
     labels = table.label_by_row() if table.has_labels else dict.fromkeys(table.rows)
     without = [name for row, name in enumerate(items) if row not in labels]
     if not without or len(table.lost) > 1 or not _are_for_test(inspection, without, items):
