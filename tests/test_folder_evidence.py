@@ -431,6 +431,85 @@ def test_a_split_that_is_nothing_is_refused(tmp_path: Path, splits: list[str], s
     assert not (tmp_path / "r.yaml").exists()
 
 
+# lists of data sets ----------------------------------------------------------------------------------------------
+
+BIRDS = of("images/", "001.Albatross", "002.Auklet")
+CUB = {
+    "images.txt": "".join(f"{number} {path[7:]}\n" for number, path in enumerate(BIRDS, 1)),
+    "image_class_labels.txt": "1 1\n2 1\n3 2\n4 2\n",
+    "train_test_split.txt": "1 1\n2 0\n3 1\n4 0\n",
+    "classes.txt": "1 001.Albatross\n2 002.Auklet\n",
+    "bounding_boxes.txt": "1 1.0 1.0 2.0 2.0\n",
+}
+
+
+@pytest.mark.parametrize("home", ["", "CUB_200_2011/"])
+def test_cub(tmp_path: Path, home: str) -> None:
+    """Numbers of images in images.txt are those of train_test_split.txt: init writes a list of each split."""
+    paint(tmp_path / "in", [home + path for path in BIRDS], {home + name: text for name, text in CUB.items()})
+    made, text = run_init(tmp_path, "in")
+    train, test = list(BIRDS.items())[::2], list(BIRDS.items())[1::2]
+    assert_same(made, {"train": dict(train), "test": dict(test)})
+    assert "the recipe names r-train.txt, r-test.txt next to it" in text
+    assert "bounding_boxes.txt: its boxes are not read" in text
+    assert (tmp_path / "r-train.txt").read_text() == "".join(f"{path[7:]}\n" for path, _ in train)
+
+
+CUB_AT_FAULT = {
+    "a line of no image": ("images.txt", "5 001.Albatross/none.jpg\n", "1 image that are not there"),
+    "an image of no split": ("train_test_split.txt", "", "has no 0 or 1 for 4 images"),
+    "other classes": ("image_class_labels.txt", "1 1\n2 2\n3 2\n4 2\n", "other classes than their folders"),
+}
+
+
+@pytest.mark.parametrize("name", CUB_AT_FAULT)
+def test_lists_of_cub_at_fault_are_refused(tmp_path: Path, name: str) -> None:
+    """Nothing is written: neither the recipe nor its lists."""
+    file, text, said = CUB_AT_FAULT[name]
+    text = CUB[file] + text if file == "images.txt" else text
+    paint(tmp_path / "in", list(BIRDS), CUB | {file: text})
+    with pytest.raises(InputError, match=said):
+        run_init(tmp_path, "in")
+    assert [path.name for path in tmp_path.iterdir()] == ["in"]
+
+
+def test_lists_that_init_would_write_over_are_kept(tmp_path: Path) -> None:
+    """A file of that name is there already: init refuses, and leaves it as it is."""
+    paint(tmp_path / "in", list(BIRDS), CUB)
+    (tmp_path / "r-test.txt").write_text("mine\n")
+    with pytest.raises(UsageError, match=r"r-test\.txt already exists"):
+        run_init(tmp_path, "in")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in", "r-test.txt"]
+    assert (tmp_path / "r-test.txt").read_text() == "mine\n"
+
+
+TINY_TRAIN: dict[str, str | None] = {f"train/{name}/images/{name}_{n}.jpg": name for name in ("n1", "n2") for n in "01"}
+TINY_VAL: dict[str, str | None] = {"val/images/val_0.jpg": "n2", "val/images/val_1.jpg": "n1"}
+ANNOTATIONS = "".join(f"{path[11:]}\t{name}\t0\t0\t9\t9\n" for path, name in TINY_VAL.items())
+
+
+@pytest.mark.parametrize("home", ["", "tiny-imagenet-200/"])
+def test_tiny_imagenet(tmp_path: Path, home: str) -> None:
+    """val/val_annotations.txt has the classes of val; the images of test have none, and are left out."""
+    names = [home + path for path in (*TINY_TRAIN, *TINY_VAL, *flat("test/images"))]
+    paint(tmp_path / "in", names, {f"{home}val/val_annotations.txt": ANNOTATIONS, f"{home}wnids.txt": "n1\nn2\n"})
+    made, text = run_init(tmp_path, "in")
+    right = {"train": TINY_TRAIN, "validation": TINY_VAL}
+    assert_same(made, {split: {home + path: name for path, name in each.items()} for split, each in right.items()})
+    assert "val_annotations.txt has the classes of val" in text
+    assert "test: 2 images without a class, left out" in text
+
+
+def test_a_list_that_lacks_an_image_is_not_taken(tmp_path: Path) -> None:
+    """val is left out then, with the other images without a class, and the list is named."""
+    text = ANNOTATIONS.partition("\n")[0]
+    paint(tmp_path / "in", list(TINY_TRAIN | TINY_VAL), {"val/val_annotations.txt": f"{text}\n"})
+    made, said = run_init(tmp_path, "in")
+    assert_same(made, {"train": TINY_TRAIN})
+    assert "val: 2 images without a class, left out" in said
+    assert "val_annotations.txt" in said
+
+
 # recipes by hand -----------------------------------------------------------------------------------------------
 
 BY_HAND: dict[str, tuple[dict[str, str | None], str, Truth]] = {

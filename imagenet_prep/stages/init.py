@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import csv
+import io
 import json
 import os
 import posixpath
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +50,8 @@ def describe(proposal: Proposal, classes: int) -> str:
     text = f"{len(proposal.names):,} {what}"
     if classes:
         text += f" in {classes:,} classes"
-    if named := list(dict.fromkeys([*proposal.places, *proposal.splits.values(), *proposal.lists])):
+    splits = [*proposal.places, *proposal.splits.values(), *proposal.lists, *proposal.divided]
+    if named := list(dict.fromkeys(splits)):
         text += f", in {' and '.join(named)}"
     if proposal.kind == "tar":
         tars = len(proposal.paths[""])
@@ -71,13 +75,16 @@ def render_recipe(proposal: Proposal, folder: Path, recipe: Path) -> str:
         if not table.has_labels:
             hint = "all columns become features; `label: COLUMN` in `labels: {file: ...}` makes one of them the class"
             blocks[-1] += f"\n# {hint}"
+    if proposal.labels:
+        said = {"file": _written_path(recipe, _TABLE), "unlabelled": "skip"}
+        blocks.append(_block("labels", said, f"{len(proposal.labels):,} lines, from the folders and their lists"))
     for key, value in proposal.annotations.items():
         blocks.append(_block(key, {name: _annotation(where, name, each) for name, each in value.items()}))
     if proposal.clips_boxes:
         blocks.append(_block("boxes_outside", "clip", "impossible boxes; drop leaves all of them out"))
     blocks += [
         _block("content", proposal.content, _CONTENT_NOTES[proposal.content]),
-        _render_splits(proposal, where),
+        _render_splits(proposal, where, recipe),
         "shard_size: 100MB   # files of about this size, at least one; or shards: N",
         "compression: none   # or gzip, zlib",
         "shuffle: true   # the same order every time\nseed: 12345",
@@ -180,7 +187,58 @@ def _patterns(proposal: Proposal, where: str) -> list[str]:
     return [_below(literal(where), deep + pattern) for pattern in patterns]
 
 
-def _render_splits(proposal: Proposal, where: str) -> str:
+_TABLE = "labels.csv"
+
+
+def _written_path(recipe: Path, end: str) -> str:
+    """The path in a recipe of a file that init writes next to it."""
+    path = _written(recipe, end)
+    return path.resolve().as_posix() if "DATAPATH" in os.environ else path.name
+
+
+def _written(recipe: Path, end: str) -> Path:
+    return recipe.with_name(f"{recipe.stem}-{end}")
+
+
+def _files_of(proposal: Proposal, folder: Path, recipe: Path) -> dict[Path, bytes]:
+    """The content of the files next to a recipe that it names: lists of splits, and a table of labels."""
+    files = {}
+    for split, names in proposal.divided.items():
+        files[_written(recipe, f"{split}.txt")] = "".join(f"{name}\n" for name in names).encode()
+    if proposal.labels:
+        stream = io.StringIO()
+        table = csv.writer(stream, lineterminator="\n")
+        table.writerow(("filename", "label"))
+        where = _below(_where(folder, recipe), proposal.lead.rstrip("/"))
+        table.writerows((_below(where, name), label) for name, label in proposal.labels.items())
+        files[_written(recipe, _TABLE)] = stream.getvalue().encode()
+    return files
+
+
+@contextlib.contextmanager
+def _saved(files: Mapping[Path, bytes]) -> Iterator[None]:
+    """Write the files of a recipe, and remove them again if it can't be used.
+
+    Raises:
+        UsageError: one of them exists.
+    """
+    if path := next((path for path in files if path.exists()), None):
+        raise UsageError(f"{path} already exists", "expected a new file", "choose another name with --output")
+    try:
+        for path, content in files.items():
+            with writing(path):
+                save_bytes(path, content)
+        yield
+    except BaseException:
+        for path in files:
+            path.unlink(missing_ok=True)
+        raise
+
+
+def _render_splits(proposal: Proposal, where: str, recipe: Path) -> str:
+    if proposal.divided:
+        written = {split: {"manifest": _written_path(recipe, f"{split}.txt")} for split in proposal.divided}
+        return _block("splits", written, "by lists that init wrote")
     if proposal.lists:
         lists = {name: {"manifest": _below(where, path)} for name, path in proposal.lists.items()}
         return _block("splits", lists, "by lists of names")
@@ -299,24 +357,27 @@ def init(
     choice = choose_layout(inspection, layout)
     proposal = choice.proposal
     text = render_recipe(proposal, folder, target)
-    text += _declared_classes(proposal)
-    dataset = load(read(target, text), None, engine)
-    taken = sum(len(split.catalog) for split in dataset.splits)
-    if taken != len(proposal.names):
-        what = f"{target} would take {taken:,} files, and {len(proposal.names):,} were found: it is not kept"
-        raise InputError(what, "expected all of them", "write a recipe whose `source` names them")
-    classes = _count(dataset)
-    found = describe(proposal, len(classes))
-    use = f"{NAME} convert DATA_DIR --config {quoted(target.name)}"
-    head = f"# {escaped(found)}.\n# To use it: {escaped(use)}\n\n"
-    text = f"{head}{text}\n{_render_record(dataset, proposal)}\n"
-    read(target, text)
-    with writing(target):
-        save_bytes(target, text.encode())
+    files = _files_of(proposal, folder, target)
+    evidence = choice.evidence
+    if files:
+        evidence = (*evidence, f"the recipe names {', '.join(path.name for path in files)} next to it")
+    with _saved(files):
+        text += _declared_classes(proposal)
+        dataset = load(read(target, text), None, engine)
+        taken = sum(len(split.catalog) for split in dataset.splits)
+        if taken != len(proposal.names):
+            what = f"{target} would take {taken:,} files, and {len(proposal.names):,} were found: it is not kept"
+            raise InputError(what, "expected all of them", "write a recipe whose `source` names them")
+        classes = _count(dataset)
+        found = describe(proposal, len(classes))
+        use = f"{NAME} convert DATA_DIR --config {quoted(target.name)}"
+        head = f"# {escaped(found)}.\n# To use it: {escaped(use)}\n\n"
+        text = f"{head}{text}\n{_render_record(dataset, proposal)}\n"
+        read(target, text)
+        with writing(target):
+            save_bytes(target, text.encode())
     labels = labels_in_words(dataset.classes.names, dataset.classes.numbers)
-    return InitSummary(
-        target, text, found, choice.name, choice.evidence, classes, labels, choice.passed, dataset.warnings
-    )
+    return InitSummary(target, text, found, choice.name, evidence, classes, labels, choice.passed, dataset.warnings)
 
 
 def _count(dataset: RecipeDataset) -> dict[str, int]:
