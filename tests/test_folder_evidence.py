@@ -661,6 +661,14 @@ def test_folders_of_many_files_are_known_by_their_ends() -> None:
     assert split_folders(Names.take(["train/1.jpg", "val/2.jpg"]), 0) == {"train": "train", "val": "validation"}
 
 
+def test_slashes_are_counted_in_bytes() -> None:
+    """The fewest of all names, whatever their letters; more names than are counted at once."""
+    assert Names.take(["a/b/c", "ä/ö"]).fewest_slashes() == 1
+    assert Names.take(["a/b", "c"]).fewest_slashes() == 0
+    assert Names.take(["a/b/c"] * 70_000 + ["d/e"]).fewest_slashes() == 1
+    assert Names.take([]).fewest_slashes() == 0
+
+
 def test_roles_of_one_folder() -> None:
     """A folder of images alone, and no folder at all, have no classes."""
     assert not roles_of(Folder.take(["images/1.jpg"])).classes

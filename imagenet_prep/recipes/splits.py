@@ -318,12 +318,7 @@ def split_folders(names: Names, classes_below: int) -> dict[str, str]:
     splits = {top: split for top, split in FOLDERS.items() if top in tops}
     if "train" not in splits or len(splits) != len(set(splits.values())):
         return {}
-    for top, rows in tops.items():
-        for _, folder, _most in names.folders(rows, f"{top}/", whole=True):
-            depth = 0 if folder is None else folder.count("/") + 1
-            if depth < classes_below:
-                return {}
-    return splits
+    return splits if names.fewest_slashes() > classes_below else {}
 
 
 def are_in_an_image_folder(names: Names) -> bool:
