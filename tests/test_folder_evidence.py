@@ -439,7 +439,6 @@ CUB = {
     "image_class_labels.txt": "1 1\n2 1\n3 2\n4 2\n",
     "train_test_split.txt": "1 1\n2 0\n3 1\n4 0\n",
     "classes.txt": "1 001.Albatross\n2 002.Auklet\n",
-    "bounding_boxes.txt": "1 1.0 1.0 2.0 2.0\n",
 }
 
 
@@ -451,7 +450,6 @@ def test_cub(tmp_path: Path, home: str) -> None:
     train, test = list(BIRDS.items())[::2], list(BIRDS.items())[1::2]
     assert_same(made, {"train": dict(train), "test": dict(test)})
     assert "the recipe names r-train.txt, r-test.txt next to it" in text
-    assert "bounding_boxes.txt: its boxes are not read" in text
     assert (tmp_path / "r-train.txt").read_text() == "".join(f"{path[7:]}\n" for path, _ in train)
 
 

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
-import csv
-import io
 import json
 import os
 import posixpath
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +27,7 @@ from imagenet_prep.recipes.layouts import Proposal, choose_layout, known_layouts
 from imagenet_prep.recipes.loading import load, read
 from imagenet_prep.recipes.mapped_records import MappedRecorder
 from imagenet_prep.recipes.recipe_dataset import RecipeDataset
+from imagenet_prep.recipes.written_files import TABLE, contents_of, list_end, saved, written_path
 from imagenet_prep.sources.patterns import literal
 from imagenet_prep.storage.files import save_bytes
 from imagenet_prep.storage.location import refuse_url
@@ -50,8 +48,7 @@ def describe(proposal: Proposal, classes: int) -> str:
     text = f"{len(proposal.names):,} {what}"
     if classes:
         text += f" in {classes:,} classes"
-    splits = [*proposal.places, *proposal.splits.values(), *proposal.lists, *proposal.divided]
-    if named := list(dict.fromkeys(splits)):
+    if named := list(dict.fromkeys([*proposal.places, *proposal.splits.values(), *proposal.lists])):
         text += f", in {' and '.join(named)}"
     if proposal.kind == "tar":
         tars = len(proposal.paths[""])
@@ -75,16 +72,16 @@ def render_recipe(proposal: Proposal, folder: Path, recipe: Path) -> str:
         if not table.has_labels:
             hint = "all columns become features; `label: COLUMN` in `labels: {file: ...}` makes one of them the class"
             blocks[-1] += f"\n# {hint}"
-    if proposal.labels:
-        said = {"file": _written_path(recipe, _TABLE), "unlabelled": "skip"}
-        blocks.append(_block("labels", said, f"{len(proposal.labels):,} lines, from the folders and their lists"))
+    if proposal.written_labels:
+        said = {"file": written_path(recipe, TABLE), "unlabelled": "skip"}
+        blocks.append(_block("labels", said, "written by init, from the folders and their lists"))
     for key, value in proposal.annotations.items():
         blocks.append(_block(key, {name: _annotation(where, name, each) for name, each in value.items()}))
     if proposal.clips_boxes:
         blocks.append(_block("boxes_outside", "clip", "impossible boxes; drop leaves all of them out"))
     blocks += [
         _block("content", proposal.content, _CONTENT_NOTES[proposal.content]),
-        _render_splits(proposal, where, recipe),
+        _render_splits(proposal, where),
         "shard_size: 100MB   # files of about this size, at least one; or shards: N",
         "compression: none   # or gzip, zlib",
         "shuffle: true   # the same order every time\nseed: 12345",
@@ -187,64 +184,19 @@ def _patterns(proposal: Proposal, where: str) -> list[str]:
     return [_below(literal(where), deep + pattern) for pattern in patterns]
 
 
-_TABLE = "labels.csv"
-
-
-def _written_path(recipe: Path, end: str) -> str:
-    """The path in a recipe of a file that init writes next to it."""
-    path = _written(recipe, end)
-    return path.resolve().as_posix() if "DATAPATH" in os.environ else path.name
-
-
-def _written(recipe: Path, end: str) -> Path:
-    return recipe.with_name(f"{recipe.stem}-{end}")
-
-
 def _files_of(proposal: Proposal, folder: Path, recipe: Path) -> dict[Path, bytes]:
-    """The content of the files next to a recipe that it names: lists of splits, and a table of labels."""
-    files = {}
-    for split, names in proposal.divided.items():
-        files[_written(recipe, f"{split}.txt")] = "".join(f"{name}\n" for name in names).encode()
-    if proposal.labels:
-        stream = io.StringIO()
-        table = csv.writer(stream, lineterminator="\n")
-        table.writerow(("filename", "label"))
-        where = _below(_where(folder, recipe), proposal.lead.rstrip("/"))
-        table.writerows((_below(where, name), label) for name, label in proposal.labels.items())
-        files[_written(recipe, _TABLE)] = stream.getvalue().encode()
-    return files
+    """The content of the files next to a recipe that it names."""
+    where = _below(_where(folder, recipe), proposal.lead.rstrip("/"))
+    labels = {_below(where, name): label for name, label in proposal.written_labels.items()}
+    return contents_of(recipe, proposal.written_lists, labels)
 
 
-@contextlib.contextmanager
-def _saved(files: Mapping[Path, bytes]) -> Iterator[None]:
-    """Write the files of a recipe, and remove them again if it can't be used.
-
-    Raises:
-        UsageError: one of them exists.
-    """
-    if path := next((path for path in files if path.exists()), None):
-        raise UsageError(f"{path} already exists", "expected a new file", "choose another name with --output")
-    try:
-        for path, content in files.items():
-            with writing(path):
-                save_bytes(path, content)
-        yield
-    except BaseException:
-        for path in files:
-            path.unlink(missing_ok=True)
-        raise
-
-
-def _render_splits(proposal: Proposal, where: str, recipe: Path) -> str:
-    if proposal.divided:
-        written = {split: {"manifest": _written_path(recipe, f"{split}.txt")} for split in proposal.divided}
-        return _block("splits", written, "by lists that init wrote")
+def _render_splits(proposal: Proposal, where: str) -> str:
     if proposal.lists:
         lists = {name: {"manifest": _below(where, path)} for name, path in proposal.lists.items()}
         return _block("splits", lists, "by lists of names")
     if proposal.places:
-        places = {split: _placed(place, where) for split, place in proposal.places.items()}
-        return _block("splits", places, "by the folders")
+        return _block("splits", proposal.places, "by the folders")
     if proposal.splits and proposal.kind == "files":
         lead = "." if where.startswith("/") else literal(_below(where, proposal.lead.rstrip("/")))
         files = {name: {"files": _below(lead, f"{literal(top)}/**/*")} for top, name in proposal.splits.items()}
@@ -261,11 +213,6 @@ def _declared_classes(proposal: Proposal) -> str:
     if not proposal.classes:
         return ""
     return f"\nclasses: [{', '.join(map(_flow, proposal.classes))}]   # each folder, in the order of the labels\n"
-
-
-def _placed(place: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """The place of a split; a list of files is not below the source."""
-    return {sort: _below(where, value) if sort == "manifest" else value for sort, value in place.items()}
 
 
 def _render_record(dataset: RecipeDataset, proposal: Proposal) -> str:
@@ -356,12 +303,15 @@ def init(
     check_asked(inspection)
     choice = choose_layout(inspection, layout)
     proposal = choice.proposal
+    if proposal.written_lists:
+        lists = {split: {"manifest": written_path(target, list_end(split))} for split in proposal.written_lists}
+        proposal = replace(proposal, places=lists)
     text = render_recipe(proposal, folder, target)
     files = _files_of(proposal, folder, target)
     evidence = choice.evidence
     if files:
         evidence = (*evidence, f"the recipe names {', '.join(path.name for path in files)} next to it")
-    with _saved(files):
+    with saved(files):
         text += _declared_classes(proposal)
         dataset = load(read(target, text), None, engine)
         taken = sum(len(split.catalog) for split in dataset.splits)

@@ -11,7 +11,7 @@ from imagenet_prep.recipes.layouts.class_folders import shape_of
 from imagenet_prep.storage.files import read_plain
 from imagenet_prep.text import listed, number_of
 
-_PATHS, _LABELS, _SPLITS, _BOXES = "images.txt", "image_class_labels.txt", "train_test_split.txt", "bounding_boxes.txt"
+_PATHS, _LABELS, _SPLITS = "images.txt", "image_class_labels.txt", "train_test_split.txt"
 _NAMES_OF_SPLITS = {"1": "train", "0": "test"}
 
 
@@ -44,13 +44,10 @@ def recognise(inspection: Inspection) -> Reading | None:
         CERTAIN,
         (f"{home}{_PATHS} names {len(numbered):,} images in class folders; {home}{_SPLITS}: {counts}",),
         f"the folders are the classes: {listed(shape.classes)}; {_SPLITS} divides them",
-        Proposal("folders", inspection.content, list(numbered.values()), shape.lead, divided=divided),
+        Proposal("folders", inspection.content, list(numbered.values()), shape.lead, written_lists=divided),
         faults,
         used=frozenset(used),
-        passed=[
-            *([f"{number_of(left, inspection.noun)} not in {home}{_PATHS}, left out"] if left else []),
-            *([f"{home}{_BOXES}: its boxes are not read"] if f"{home}{_BOXES}" in known else []),
-        ],
+        passed=[f"{number_of(left, inspection.noun)} not in {home}{_PATHS}, left out"] if left else [],
         labelled=len(numbered),
         classes=len(shape.classes),
         left_out=left,

@@ -46,7 +46,7 @@ def recognise(inspection: Inspection) -> Reading | None:
             list(labels),
             shape.lead,
             splits=splits,
-            labels={name: label for name, label in labels.items() if label is not None},
+            written_labels={name: label for name, label in labels.items() if label is not None},
         ),
         used=frozenset(used),
         passed=[note] if left else [],
