@@ -203,7 +203,7 @@ TAKEN: dict[str, tuple[dict[str, str | None], Truth, str]] = {
         f"test/{name}": (
             TRAIN | flat(f"test/{name}"),
             {"train": TRAIN},
-            "test: 2 images without a class, left out; imagenet-prep init ",
+            "test: 2 images without a class, left out; for records without labels: imagenet-prep init ",
         )
         for name in ("images", "unknown", "all", "0")
     },
@@ -372,6 +372,36 @@ def test_lists_next_to_class_folders_are_the_splits(tmp_path: Path) -> None:
     assert_same(made, LISTED)
 
 
+TABLES = {
+    "commas and a header": ("csv", ",Filename,Label\n", "{number},{name}/{file},7\n"),
+    "tabs": ("tsv", "", "{name}/{file}\t7\n"),
+    "blanks": ("txt", "", "{name}/{file} 7\n"),
+}
+
+
+@pytest.mark.parametrize("form", TABLES)
+def test_tables_next_to_class_folders_are_the_splits(tmp_path: Path, form: str) -> None:
+    """EuroSAT's train.csv has more columns than names: init writes the lists that the recipe names."""
+    ending, header, line = TABLES[form]
+    images = of("images/", "a", "b")
+    texts = {}
+    for split, number in (("train", 0), ("test", 1)):
+        lines = [line.format(number=number, name=name, file=f"{name}{number}.jpg") for name in "ab"]
+        texts[f"{split}.{ending}"] = header + "".join(lines)
+    paint(tmp_path / "in", list(images), texts)
+    made, text = run_init(tmp_path, "in")
+    assert_same(made, LISTED)
+    assert "the recipe names r-train.txt, r-test.txt next to it" in text
+
+
+def test_lists_that_share_an_image_are_no_splits(tmp_path: Path) -> None:
+    """All images are in one split then; so they are where a line names no image."""
+    for text in (LISTS["meta/train.txt"], "a/none\n"):
+        paint(tmp_path / "in", list(of("images/", "a", "b")), LISTS | {"meta/test.txt": text})
+        made, _ = run_init(tmp_path, "in")
+        assert_same(made, {"train": of("images/", "a", "b")})
+
+
 def test_several_ways_to_split_are_a_question(tmp_path: Path) -> None:
     """DTD has ten: each command takes one; without lists, all images are in one split."""
     texts = {
@@ -409,7 +439,7 @@ def test_split_takes_lists_of_any_name(tmp_path: Path) -> None:
     paint(tmp_path / "in", list(of("", "a", "b")), {"x.lst": "a/a0.jpg\nb/b0.jpg\n", "y.lst": "a/a1.jpg\n"})
     made, text = run_init(tmp_path, "in", "--split", "train=x.lst", "--split", "test=y.lst")
     assert_same(made, {"train": {"a/a0.jpg": "a", "b/b0.jpg": "b"}, "test": {"a/a1.jpg": "a"}})
-    assert "1 image in no list (x.lst, y.lst), left out" in text
+    assert "1 image in no list of a split, left out" in text
 
 
 @pytest.mark.parametrize(
@@ -496,6 +526,18 @@ def test_tiny_imagenet(tmp_path: Path, home: str) -> None:
     assert_same(made, {split: {home + path: name for path, name in each.items()} for split, each in right.items()})
     assert "val_annotations.txt has the classes of val" in text
     assert "test: 2 images without a class, left out" in text
+
+
+def test_a_table_next_to_a_split(tmp_path: Path) -> None:
+    """GTSRB: class folders in Train, loose images in Test, and Test.csv with ClassId and Path; Meta is no split."""
+    train = {f"Train/{name}/{name}_{n}.png": name for name in ("0", "1") for n in "01"}
+    test: dict[str, str | None] = {"Test/00.png": "1", "Test/01.png": "0"}
+    rows = "".join(f"1,{path},{name}\n" for path, name in test.items())
+    texts = {"Test.csv": "Width,Path,ClassId\n" + rows, "Meta.csv": "Path,ClassId\nMeta/0.png,0\nMeta/1.png,1\n"}
+    paint(tmp_path / "in", [*train, *test, "Meta/0.png", "Meta/1.png"], texts)
+    made, text = run_init(tmp_path, "in")
+    assert_same(made, {"train": dict(train), "test": test})
+    assert "Meta: 2 images without a class, left out" in text
 
 
 def test_a_list_that_lacks_an_image_is_not_taken(tmp_path: Path) -> None:

@@ -8,12 +8,13 @@ from collections.abc import Iterator
 from imagenet_prep.recipes.inspection import Inspection
 from imagenet_prep.recipes.layouts import CERTAIN, Proposal, Reading
 from imagenet_prep.recipes.layouts.class_folders import Shape, shape_of
+from imagenet_prep.recipes.split_lists import read_cells
 from imagenet_prep.recipes.splits import split_names
-from imagenet_prep.storage.files import read_plain
 from imagenet_prep.text import listed, number_of
 
 _ENDINGS = (".txt", ".csv", ".tsv")
 _LARGEST = 1 << 28
+_IS_LABEL = re.compile("class|label|wnid|category")
 
 
 def recognise(inspection: Inspection) -> Reading | None:
@@ -24,11 +25,11 @@ def recognise(inspection: Inspection) -> Reading | None:
     assert inspection.content is not None
     labels = {name.removeprefix(shape.lead): shape.class_of(name) for name in shape.files.names()}
     splits, used = dict(shape.splits), []
-    for folder in shape.roles.unlabelled:
+    for folder, split in split_names(shape.roles.unlabelled).items():
         for name in _lists_of(inspection, f"{shape.lead}{folder}"):
             if found := _read_classes(inspection, shape, f"{shape.lead}{folder}", name):
                 labels |= {path.removeprefix(shape.lead): label for path, label in found.items()}
-                splits[folder] = split_names([folder]).get(folder, re.sub(r"[^A-Za-z0-9_]", "-", folder))
+                splits[folder] = split
                 used.append(name)
                 break
     if not used:
@@ -66,12 +67,18 @@ def _lists_of(inspection: Inspection, folder: str) -> Iterator[str]:
 
 
 def _read_classes(inspection: Inspection, shape: Shape, folder: str, name: str) -> dict[str, str]:
-    """The class of each image of a folder, by the first two words of each line; none if one has no class."""
+    """The class of each image of a folder, by the columns of a list; none if one has no class."""
     images = {path.rpartition("/")[2]: path for path in inspection.items if path.startswith(f"{folder}/")}
-    found: dict[str, str] = {}
-    for line in read_plain(inspection.folder / name).decode(errors="replace").splitlines():
-        words = re.split(r"[\t, ]+", line.strip())
-        path = images.get(words[0].rpartition("/")[2])
-        if path is not None and len(words) > 1 and words[1] in shape.roles.classes:
-            found[path] = words[1]
-    return found if len(found) == len(images) else {}
+    lines = read_cells(inspection.folder / name)
+    columns = range(min(map(len, lines), default=0))
+    last = [[cell.rpartition("/")[2] for cell in cells] for cells in lines]
+    place = next((column for column in columns if sum(cells[column] in images for cells in last) >= len(images)), None)
+    if place is None:
+        return {}
+    rows = {images[names[place]]: cells for names, cells in zip(last, lines, strict=True) if names[place] in images}
+    classes = shape.roles.classes
+    fitting = [column for column in columns if all(cells[column] in classes for cells in rows.values())]
+    named = [column for column in fitting if _IS_LABEL.search(lines[0][column].lower())] or fitting
+    if len(rows) < len(images) or len(named) != 1:
+        return {}
+    return {path: cells[named[0]] for path, cells in rows.items()}
