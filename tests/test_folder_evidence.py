@@ -60,7 +60,9 @@ def classes_of(made: RecipeDataset) -> dict[str, dict[str, str | None]]:
 
 def run_init(folder: Path, data: str, *options: str) -> tuple[RecipeDataset, str]:
     """The plan of the recipe that init writes with these options, and what init says."""
-    (folder / "r.yaml").unlink(missing_ok=True)
+    earlier = [*folder.glob("r[.-]*")] if (folder / "r.yaml").exists() else []
+    for path in earlier:
+        path.unlink()
     layout, splits = None, {}
     for option, value in zip(options[::2], options[1::2], strict=True):
         if option == "--as":
@@ -317,6 +319,17 @@ ASKED: dict[str, tuple[dict[str, str | None], list[Truth]]] = {
     ),
     "folders of thousands": (flat("00000", "01000"), [{"train": flat("00000", "01000")}]),
     "batches": (flat("batch_1", "batch_2"), [{"train": flat("batch_1", "batch_2")}]),
+    "classes in names": (
+        {f"images/{name}_{n}.jpg": None for name in ("great_pyrenees", "pug") for n in "123"},
+        [
+            {"train": {f"images/{name}_{n}.jpg": name for name in ("great_pyrenees", "pug") for n in "123"}},
+            {"train": {f"images/{name}_{n}.jpg": None for name in ("great_pyrenees", "pug") for n in "123"}},
+        ],
+    ),
+    "classes in the names of train": (
+        {f"train/{name}.{n}.jpg": None for name in ("cat", "dog") for n in "12"} | flat("test1", count=1),
+        [{"train": {f"train/{name}.{n}.jpg": name for name in ("cat", "dog") for n in "12"}}],
+    ),
     "kinds within classes": (
         {"a/x/1.jpg": "x", "a/y/2.jpg": "y", "b/z/3.jpg": "z"},
         [
@@ -421,6 +434,36 @@ def test_several_ways_to_split_are_a_question(tmp_path: Path) -> None:
     for _, *options in commands[:2]:
         assert_same(run_init(tmp_path, "in", *options)[0], LISTED)
     assert_same(run_init(tmp_path, "in", *commands[2][1:])[0], {"train": of("images/", "a", "b")})
+
+
+def test_oxford_pets(tmp_path: Path) -> None:
+    """The class is in the name of each image, and trainval.txt and test.txt have the name without its ending."""
+    names = [f"images/{name}_{number}.jpg" for name in ("Bengal", "great_pyrenees") for number in (1, 2)]
+    rows = [f"{Path(name).stem} 1 1 1\n" for name in names]
+    texts = {
+        "list.txt": "#Image CLASS-ID SPECIES BREED\n" + "".join(rows),
+        "trainval.txt": rows[0] + rows[2],
+        "test.txt": rows[1] + rows[3],
+    }
+    paint(tmp_path / "in", names, {f"annotations/{name}": text for name, text in texts.items()})
+    with pytest.raises(InputError) as caught:
+        run_init(tmp_path, "in")
+    assert ["--as", "file-names"] in [options for _, *options in commands_in(str(caught.value))]
+    made, _ = run_init(tmp_path, "in", "--as", "file-names")
+    classes = {name: Path(name).stem.rpartition("_")[0] for name in names}
+    assert_same(
+        made,
+        {split: {name: classes[name] for name in names[place::2]} for place, split in enumerate(("train", "test"))},
+    )
+
+
+@pytest.mark.parametrize("pattern", ["IMG_{:04}.jpg", "{}.jpg", "frame ({}).jpg", "DSC{:05}.jpg", "x-{}.jpg"])
+def test_names_of_cameras_are_no_classes(tmp_path: Path, pattern: str) -> None:
+    """Two of their words in one folder make no classes: all images have none."""
+    names = [pattern.format(number) for number in range(3)] + [f"image_{number}.jpg" for number in range(3)]
+    paint(tmp_path / "in", names)
+    made, _ = run_init(tmp_path, "in")
+    assert_same(made, {"train": dict.fromkeys(names)})
 
 
 def test_split_takes_folders_of_any_name(tmp_path: Path) -> None:

@@ -188,7 +188,10 @@ def _files_of(proposal: Proposal, folder: Path, recipe: Path) -> dict[Path, byte
     """The content of the files next to a recipe that it names."""
     where = _below(_where(folder, recipe), proposal.lead.rstrip("/"))
     labels = {_below(where, name): label for name, label in proposal.written_labels.items()}
-    return contents_of(recipe, proposal.written_lists, labels)
+    lists = dict(proposal.written_lists)
+    if proposal.kind == "files":  # their names start at the recipe
+        lists = {split: [_below(where, name) for name in names] for split, names in lists.items()}
+    return contents_of(recipe, lists, labels)
 
 
 def _render_splits(proposal: Proposal, where: str) -> str:
