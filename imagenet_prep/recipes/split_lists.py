@@ -97,7 +97,7 @@ def _rows_of_column(path: Path, names: Sequence[str], base: Path) -> list[int]:
 
 
 def read_cells(path: Path) -> list[list[str]]:
-    """The cells of each line of a table: by commas, semicolons or tabs as its header has them, else by blanks.
+    """The cells of each line of a table: by commas, semicolons or tabs as its first line has them, otherwise by blanks.
 
     Raises:
         InputError: it can't be read.

@@ -100,7 +100,7 @@ def split_names(folders: Iterable[str]) -> dict[str, str]:
 
 
 def _splits_by_a_word(names: Mapping[str, str]) -> dict[str, str]:
-    """The split of each folder whose name is that of another but for the word of the split; ``names`` by path."""
+    """The split of each folder whose name is that of another except the word of the split; ``names`` by path."""
     alike: dict[tuple[str, ...], dict[str, str]] = {}
     for folder, name in names.items():
         words = [word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+", name)]

@@ -55,7 +55,7 @@ def recognise(inspection: Inspection) -> Reading | None:
 
 
 def _read(inspection: Inspection, name: str) -> dict[str, str]:
-    """What each line of a list says, by the number that it starts with; none if a line has no number."""
+    """The text of each line of a list, by the number that it starts with; none if a line has no number."""
     found: dict[str, str] = {}
     for line in read_plain(inspection.folder / name).decode(errors="replace").splitlines():
         number, _, text = line.strip().partition(" ")

@@ -63,7 +63,7 @@ def recognise(inspection: Inspection) -> Reading | None:
 
 
 def _word(name: str) -> str:
-    """What a file's name starts with before its number; "" for words that cameras and scripts write."""
+    """The start of a file's name before its number; "" for words that cameras and scripts write."""
     match = _NUMBERED.fullmatch(stem_of(name))
     word = match[1].rstrip(" _.-(") if match else ""
     has_letters = re.search(r"[^\W\d_]", word) is not None
