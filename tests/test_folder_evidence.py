@@ -60,7 +60,9 @@ def classes_of(made: RecipeDataset) -> dict[str, dict[str, str | None]]:
 
 def run_init(folder: Path, data: str, *options: str) -> tuple[RecipeDataset, str]:
     """The plan of the recipe that init writes with these options, and what init says."""
-    (folder / "r.yaml").unlink(missing_ok=True)
+    earlier = [*folder.glob("r[.-]*")] if (folder / "r.yaml").exists() else []
+    for path in earlier:
+        path.unlink()
     layout, splits = None, {}
     for option, value in zip(options[::2], options[1::2], strict=True):
         if option == "--as":
@@ -99,7 +101,11 @@ def commands_in(text: str) -> list[list[str]]:
     """The options of each command of init that a message names for the folder "in"."""
     found = re.findall(r"imagenet-prep init (\S+/in(?:/\S+)?(?: --\w+ (?:'[^']*'|[^\s;]+))+)", text)
     commands = [shlex.split(each) for each in found]
-    return [words[:1] + words[3:] if words[1] == "--output" else words for words in commands]
+    for words in commands:
+        if "--output" in words:
+            place = words.index("--output")
+            del words[place : place + 2]
+    return commands
 
 
 # what init takes -----------------------------------------------------------------------------------------------
@@ -203,7 +209,7 @@ TAKEN: dict[str, tuple[dict[str, str | None], Truth, str]] = {
         f"test/{name}": (
             TRAIN | flat(f"test/{name}"),
             {"train": TRAIN},
-            "test: 2 images without a class, left out; imagenet-prep init ",
+            "test: 2 images without a class, left out; for records without labels: imagenet-prep init ",
         )
         for name in ("images", "unknown", "all", "0")
     },
@@ -317,6 +323,17 @@ ASKED: dict[str, tuple[dict[str, str | None], list[Truth]]] = {
     ),
     "folders of thousands": (flat("00000", "01000"), [{"train": flat("00000", "01000")}]),
     "batches": (flat("batch_1", "batch_2"), [{"train": flat("batch_1", "batch_2")}]),
+    "classes in names": (
+        {f"images/{name}_{n}.jpg": None for name in ("great_pyrenees", "pug") for n in "123"},
+        [
+            {"train": {f"images/{name}_{n}.jpg": name for name in ("great_pyrenees", "pug") for n in "123"}},
+            {"train": {f"images/{name}_{n}.jpg": None for name in ("great_pyrenees", "pug") for n in "123"}},
+        ],
+    ),
+    "classes in the names of train": (
+        {f"train/{name}.{n}.jpg": None for name in ("cat", "dog") for n in "12"} | flat("test1", count=1),
+        [{"train": {f"train/{name}.{n}.jpg": name for name in ("cat", "dog") for n in "12"}}],
+    ),
     "kinds within classes": (
         {"a/x/1.jpg": "x", "a/y/2.jpg": "y", "b/z/3.jpg": "z"},
         [
@@ -372,6 +389,35 @@ def test_lists_next_to_class_folders_are_the_splits(tmp_path: Path) -> None:
     assert_same(made, LISTED)
 
 
+TABLES = {
+    "commas and a header": ("csv", ",Filename,Label\n", "{number},{name}/{file},{name}\n"),
+    "tabs": ("tsv", "", "{name}/{file}\t{name}\n"),
+    "blanks": ("txt", "", "{name}/{file} {name}\n"),
+}
+
+
+@pytest.mark.parametrize("form", TABLES)
+def test_tables_next_to_class_folders_are_the_splits(tmp_path: Path, form: str) -> None:
+    """EuroSAT's train.csv has more columns than names, and its classes are those of the folders."""
+    ending, header, line = TABLES[form]
+    images = of("images/", "a", "b")
+    texts = {}
+    for split, number in (("train", 0), ("test", 1)):
+        lines = [line.format(number=number, name=name, file=f"{name}{number}.jpg") for name in "ab"]
+        texts[f"{split}.{ending}"] = header + "".join(lines)
+    paint(tmp_path / "in", list(images), texts)
+    made, _ = run_init(tmp_path, "in")
+    assert_same(made, LISTED)
+
+
+def test_lists_that_share_an_image_are_no_splits(tmp_path: Path) -> None:
+    """All images are in one split then; so they are where a line names no image."""
+    for text in (LISTS["meta/train.txt"], "a/none\n"):
+        paint(tmp_path / "in", list(of("images/", "a", "b")), LISTS | {"meta/test.txt": text})
+        made, _ = run_init(tmp_path, "in")
+        assert_same(made, {"train": of("images/", "a", "b")})
+
+
 def test_several_ways_to_split_are_a_question(tmp_path: Path) -> None:
     """DTD has ten: each command takes one; without lists, all images are in one split."""
     texts = {
@@ -393,6 +439,36 @@ def test_several_ways_to_split_are_a_question(tmp_path: Path) -> None:
     assert_same(run_init(tmp_path, "in", *commands[2][1:])[0], {"train": of("images/", "a", "b")})
 
 
+def test_oxford_pets(tmp_path: Path) -> None:
+    """The class is in the name of each image, and trainval.txt and test.txt have the name without its ending."""
+    names = [f"images/{name}_{number}.jpg" for name in ("Bengal", "great_pyrenees") for number in (1, 2)]
+    rows = [f"{Path(name).stem} 1 1 1\n" for name in names]
+    texts = {
+        "list.txt": "#Image CLASS-ID SPECIES BREED\n" + "".join(rows),
+        "trainval.txt": rows[0] + rows[2],
+        "test.txt": rows[1] + rows[3],
+    }
+    paint(tmp_path / "in", names, {f"annotations/{name}": text for name, text in texts.items()})
+    with pytest.raises(InputError) as caught:
+        run_init(tmp_path, "in")
+    assert ["--as", "file-names"] in [options for _, *options in commands_in(str(caught.value))]
+    made, _ = run_init(tmp_path, "in", "--as", "file-names")
+    classes = {name: Path(name).stem.rpartition("_")[0] for name in names}
+    assert_same(
+        made,
+        {split: {name: classes[name] for name in names[place::2]} for place, split in enumerate(("train", "test"))},
+    )
+
+
+@pytest.mark.parametrize("pattern", ["IMG_{:04}.jpg", "{}.jpg", "frame ({}).jpg", "DSC{:05}.jpg", "x-{}.jpg"])
+def test_names_of_cameras_are_no_classes(tmp_path: Path, pattern: str) -> None:
+    """Two of their words in one folder make no classes: all images have none."""
+    names = [pattern.format(number) for number in range(3)] + [f"image_{number}.jpg" for number in range(3)]
+    paint(tmp_path / "in", names)
+    made, _ = run_init(tmp_path, "in")
+    assert_same(made, {"train": dict.fromkeys(names)})
+
+
 def test_split_takes_folders_of_any_name(tmp_path: Path) -> None:
     """Folders that no name of a split calls so: without --split they are a question, with it they are splits."""
     paint(tmp_path / "in", list(of("one/", "a", "b") | of("two/", "a", "b")))
@@ -409,7 +485,7 @@ def test_split_takes_lists_of_any_name(tmp_path: Path) -> None:
     paint(tmp_path / "in", list(of("", "a", "b")), {"x.lst": "a/a0.jpg\nb/b0.jpg\n", "y.lst": "a/a1.jpg\n"})
     made, text = run_init(tmp_path, "in", "--split", "train=x.lst", "--split", "test=y.lst")
     assert_same(made, {"train": {"a/a0.jpg": "a", "b/b0.jpg": "b"}, "test": {"a/a1.jpg": "a"}})
-    assert "1 image in no list (x.lst, y.lst), left out" in text
+    assert "1 image in no list of a split, left out" in text
 
 
 @pytest.mark.parametrize(
@@ -429,6 +505,95 @@ def test_a_split_that_is_nothing_is_refused(tmp_path: Path, splits: list[str], s
         run_init(tmp_path, "in", *[word for split in splits for word in ("--split", split)])
     assert said in str(caught.value)
     assert not (tmp_path / "r.yaml").exists()
+
+
+# lists of data sets ----------------------------------------------------------------------------------------------
+
+BIRDS = of("images/", "001.Albatross", "002.Auklet")
+CUB = {
+    "images.txt": "".join(f"{number} {path[7:]}\n" for number, path in enumerate(BIRDS, 1)),
+    "image_class_labels.txt": "1 1\n2 1\n3 2\n4 2\n",
+    "train_test_split.txt": "1 1\n2 0\n3 1\n4 0\n",
+    "classes.txt": "1 001.Albatross\n2 002.Auklet\n",
+}
+
+
+@pytest.mark.parametrize("home", ["", "CUB_200_2011/"])
+def test_cub(tmp_path: Path, home: str) -> None:
+    """Numbers of images in images.txt are those of train_test_split.txt: init writes a list of each split."""
+    paint(tmp_path / "in", [home + path for path in BIRDS], {home + name: text for name, text in CUB.items()})
+    made, text = run_init(tmp_path, "in")
+    train, test = list(BIRDS.items())[::2], list(BIRDS.items())[1::2]
+    assert_same(made, {"train": dict(train), "test": dict(test)})
+    assert "the recipe names r-train.txt, r-test.txt next to it" in text
+    assert (tmp_path / "r-train.txt").read_text() == "".join(f"{path[7:]}\n" for path, _ in train)
+
+
+CUB_AT_FAULT = {
+    "a line of no image": ("images.txt", "5 001.Albatross/none.jpg\n", "1 image that are not there"),
+    "an image of no split": ("train_test_split.txt", "", "has no 0 or 1 for 4 images"),
+    "other classes": ("image_class_labels.txt", "1 1\n2 2\n3 2\n4 2\n", "other classes than their folders"),
+}
+
+
+@pytest.mark.parametrize("name", CUB_AT_FAULT)
+def test_lists_of_cub_at_fault_are_refused(tmp_path: Path, name: str) -> None:
+    """Nothing is written: neither the recipe nor its lists."""
+    file, text, said = CUB_AT_FAULT[name]
+    text = CUB[file] + text if file == "images.txt" else text
+    paint(tmp_path / "in", list(BIRDS), CUB | {file: text})
+    with pytest.raises(InputError, match=said):
+        run_init(tmp_path, "in")
+    assert [path.name for path in tmp_path.iterdir()] == ["in"]
+
+
+def test_lists_that_init_would_write_over_are_kept(tmp_path: Path) -> None:
+    """A file of that name is there already: init refuses, and leaves it as it is."""
+    paint(tmp_path / "in", list(BIRDS), CUB)
+    (tmp_path / "r-test.txt").write_text("mine\n")
+    with pytest.raises(UsageError, match=r"r-test\.txt already exists"):
+        run_init(tmp_path, "in")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in", "r-test.txt"]
+    assert (tmp_path / "r-test.txt").read_text() == "mine\n"
+
+
+TINY_TRAIN: dict[str, str | None] = {f"train/{name}/images/{name}_{n}.jpg": name for name in ("n1", "n2") for n in "01"}
+TINY_VAL: dict[str, str | None] = {"val/images/val_0.jpg": "n2", "val/images/val_1.jpg": "n1"}
+ANNOTATIONS = "".join(f"{path[11:]}\t{name}\t0\t0\t9\t9\n" for path, name in TINY_VAL.items())
+
+
+@pytest.mark.parametrize("home", ["", "tiny-imagenet-200/"])
+def test_tiny_imagenet(tmp_path: Path, home: str) -> None:
+    """val/val_annotations.txt has the classes of val; the images of test have none, and are left out."""
+    names = [home + path for path in (*TINY_TRAIN, *TINY_VAL, *flat("test/images"))]
+    paint(tmp_path / "in", names, {f"{home}val/val_annotations.txt": ANNOTATIONS, f"{home}wnids.txt": "n1\nn2\n"})
+    made, text = run_init(tmp_path, "in")
+    right = {"train": TINY_TRAIN, "validation": TINY_VAL}
+    assert_same(made, {split: {home + path: name for path, name in each.items()} for split, each in right.items()})
+    assert "val_annotations.txt has the classes of val" in text
+    assert "test: 2 images without a class, left out" in text
+
+
+def test_a_table_next_to_a_split(tmp_path: Path) -> None:
+    """GTSRB: class folders in Train, loose images in Test, and Test.csv with ClassId and Path; Meta is no split."""
+    train = {f"Train/{name}/{name}_{n}.png": name for name in ("0", "1") for n in "01"}
+    test: dict[str, str | None] = {"Test/00.png": "1", "Test/01.png": "0"}
+    rows = "".join(f"1,{path},{name}\n" for path, name in test.items())
+    texts = {"Test.csv": "Width,Path,ClassId\n" + rows, "Meta.csv": "Path,ClassId\nMeta/0.png,0\nMeta/1.png,1\n"}
+    paint(tmp_path / "in", [*train, *test, "Meta/0.png", "Meta/1.png"], texts)
+    made, text = run_init(tmp_path, "in")
+    assert_same(made, {"train": dict(train), "test": test})
+    assert "Meta: 2 images without a class, left out" in text
+
+
+def test_a_list_that_lacks_an_image_is_not_taken(tmp_path: Path) -> None:
+    """val is left out then, with the other images without a class, and the list is named."""
+    text = ANNOTATIONS.partition("\n")[0]
+    paint(tmp_path / "in", list(TINY_TRAIN | TINY_VAL), {"val/val_annotations.txt": f"{text}\n"})
+    made, said = run_init(tmp_path, "in")
+    assert_same(made, {"train": TINY_TRAIN})
+    assert "val: 2 images without a class, left out" in said
+    assert "val_annotations.txt" in said
 
 
 # recipes by hand -----------------------------------------------------------------------------------------------
@@ -580,6 +745,14 @@ def test_folders_of_many_files_are_known_by_their_ends() -> None:
     assert split_folders(names, 1) == {"train": "train", "val": "validation"}
     assert split_folders(Names.take(["train/a/1.jpg", "val/2.jpg"]), 1) == {}
     assert split_folders(Names.take(["train/1.jpg", "val/2.jpg"]), 0) == {"train": "train", "val": "validation"}
+
+
+def test_slashes_are_counted_in_bytes() -> None:
+    """The fewest of all names, whatever their letters; more names than are counted at once."""
+    assert Names.take(["a/b/c", "ä/ö"]).fewest_slashes() == 1
+    assert Names.take(["a/b", "c"]).fewest_slashes() == 0
+    assert Names.take(["a/b/c"] * 70_000 + ["d/e"]).fewest_slashes() == 1
+    assert Names.take([]).fewest_slashes() == 0
 
 
 def test_roles_of_one_folder() -> None:

@@ -58,7 +58,7 @@ LEDGER: dict[str, list[str]] = {
     "docs/howto/check.md": [SHELL],
     "docs/howto/coco-voc.md": [HERE.format("coco_is_converted")] * 3,
     "docs/howto/compare.md": ["not: its sets differ, so its status is 3; test_diff.py"],
-    "docs/howto/own-splits.md": [SHELL, RECIPES, RECIPES],
+    "docs/howto/own-splits.md": [SHELL, SHELL, RECIPES, RECIPES, RECIPES],
     "docs/howto/resize.md": [SHELL],
     "docs/howto/resume.md": [SHELL],
     "docs/howto/s3.md": [HERE.format("the_steps_to_a_store_run"), HERE.format("a_set_in_a_store_opens")],
@@ -159,6 +159,8 @@ def folder(tmp_path: Path, converted: Path) -> Path:
     make_flowers(tmp_path / "flowers", 20, ("daisy", "rose", "tulip"))
     for split in ("train", "val", "test"):
         shutil.copytree(tmp_path / "flowers", tmp_path / "photos" / split)
+    for day in ("monday", "friday"):
+        shutil.copytree(tmp_path / "flowers", tmp_path / "shoots" / day)
     recipe = blocks(IMAGENET, "yaml")[0]
     recipe = (
         recipe.replace("allow_incomplete: false", "allow_incomplete: true").replace("1024", "8").replace("128", "8")

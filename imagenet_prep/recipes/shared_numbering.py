@@ -14,6 +14,7 @@ from imagenet_prep.recipes.annotating import Annotations
 from imagenet_prep.recipes.formats import load_format
 from imagenet_prep.recipes.labels import Classes, refuse_below_first
 from imagenet_prep.recipes.recipe_file import RecipeFile
+from imagenet_prep.recipes.schema import BoxKeys
 from imagenet_prep.state.manifest import RECIPE, Manifest, usable_manifest
 from imagenet_prep.state.numbering import Numbering
 from imagenet_prep.state.plan_file import Plan, load_plan
@@ -126,7 +127,7 @@ class SharedNumbering(Struct, frozen=True):
         keys, classes = file.recipe.boxes, annotations.classes
         known = next((each.boxes for each in (self.own, self.known) if each is not None and each.boxes), {})
         is_numbered = keys is None or keys.names is not None or keys.first_label is not None
-        is_numbered = is_numbered or (keys is not None and keys.format != "" and load_format(keys.format).is_numbered)
+        is_numbered = is_numbered or _are_numbered_by_files(keys)
         if not is_numbered and set(classes.values()) <= set(known.values()):
             annotations.renumber(known)
         self._refuse_other_boxes(file, annotations.classes)
@@ -145,9 +146,14 @@ class SharedNumbering(Struct, frozen=True):
                 what = f"{file.path}: boxes of label {label} would be {boxes[label]}"
             expected = f"expected {label} for {name}, as in {self.known.name}"
             hint = f"write in the `boxes` of all recipes: names: {_flow(names)}"
-            if file.recipe.boxes is not None and file.recipe.boxes.coco is not None:
+            if _are_numbered_by_files(file.recipe.boxes):
                 hint = "give the categories of all files the same ids, or put this set elsewhere, with --output"
             raise InputError(what, expected, hint)
+
+
+def _are_numbered_by_files(keys: BoxKeys | None) -> bool:
+    """Whether the files of annotations number the classes of boxes themselves."""
+    return keys is not None and keys.format != "" and load_format(keys.format).is_numbered
 
 
 class _Comparison(Struct, frozen=True):

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import csv
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 
 from msgspec import Struct
@@ -14,16 +16,29 @@ from imagenet_prep.recipes.inspection import Inspection
 from imagenet_prep.recipes.labels_file import match
 from imagenet_prep.recipes.splits import USUAL, split_names, stem_of, suffix_of
 from imagenet_prep.sources.folders import read_file_list
+from imagenet_prep.storage.files import read_plain
 
-_ENDINGS = (".txt", ".lst", ".list")
+_ENDINGS = (".txt", ".lst", ".list", ".csv", ".tsv")
 _LARGEST = 1 << 28
 
 
 class SplitLists(Struct, frozen=True):
-    """The list file of each split, and the images that they name."""
+    """The lists that divide images.
+
+    Args:
+        files: the file of each split, from the folder.
+        divided: the images of each split.
+        is_plain: whether each line is a name and nothing else, so that a recipe can name the files.
+    """
 
     files: Mapping[str, str]
-    names: Sequence[str]
+    divided: Mapping[str, Sequence[str]]
+    is_plain: bool
+
+    @property
+    def names(self) -> list[str]:
+        """The images of all splits."""
+        return list(chain.from_iterable(self.divided.values()))
 
 
 def find_split_lists(inspection: Inspection, names: Sequence[str], lead: str) -> list[SplitLists]:
@@ -48,18 +63,50 @@ def read_split_lists(folder: Path, files: Mapping[str, str], names: Sequence[str
         names: the images, from ``lead``.
         lead: the folders that hold them all, with a slash.
     """
-    named: dict[int, None] = {}
-    base, count = folder / lead, 0
-    for name in files.values():
-        path = folder / name
-        with contextlib.suppress(InputError):
-            rows = match(read_file_list(path, base).names, names, base, path)
-            if min(rows, default=-1) >= 0:
-                named |= dict.fromkeys(rows)
-                count += len(rows)
-                continue
-        return None
-    return SplitLists(files, [names[row] for row in named]) if len(named) == count else None
+    base = folder / lead
+    plain = {split: _plain_rows(folder / name, names, base) for split, name in files.items()}
+    is_plain = all(plain.values())
+    divided: dict[str, list[str]] = {}
+    for split, name in files.items():
+        rows = plain[split] or _rows_of_column(folder / name, names, base)
+        if not rows:
+            return None
+        divided[split] = [names[row] for row in rows]
+    every = list(chain.from_iterable(divided.values()))
+    return SplitLists(files, divided, is_plain) if len(set(every)) == len(every) else None
+
+
+def _plain_rows(path: Path, names: Sequence[str], base: Path) -> list[int]:
+    """The image of each line, where each line is a name; none otherwise."""
+    with contextlib.suppress(InputError):
+        rows = match(read_file_list(path, base).names, names, base, path)
+        return rows if min(rows, default=-1) >= 0 else []
+    return []
+
+
+def _rows_of_column(path: Path, names: Sequence[str], base: Path) -> list[int]:
+    """The image of each line, by the only column that has their names; none if there is no such column."""
+    lines = read_cells(path)
+    columns = min(map(len, lines), default=0)
+    for column in range(columns):
+        rows = match([cells[column] for cells in lines], names, base, path)
+        body = rows[1:] if rows[0] < 0 else rows  # the first line may be a header
+        if min(body, default=-1) >= 0:
+            return body
+    return []
+
+
+def read_cells(path: Path) -> list[list[str]]:
+    """The cells of each line of a table: by commas, semicolons or tabs as its first line has them, otherwise by blanks.
+
+    Raises:
+        InputError: it can't be read.
+    """
+    lines = [line for line in read_plain(path).decode("utf-8-sig", "replace").splitlines() if line.strip()]
+    sign = next((sign for sign in ("\t", ",", ";") if lines and sign in lines[0]), "")
+    if not sign:
+        return [line.split() for line in lines]
+    return [[cell.strip() for cell in cells] for cells in csv.reader(lines, delimiter=sign)]
 
 
 def _called_as_splits(inspection: Inspection) -> Iterator[dict[str, str]]:

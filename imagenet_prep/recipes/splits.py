@@ -75,7 +75,7 @@ def split_names(folders: Iterable[str]) -> dict[str, str]:
 
 
 def _splits_by_a_word(names: Mapping[str, str]) -> dict[str, str]:
-    """The split of each folder whose name is that of another but for the word of the split; ``names`` by path."""
+    """The split of each folder whose name is that of another except the word of the split; ``names`` by path."""
     alike: dict[tuple[str, ...], dict[str, str]] = {}
     for folder, name in names.items():
         words = [word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+", name)]
@@ -296,12 +296,7 @@ def split_folders(names: Names, classes_below: int) -> dict[str, str]:
     splits = {top: split for top, split in FOLDERS.items() if top in tops}
     if "train" not in splits or len(splits) != len(set(splits.values())):
         return {}
-    for top, rows in tops.items():
-        for _, folder, _most in names.folders(rows, f"{top}/", whole=True):
-            depth = 0 if folder is None else folder.count("/") + 1
-            if depth < classes_below:
-                return {}
-    return splits
+    return splits if names.fewest_slashes() > classes_below else {}
 
 
 def are_in_an_image_folder(names: Names) -> bool:

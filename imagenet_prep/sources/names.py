@@ -30,6 +30,7 @@ CHUNK = 1 << 16
 
 _ENDING = 5  # bytes of the longest suffix tested
 _WORD = 8
+_SLASH = ord("/")
 
 
 def chunks(count: int) -> Iterator[range]:
@@ -199,6 +200,16 @@ class Names(Sequence[str]):
                 most = max(most, name.count(b"/"))
         if len(rows) > start:
             yield range(start, len(rows)), _folder(folder), most
+
+    def fewest_slashes(self) -> int:
+        """The fewest slashes that a name has; 0 if there is no name."""
+        fewest = []
+        for rows in chunks(len(self)):
+            edges = self.starts[rows.start : rows.stop + 1]
+            slashes = np.zeros(edges[-1] - edges[0] + 1, np.int64)
+            np.cumsum(self.blob[edges[0] : edges[-1]] == _SLASH, out=slashes[1:])
+            fewest.append(int(np.diff(slashes[edges - edges[0]]).min()))
+        return min(fewest, default=0)
 
     def holding(self, words: Sequence[bytes]) -> Iterator[str]:
         """Candidate rows for names with one of these words, in any case; every real match is included."""

@@ -34,6 +34,7 @@ from imagenet_prep.recipes.mapped_records import MappedRecorder
 from imagenet_prep.recipes.mask_names import folder_around
 from imagenet_prep.recipes.recipe_dataset import RecipeDataset
 from imagenet_prep.recipes.universal_table import ENDINGS, is_table
+from imagenet_prep.recipes.written_files import TABLE, contents_of, list_end, saved, written_path
 from imagenet_prep.sources.patterns import literal
 from imagenet_prep.storage.files import save_bytes
 from imagenet_prep.storage.location import refuse_url
@@ -84,6 +85,9 @@ def render_recipe(proposal: Proposal, folder: Path, recipe: Path, asked: Asked |
             blocks[-1] += "\n# all columns become features; init with --label COLUMN makes one of them the class"
     if asked.strip:
         blocks.append(_block("strip", asked.strip, "taken off every path in tables, lists and annotation files"))
+    if proposal.written_labels:
+        said = {"file": written_path(recipe, TABLE), "unlabelled": "skip"}
+        blocks.append(_block("labels", said, "written by init, from the folders and their lists"))
     for key, value in proposal.annotations.items():
         blocks.append(_block(key, {name: _annotation(where, name, each) for name, each in value.items()}))
         if value.get("polygons") == "masks":
@@ -202,6 +206,16 @@ def _patterns(proposal: Proposal, where: str) -> list[str]:
     return [_below(literal(where), deep + pattern) for pattern in patterns]
 
 
+def _files_of(proposal: Proposal, folder: Path, recipe: Path) -> dict[Path, bytes]:
+    """The content of the files next to a recipe that it names."""
+    where = _below(_where(folder, recipe), proposal.lead.rstrip("/"))
+    labels = {_below(where, name): label for name, label in proposal.written_labels.items()}
+    lists = dict(proposal.written_lists)
+    if proposal.kind == "files":  # their names start at the recipe
+        lists = {split: [_below(where, name) for name in names] for split, names in lists.items()}
+    return contents_of(recipe, lists, labels)
+
+
 def _render_splits(proposal: Proposal, where: str, asked: Asked) -> str:
     if proposal.divided:
         return f"# splits: {', '.join(proposal.divided)}, as the annotations say"
@@ -217,8 +231,7 @@ def _render_splits(proposal: Proposal, where: str, asked: Asked) -> str:
         lists = {name: {"manifest": _below(where, path)} for name, path in proposal.lists.items()}
         return _block("splits", lists, "by lists of names")
     if proposal.places:
-        places = {split: _placed(place, where) for split, place in proposal.places.items()}
-        return _block("splits", places, "by the folders")
+        return _block("splits", proposal.places, "by the folders")
     if proposal.splits and proposal.kind == "files":
         lead = "." if where.startswith("/") else literal(_below(where, proposal.lead.rstrip("/")))
         files = {name: {"files": _below(lead, f"{literal(top)}/**/*")} for top, name in proposal.splits.items()}
@@ -235,11 +248,6 @@ def _declared_classes(proposal: Proposal) -> str:
     if not proposal.classes:
         return ""
     return f"\nclasses: [{', '.join(map(_flow, proposal.classes))}]   # each folder, in the order of the labels\n"
-
-
-def _placed(place: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """The place of a split; a list of files is not below the source."""
-    return {sort: _below(where, value) if sort == "manifest" else value for sort, value in place.items()}
 
 
 def _render_record(dataset: RecipeDataset, proposal: Proposal) -> str:
@@ -511,33 +519,41 @@ def init(
         check_asked(inspection)
     choice = choose_table(folder, engine) if inspection is None else choose_layout(inspection, layout)
     proposal = choice.proposal
+    if proposal.written_lists:
+        lists = {split: {"manifest": written_path(target, list_end(split))} for split in proposal.written_lists}
+        proposal = replace(proposal, places=lists)
     text = render_recipe(proposal, folder.parent if is_alone else folder, target, asked)
-    declared = f"{_hot_classes(proposal)}{_declared_classes(proposal)}"
-    dataset = load(read(target, f"{text}\n{declared}\n"), None, engine)
-    order, order_evidence = ("", []) if declared or inspection is None else _order_of_file(dataset, inspection)
-    if order:
-        dataset = load(read(target, f"{text}\n{order}\n"), None, engine)
-    taken = sum(len(split.catalog) for split in dataset.splits)
-    if taken != len(proposal.names):
-        what = f"{target} would take {taken:,} files, and {len(proposal.names):,} were found: it is not kept"
-        raise InputError(what, "expected all of them", "write a recipe whose `source` names them")
-    counts = _count(dataset)
-    class_list = _class_list(dataset, proposal, target)
-    names = _class_names(dataset, proposal, inspection, target, asked)
-    found = describe(proposal, len(counts))
-    parts = [text.rstrip("\n"), class_list.text, names.text, _render_record(dataset, proposal)]
-    notes = "".join(f"# not used: {escaped(note)}\n" for note in choice.unused)
-    text = f"{_head(found, target)}{notes}\n" + "\n\n".join(filter(None, parts)) + "\n"
-    read(target, text)
-    class_list.save()
-    with writing(target):
-        save_bytes(target, text.encode())
+    files = _files_of(proposal, folder, target)
+    evidence = choice.evidence
+    if files:
+        evidence = (*evidence, f"the recipe names {', '.join(path.name for path in files)} next to it")
+    with saved(files):
+        declared = f"{_hot_classes(proposal)}{_declared_classes(proposal)}"
+        dataset = load(read(target, f"{text}\n{declared}\n"), None, engine)
+        order, order_evidence = ("", []) if declared or inspection is None else _order_of_file(dataset, inspection)
+        if order:
+            dataset = load(read(target, f"{text}\n{order}\n"), None, engine)
+        taken = sum(len(split.catalog) for split in dataset.splits)
+        if taken != len(proposal.names):
+            what = f"{target} would take {taken:,} files, and {len(proposal.names):,} were found: it is not kept"
+            raise InputError(what, "expected all of them", "write a recipe whose `source` names them")
+        counts = _count(dataset)
+        class_list = _class_list(dataset, proposal, target)
+        names = _class_names(dataset, proposal, inspection, target, asked)
+        found = describe(proposal, len(counts))
+        parts = [text.rstrip("\n"), class_list.text, names.text, _render_record(dataset, proposal)]
+        notes = "".join(f"# not used: {escaped(note)}\n" for note in choice.unused)
+        text = f"{_head(found, target)}{notes}\n" + "\n\n".join(filter(None, parts)) + "\n"
+        read(target, text)
+        class_list.save()
+        with writing(target):
+            save_bytes(target, text.encode())
     return InitSummary(
         recipe=target,
         text=text,
         found=found,
         layout=choice.name,
-        evidence=(*choice.evidence, *order_evidence, *names.evidence, *_of_imagenet(folder, dataset)),
+        evidence=(*evidence, *order_evidence, *names.evidence, *_of_imagenet(folder, dataset)),
         classes=dict(zip(names.classes.names, counts.values(), strict=True)),
         labels=labels_in_words(names.classes.names, names.classes.numbers),
         passed=choice.passed,

@@ -42,6 +42,8 @@ class Proposal(Struct, frozen=True):
         places: the recipe's ``splits``, where the folders don't say them by themselves.
         classes: the recipe's ``classes``, where it must name them.
         divided: the splits that the annotations themselves name.
+        written_lists: the files of each split, from ``lead``, where no file lists them: init writes the lists.
+        written_labels: the class of each file, from ``lead``, where no file says it: init writes the table.
         table: a labels file, or the labels that are in the source itself.
         annotations: the value of the recipe's key "boxes" or "mask".
         clips_boxes: whether the recipe says ``boxes_outside: clip``.
@@ -60,6 +62,8 @@ class Proposal(Struct, frozen=True):
     places: Mapping[str, Mapping[str, Any]] = {}
     classes: Sequence[str] = ()
     divided: Sequence[str] = ()
+    written_lists: Mapping[str, Sequence[str]] = {}
+    written_labels: Mapping[str, str] = {}
     table: LabelsFile | None = None
     annotations: Mapping[str, Mapping[str, Any]] = {}
     clips_boxes: bool = False

@@ -18,7 +18,7 @@ from imagenet_prep.recipes.folder_roles import Folder, Roles, mask_folders, misr
 from imagenet_prep.recipes.inspection import Inspection
 from imagenet_prep.recipes.labels import ClassFolders, class_order, folder_faults, misread_masks
 from imagenet_prep.recipes.layouts import LIKELY, ONLY_IF_ASKED, POSSIBLE, Proposal, Reading, as_command
-from imagenet_prep.recipes.split_lists import find_split_lists, read_split_lists
+from imagenet_prep.recipes.split_lists import SplitLists, find_split_lists, read_split_lists
 from imagenet_prep.recipes.splits import (
     FOLDERS,
     Division,
@@ -135,7 +135,7 @@ def _recognise(layout: str, inspection: Inspection) -> Reading | None:
     where = f" in {' and '.join(shape.splits)}" if any(shape.splits) and is_first else ""
     where = f" in each of {listed(shape.roles.parts)}" if shape.roles.parts and is_first else where
     evidence = f"{number_of(len(classes), 'folder')} of files{where}: {listed(classes)}"
-    proposal = _propose(inspection, shape, {} if is_first else {"class_folder": kind})
+    proposal, used = _propose(inspection, shape, {} if is_first else {"class_folder": kind})
     several_lists, list_notes = _lists(inspection, shape, proposal)
     is_tie = layout == "folder-paths" and are_doubtful_parts(first.roles)
     certainty = POSSIBLE if is_alone else LIKELY
@@ -145,7 +145,7 @@ def _recognise(layout: str, inspection: Inspection) -> Reading | None:
         f"the {words} are the classes: {listed(classes)}{_without(shape.roles)}",
         proposal,
         faults,
-        used=frozenset(proposal.lists.values()) or None,
+        used=used,
         lost=[*_missed(inspection, shape), *several_lists],
         passed=[*_unlabelled(inspection, shape), *list_notes],
         labelled=len(proposal.names),
@@ -154,19 +154,30 @@ def _recognise(layout: str, inspection: Inspection) -> Reading | None:
     )
 
 
-def _propose(inspection: Inspection, shape: Shape, options: Mapping[str, Any]) -> Proposal:
-    """A source of folders, and where its splits are unless their usual names say so."""
+def _propose(
+    inspection: Inspection, shape: Shape, options: Mapping[str, Any]
+) -> tuple[Proposal, frozenset[str] | None]:
+    """A source of folders, and where its splits are unless their usual names say so; and the lists of splits."""
     assert inspection.content is not None
     names = [name.removeprefix(shape.lead) for name in shape.files.names()]
     proposal = Proposal("folders", inspection.content, names, shape.lead, splits=shape.splits, options=options)
+    lists = _lists_of(inspection, shape, names)
+    if lists is not None:
+        proposal = replace(proposal, names=lists.names, splits={})
+        used = frozenset(lists.files.values())
+        if lists.is_plain:
+            return replace(proposal, lists=lists.files), used
+        return replace(proposal, written_lists=lists.divided), used
+    places = {} if is_usual(shape.roles) else shape.roles.places()
+    return replace(proposal, places=places), None
+
+
+def _lists_of(inspection: Inspection, shape: Shape, names: Sequence[str]) -> SplitLists | None:
+    """The lists of splits: those that the user names, or the only ones where no folder says what the splits are."""
     if files := asked_lists(inspection):
-        lists = read_split_lists(inspection.folder, files, names, shape.lead)
-        return proposal if lists is None else replace(proposal, names=lists.names, lists=files, splits={})
-    if _is_undivided(shape):
-        lists_of_ways = find_split_lists(inspection, names, shape.lead)
-        if len(lists_of_ways) == 1:
-            return replace(proposal, names=lists_of_ways[0].names, lists=lists_of_ways[0].files)
-    return proposal if is_usual(shape.roles) else replace(proposal, places=shape.roles.places())
+        return read_split_lists(inspection.folder, files, names, shape.lead)
+    ways = find_split_lists(inspection, names, shape.lead) if _is_undivided(shape) else []
+    return ways[0] if len(ways) == 1 else None
 
 
 def _is_undivided(shape: Shape) -> bool:
@@ -176,10 +187,9 @@ def _is_undivided(shape: Shape) -> bool:
 
 def _lists(inspection: Inspection, shape: Shape, proposal: Proposal) -> tuple[list[InputError], list[str]]:
     """The question between several ways to split images by lists; and the notes on lists that leave images out."""
-    if proposal.lists:
+    if proposal.lists or proposal.written_lists:
         left = len(shape.files.names()) - len(proposal.names)
-        texts = listed(proposal.lists.values())
-        return [], [f"{number_of(left, inspection.noun)} in no list ({texts}), left out"] if left else []
+        return [], [f"{number_of(left, inspection.noun)} in no list of a split, left out"] if left else []
     if not _is_undivided(shape) or inspection.asked.splits:
         return [], []
     ways = find_split_lists(inspection, proposal.names, shape.lead)
@@ -231,7 +241,7 @@ def _as_split(inspection: Inspection, shape: Shape, folder: str) -> str:
     """The command that takes a folder next to the splits as one more."""
     splits = {**shape.splits, folder: re.sub(r"[^A-Za-z0-9_]", "-", folder)}
     places = {split: f"{shape.lead}{top}" for top, split in splits.items()}
-    return f"{inspection.asked.command(inspection.folder, splits=places)} makes a split of it"
+    return f"as one more split: {inspection.asked.command(inspection.folder, splits=places)}"
 
 
 def _unlabelled(inspection: Inspection, shape: Shape) -> list[str]:
@@ -243,7 +253,7 @@ def _unlabelled(inspection: Inspection, shape: Shape) -> list[str]:
             root.at(path).total, f"{inspection.noun} without a class", f"{inspection.noun}s without a class"
         )
         way = command("init", inspection.folder / path, (("as", "unlabelled"),))
-        notes.append(f"{path}: {count}, left out; {way} makes records of them")
+        notes.append(f"{path}: {count}, left out; for records without labels: {way}")
     return notes
 
 
@@ -318,6 +328,8 @@ def _recognise_unlabelled(inspection: Inspection) -> Reading | None:
     lead = f"{shape.lead}{holders[0]}/" if passed and len(holders) == 1 else ""
     names = [name.removeprefix(lead) for name in items]
     asked = asked_folders(inspection)
+    if asked:
+        names = [name for name in names if name.startswith(tuple(f"{folder}/" for folder in asked))]
     splits = asked or splits_above(names) or _splits_by_tops(names)
     proposal = Proposal("files", inspection.content, names, lead, splits=splits)
     return Reading(
