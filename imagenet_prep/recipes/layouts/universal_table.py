@@ -20,6 +20,7 @@ from imagenet_prep.recipes.sample_sources import list_samples
 from imagenet_prep.recipes.schema import Recipe, Source
 from imagenet_prep.recipes.splits import split_name, stem_of
 from imagenet_prep.recipes.universal_table import ENDINGS, PARQUET, column_names, is_table, read_tables
+from imagenet_prep.sources.names import text_of
 from imagenet_prep.sources.parquets import has_images
 from imagenet_prep.text import listed, number_of
 
@@ -38,11 +39,13 @@ def recognise(inspection: Inspection) -> Reading | None:
     meaning = f"{listed(tables)} has a row for each image"
     folder = Path(os.path.abspath(inspection.folder))  # noqa: PTH100 - links stay, as in names
     paths = {split: [folder / name for name in several] for split, several in groups.items()}
+    rows = None
     try:
         rows = read_tables(Source(), paths)
         found = find_images(_no_recipe(folder), rows, folder, inspection.engine)
     except InputError as error:
-        certainty = CERTAIN + 1 if _says_more(paths) else POSSIBLE  # a table of labels may be readable otherwise
+        is_sure = _says_more(paths) or (rows is not None and _names_most(inspection, folder, rows))
+        certainty = CERTAIN + 1 if is_sure else POSSIBLE  # a table of labels may be readable otherwise
         return Reading(certainty, (), meaning, faults=(error,), used=tables)
     lead = Path(os.path.relpath(found.base, folder)).as_posix()
     named = {posixpath.normpath(f"{lead}/{name}") for name in found.listing.names}
@@ -88,6 +91,14 @@ def _others_of(path: Path) -> list[str]:
     others = [name for name in names if _split_of(name)]
     way = f"source: {{table: {{{_split_of(path.name)}: {path.name}, ...}}}}"
     return [f"{listed(others)}: not read; in a recipe, {way} takes a table for each split"] if others else []
+
+
+def _names_most(inspection: Inspection, folder: Path, rows: Rows) -> bool:
+    """Whether most rows name a file of the folder, by paths that start at their tables."""
+    known = set(inspection.listing.names)
+    lead = text_of(str(folder))
+    named = [posixpath.relpath(f"{image.folder}/{image.file_name}", lead) in known for image in rows.images]
+    return 2 * sum(named) >= len(named)
 
 
 def _says_more(groups: Mapping[str, Sequence[Path]]) -> bool:
