@@ -113,8 +113,9 @@ def _annotated(file: RecipeFile, inputs: Inputs, listing: Catalog, root: Path, c
         raise file.fault(key, f"content is {content}", "expected it with images only")
     if marks:
         _refuse_beside_marks(file)
-        return annotate_rows(marks, boxes, listing, inputs.base, root, file.recipe.boxes_outside)
-    found = annotate(boxes, mask, listing, inputs.base, root, file.recipe.boxes_outside)
+        found = annotate_rows(marks, boxes, listing, inputs.base, root, file.recipe.boxes_outside)
+    else:
+        found = annotate(boxes, mask, listing, inputs.base, root, file.recipe.boxes_outside)
     if inputs.divided and len(found.listing) < len(listing):
         raise file.fault(key, "images would be skipped", "expected manifests of annotated images alone")
     return found
