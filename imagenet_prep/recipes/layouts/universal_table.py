@@ -71,7 +71,7 @@ def choose_table(path: Path, engine: Engine, source: Source | None = None, recip
         path: the table.
         engine: lists archives.
         source: the columns that the user names.
-        recipe: what else the user says.
+        recipe: the other settings of the user.
 
     Raises:
         InputError: it names no images, or one that is not there; the error has its line.
