@@ -17,7 +17,9 @@ from made_tars import in_memory, pack, save
 from running import command
 
 from imagenet_prep.errors import InputError, UsageError
+from imagenet_prep.recipes.layouts.universal_table import choose_table
 from imagenet_prep.recipes.loading import load
+from imagenet_prep.recipes.schema import Source
 from imagenet_prep.stages.init import InitSummary, init
 
 FORMS = ("csv", "tsv", "jsonl", "parquet")
@@ -586,3 +588,12 @@ def test_a_table_whose_paths_start_elsewhere_is_left_to_other_layouts(tmp_path: 
     assert summary.layout == "with-labels"
     assert summary.classes == {"a": 3, "b": 3}
     assert len(read_split(out, "train", set())) == 6
+
+
+def test_the_recipe_of_a_table_has_the_columns_that_are_named(tmp_path: Path) -> None:
+    """A class column and an image column of any name are keys of the source."""
+    rows = [{"photo": row["file_name"], "species": row["label"]} for row in LABELLED]
+    images(tmp_path, rows, "photo")
+    save(tmp_path / "t.csv", table(rows, "csv"))
+    choice = choose_table(tmp_path / "t.csv", ENGINE, Source(label="species", image="photo"))
+    assert choice.proposal.options == {"label": "species", "image": "photo"}

@@ -22,6 +22,7 @@ from imagenet_prep.recipes.recipe_file import RecipeFile
 from imagenet_prep.recipes.row_source import Rows, TableRow, fault, find_roles, gather
 from imagenet_prep.recipes.schema import Source
 from imagenet_prep.sources.catalog import fault_of_name
+from imagenet_prep.sources.names import text_of
 from imagenet_prep.sources.zips import SealedZip, check_zip, read_member
 from imagenet_prep.state.plan_file import load_plan
 from imagenet_prep.storage.durable import make_folder
@@ -110,10 +111,11 @@ def read_sealed(source: Source, sealed: Path, root: Path) -> Rows:
     head, *lines = map(json.loads, _read_lines(sealed))
     rows: list[TableRow] = []
     names: dict[str, None] = {}
+    folder = text_of(str(root))
     for number, line in enumerate(lines, 1):
         names |= dict.fromkeys(line["values"])
         archive = sealed if line["is_sealed"] else None
-        rows.append(TableRow(line["values"], f"{head['function']}, row {number}", root, archive=archive))
+        rows.append(TableRow(line["values"], f"{head['function']}, row {number}", folder, archive=archive))
     return gather(rows, find_roles(names, head["function"], None, source.label), is_text=False)
 
 

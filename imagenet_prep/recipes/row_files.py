@@ -20,7 +20,7 @@ from imagenet_prep.recipes.row_source import RowImage, Rows, fault
 from imagenet_prep.recipes.splits import split_name
 from imagenet_prep.sources.catalog import Catalog, CatalogBuilder, Remarks
 from imagenet_prep.sources.folders import LookUp
-from imagenet_prep.sources.names import Names, edges_of, text_of
+from imagenet_prep.sources.names import Names, edges_of, name_of, text_of
 from imagenet_prep.sources.tars import in_order, list_tars
 from imagenet_prep.sources.zips import SealedZip, list_zip
 from imagenet_prep.storage.files import kind_of
@@ -59,7 +59,8 @@ def find_images(file: RecipeFile, rows: Rows, root: Path, engine: Engine) -> Row
     """
     paths = [_path_of(image, _strip(file)) for image in rows.images]
     base = _base_of(rows.images, paths, root)
-    names = [_name_in(image, path, base) for image, path in zip(rows.images, paths, strict=True)]
+    lead = f"{text_of(str(base)).rstrip('/')}/"
+    names = [path.removeprefix(lead) for path in paths]
     _refuse_twice(rows.images, names)
     listing, remarks = _look_up(rows.images, names, base, engine)
     splits = _splits_of(file, rows.images)
@@ -88,7 +89,7 @@ def _path_of(image: RowImage, strip: str) -> str:
     if image.archive is not None:
         return image.file_name
     written = image.file_name.removeprefix(strip).lstrip("/" if strip else "")
-    path = os.path.normpath(os.path.join(text_of(str(image.folder)), written))  # noqa: PTH118 - texts, no paths
+    path = os.path.normpath(os.path.join(image.folder, written))  # noqa: PTH118 - texts, no paths
     if "\\" in written and kind_of(Path(path)) == "nothing":
         return os.path.normpath(path.replace("\\", "/"))  # Windows wrote it
     return path
@@ -101,21 +102,18 @@ def _base_of(images: Sequence[RowImage], paths: Sequence[str], root: Path) -> Pa
         InputError: an image is outside of both.
     """
     free = [(image, path) for image, path in zip(images, paths, strict=True) if image.archive is None]
-    folders = {text_of(str(image.folder)) for image, _ in free} or {text_of(str(root))}
+    folders = {image.folder for image, _ in free} or {text_of(str(root))}
     home = os.path.commonpath(sorted(folders))
+    outside: list[tuple[RowImage, str]] = []
     for base in (home, text_of(str(root))):
-        if all(path.startswith(f"{base.rstrip('/')}/") for _, path in free):
-            return Path(base)
-    image, path = next((image, path) for image, path in free if not path.startswith(f"{base.rstrip('/')}/"))
-    expected = f"expected a path below {base}"
+        lead = f"{base.rstrip('/')}/"
+        outside = [(image, path) for image, path in free if not path.startswith(lead)]
+        if not outside:
+            return Path(name_of(base))
+    image, path = outside[0]
+    expected = f"expected a path below {root}"
     hint = "write in the recipe `strip: PREFIX` for what another machine put before its paths; or give --raw"
     raise fault(image.where, f"{path} is outside of the data", expected, hint)
-
-
-def _name_in(image: RowImage, path: str, base: Path) -> str:
-    if image.archive is not None:
-        return path
-    return path.removeprefix(f"{text_of(str(base)).rstrip('/')}/")
 
 
 def _refuse_twice(images: Sequence[RowImage], names: Sequence[str]) -> None:
@@ -132,21 +130,10 @@ def _refuse_twice(images: Sequence[RowImage], names: Sequence[str]) -> None:
 
 def _look_up(images: Sequence[RowImage], names: Sequence[str], base: Path, engine: Engine) -> tuple[Catalog, Remarks]:
     """The row of each image, in the order of ``names``."""
-    plain = [row for row, image in enumerate(images) if image.archive is None]
-    sealed = [row for row, image in enumerate(images) if image.archive is not None]
+    plain, members = _sort_out(images, names, base)
     found, remarks, missing = _plain_files([names[row] for row in plain], base, engine)
-    parts = [(found, [plain[place] for place in range(len(plain)) if place not in missing])]
-    members: dict[Path, list[tuple[int, str]]] = {}
-    lost: list[tuple[int, str]] = []
-    for place, reason in missing.items():
-        row = plain[place]
-        match = _ARCHIVE.fullmatch(names[row])
-        if match is not None and kind_of(base / match[1]) == "file":
-            members.setdefault(base / match[1], []).append((row, match[2]))
-        else:
-            lost.append((row, reason))
-    for row in sealed:
-        members.setdefault(Path(str(images[row].archive)), []).append((row, names[row]))
+    parts = [(found, [row for place, row in enumerate(plain) if place not in missing])]
+    lost = [(plain[place], reason) for place, reason in missing.items()]
     for archive, wanted in members.items():
         is_sealed = images[wanted[0][0]].archive is not None
         part, absent = _members(archive, wanted, names, engine, is_sealed=is_sealed)
@@ -160,6 +147,31 @@ def _look_up(images: Sequence[RowImage], names: Sequence[str], base: Path, engin
         builder.extend(files)
         order += rows
     return builder.listed().picked(np.argsort(np.array(order, np.int64), kind="stable")), remarks
+
+
+def _sort_out(
+    images: Sequence[RowImage], names: Sequence[str], base: Path
+) -> tuple[list[int], dict[Path, list[tuple[int, str]]]]:
+    """The rows of plain files, and by archive the rows of its members, each with the member's name."""
+    plain: list[int] = []
+    members: dict[Path, list[tuple[int, str]]] = {}
+    archives: dict[str, Path | None] = {}  # by the beginning of a name; None: it is no file
+    for row, (image, name) in enumerate(zip(images, names, strict=True)):
+        if image.archive is not None:
+            members.setdefault(image.archive, []).append((row, name))
+            continue
+        match = _ARCHIVE.fullmatch(name)
+        if match is None:
+            plain.append(row)
+            continue
+        if match[1] not in archives:
+            archives[match[1]] = base / match[1] if kind_of(base / match[1]) == "file" else None
+        archive = archives[match[1]]
+        if archive is None:
+            plain.append(row)
+        else:
+            members.setdefault(archive, []).append((row, match[2]))
+    return plain, members
 
 
 def _plain_files(names: Sequence[str], base: Path, engine: Engine) -> tuple[Catalog, Remarks, dict[int, str]]:

@@ -12,6 +12,7 @@ from msgspec import Struct
 from imagenet_prep.recipes.box_files import BoxFile, Marked
 from imagenet_prep.recipes.box_policy import Size
 from imagenet_prep.recipes.row_source import RowImage, RowObject, fault
+from imagenet_prep.sources.names import name_of
 from imagenet_prep.storage.files import kind_of
 
 _NO_PIXELS = 2
@@ -120,7 +121,7 @@ def find_masks(images: Mapping[str, RowImage]) -> dict[str, Path]:
         raise fault(bare.where, f"{bare.file_name} has no mask", f"expected one in every row: {len(masked):,} have one")
     found = {}
     for name, image in masked.items():
-        path = Path(os.path.normpath(image.folder / str(image.mask)))
+        path = Path(os.path.normpath(Path(name_of(image.folder)) / name_of(str(image.mask))))
         if kind_of(path) != "file":
             raise fault(image.where, f"the mask {path} is not there", "expected a PNG file")
         if not path.name.lower().endswith(".png"):

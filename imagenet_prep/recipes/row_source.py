@@ -42,14 +42,14 @@ class TableRow(NamedTuple):
     Args:
         values: by column; None for no value.
         where: its place, for messages.
-        folder: where its paths start.
+        folder: where its paths start, as text.
         split: that of its whole table; "" if the table is of no split.
         archive: the sealed file that holds the image, which the row's name is a member of.
     """
 
     values: Mapping[str, Any]
     where: str
-    folder: Path
+    folder: str
     split: str = ""
     archive: Path | None = None
 
@@ -67,7 +67,7 @@ class RowImage(Struct):
     Args:
         file_name: as it is written.
         where: the place of its first row.
-        folder: where its paths start.
+        folder: where its paths start, as text.
         split: "" for none.
         label: None for none.
         mask: the path of its mask; None for none.
@@ -79,7 +79,7 @@ class RowImage(Struct):
 
     file_name: str
     where: str
-    folder: Path
+    folder: str
     split: str
     label: Any
     mask: str | None
@@ -92,7 +92,7 @@ class RowImage(Struct):
 class Roles(Struct, frozen=True):
     """The columns that have a meaning, by name; None where no column has it.
 
-    ``is_box_a_row``: each row has one box, in columns of its corners and its class.
+    ``is_box_a_row``: each row has one box, in columns of its corners and its class. ``taken`` are the names of all.
     """
 
     image: str
@@ -101,17 +101,19 @@ class Roles(Struct, frozen=True):
     mask: str | None = None
     objects: str | None = None
     box_class: str | None = None
+    taken: frozenset[str] = frozenset()
 
     @property
     def is_box_a_row(self) -> bool:
         """Whether each row is a box."""
         return self.box_class is not None
 
-    @property
-    def taken(self) -> set[str]:
-        """The names of all these columns."""
-        names = {self.image, self.label, self.split, self.mask, self.objects, self.box_class} - {None}
-        return {str(name) for name in names} | ({*EDGES, "width", "height"} if self.is_box_a_row else set())
+    @classmethod
+    def of(cls, **columns: str | None) -> Roles:
+        """These columns; a box in a row takes those of its corners and of the size of its image."""
+        names = {name for name in columns.values() if name is not None}
+        boxes = {*EDGES, "width", "height"} if columns["box_class"] is not None else set()
+        return cls(**columns, taken=frozenset(names | boxes))  # type: ignore[arg-type]
 
 
 class RowTable(LabelTable, frozen=True, kw_only=True):
@@ -155,7 +157,7 @@ def gather(rows: Sequence[TableRow], roles: Roles, *, is_text: bool) -> Rows:
     Raises:
         InputError: a value can't be, or an image has two rows.
     """
-    images: dict[tuple[Path, str], RowImage] = {}
+    images: dict[tuple[str, str], RowImage] = {}
     for row in rows:
         image = _read_row(row, roles)
         first = images.setdefault((image.folder, image.file_name), image)
@@ -221,7 +223,7 @@ def find_roles(names: Iterable[str], where: str, image: str | None, label: str |
     usual = "label" if corners else _first(("label", "class"), known)
     if label is None:
         label = usual if usual in known else None
-    return Roles(
+    return Roles.of(
         image=image or _image_column(known, where),
         label=label or None,  # type: ignore[arg-type]
         split="split" if "split" in known else None,
@@ -262,7 +264,6 @@ def _read_row(row: TableRow, roles: Roles) -> RowImage:
         size = _size_of(values, where)
     if row.split and split and split != row.split:
         raise fault(where, f"split is {split!r}", f"expected {row.split!r}, as the recipe says of this table")
-    taken = roles.taken
     return RowImage(
         file_name,
         where,
@@ -272,7 +273,7 @@ def _read_row(row: TableRow, roles: Roles) -> RowImage:
         mask,
         size,
         [(shape, where) for shape in objects],
-        {name: value for name, value in values.items() if name not in taken},
+        {name: value for name, value in values.items() if name not in roles.taken},
         row.archive,
     )
 

@@ -12,6 +12,7 @@ from imagenet_prep.errors import InputError
 from imagenet_prep.recipes.labels_file import LabelsFault, csv_rows, form_of, read_rows
 from imagenet_prep.recipes.row_source import CORRECT, Rows, TableRow, fault, find_roles, gather
 from imagenet_prep.recipes.schema import Source
+from imagenet_prep.sources.names import text_of
 from imagenet_prep.storage.files import read_plain
 
 ENDINGS = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet")
@@ -78,8 +79,9 @@ def _rows_of(
     path: Path, split: str, word: str, lines: Sequence[int], columns: Mapping[str, Sequence[Any]]
 ) -> Iterator[TableRow]:
     values = zip(*columns.values(), strict=True) if columns else itertools.repeat((), len(lines))
+    folder, names = text_of(str(path.parent)), list(columns)
     for line, row in zip(lines, values, strict=True):
-        yield TableRow(dict(zip(columns, row, strict=True)), f"{path}, {word} {line}", path.parent, split)
+        yield TableRow(dict(zip(names, row, strict=True)), f"{path}, {word} {line}", folder, split)
 
 
 def column_names(path: Path) -> list[str]:

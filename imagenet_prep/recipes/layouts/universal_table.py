@@ -10,6 +10,7 @@ from pathlib import Path
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.model import Engine
+from imagenet_prep.recipes.columns import Content
 from imagenet_prep.recipes.inspection import Inspection, main_content
 from imagenet_prep.recipes.layouts import CERTAIN, ONLY_IF_ASKED, POSSIBLE, Choice, Proposal, Reading
 from imagenet_prep.recipes.layouts.class_folders import shape_of
@@ -20,6 +21,7 @@ from imagenet_prep.recipes.sample_sources import list_samples
 from imagenet_prep.recipes.schema import Recipe, Source
 from imagenet_prep.recipes.splits import split_name, stem_of
 from imagenet_prep.recipes.universal_table import ENDINGS, PARQUET, column_names, is_table, read_tables
+from imagenet_prep.sources.names import text_of
 from imagenet_prep.sources.parquets import has_images
 from imagenet_prep.text import listed, number_of
 
@@ -38,11 +40,14 @@ def recognise(inspection: Inspection) -> Reading | None:
     meaning = f"{listed(tables)} has a row for each image"
     folder = Path(os.path.abspath(inspection.folder))  # noqa: PTH100 - links stay, as in names
     paths = {split: [folder / name for name in several] for split, several in groups.items()}
+    source, recipe = Source(), Recipe()
+    rows = None
     try:
-        rows = read_tables(Source(), paths)
-        found = find_images(_no_recipe(folder), rows, folder, inspection.engine)
+        rows = read_tables(source, paths)
+        found = find_images(_as_file(folder, recipe), rows, folder, inspection.engine)
     except InputError as error:
-        certainty = CERTAIN + 1 if _says_more(paths) else POSSIBLE  # a table of labels may be readable otherwise
+        is_sure = _says_more(paths) or (rows is not None and _names_most(inspection, folder, rows))
+        certainty = CERTAIN + 1 if is_sure else POSSIBLE  # a table of labels may be readable otherwise
         return Reading(certainty, (), meaning, faults=(error,), used=tables)
     lead = Path(os.path.relpath(found.base, folder)).as_posix()
     named = {posixpath.normpath(f"{lead}/{name}") for name in found.listing.names}
@@ -51,7 +56,7 @@ def recognise(inspection: Inspection) -> Reading | None:
         _certainty(inspection, rows, len(bare)),
         (_evidence(inspection, tables, rows, len(bare)), *_evidence_of(found)),
         meaning,
-        _propose(found, groups, inspection.content or "image"),
+        _propose(found, groups, source, inspection.content or "image"),
         used=tables,
         alone=[name for name in inspection.archives if any(image.startswith(f"{name}/") for image in named)],
         is_labelled=rows.roles.label is not None,
@@ -59,8 +64,14 @@ def recognise(inspection: Inspection) -> Reading | None:
     )
 
 
-def choose_table(path: Path, engine: Engine) -> Choice:
-    """The recipe of one table, which ``path`` is.
+def choose_table(path: Path, engine: Engine, source: Source | None = None, recipe: Recipe | None = None) -> Choice:
+    """The recipe of one table.
+
+    Args:
+        path: the table.
+        engine: lists archives.
+        source: the columns that the user names.
+        recipe: the other settings of the user.
 
     Raises:
         InputError: it names no images, or one that is not there; the error has its line.
@@ -72,11 +83,12 @@ def choose_table(path: Path, engine: Engine) -> Choice:
         evidence = f"{path.name} holds {number_of(len(names), 'image')}"
         return Choice("parquet", (evidence,), (), Proposal("parquet", "image", names, paths={"": [path.name]}))
     groups = {_split_of(path.name): [path]}
-    rows = read_tables(Source(), groups)
-    found = find_images(_no_recipe(path), rows, path.parent, engine)
+    source = source or Source()
+    rows = read_tables(source, groups)
+    found = find_images(_as_file(path, recipe or Recipe()), rows, path.parent, engine)
     content = main_content(found.listing.names) or "image"
     evidence = f"{path.name} names {number_of(len(found.images), 'image')} in its column `{rows.roles.image}`"
-    proposal = _propose(found, {split: [path.name] for split in groups}, content)
+    proposal = _propose(found, {split: [path.name] for split in groups}, source, content)
     return Choice(_NAME, (evidence, *_evidence_of(found)), tuple(_others_of(path)), proposal)
 
 
@@ -90,15 +102,22 @@ def _others_of(path: Path) -> list[str]:
     return [f"{listed(others)}: not read; in a recipe, {way} takes a table for each split"] if others else []
 
 
+def _names_most(inspection: Inspection, folder: Path, rows: Rows) -> bool:
+    """Whether most rows name a file of the folder, by paths that start at their tables."""
+    known = set(inspection.listing.names)
+    lead = text_of(str(folder))
+    named = [posixpath.relpath(f"{image.folder}/{image.file_name}", lead) in known for image in rows.images]
+    return 2 * sum(named) >= len(named)
+
+
 def _says_more(groups: Mapping[str, Sequence[Path]]) -> bool:
     """Whether a table has boxes or masks, which no labels file can have."""
     names = {name for paths in groups.values() for path in paths for name in column_names(path)}
     return not names.isdisjoint(("objects", "xmin", *MASKS))
 
 
-def _no_recipe(path: Path) -> RecipeFile:
-    """A recipe that says nothing."""
-    return RecipeFile(path, Recipe(), {(): 1})
+def _as_file(path: Path, recipe: Recipe) -> RecipeFile:
+    return RecipeFile(path, recipe, {(): 1})
 
 
 def _tables_in(inspection: Inspection) -> dict[str, list[str]]:
@@ -135,13 +154,15 @@ def _certainty(inspection: Inspection, rows: Rows, bare: int) -> int:
     return CERTAIN + 1
 
 
-def _propose(found: RowListing, groups: Mapping[str, Sequence[str]], content: str) -> Proposal:
+def _propose(found: RowListing, groups: Mapping[str, Sequence[str]], source: Source, content: Content) -> Proposal:
+    named = {"label": source.label, "image": source.image}
     return Proposal(
         "table",
-        content,  # type: ignore[arg-type]
+        content,
         list(found.listing.names),
         paths={split: list(several) for split, several in groups.items()},
         splits={split: split for split in found.splits},
+        options={key: column for key, column in named.items() if column is not None},
     )
 
 
