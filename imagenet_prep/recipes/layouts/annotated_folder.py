@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -14,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from imagenet_prep.errors import InputError
-from imagenet_prep.recipes.annotated_images import Roots
+from imagenet_prep.recipes.annotated_images import Roots, split_in
 from imagenet_prep.recipes.annotating import Annotations, annotate
 from imagenet_prep.recipes.box_files import PolygonError
 from imagenet_prep.recipes.formats import FORMATS, AnnotatedFolder, Proposed, all_formats, load_format
@@ -22,7 +21,7 @@ from imagenet_prep.recipes.inspection import Inspection
 from imagenet_prep.recipes.layouts import CERTAIN, LIKELY, Layout, Proposal, Reading, as_command
 from imagenet_prep.recipes.layouts.class_folders import shape_of
 from imagenet_prep.recipes.schema import Boxes, Mask
-from imagenet_prep.recipes.splits import is_image_folder, is_mask_folder, split_name, splits_above, stem_of, unmasked
+from imagenet_prep.recipes.splits import is_image_folder, is_mask_folder, splits_above, stem_of, unmasked
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.text import listed, number_of
 
@@ -174,7 +173,7 @@ def _by_split(proposed: Proposed, images: Sequence[str]) -> Mapping[str, Any]:
     key, files = next(iter(proposed.value.items()))
     if not isinstance(files, list) or proposed.lists or splits_above(images):
         return proposed.value
-    splits = {_split_in(stem_of(name)): name for name in files}
+    splits = {split_in(stem_of(name)): name for name in files}
     if len(splits) < max(2, len(files)) or "" in splits:
         return proposed.value
     order = sorted(splits, key=lambda split: (split not in _USUAL, _USUAL.find(split), split))
@@ -182,12 +181,6 @@ def _by_split(proposed: Proposed, images: Sequence[str]) -> Mapping[str, Any]:
 
 
 _USUAL = "train validation test"
-
-
-def _split_in(stem: str) -> str:
-    """The split in the words of a name: "train" in instances_train2017; "" if there is none, or several."""
-    splits = {split_name(word) for word in re.split(r"[\W_]+", stem)} - {""}
-    return splits.pop() if len(splits) == 1 else ""
 
 
 def _annotate(
@@ -303,6 +296,8 @@ def _mask_folder(name: str) -> str:
 def _has_classes(names: Sequence[str]) -> bool:
     """Whether the folders of images may be classes."""
     shape = shape_of(names)
+    if all(map(split_in, shape.files)):
+        return False
     return sum(not is_image_folder(name) for name in shape.files) > 1 and shape.has_classes
 
 
