@@ -129,7 +129,9 @@ def _none_annotated(keys: Boxes, images: AnnotatedImages) -> InputError:
     what = f"{where}: none of {number_of(len(images.missing), 'annotated image')} is among the images"
     expected = f"expected names such as {images.names[0]}, and it has {images.missing[0]}"
     return InputError(
-        what, expected, "get the images; or, if they lie elsewhere, write `strip: FOLDERS/` in the recipe"
+        what,
+        expected,
+        "get the images; or, if the names start with other folders, write `strip: FOLDERS/` in the recipe",
     )
 
 

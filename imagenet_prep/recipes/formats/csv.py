@@ -52,7 +52,7 @@ _NAMELESS = "object"
 """The class of boxes in a table that has no class."""
 
 
-class _Reader(Struct, frozen=True):
+class _TableReader(Struct, frozen=True):
     """How a CSV is read: the columns that the recipe names, whether it has a header, and the class of all boxes."""
 
     columns: Mapping[str, str]
@@ -149,7 +149,7 @@ def _is_relative(rows: Iterable[_Row]) -> bool:
 def _mark(keys: BoxKeys, images: AnnotatedImages) -> None:
     names = images.class_names(keys).order
     only_class = names[0] if len(names) == 1 else ""
-    images.mark_named(keys.places, _Reader(keys.columns or {}, keys.header, only_class).read)
+    images.mark_named(keys.places, _TableReader(keys.columns or {}, keys.header, only_class).read)
 
 
 # init ----------------------------------------------------------------------------------------------------------

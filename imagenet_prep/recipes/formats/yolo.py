@@ -63,7 +63,7 @@ def _mark(keys: BoxKeys, images: AnnotatedImages) -> None:
 
 
 _NO_LABELS = ("classes.txt", "predefined_classes.txt", "train.txt", "val.txt", "valid.txt", "test.txt")
-"""Files that lie among those of images and name classes, or images."""
+"""Files among those of images that name classes, or images."""
 
 
 def _values_of_poses(path: Path) -> int:
@@ -103,7 +103,7 @@ def _refuse_missing_labels(folder: AnnotatedFolder) -> None:
             what = f"{folder.path / name} is that of a YOLO set, and no text file has a box of an image"
             expected = "expected labels/train/a.txt for images/train/a.jpg"
             without = command("init", folder.path, (("as", "unlabelled"),))
-            raise InputError(what, expected, f"put the folder labels beside images; or leave boxes out: {without}")
+            raise InputError(what, expected, f"put the folder labels next to images; or leave boxes out: {without}")
 
 
 _NAMES = ("classes.txt", ".names", "_darknet.labels")

@@ -231,7 +231,7 @@ def _without_counterpart(key: str, matched: _Matched, proposed: Proposed) -> tup
 
 
 def _unread_masks(inspection: Inspection, key: str, matched: _Matched) -> list[str]:
-    """The note on masks beside images with boxes."""
+    """The note on masks next to images with boxes."""
     if key != "boxes" or not matched.masks:
         return []
     where = sorted({name.rpartition("/")[0] for name in matched.masks})
@@ -344,7 +344,7 @@ def _recognise_in_classes(inspection: Inspection) -> Reading | None:
 
 
 def _propose(key: str, inspection: Inspection) -> Proposed | None:
-    """What the module of a format proposes for the files of a folder; raises InputError if they can't be."""
+    """The proposal of a format's module for the files of a folder; raises InputError if they can't be."""
     if inspection.content != "image":
         return None
     format = load_format(key)
