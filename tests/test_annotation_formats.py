@@ -295,6 +295,28 @@ CASES: Mapping[str, Case] = {
         {"boxes.csv": "image,label,x,y,width,height\na.jpg,cat,8,4,32,16\nb.jpg,dog,16,8,56,28\n"},
         {"a.jpg": [CAT], "b.jpg": [DOG]},
     ),
+    "a CSV whose column of images has a name of its own": Case(
+        "csv-boxes",
+        {"boxes.csv": "patientId,label,x,y,width,height\na,cat,8,4,32,16\nb,dog,16,8,56,28\nc,dog,,,,\n"},
+        {"a.jpg": [CAT], "b.jpg": [DOG], "c.jpg": []},
+        "columns: {path: patientId}",
+    ),
+    "a CSV of boxes in one cell": Case(
+        "csv-boxes",
+        {
+            "boxes.csv": (
+                'image_id,width,height,bbox,class\na,80,40,"[8.0, 4.0, 32.0, 16.0]",cat\n'
+                'a,80,40,"[16, 8, 56, 28]",dog\n'
+            )
+        },
+        {"a.jpg": [CAT, DOG]},
+    ),
+    "a CSV of all boxes of an image in one cell": Case(
+        "csv-boxes",
+        {"boxes.csv": "image_name,BoxesString,label\na.jpg,8 4 40 20;16 8 72 36,cat\nb.jpg,no_box,cat\n"},
+        {"a.jpg": [CAT, ("cat", *DOG[1:])], "b.jpg": []},
+        "names: [cat]",
+    ),
     "Roboflow's CSV": Case(
         "csv-boxes",
         {
@@ -520,6 +542,23 @@ FAULTS: Mapping[str, tuple[Mapping[str, str], str]] = {
         {"p.json": json.dumps([task("/x/a.jpg", percent(CAT, rotation=30))])},
         "object 0: a rotated region",
     ),
+    "CSV: the class may be one of two columns": (
+        {"b.csv": "image,x1,y1,x2,y2,kind,breed\na.jpg,1,1,2,2,x,y\n"},
+        "no column for label; expected one of image, x1, y1, x2, y2, kind, breed; if it is one of them, choose it:;   "
+        "imagenet-prep init in --as csv-boxes --label kind",
+    ),
+    "YOLO: no labels": (
+        {"data.yaml": "train: images\nnames: [cat, dog]\n"},
+        "data.yaml is that of a YOLO set, and no text file has a box of an image; expected labels/train/a.txt for",
+    ),
+    "YOLO: turned boxes": (
+        {"data.yaml": "train: .\nnames: [cat]\n", "a.txt": "0 0.1 0.2 0.2 0.1 0.5 0.4 0.4 0.5\n"},
+        "every line of a.txt has four points: turned boxes become the boxes around them",
+    ),
+    "COCO: names of another folder": (
+        {"c.json": coco("photos/b.jpg", CAT)},
+        "none of 1 annotated image is among the images; expected names such as a.jpg, and it has photos/b.jpg",
+    ),
     "CUB: no such image": (
         {"images.txt": "1 a.jpg\n", "bounding_boxes.txt": "2 1 1 2 2\n"},
         "bounding_boxes.txt, line 1: the image 2; expected one of",
@@ -528,11 +567,12 @@ FAULTS: Mapping[str, tuple[Mapping[str, str], str]] = {
 
 
 @pytest.mark.parametrize("name", FAULTS)
-def test_a_fault_is_refused_with_its_place(tmp_path: Path, name: str) -> None:
+def test_a_fault_is_refused_with_its_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     """The error names the file, its line or key, and what is right."""
     files, said = FAULTS[name]
     write(tmp_path / "in", Case("", files, {"a.jpg": []}))
+    monkeypatch.chdir(tmp_path)
     with pytest.raises(PrepError) as caught:
-        init(tmp_path / "in", tmp_path / "r.yaml", ENGINE)
+        init(Path("in"), tmp_path / "r.yaml", ENGINE)
     assert said in "; ".join(str(caught.value).splitlines())
     assert not (tmp_path / "r.yaml").exists()

@@ -116,8 +116,8 @@ def inspect_folder(folder: Path, engine: Engine) -> Inspection:
     held = kinds.keys() - known.keys()  # they may be large, and are no texts
     judged = _judge(folder, [name for name in rest if name not in held], items, sizes | hidden) if items else {}
     rest = [name for name in rest if judged.get(name) is None]
-    tables = [name for name, table in judged.items() if table is not None and not name.startswith("../")]
-    annotations = _annotations(folder, rest, tables, items)
+    both = [name for name, table in judged.items() if table is not None and not name.startswith("../")]
+    annotations = _annotations(folder, rest, both, items)
     noted = {*(strange := strange_among(rest, content)), *(name for found in annotations.values() for name in found)}
     left = {name: (sizes | hidden)[name] for name in rest if name not in noted}
     others = _others(folder, left, last_names(items), held)

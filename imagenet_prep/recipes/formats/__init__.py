@@ -39,6 +39,7 @@ class AnnotatedFolder(Struct, frozen=True):
         images: the images that are no masks.
         names: all files.
         stray: the files that nothing else takes.
+        columns: the columns of images ("path") and classes ("label") that the user names.
     """
 
     path: Path
@@ -46,6 +47,7 @@ class AnnotatedFolder(Struct, frozen=True):
     images: Sequence[str]
     names: Sequence[str]
     stray: Sequence[str] = ()
+    columns: Mapping[str, str] = {}
 
 
 class Proposed(Struct, frozen=True):

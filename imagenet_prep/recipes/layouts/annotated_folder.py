@@ -351,7 +351,15 @@ def _propose(key: str, inspection: Inspection) -> Proposed | None:
     images = _images_and_masks(inspection)[0]
     files = inspection.annotations.get(format.tool, ())
     stray = [name for names in inspection.others.values() for name in names]
-    return format.propose_for(AnnotatedFolder(inspection.folder, files, images, list(inspection.listing.names), stray))
+    names, columns = list(inspection.listing.names), _asked_columns(inspection)
+    return format.propose_for(AnnotatedFolder(inspection.folder, files, images, names, stray, columns))
+
+
+def _asked_columns(inspection: Inspection) -> dict[str, str]:
+    """The columns of images and classes that the user names."""
+    asked = getattr(inspection, "asked", None)
+    said = {"path": getattr(asked, "image", None), "label": getattr(asked, "label", None)}
+    return {role: column.rpartition(":")[2] for role, column in said.items() if column}
 
 
 _PAIRED = 0.9
