@@ -544,7 +544,7 @@ FAULTS: Mapping[str, tuple[Mapping[str, str], str]] = {
     ),
     "CSV: the class may be one of two columns": (
         {"b.csv": "image,x1,y1,x2,y2,kind,breed\na.jpg,1,1,2,2,x,y\n"},
-        "no column for label; expected one of image, x1, y1, x2, y2, kind, breed; if it is one of them, choose it:;   "
+        "no column for label; expected one of image, x1, y1, x2, y2, kind, breed; if it is one of them, choose it: "
         "imagenet-prep init in --as csv-boxes --label kind",
     ),
     "YOLO: no labels": (

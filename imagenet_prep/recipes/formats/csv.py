@@ -236,7 +236,7 @@ def _propose(folder: AnnotatedFolder) -> Proposed | None:
         value["names"] = names[0]
     if not _has_header(rows):
         value["header"] = False
-    elif _is_nameless(rows[0], columns):
+    elif "label" not in columns and _is_nameless(rows[0], columns):
         value["names"] = (_NAMELESS,)
     return Proposed(value, used)
 
@@ -261,7 +261,7 @@ def _columns_of(folder: AnnotatedFolder, name: str, rows: Sequence[Sequence[str]
     used.update(*roles.values(), _ROLES["width"], _ROLES["height"])
     others = [cell for cell in header if cell.lower() not in used][:_MOST_NAMED]
     commands = (command("init", folder.path, (("as", FORMAT.layout), ("label", other))) for other in others)
-    hint = "if it is one of them, choose it:\n" + "\n".join(f"  {line}" for line in commands)
+    hint = f"if it is one of them, choose it: {'; or '.join(commands)}"
     raise InputError(f"{folder.path / name}: no column for label", f"expected one of {', '.join(header)}", hint)
 
 

@@ -274,7 +274,7 @@ def _refuse(inspection: Inspection, key: str, error: InputError, files: Sequence
         return None
     used = [*files, *(name for names in inspection.annotations.values() for name in names)]
     if any(each.where in used for each in inspection.labels):
-        hint = f"{error.hint}; or {as_command(inspection, 'with-labels')} takes its columns"
+        hint = f"{error.hint}; or take its columns: {as_command(inspection, 'with-labels')}"
         error = InputError(error.what, error.detail, hint)
     return Reading(CERTAIN + 1, (), f"images with {key}", faults=[error], used=used)
 
