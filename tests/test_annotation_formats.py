@@ -448,12 +448,6 @@ CASES: Mapping[str, Case] = {
         {"images/a.jpg": [DOG]},
         "polygons: boxes",
     ),
-    "KITTI: images without labels beside, of the same names": Case(
-        "kitti",
-        {"training/label_2/a.txt": f"cat 0 0 0 8 4 40 20 {'0 ' * 7}\n"},
-        {"training/image_2/a.jpg": [CAT]},
-        "names: [cat]",
-    ),
     "CUB: the class of a box is that of its image": Case(
         "boxes-in-class-folders",
         {
@@ -488,6 +482,44 @@ def test_boxes_are_those_of_the_tool(tmp_path: Path, name: str) -> None:
     for path, boxes in expected.items():
         assert [text for text, *_ in found[path]] == [text for text, *_ in boxes]
         assert [edges for _, *edges in found[path]] == [pytest.approx(edges, abs=1e-4) for _, *edges in boxes]
+
+
+def test_tests_without_labels_are_left_out_with_as(tmp_path: Path) -> None:
+    """KITTI's testing has the same names as training: they get no boxes of other images, and --as leaves them out."""
+    write(tmp_path / "in", CASES["KITTI: DontCare is no object"])
+    save(tmp_path / "in/testing/image_2/a.jpg", photograph(*SIZE))
+    with pytest.raises(PrepError, match=r"1 image without an annotation: testing/image_2/a.jpg"):
+        init(tmp_path / "in", tmp_path / "r.yaml", ENGINE)
+    summary = init(tmp_path / "in", tmp_path / "r.yaml", ENGINE, layout="kitti")
+    convert(Layout(tmp_path / "out"), ENGINE, dataset=RecipeSet.read(summary.recipe))
+    found = boxes_in(tmp_path / "out")
+    assert {name: boxes[0][0] for name, boxes in found.items()} == {"a.jpg": "cat", "b.jpg": "dog"}
+
+
+def test_numbers_are_names_only_if_the_user_says_so(tmp_path: Path) -> None:
+    """YOLO's labels without a file of names: a question, and --as keeps the numbers as names."""
+    write(tmp_path / "in", Case("", {"labels/a.txt": "1 0.3 0.3 0.4 0.4\n"}, {"images/a.jpg": [CAT]}))
+    with pytest.raises(PrepError, match=r"no file of the names of classes such as data.yaml"):
+        init(tmp_path / "in", tmp_path / "r.yaml", ENGINE)
+    assert 'names: ["0", "1"]' in init(tmp_path / "in", tmp_path / "r.yaml", ENGINE, layout="yolo").text
+
+
+def test_a_start_is_taken_off_names(tmp_path: Path) -> None:
+    """Names of another machine: without their start they are those of two folders with files of the same names."""
+    from imagenet_prep.recipes.annotated_images import Roots
+    from imagenet_prep.recipes.annotating import annotate
+    from imagenet_prep.recipes.schema import Boxes
+    from imagenet_prep.sources.folders import list_folder
+
+    for name in ("day/a.jpg", "night/a.jpg"):
+        save(tmp_path / "in" / name, photograph(*SIZE))
+    content = json.loads(coco("/home/me/day/a.jpg", CAT))
+    content["images"].append({**content["images"][0], "id": 2, "file_name": "/home/me/night/a.jpg"})
+    save(tmp_path / "c.json", json.dumps(content))
+    listing, _ = list_folder(tmp_path / "in", ENGINE)
+    boxes: Any = Boxes(**{"coco": "c.json"})
+    found = annotate(boxes, None, listing, Roots(tmp_path / "in", tmp_path, "/home/me/"))
+    assert [each[0] if each else None for each in found.values["boxes.text"]] == ["cat", None]
 
 
 # as they can't be ----------------------------------------------------------------------------------------------
