@@ -53,6 +53,7 @@ class Annotations(Struct):
         unread: notes of what annotation files hold and records don't.
         has_outlines: whether objects have outlines, read or not.
         changed_boxes: how many boxes of each image were "clipped" and "dropped", by its name.
+        is_numbered: whether the annotations number the classes themselves.
         divided: the rows of each split, where files of annotations are those of splits.
     """
 
@@ -66,6 +67,7 @@ class Annotations(Struct):
     unread: Sequence[str] = ()
     has_outlines: bool = False
     changed_boxes: Mapping[str, Mapping[str, int]] = {}
+    is_numbered: bool = False
     divided: Mapping[str, Sequence[int]] = {}
 
     @property
@@ -140,6 +142,8 @@ def _note_of_labels(classes: Mapping[int, str]) -> Iterator[str]:
 def _add_boxes(found: Annotations, keys: Boxes, images: AnnotatedImages) -> None:
     format = load_format(keys.format)
     format.mark(keys, images)
+    if not images.marked and images.names:
+        raise _none_annotated(keys, images)
     _take_marked(found, keys, images, is_numbered=format.is_numbered, unannotated=format.unannotated)
 
 
@@ -147,6 +151,7 @@ def _take_marked(
     found: Annotations, keys: Boxes, images: AnnotatedImages, *, is_numbered: bool, unannotated: str = "error"
 ) -> None:
     """Give the images their objects; ``is_numbered``: their classes have numbers already."""
+    found.is_numbered = is_numbered
     _refuse_impossible(images.marked)
     if not is_numbered:
         _label(keys, images)
@@ -160,6 +165,20 @@ def _take_marked(
         boxes=np.fromiter((edge for image in several for box in image.boxes for edge in box), np.float32),
     )
     found.notes += _note_of_labels(found.classes)
+
+
+def _none_annotated(keys: Boxes, images: AnnotatedImages) -> InputError:
+    """The error for annotations of other images: it shows a name of each."""
+    where = listed(keys.places)
+    if not images.missing:
+        return InputError(f"{where} has no annotation of an image", "expected some")
+    what = f"{where}: none of {number_of(len(images.missing), 'annotated image')} is among the images"
+    expected = f"expected names such as {images.names[0]}, and it has {images.missing[0]}"
+    return InputError(
+        what,
+        expected,
+        "get the images; or, if the names start with other folders, write `strip: FOLDERS/` in the recipe",
+    )
 
 
 def _match_up(found: Annotations, keys: Boxes, images: AnnotatedImages, policy: str) -> list[int]:

@@ -386,7 +386,7 @@ def _annotations(
     found: dict[str, list[str]] = {}
     for suffix, several in grouped(names, ending_of).items():
         paired = [name for name in several if stem_of(name) in stems]
-        by_tool = _by_tool(folder, several, suffix, is_paired=bool(paired))
+        by_tool = _by_tool(folder, several, suffix, set(paired))
         for tool, files in by_tool.items():
             found.setdefault(tool, []).extend(files)
         if not by_tool and suffix in DATA and items and 2 * len(paired) >= len(stems) > 1:
@@ -398,10 +398,10 @@ def _annotations(
     return found
 
 
-def _by_tool(folder: Path, names: Sequence[str], suffix: str, *, is_paired: bool) -> dict[str, list[str]]:
+def _by_tool(folder: Path, names: Sequence[str], suffix: str, paired: Collection[str]) -> dict[str, list[str]]:
     """The files of one ending by the tool that wrote them; the first 50 tell, if each image has a file.
 
-    ``is_paired``: whether images have the names of some.
+    ``paired`` are those that have the names of images: an empty one may be that of an image without objects.
     """
     known = {name: _format_of(folder, name, suffix) for name in names[:MOST_READ]}
     formats = {format.key: format for format in known.values() if format is not None}
@@ -409,8 +409,9 @@ def _by_tool(folder: Path, names: Sequence[str], suffix: str, *, is_paired: bool
     for format in formats.values():
         if not format.per_image:
             found[format.tool] = [name for name, other in known.items() if other is format]
-        elif is_paired or not format.is_vague:
-            found[format.tool] = [name for name in names if known.get(name, format) in (format, None)]
+        elif paired or not format.is_vague:
+            fitting = {name for name, other in known.items() if other is format or (other is None and name in paired)}
+            found[format.tool] = [name for name in names if name in fitting or name not in known]
     return found
 
 

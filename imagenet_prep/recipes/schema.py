@@ -54,7 +54,7 @@ class Labels(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
 
 class BoxKeys(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What a recipe says of annotations of objects, whatever their format; ``Boxes`` has a key for each format, too.
+    """The keys of annotations of objects, whatever their format; ``Boxes`` has a key for each format, too.
 
     A source whose rows have boxes needs no format.
     """

@@ -126,8 +126,8 @@ class SharedNumbering(Struct, frozen=True):
         """
         keys, classes = file.recipe.boxes, annotations.classes
         known = next((each.boxes for each in (self.own, self.known) if each is not None and each.boxes), {})
-        is_numbered = keys is None or keys.names is not None or keys.first_label is not None
-        is_numbered = is_numbered or _are_numbered_by_files(keys)
+        is_numbered = keys is not None and (keys.names is not None or keys.first_label is not None)
+        is_numbered = is_numbered or annotations.is_numbered
         if not is_numbered and set(classes.values()) <= set(known.values()):
             annotations.renumber(known)
         self._refuse_other_boxes(file, annotations.classes)

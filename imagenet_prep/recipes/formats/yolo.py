@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 import os
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from imagenet_prep.errors import InputError
+from imagenet_prep.escaping import command
 from imagenet_prep.recipes.annotated_images import AnnotatedImages
 from imagenet_prep.recipes.box_files import Drawn, DrawnObject, number_in, read_data_yaml, read_names, text_in
 from imagenet_prep.recipes.box_policy import fault
@@ -62,7 +64,7 @@ def _mark(keys: BoxKeys, images: AnnotatedImages) -> None:
 
 
 _NO_LABELS = ("classes.txt", "predefined_classes.txt", "train.txt", "val.txt", "valid.txt", "test.txt")
-"""Files that lie among those of images and name classes, or images."""
+"""Files among those of images that name classes, or images."""
 
 
 def _values_of_poses(path: Path) -> int:
@@ -85,26 +87,51 @@ def _propose(folder: AnnotatedFolder) -> Proposed | None:
     stems = set(map(stem_of, folder.images))
     labels = [name for name in folder.files if name.endswith(".txt") and stem_of(name) in stems]
     if not labels:
+        _refuse_missing_labels(folder)
         return None
     names = _names_file(folder)
+    if not names:
+        return _propose_nameless(folder, labels)
     lists = _listed_splits(folder, names)
     value = {"yolo": folders_of(labels), "names": names}
     used = [*labels, names, *(name for name in folder.names if name.endswith(_NAMES) and name != names)]
     return Proposed(value, used, lists, doubts=_doubts(folder, labels))
 
 
+def _propose_nameless(folder: AnnotatedFolder, labels: Sequence[str]) -> Proposed:
+    """Classes that are called as their numbers, if the user accepts that."""
+    texts = (text_in(folder.path / name) for name in labels)
+    words = [line.split()[0] for text in texts for line in text.splitlines() if line.strip()]
+    most = max((int(word) for word in words if _NUMBER.fullmatch(word)), default=0)
+    doubt = "YOLO annotations, and no file of the names of classes such as data.yaml: they are called as their numbers"
+    value = {"yolo": folders_of(labels), "names": tuple(map(str, range(most + 1)))}
+    return Proposed(value, labels, doubts=[doubt, *_doubts(folder, labels)])
+
+
+_NUMBER = re.compile(r"[0-9]{1,5}")
+
+
+def _refuse_missing_labels(folder: AnnotatedFolder) -> None:
+    """Raise InputError if a data.yaml is there, and no text file has a box of an image."""
+    for name in (name for name in folder.names if name.endswith("data.yaml")):
+        keys = read_data_yaml(folder.path / name)
+        if "names" in keys and {"train", "val", "path"} & keys.keys():
+            what = f"{folder.path / name} is that of a YOLO set, and no text file has a box of an image"
+            expected = "expected labels/train/a.txt for images/train/a.jpg"
+            without = command("init", folder.path, (("as", "unlabelled"),))
+            raise InputError(what, expected, f"put the folder labels next to images; or leave boxes out: {without}")
+
+
 _NAMES = ("classes.txt", ".names", "_darknet.labels")
 
 
 def _names_file(folder: AnnotatedFolder) -> str:
-    """The file of the names of classes; raises InputError if there is none, or if there are several that differ."""
+    """The file of the names of classes, "" if there is none; raises InputError if there are several that differ."""
     every = [*folder.files, *folder.stray]
     names = [name for name in every if name.endswith((".yaml", ".yml", *_NAMES))]
     names.sort(key=lambda name: (not name.endswith((".yaml", ".yml")), not name.endswith("data.yaml")))
     if not names:
-        what = f"{folder.path} has YOLO annotations, and no file of the names of classes"
-        hint = "add data.yaml with names: [...], or classes.txt with a class in each line"
-        raise InputError(what, "expected one", hint)
+        return ""
     texts = {name: read_names(folder.path / name).order for name in names if name.endswith(_NAMES)}
     other = next((name for name, text in texts.items() if names[0] in texts and text != texts[names[0]]), None)
     if other is not None:
