@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from existing import existing
 from made_boxes import IDS, photograph
 from made_masks import box_around, coco_outlines, mask_folders, panoptic_set, png, yolo_outlines
 from made_tars import save
@@ -22,7 +23,7 @@ import imagenet_prep
 from imagenet_prep import Layout, PrepError, convert, make_engine, records, repair, verify
 from imagenet_prep.engines import ThreadEngine
 from imagenet_prep.errors import InputError, UsageError
-from imagenet_prep.images import masks as mask_pixels
+from imagenet_prep.images import mask_pixels
 from imagenet_prep.recipes.recipe_set import RecipeSet
 from imagenet_prep.shards.share import Share
 from imagenet_prep.stages.init import init
@@ -510,7 +511,7 @@ def test_a_mask_goes_with_its_box(tmp_path: Path, policy: str, objects: int) -> 
 
 def shards(folder: Path) -> dict[str, bytes]:
     """The bytes of every shard."""
-    return {path.name: path.read_bytes() for path in sorted((folder / "out").glob("train-*"))}
+    return {path.name: path.read_bytes() for path in existing(folder / "out", "train-*")}
 
 
 @pytest.mark.parametrize("recipe", [COCO, PANOPTIC], ids=["polygons", "segments"])
