@@ -17,11 +17,14 @@ from imagenet_prep.stages.init import init
 
 ENGINE = make_engine("threads", 1)
 OBJECT = "image/object/"
+EDGES = ("xmin", "ymin", "xmax", "ymax")
 Box = tuple[str, float, float, float, float]
 """A class, then xmin, ymin, xmax, ymax in pixels."""
 
 CAT: Box = ("cat", 8, 4, 40, 20)
 DOG: Box = ("dog", 16, 8, 72, 36)
+FACE: Box = ("face", *CAT[1:])
+OTHER_FACE: Box = ("face", *DOG[1:])
 SIZE = (80, 40)
 
 
@@ -45,7 +48,7 @@ def write(folder: Path, case: Case) -> None:
 def boxes_in(folder: Path) -> dict[str, list[Box]]:
     """The boxes in pixels of each record, by the last part of its image's path."""
     texts = {"image/filename", f"{OBJECT}class/text"}
-    names = [f"{OBJECT}bbox/{edge}" for edge in ("xmin", "ymin", "xmax", "ymax")]
+    names = [f"{OBJECT}bbox/{edge}" for edge in EDGES]
     found: dict[str, list[Box]] = {}
     for record in records.read(str(folder / "*-of-*"), lists=True, text=texts):
         corners = zip(record[f"{OBJECT}class/text"], *(record[name] for name in names), strict=True)
@@ -126,6 +129,45 @@ LS_POLYGON = {"points": [[20, 20], [90, 20], [90, 90]], "closed": True, "polygon
 LS_ELLIPSE = {"x": 30, "y": 30, "radiusX": 20, "radiusY": 20, "rotation": 0, "ellipselabels": ["cat"]}
 UPLOADED = "/data/upload/1/0a1b2c3d-"
 
+
+def centred(box: Box) -> dict[str, Any]:
+    """An object of CreateML."""
+    name, xmin, ymin, xmax, ymax = box
+    centre = {"x": (xmin + xmax) / 2, "y": (ymin + ymax) / 2}
+    return {"label": name, "coordinates": {**centre, "width": xmax - xmin, "height": ymax - ymin}}
+
+
+def box2d(box: Box) -> dict[str, Any]:
+    """A label of BDD100K."""
+    name, xmin, ymin, xmax, ymax = box
+    return {"id": 1, "category": name, "box2d": {"x1": xmin, "y1": ymin, "x2": xmax, "y2": ymax}}
+
+
+def supervisely(name: str, kind: str, *points: Sequence[float]) -> str:
+    """The JSON of an image by Supervisely."""
+    each = {"classTitle": name, "geometryType": kind, "tags": [], "points": {"exterior": points, "interior": []}}
+    return json.dumps({"description": "", "tags": [], "size": {"height": 40, "width": 80}, "objects": [each]})
+
+
+def voc(box: Box) -> str:
+    """The XML of an image."""
+    name, *edges = box
+    corners = "".join(f"<{edge}>{value}</{edge}>" for edge, value in zip(EDGES, edges, strict=True))
+    inside = f"<object><name>{name}</name><bndbox>{corners}</bndbox></object>"
+    return f"<annotation><size><width>80</width><height>40</height></size>{inside}</annotation>\n"
+
+
+def coco(file_name: str, box: Box, outline: Sequence[float] = ()) -> str:
+    """A COCO file of one image; with an outline it has no box."""
+    name, xmin, ymin, xmax, ymax = box
+    place = {"segmentation": [outline]} if outline else {"bbox": [xmin, ymin, xmax - xmin, ymax - ymin]}
+    image = {"id": 1, "file_name": file_name, "width": 80, "height": 40}
+    annotation = {"id": 1, "image_id": 1, "category_id": IDS[name], **place}
+    categories = [{"id": number, "name": each} for each, number in IDS.items()]
+    return json.dumps({"images": [image], "annotations": [annotation], "categories": categories})
+
+
+IDS = {"cat": 17, "dog": 18}
 CASES: Mapping[str, Case] = {
     "LabelMe: rectangles from any corner": Case(
         "labelme",
@@ -253,6 +295,28 @@ CASES: Mapping[str, Case] = {
         {"boxes.csv": "image,label,x,y,width,height\na.jpg,cat,8,4,32,16\nb.jpg,dog,16,8,56,28\n"},
         {"a.jpg": [CAT], "b.jpg": [DOG]},
     ),
+    "a CSV whose column of images has a name of its own": Case(
+        "csv-boxes",
+        {"boxes.csv": "patientId,label,x,y,width,height\na,cat,8,4,32,16\nb,dog,16,8,56,28\nc,dog,,,,\n"},
+        {"a.jpg": [CAT], "b.jpg": [DOG], "c.jpg": []},
+        "columns: {path: patientId}",
+    ),
+    "a CSV of boxes in one cell": Case(
+        "csv-boxes",
+        {
+            "boxes.csv": (
+                'image_id,width,height,bbox,class\na,80,40,"[8.0, 4.0, 32.0, 16.0]",cat\n'
+                'a,80,40,"[16, 8, 56, 28]",dog\n'
+            )
+        },
+        {"a.jpg": [CAT, DOG]},
+    ),
+    "a CSV of all boxes of an image in one cell": Case(
+        "csv-boxes",
+        {"boxes.csv": "image_name,BoxesString,label\na.jpg,8 4 40 20;16 8 72 36,cat\nb.jpg,no_box,cat\n"},
+        {"a.jpg": [CAT, ("cat", *DOG[1:])], "b.jpg": []},
+        "names: [cat]",
+    ),
     "Roboflow's CSV": Case(
         "csv-boxes",
         {
@@ -263,6 +327,132 @@ CASES: Mapping[str, Case] = {
             for split in ("train", "valid")
         },
         {"train/train.jpg": [CAT, DOG], "valid/valid.jpg": [CAT, DOG]},
+    ),
+    "WIDER FACE: paths, counts and boxes": Case(
+        "wider-face",
+        {
+            f"wider_face_split/wider_face_{split}_bbx_gt.txt": (
+                f"0--Parade/{split}.jpg\n2\n8 4 32 16 0 0 0 0 0 0 \n16 8 56 28 2 0 0 0 0 1 \n"
+                f"0--Parade/{split}0.jpg\n0\n0 0 0 0 0 0 0 0 0 0 \n"
+            )
+            for split in ("train", "val")
+        },
+        {
+            **{f"WIDER_{name}/images/0--Parade/{name}.jpg": [FACE, OTHER_FACE] for name in ("train", "val")},
+            **{f"WIDER_{name}/images/0--Parade/{name}0.jpg": [] for name in ("train", "val")},
+        },
+        "names: [face]",
+    ),
+    "CreateML: centres and sizes": Case(
+        "createml",
+        {
+            "_annotations.createml.json": json.dumps(
+                [
+                    {"image": "a.jpg", "annotations": [centred(CAT), centred(DOG)]},
+                    {"image": "b.jpg", "annotations": []},
+                ]
+            )
+        },
+        {"a.jpg": [CAT, DOG], "b.jpg": []},
+    ),
+    "BDD100K: labels with and without box2d": Case(
+        "bdd100k",
+        {
+            "labels/val.json": json.dumps(
+                [
+                    {"name": "a.jpg", "attributes": {"scene": "x"}, "labels": [box2d(CAT), {"category": "lane"}]},
+                    {"name": "b.jpg", "labels": [box2d(DOG)]},
+                    {"name": "c.jpg", "labels": None},
+                ]
+            )
+        },
+        {"images/a.jpg": [CAT], "images/b.jpg": [DOG], "images/c.jpg": []},
+    ),
+    "Supervisely: a file for each image, of its whole name": Case(
+        "supervisely",
+        {
+            "meta.json": json.dumps({"classes": [{"title": "cat", "shape": "rectangle"}]}),
+            "ds0/ann/a.jpg.json": supervisely("cat", "rectangle", (40, 20), (8, 4)),
+            "ds0/ann/b.jpg.json": supervisely("dog", "polygon", (16, 8), (72, 8), (72, 36)),
+        },
+        {"ds0/img/a.jpg": [CAT], "ds0/img/b.jpg": [DOG]},
+        "polygons: boxes",
+    ),
+    "FiftyOne: relative boxes by stem": Case(
+        "fiftyone",
+        {
+            "labels.json": json.dumps(
+                {
+                    "classes": ["cat", "dog"],
+                    "labels": {
+                        "a": [{"label": 0, "bounding_box": [0.1, 0.1, 0.4, 0.4]}],
+                        "b": [{"label": 1, "bounding_box": [0.2, 0.2, 0.7, 0.7]}],
+                        "c": None,
+                    },
+                }
+            )
+        },
+        {"data/a.jpg": [CAT], "data/b.jpg": [DOG], "data/c.jpg": []},
+    ),
+    "darknet: names and lists in a .data file": Case(
+        "yolo",
+        {
+            "data/obj.data": "classes = 2\ntrain = data/train.txt\nvalid = data/test.txt\nnames = data/obj.names\n",
+            "data/obj.names": "cat\ndog\n",
+            "data/train.txt": "data/obj/a.jpg\n",
+            "data/test.txt": "data/obj/b.jpg\n",
+            "data/obj/a.txt": "0 0.3 0.3 0.4 0.4\n",
+            "data/obj/b.txt": "1 0.55 0.55 0.7 0.7\n",
+        },
+        {"data/obj/a.jpg": [CAT], "data/obj/b.jpg": [DOG]},
+        "validation: {manifest: in/data/test.txt}",
+    ),
+    "YOLO: key points of a set that says so": Case(
+        "yolo",
+        {
+            "data.yaml": "train: images\nkpt_shape: [2, 3]\nnames: [cat, dog]\n",
+            "labels/a.txt": "0 0.3 0.3 0.4 0.4 0.2 0.2 2 0.3 0.3 2\n",
+            "labels/b.txt": "1 0.55 0.55 0.7 0.7 0.2 0.2 2 0 0 0\n",
+        },
+        {"images/a.jpg": [CAT], "images/b.jpg": [DOG]},
+        "names: in/data.yaml",
+    ),
+    "YOLO: polygons": Case(
+        "yolo",
+        {
+            "data.yaml": "train: images\nnames: [cat, dog]\n",
+            "labels/a.txt": "0 0.1 0.1 0.5 0.1 0.5 0.5\n",
+            "labels/b.txt": "1 0.2 0.2 0.9 0.2 0.9 0.9 0.2 0.9 0.3 0.3\n",
+        },
+        {"images/a.jpg": [CAT], "images/b.jpg": [DOG]},
+        "polygons: masks",
+    ),
+    "Pascal VOC without an ending, in class folders of the same classes": Case(
+        "boxes-in-class-folders",
+        {
+            "Annotation/n01-cat/n01_1": voc(CAT),
+            "Annotation/n02-dog/n02_1": voc(DOG),
+        },
+        {"Images/n01-cat/n01_1.jpg": [CAT], "Images/n02-dog/n02_1.jpg": [DOG]},
+        "folders: in/Images",
+    ),
+    "COCO: a file for each split, of images in one folder": Case(
+        "coco",
+        {"annotations/train.json": coco("a.jpg", CAT), "annotations/val.json": coco("b.jpg", DOG)},
+        {"images/a.jpg": [CAT], "images/b.jpg": [DOG]},
+        "coco: {train: in/annotations/train.json, validation: in/annotations/val.json}",
+    ),
+    "COCO: outlines alone, named as on another machine": Case(
+        "coco",
+        {"result.json": coco("/home/me/pics/a.jpg", DOG, outline=[16, 8, 72, 8, 72, 36])},
+        {"images/a.jpg": [DOG]},
+        "polygons: masks",
+    ),
+    "KITTI: images without labels beside, of the same names": Case(
+        "kitti",
+        {"training/label_2/a.txt": f"cat 0 0 0 8 4 40 20 {'0 ' * 7}\n"},
+        {"training/image_2/a.jpg": [CAT]},
+        "names: [cat]",
     ),
     "CUB: the class of a box is that of its image": Case(
         "boxes-in-class-folders",
@@ -352,6 +542,23 @@ FAULTS: Mapping[str, tuple[Mapping[str, str], str]] = {
         {"p.json": json.dumps([task("/x/a.jpg", percent(CAT, rotation=30))])},
         "object 0: a rotated region",
     ),
+    "CSV: the class may be one of two columns": (
+        {"b.csv": "image,x1,y1,x2,y2,kind,breed\na.jpg,1,1,2,2,x,y\n"},
+        "no column for label; expected one of image, x1, y1, x2, y2, kind, breed; if it is one of them, choose it:;   "
+        "imagenet-prep init in --as csv-boxes --label kind",
+    ),
+    "YOLO: no labels": (
+        {"data.yaml": "train: images\nnames: [cat, dog]\n"},
+        "data.yaml is that of a YOLO set, and no text file has a box of an image; expected labels/train/a.txt for",
+    ),
+    "YOLO: turned boxes": (
+        {"data.yaml": "train: .\nnames: [cat]\n", "a.txt": "0 0.1 0.2 0.2 0.1 0.5 0.4 0.4 0.5\n"},
+        "every line of a.txt has four points: turned boxes become the boxes around them",
+    ),
+    "COCO: names of another folder": (
+        {"c.json": coco("photos/b.jpg", CAT)},
+        "none of 1 annotated image is among the images; expected names such as a.jpg, and it has photos/b.jpg",
+    ),
     "CUB: no such image": (
         {"images.txt": "1 a.jpg\n", "bounding_boxes.txt": "2 1 1 2 2\n"},
         "bounding_boxes.txt, line 1: the image 2; expected one of",
@@ -360,11 +567,12 @@ FAULTS: Mapping[str, tuple[Mapping[str, str], str]] = {
 
 
 @pytest.mark.parametrize("name", FAULTS)
-def test_a_fault_is_refused_with_its_place(tmp_path: Path, name: str) -> None:
+def test_a_fault_is_refused_with_its_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     """The error names the file, its line or key, and what is right."""
     files, said = FAULTS[name]
     write(tmp_path / "in", Case("", files, {"a.jpg": []}))
+    monkeypatch.chdir(tmp_path)
     with pytest.raises(PrepError) as caught:
-        init(tmp_path / "in", tmp_path / "r.yaml", ENGINE)
+        init(Path("in"), tmp_path / "r.yaml", ENGINE)
     assert said in "; ".join(str(caught.value).splitlines())
     assert not (tmp_path / "r.yaml").exists()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import os
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from imagenet_prep.errors import InputError
+from imagenet_prep.images import ENDINGS
 from imagenet_prep.images.jpeg import ImageError
 from imagenet_prep.images.pixels import read_facts
 from imagenet_prep.recipes.box_files import BoxFile, BoxNames, Drawn, Marked, read_names, walk
@@ -153,12 +155,14 @@ def find_rows(wanted: Sequence[str], names: Sequence[str], base: Path, path: Pat
     """The row of the image that each name in an annotation file means, -1 for none; ``names`` are those of all images.
 
     Images below a folder that the file is named after come first: 0.jpg in instances_val2017.json is val2017/0.jpg,
-    even if there is a train2017/0.jpg. Then come all ways of ``match``, then images below a folder such as images, and
-    last the names without folders, if all are in one folder of another machine.
+    even if there is a train2017/0.jpg; then those below a folder of the same split, as WIDER_val. Then come all ways of
+    ``match``, then images below a folder such as images, and last the names without folders, if all are in one folder
+    of another machine.
     """
     stem = path.name.partition(".")[0]
     ways: Sequence[Callable[[], list[int]]] = (
         lambda: _from_folder(wanted, names, lambda each: stem == each or stem.endswith((f"_{each}", f"-{each}"))),
+        lambda: _of_split(split_in(stem), wanted, names),
         lambda: match(wanted, names, base, path),
         lambda: _from_folder(wanted, names, is_image_folder),
         lambda: _of_another_machine(wanted, names),
@@ -178,6 +182,22 @@ def _from_folder(wanted: Sequence[str], names: Iterable[str], is_start: Callable
     rows = unique_rows(map(inside, names))
     rows.pop("", None)
     return [rows.get(text.removeprefix("./"), -1) for text in wanted]
+
+
+def _of_split(split: str, wanted: Sequence[str], names: Sequence[str]) -> list[int]:
+    """The rows of images in folders such as images below a folder of this split; -1 for all without a split."""
+    known = functools.cache(split_in)
+    rows = [row for row, name in enumerate(names) if split and split in map(known, name.split("/")[:-1])]
+    if not rows or len(rows) == len(names):
+        return [-1] * len(wanted)
+    places = _from_folder(wanted, [names[row] for row in rows], is_image_folder)
+    return [rows[place] if place >= 0 else -1 for place in places]
+
+
+def split_in(stem: str) -> str:
+    """The split in the words of a name: "train" in instances_train2017; "" if there is none, or several."""
+    splits = {split_name(word) for word in re.split(r"[\W_]+", stem)} - {""}
+    return splits.pop() if len(splits) == 1 else ""
 
 
 def _of_another_machine(wanted: Sequence[str], names: Iterable[str]) -> list[int]:
@@ -250,7 +270,13 @@ def _key(name: str, ending: str = ".") -> str:
     """The path of a file without its ending, if it has one, and without folders that only say what is in them."""
     *folders, last = name.split("/")
     kept = [folder for folder in folders if not _says_only_what(folder)]
-    return "/".join((*kept, unmasked(last.rpartition(".")[0] if ending else last)))
+    stem = last.rpartition(".")[0] if ending else last
+    if stem.lower().endswith(_IMAGE_ENDINGS):  # a.jpg.json
+        stem = stem.rpartition(".")[0]
+    return "/".join((*kept, unmasked(stem)))
+
+
+_IMAGE_ENDINGS = tuple(ending for endings in ENDINGS.values() for ending in endings)
 
 
 def _says_only_what(folder: str) -> bool:

@@ -108,6 +108,8 @@ def annotate(
 def _add_boxes(found: Annotations, keys: Boxes, images: AnnotatedImages) -> None:
     format = load_format(keys.format)
     format.mark(keys, images)
+    if not images.marked and images.names:
+        raise _none_annotated(keys, images)
     _refuse_impossible(images.marked)
     if not format.is_numbered:
         _label(keys, images)
@@ -120,6 +122,20 @@ def _add_boxes(found: Annotations, keys: Boxes, images: AnnotatedImages) -> None
         images.listing.picked(rows),
         box_starts=edges_of(np.fromiter((len(image.boxes) for image in several), np.int64, len(several))),
         boxes=np.fromiter((edge for image in several for box in image.boxes for edge in box), np.float32),
+    )
+
+
+def _none_annotated(keys: Boxes, images: AnnotatedImages) -> InputError:
+    """The error for annotations of other images: it shows a name of each."""
+    where = listed(keys.places)
+    if not images.missing:
+        return InputError(f"{where} has no annotation of an image", "expected some")
+    what = f"{where}: none of {number_of(len(images.missing), 'annotated image')} is among the images"
+    expected = f"expected names such as {images.names[0]}, and it has {images.missing[0]}"
+    return InputError(
+        what,
+        expected,
+        "get the images; or, if the names start with other folders, write `strip: FOLDERS/` in the recipe",
     )
 
 

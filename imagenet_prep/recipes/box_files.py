@@ -1,4 +1,4 @@
-"""What annotation files have in common: Drawn, an image with its objects as a file has them -> Marked, as records do.
+"""Parts of every annotation file: Drawn, an image with its objects as a file has them -> Marked, as records do.
 
 Boxes become relative to the image: pixels divided by its size, as in TensorFlow's Object Detection API. ``box_policy``
 decides about boxes that are not inside their image. The readers of each format are in ``formats``.

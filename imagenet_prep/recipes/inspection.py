@@ -116,8 +116,8 @@ def inspect_folder(folder: Path, engine: Engine) -> Inspection:
     held = kinds.keys() - known.keys()  # they may be large, and are no texts
     judged = _judge(folder, [name for name in rest if name not in held], items, sizes | hidden) if items else {}
     rest = [name for name in rest if judged.get(name) is None]
-    tables = [name for name, table in judged.items() if table is not None and not name.startswith("../")]
-    annotations = _annotations(folder, rest, tables, items)
+    both = [name for name, table in judged.items() if table is not None and not name.startswith("../")]
+    annotations = _annotations(folder, rest, both, items)
     noted = {*(strange := strange_among(rest, content)), *(name for found in annotations.values() for name in found)}
     left = {name: (sizes | hidden)[name] for name in rest if name not in noted}
     others = _others(folder, left, last_names(items), held)
@@ -292,7 +292,7 @@ def _annotations(
     found: dict[str, list[str]] = {}
     for suffix, several in grouped(names, ending_of).items():
         paired = [name for name in several if stem_of(name) in stems]
-        by_tool = _by_tool(folder, several, suffix, is_paired=bool(paired))
+        by_tool = _by_tool(folder, several, suffix, set(paired))
         for tool, files in by_tool.items():
             found.setdefault(tool, []).extend(files)
         if not by_tool and suffix in DATA and items and 2 * len(paired) >= len(stems) > 1:
@@ -304,10 +304,10 @@ def _annotations(
     return found
 
 
-def _by_tool(folder: Path, names: Sequence[str], suffix: str, *, is_paired: bool) -> dict[str, list[str]]:
+def _by_tool(folder: Path, names: Sequence[str], suffix: str, paired: Collection[str]) -> dict[str, list[str]]:
     """The files of one ending by the tool that wrote them; the first 50 tell, if each image has a file.
 
-    ``is_paired``: whether images have the names of some.
+    ``paired`` are those that have the names of images: an empty one may be that of an image without objects.
     """
     known = {name: _format_of(folder, name, suffix) for name in names[:MOST_READ]}
     formats = {format.key: format for format in known.values() if format is not None}
@@ -315,8 +315,9 @@ def _by_tool(folder: Path, names: Sequence[str], suffix: str, *, is_paired: bool
     for format in formats.values():
         if not format.per_image:
             found[format.tool] = [name for name, other in known.items() if other is format]
-        elif is_paired or not format.is_vague:
-            found[format.tool] = [name for name in names if known.get(name, format) in (format, None)]
+        elif paired or not format.is_vague:
+            fitting = {name for name, other in known.items() if other is format or (other is None and name in paired)}
+            found[format.tool] = [name for name in names if name in fitting or name not in known]
     return found
 
 

@@ -46,7 +46,7 @@ class Labels(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
 
 class BoxKeys(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What a recipe says of annotations of objects, whatever their format; ``Boxes`` has a key for each format, too."""
+    """The keys of annotations of objects, whatever their format; ``Boxes`` has a key for each format, too."""
 
     captions: Paths | None = None
     header: bool = True

@@ -39,6 +39,7 @@ class AnnotatedFolder(Struct, frozen=True):
         images: the images that are no masks.
         names: all files.
         stray: the files that nothing else takes.
+        columns: the columns of images ("path") and classes ("label") that the user names.
     """
 
     path: Path
@@ -46,10 +47,11 @@ class AnnotatedFolder(Struct, frozen=True):
     images: Sequence[str]
     names: Sequence[str]
     stray: Sequence[str] = ()
+    columns: Mapping[str, str] = {}
 
 
 class Proposed(Struct, frozen=True):
-    """What a recipe says of the annotations of a folder.
+    """The keys of a recipe for the annotations of a folder.
 
     Args:
         value: the keys of `boxes`.
@@ -78,7 +80,7 @@ class Format(Struct, frozen=True):
         endings: those of its files; "" for files without an ending.
         is_of: whether a file is of the format, by its name and its first and last bytes.
         mark: reads the annotations of images.
-        keys: the keys of `boxes` that it has a use for, besides those of all formats.
+        keys: the keys of `boxes` that it has a use for, next to those of all formats.
         needs: those of them that a recipe must have.
         per_image: whether each image has a file of its own, of the same name.
         is_numbered: whether its files number the classes themselves.
@@ -102,7 +104,7 @@ class Format(Struct, frozen=True):
     propose: Callable[[AnnotatedFolder], Proposed | None] | None = None
 
     def propose_for(self, folder: AnnotatedFolder) -> Proposed | None:
-        """What a recipe says of a folder: by default the files, or the folders of files that each image has."""
+        """The proposal for a folder: by default the files, or the folders of files that each image has."""
         if self.propose is not None:
             return self.propose(folder)
         if not folder.files:

@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from msgspec import Struct
 
 from imagenet_prep.errors import InputError
+from imagenet_prep.escaping import command
 from imagenet_prep.recipes.annotated_images import AnnotatedImages
 from imagenet_prep.recipes.box_files import Drawn, DrawnObject, number_in, read_names, rows_in, size_of
 from imagenet_prep.recipes.box_policy import Corners, Size, fault
 from imagenet_prep.recipes.formats import AnnotatedFolder, Format, Proposed
 from imagenet_prep.recipes.labels_file import LABELS, PATHS, LabelsFault, csv_rows
+from imagenet_prep.recipes.splits import stem_of
 
 if TYPE_CHECKING:
     from imagenet_prep.recipes.schema import BoxKeys
@@ -24,7 +26,7 @@ _NO_PIXELS = 2
 """Relative corners are smaller, even those of a box that leads out of its image; pixels of a whole file never are."""
 
 _ROLES: Mapping[str, tuple[str, ...]] = {
-    "path": (*PATHS, "image_path", "imageid", "image_id", "file_name"),
+    "path": (*PATHS, "image_path", "imageid", "image_id", "file_name", "image_name"),
     "label": (*LABELS, "labelname", "name", "class_name"),
     "xmin": ("xmin", "x1", "x_min"),
     "ymin": ("ymin", "y1", "y_min"),
@@ -45,6 +47,13 @@ _BY_SIZE: Mapping[str, tuple[str, ...]] = {
 }
 """The same for boxes by a corner and their size."""
 
+_IN_A_CELL: Mapping[str, tuple[str, ...]] = {
+    "path": _ROLES["path"],
+    "label": _ROLES["label"],
+    "boxes": ("boxesstring", "bbox", "bboxes"),
+}
+"""The same for boxes in one cell: "[x, y, width, height]", or "x1 y1 x2 y2;x1 y1 x2 y2"."""
+
 _NO_HEADER = {"path": "1", "xmin": "2", "ymin": "3", "xmax": "4", "ymax": "5", "label": "6"}
 """The columns of a CSV without a header, as keras-retinanet has them."""
 
@@ -52,7 +61,7 @@ _NAMELESS = "object"
 """The class of boxes in a table that has no class."""
 
 
-class _Reader(Struct, frozen=True):
+class _TableReader(Struct, frozen=True):
     """How a CSV is read: the columns that the recipe names, whether it has a header, and the class of all boxes."""
 
     columns: Mapping[str, str]
@@ -85,14 +94,14 @@ class _Reader(Struct, frozen=True):
         for where, values in rows_in(path, header=self.header):
             names = names or self._columns(path, [*values])
             if any(values.values()):
-                texts = {role: values[name] for role, name in names.items()}
-                rows.append(_row({"label": self.only_class, **texts}, where))
+                texts = {"label": self.only_class, **{role: values[name] for role, name in names.items()}}
+                rows += _several(texts, where) if "boxes" in texts else [_row(texts, where)]
         return rows
 
     def _columns(self, path: Path, header: Sequence[str]) -> dict[str, str]:
         """The column of each role."""
-        if strange := sorted(set(self.columns) - set(_ROLES)):
-            raise fault(str(path), f"columns: {strange[0]}", f"expected some of {', '.join(_ROLES)}")
+        if strange := sorted(set(self.columns) - {*_ROLES, *_IN_A_CELL}):
+            raise fault(str(path), f"columns: {strange[0]}", f"expected some of {', '.join(_ROLES)}, boxes")
         folded = {name.lower(): name for name in reversed(header)}
         wanted = self.columns if self.header else {**_NO_HEADER, **self.columns}
         columns = {}
@@ -121,7 +130,24 @@ def _roles(names: Collection[str]) -> Mapping[str, tuple[str, ...]]:
     """The roles of the columns of a table: a corner and a size only if it has no other corner."""
     has_corner = any(name in names for name in _ROLES["xmax"])
     has_size = all(not set(_BY_SIZE[role]).isdisjoint(names) for role in _BY_SIZE if role not in ("path", "label"))
+    if not has_corner and not set(_IN_A_CELL["boxes"]).isdisjoint(names):
+        return _IN_A_CELL
     return _BY_SIZE if has_size and not has_corner else _ROLES
+
+
+def _several(texts: Mapping[str, str], where: str) -> list[_Row]:
+    """The rows of a cell with boxes; one without a box if it is empty."""
+    cell = texts["boxes"].strip()
+    if cell.lower() in ("", "no_box", "[]"):
+        return [_Row(texts["path"], texts["label"], None, None, where)]
+    sides = "xmin", "ymin", *(("box_width", "box_height") if cell.startswith("[") else ("xmax", "ymax"))
+    rows = []
+    for part in cell.split(";"):
+        words = part.strip("[] ").replace(",", " ").split()
+        if len(words) != len(sides):
+            raise fault(where, f"boxes {cell[:40]!r}", "expected [x, y, width, height], or x1 y1 x2 y2;...")
+        rows.append(_row({**texts, **dict(zip(sides, words, strict=True))}, where))
+    return rows
 
 
 def _row(texts: Mapping[str, str], where: str) -> _Row:
@@ -149,7 +175,7 @@ def _is_relative(rows: Iterable[_Row]) -> bool:
 def _mark(keys: BoxKeys, images: AnnotatedImages) -> None:
     names = images.class_names(keys).order
     only_class = names[0] if len(names) == 1 else ""
-    images.mark_named(keys.places, _Reader(keys.columns or {}, keys.header, only_class).read)
+    images.mark_named(keys.places, _TableReader(keys.columns or {}, keys.header, only_class).read)
 
 
 # init ----------------------------------------------------------------------------------------------------------
@@ -201,22 +227,52 @@ def _propose(folder: AnnotatedFolder) -> Proposed | None:
     files = sorted(folder.files)
     rows = _first_rows((folder.path / files[0]).read_bytes())
     value: dict[str, Any] = {"csv": files}
+    columns = _columns_of(folder, files[0], rows) if _has_header(rows) else {}
+    if columns:
+        value["columns"] = columns
     names = _names_file(folder)
     used = [*files, *names]
     if names:
         value["names"] = names[0]
     if not _has_header(rows):
         value["header"] = False
-    elif _is_nameless(rows[0]):
+    elif _is_nameless(rows[0], columns):
         value["names"] = (_NAMELESS,)
     return Proposed(value, used)
 
 
-def _is_nameless(header: Sequence[str]) -> bool:
+def _columns_of(folder: AnnotatedFolder, name: str, rows: Sequence[Sequence[str]]) -> dict[str, str]:
+    """The columns that a recipe must name: the column of images by its values, and that of the class if it is asked.
+
+    Raises:
+        InputError: a column may be the class, and is not called so.
+    """
+    header, columns = rows[0], dict(folder.columns)
+    folded = [cell.lower() for cell in header]
+    roles = _roles(folded)
+    if "path" not in columns and set(folded).isdisjoint(roles["path"]):
+        known = {*map(stem_of, folder.images), *(image.rpartition("/")[2] for image in folder.images)}
+        hits = [sum(row[place].rpartition("/")[2] in known for row in rows[1:]) for place in range(len(header))]
+        if max(hits, default=0):
+            columns["path"] = header[hits.index(max(hits))]
+    if "label" in columns or not set(folded).isdisjoint(roles["label"]) or _is_nameless(header, columns):
+        return columns
+    used = {column.lower() for column in columns.values()}
+    used.update(*roles.values(), _ROLES["width"], _ROLES["height"])
+    others = [cell for cell in header if cell.lower() not in used][:_MOST_NAMED]
+    commands = (command("init", folder.path, (("as", FORMAT.layout), ("label", other))) for other in others)
+    hint = "if it is one of them, choose it:\n" + "\n".join(f"  {line}" for line in commands)
+    raise InputError(f"{folder.path / name}: no column for label", f"expected one of {', '.join(header)}", hint)
+
+
+_MOST_NAMED = 4
+
+
+def _is_nameless(header: Sequence[str], columns: Mapping[str, str]) -> bool:
     """Whether a table has no column but those of images and boxes: none can be the class."""
-    names = {name.lower() for name in header}
+    names = {name.lower() for name in header if name not in columns.values()}
     known = {name for role, usual in _roles(names).items() if role != "label" for name in usual}
-    return names <= known
+    return names <= known.union(_ROLES["width"], _ROLES["height"])
 
 
 def _names_file(folder: AnnotatedFolder) -> list[str]:

@@ -20,7 +20,7 @@ _Shape = Mapping[str, Any]
 _SHAPES = ("rectanglelabels", "polygonlabels", "ellipselabels")
 _OTHER_SHAPES = re.compile("(brush|keypoint|vector)labels")
 _UPLOADED = re.compile(r"[0-9a-f]{8}-(?=.)")
-"""What Label Studio puts before the name of a file that is uploaded."""
+"""The start of the name of an uploaded file: Label Studio puts it there."""
 
 
 def _read(path: Path, known: frozenset[str]) -> list[Drawn]:

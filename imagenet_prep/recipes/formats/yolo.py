@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from imagenet_prep.errors import InputError
+from imagenet_prep.escaping import command
 from imagenet_prep.recipes.annotated_images import AnnotatedImages
 from imagenet_prep.recipes.box_files import Drawn, DrawnObject, number_in, read_data_yaml, read_names, text_in
 from imagenet_prep.recipes.box_policy import fault
@@ -62,7 +63,7 @@ def _mark(keys: BoxKeys, images: AnnotatedImages) -> None:
 
 
 _NO_LABELS = ("classes.txt", "predefined_classes.txt", "train.txt", "val.txt", "valid.txt", "test.txt")
-"""Files that lie among those of images and name classes, or images."""
+"""Files among those of images that name classes, or images."""
 
 
 def _values_of_poses(path: Path) -> int:
@@ -85,12 +86,24 @@ def _propose(folder: AnnotatedFolder) -> Proposed | None:
     stems = set(map(stem_of, folder.images))
     labels = [name for name in folder.files if name.endswith(".txt") and stem_of(name) in stems]
     if not labels:
+        _refuse_missing_labels(folder)
         return None
     names = _names_file(folder)
     lists = _listed_splits(folder, names)
     value = {"yolo": folders_of(labels), "names": names}
     used = [*labels, names, *(name for name in folder.names if name.endswith(_NAMES) and name != names)]
     return Proposed(value, used, lists, doubts=_doubts(folder, labels))
+
+
+def _refuse_missing_labels(folder: AnnotatedFolder) -> None:
+    """Raise InputError if a data.yaml is there, and no text file has a box of an image."""
+    for name in (name for name in folder.names if name.endswith("data.yaml")):
+        keys = read_data_yaml(folder.path / name)
+        if "names" in keys and {"train", "val", "path"} & keys.keys():
+            what = f"{folder.path / name} is that of a YOLO set, and no text file has a box of an image"
+            expected = "expected labels/train/a.txt for images/train/a.jpg"
+            without = command("init", folder.path, (("as", "unlabelled"),))
+            raise InputError(what, expected, f"put the folder labels next to images; or leave boxes out: {without}")
 
 
 _NAMES = ("classes.txt", ".names", "_darknet.labels")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -15,7 +14,7 @@ from msgspec.structs import replace
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.images.mask_pixels import has_pycocotools
-from imagenet_prep.recipes.annotated_images import Roots
+from imagenet_prep.recipes.annotated_images import Roots, split_in
 from imagenet_prep.recipes.annotating import Annotations, annotate
 from imagenet_prep.recipes.box_files import PolygonError
 from imagenet_prep.recipes.formats import FORMATS, AnnotatedFolder, Proposed, all_formats, load_format
@@ -24,7 +23,7 @@ from imagenet_prep.recipes.layouts import CERTAIN, LIKELY, Layout, Proposal, Rea
 from imagenet_prep.recipes.layouts.class_folders import shape_of
 from imagenet_prep.recipes.mask_names import folder_around
 from imagenet_prep.recipes.schema import Boxes, Mask
-from imagenet_prep.recipes.splits import is_image_folder, is_mask_folder, split_name, splits_above, stem_of
+from imagenet_prep.recipes.splits import is_image_folder, is_mask_folder, splits_above, stem_of
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.text import listed, number_of
 
@@ -176,7 +175,7 @@ def _by_split(proposed: Proposed, images: Sequence[str]) -> Mapping[str, Any]:
     key, files = next(iter(proposed.value.items()))
     if not isinstance(files, list) or proposed.lists or splits_above(images):
         return proposed.value
-    splits = {_split_in(stem_of(name)): name for name in files}
+    splits = {split_in(stem_of(name)): name for name in files}
     if len(splits) < max(2, len(files)) or "" in splits:
         return proposed.value
     order = sorted(splits, key=lambda split: (split not in _USUAL, _USUAL.find(split), split))
@@ -184,12 +183,6 @@ def _by_split(proposed: Proposed, images: Sequence[str]) -> Mapping[str, Any]:
 
 
 _USUAL = "train validation test"
-
-
-def _split_in(stem: str) -> str:
-    """The split in the words of a name: "train" in instances_train2017; "" if there is none, or several."""
-    splits = {split_name(word) for word in re.split(r"[\W_]+", stem)} - {""}
-    return splits.pop() if len(splits) == 1 else ""
 
 
 def _annotate(
@@ -250,7 +243,7 @@ def _without_counterpart(key: str, matched: _Matched, proposed: Proposed) -> tup
 
 
 def _unread_masks(inspection: Inspection, key: str, matched: _Matched) -> list[str]:
-    """The note on masks beside images with boxes."""
+    """The note on masks next to images with boxes."""
     if key != "boxes" or not matched.masks:
         return []
     where = sorted({name.rpartition("/")[0] for name in matched.masks})
@@ -315,6 +308,8 @@ def _mask_folder(name: str) -> str:
 def _has_classes(names: Sequence[str]) -> bool:
     """Whether the folders of images may be classes."""
     shape = shape_of(names)
+    if all(map(split_in, shape.files)):
+        return False
     return sum(not is_image_folder(name) for name in shape.files) > 1 and shape.has_classes
 
 
@@ -363,14 +358,22 @@ def _recognise_in_classes(inspection: Inspection) -> Reading | None:
 
 
 def _propose(key: str, inspection: Inspection) -> Proposed | None:
-    """What the module of a format proposes for the files of a folder; raises InputError if they can't be."""
+    """The proposal of a format's module for the files of a folder; raises InputError if they can't be."""
     if inspection.content != "image":
         return None
     format = load_format(key)
     images = _images_and_masks(inspection)[0]
     files = inspection.annotations.get(format.tool, ())
     stray = [name for names in inspection.others.values() for name in names]
-    return format.propose_for(AnnotatedFolder(inspection.folder, files, images, list(inspection.listing.names), stray))
+    names, columns = list(inspection.listing.names), _asked_columns(inspection)
+    return format.propose_for(AnnotatedFolder(inspection.folder, files, images, names, stray, columns))
+
+
+def _asked_columns(inspection: Inspection) -> dict[str, str]:
+    """The columns of images and classes that the user names."""
+    asked = getattr(inspection, "asked", None)
+    said = {"path": getattr(asked, "image", None), "label": getattr(asked, "label", None)}
+    return {role: column.rpartition(":")[2] for role, column in said.items() if column}
 
 
 def _layouts() -> dict[str, Layout]:

@@ -1,0 +1,58 @@
+"""CreateML: a JSON list of images, whose objects have a centre and a size in pixels; Roboflow exports it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from imagenet_prep.recipes.annotated_images import AnnotatedImages
+from imagenet_prep.recipes.box_files import Drawn, DrawnObject, json_in
+from imagenet_prep.recipes.formats import Format
+
+if TYPE_CHECKING:
+    from imagenet_prep.recipes.schema import BoxKeys
+
+
+class _CreateMLBox(Struct):
+    x: float
+    y: float
+    width: float
+    height: float
+
+
+class _CreateMLObject(Struct):
+    label: str
+    coordinates: _CreateMLBox
+
+
+class _CreateMLImage(Struct):
+    image: str
+    annotations: list[_CreateMLObject]
+
+
+def _read(path: Path) -> list[Drawn]:
+    images: list[_CreateMLImage] = json_in(path, list[_CreateMLImage], "CreateML")
+    return [_drawn(image, f"{path}: [{number}]") for number, image in enumerate(images)]
+
+
+def _drawn(image: _CreateMLImage, where: str) -> Drawn:
+    drawn = Drawn(image.image, where, [])
+    for number, annotation in enumerate(image.annotations):
+        box = annotation.coordinates
+        x, y = box.x - box.width / 2, box.y - box.height / 2
+        corners = (x, y, x + box.width, y + box.height)
+        drawn.objects.append(DrawnObject(annotation.label, corners, f"{where}.annotations[{number}]"))
+    return drawn
+
+
+def _mark(keys: BoxKeys, images: AnnotatedImages) -> None:
+    images.mark_named(keys.places, _read)
+
+
+def _is_of(_name: str, ends: bytes) -> bool:
+    return ends.lstrip().startswith(b"[") and b'"coordinates"' in ends and b'"annotations"' in ends
+
+
+FORMAT = Format("createml", "CreateML", "createml", (".json",), _is_of, _mark)

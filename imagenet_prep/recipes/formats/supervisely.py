@@ -1,0 +1,73 @@
+"""Supervisely: ds/ann/a.jpg.json for ds/img/a.jpg, with rectangles and polygons in pixels."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from imagenet_prep.recipes.annotated_images import AnnotatedImages
+from imagenet_prep.recipes.box_files import Drawn, DrawnObject, corners_of, json_in, size_of
+from imagenet_prep.recipes.box_policy import fault
+from imagenet_prep.recipes.formats import Format
+
+if TYPE_CHECKING:
+    from imagenet_prep.recipes.schema import BoxKeys
+
+
+class _SuperviselyPoints(Struct):
+    exterior: list[tuple[float, float]]
+
+
+class _SuperviselyObject(Struct, rename="camel"):
+    class_title: str
+    geometry_type: str
+    points: _SuperviselyPoints | None = None
+
+
+class _SuperviselySize(Struct):
+    width: int
+    height: int
+
+
+class _SuperviselyImage(Struct):
+    size: _SuperviselySize
+    objects: list[_SuperviselyObject]
+
+
+def _read(path: Path) -> Drawn:
+    image: _SuperviselyImage = json_in(path, _SuperviselyImage, "Supervisely")
+    several = enumerate(image.objects)
+    objects = [_object(each, f"{path}: objects[{number}]") for number, each in several]
+    return Drawn(path.stem, str(path), objects, size_of(image.size.width, image.size.height, str(path)))
+
+
+def _object(drawn: _SuperviselyObject, where: str) -> DrawnObject:
+    points = drawn.points.exterior if drawn.points else []
+    if drawn.geometry_type == "polygon":
+        return DrawnObject.polygon(drawn.class_title, points, where)
+    if drawn.geometry_type != "rectangle" or len(points) != 2:
+        what = f"a {drawn.geometry_type} of {len(points)} points"
+        raise fault(where, what, "expected a rectangle of two corners, or a polygon")
+    return DrawnObject(drawn.class_title, corners_of([[*points[0], *points[1]]]), where)
+
+
+def _mark(keys: BoxKeys, images: AnnotatedImages) -> None:
+    images.mark_files(keys.places, ".json", _read)
+
+
+def _is_of(_name: str, ends: bytes) -> bool:
+    return b'"geometryType"' in ends and b'"classTitle"' in ends
+
+
+FORMAT = Format(
+    "supervisely",
+    "Supervisely",
+    "supervisely",
+    (".json",),
+    _is_of,
+    _mark,
+    keys=("names", "first_label", "polygons"),
+    per_image=True,
+)
