@@ -465,7 +465,7 @@ FOLDERS: dict[str, Made] = {
     "path label with spaces in names": taken(
         images("a b.jpg", "c d.jpg") | {"l.txt": b"a b.jpg 3\nc d.jpg 4\n"}, train={"a b.jpg": 3, "c d.jpg": 4}
     ),
-    "labels beside a mask": refused(PAIRS, "called as masks of others"),
+    "labels beside a mask": refused(PAIRS, "can be read in 2 ways"),
     "a tar beside a folder of images": refused({**images(*CATS), "x/y.tar": TARS["n00000001.tar"]}, "x/y.tar"),
     "a damaged tar": refused({"a.tar": TARS["n00000001.tar"][:600]}, "a.tar is damaged"),
     "a float label": taken(
@@ -475,9 +475,10 @@ FOLDERS: dict[str, Made] = {
     # annotations
     "COCO without sizes": refused(_annotated(), "annotations/instances.json: images[0]: Object missing required field"),
     "YOLO without names": refused(beside("{}.txt", b"0 0.5 0.5 0.2 0.2\n"), "no file of the names"),
-    "masks beside their images": refused(
+    "masks beside their images": taken(
         below("img", **{f"img/{n}_seg.png": picture("x.png") for n in range(6)}),
-        "6 of 12 files are called as masks of others",
+        "has masks of 6 of 6 images",
+        train=NONE,
     ),
     **{f"no endings, {what}": taken(bare(names), train=last(names)) for what, names in BARE.items()},
     **{

@@ -425,7 +425,7 @@ CASES: Mapping[str, Case] = {
             "labels/b.txt": "1 0.2 0.2 0.9 0.2 0.9 0.9 0.2 0.9 0.3 0.3\n",
         },
         {"images/a.jpg": [CAT], "images/b.jpg": [DOG]},
-        "polygons: boxes",
+        "polygons: masks",
     ),
     "Pascal VOC without an ending, in class folders of the same classes": Case(
         "boxes-in-class-folders",
@@ -446,7 +446,7 @@ CASES: Mapping[str, Case] = {
         "coco",
         {"result.json": coco("/home/me/pics/a.jpg", DOG, outline=[16, 8, 72, 8, 72, 36])},
         {"images/a.jpg": [DOG]},
-        "polygons: boxes",
+        "polygons: masks",
     ),
     "CUB: the class of a box is that of its image": Case(
         "boxes-in-class-folders",

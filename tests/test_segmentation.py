@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from existing import existing
 from made_boxes import IDS, photograph
 from made_masks import box_around, coco_outlines, mask_folders, panoptic_set, png, yolo_outlines
 from made_tars import save
@@ -22,7 +23,7 @@ import imagenet_prep
 from imagenet_prep import Layout, PrepError, convert, make_engine, records, repair, verify
 from imagenet_prep.engines import ThreadEngine
 from imagenet_prep.errors import InputError, UsageError
-from imagenet_prep.images import masks as mask_pixels
+from imagenet_prep.images import mask_pixels
 from imagenet_prep.recipes.recipe_set import RecipeSet
 from imagenet_prep.shards.share import Share
 from imagenet_prep.stages.init import init
@@ -263,12 +264,16 @@ FOLDERS = {
 }
 
 
+AS = {"in folders of patients": "masks"}
+"""Folders that may be classes, too: init asks."""
+
+
 @pytest.mark.parametrize("name", FOLDERS)
 def test_folders_of_masks_of_any_name(tmp_path: Path, name: str) -> None:
     """init finds the pairs; every record has its own mask: the bytes of a PNG, the values and colours of others."""
     image, mask_path = FOLDERS[name]
     known = mask_folders(tmp_path / "data", image, mask_path, 12)
-    chosen = init(tmp_path / "data", tmp_path / "r.yaml", ENGINE)
+    chosen = init(tmp_path / "data", tmp_path / "r.yaml", ENGINE, layout=AS.get(name))
     assert chosen.layout == "masks"
     make(tmp_path, chosen.text)
     records = list(imagenet_prep.open(tmp_path / "out", "train"))
@@ -289,6 +294,26 @@ def _only(known: Mapping[str, bytes], features: Mapping[str, Any]) -> str:
     """The image whose path ends as that of a record."""
     (path,) = (path for path in known if path.endswith(features["image/filename"].decode()))
     return path
+
+
+@pytest.mark.parametrize("names", [("with_mask", "bare"), ("manual", "automatic"), ("label_1", "other")])
+def test_class_folders_that_are_called_as_masks(tmp_path: Path, names: tuple[str, str]) -> None:
+    """Photographs of the same names in two folders are no masks of each other: they have many colours."""
+    for name in names:
+        for number in range(6):
+            data = photograph(80, 60, number + 7 * len(name), form="PNG")
+            save(tmp_path / f"data/{name}/{number}.png", data)
+    assert init(tmp_path / "data", tmp_path / "r.yaml", ENGINE).layout == "class-folders"
+
+
+def test_masks_in_class_folders_are_a_question(tmp_path: Path) -> None:
+    """Neither the classes nor the masks are lost in silence."""
+    for name in ("benign", "malignant"):
+        mask_folders(tmp_path / "data", f"{name}/{name}{{}}.png", f"{name}/{name}{{}}_mask.png", 4)
+    with pytest.raises(InputError, match="can be read in 2 ways") as caught:
+        init(tmp_path / "data", tmp_path / "r.yaml", ENGINE)
+    assert "--as masks" in caught.value.hint
+    assert "--as class-folders" in caught.value.hint
 
 
 def test_jpegs_as_masks_are_refused_with_the_way_to_take_them(tmp_path: Path) -> None:
@@ -510,7 +535,7 @@ def test_a_mask_goes_with_its_box(tmp_path: Path, policy: str, objects: int) -> 
 
 def shards(folder: Path) -> dict[str, bytes]:
     """The bytes of every shard."""
-    return {path.name: path.read_bytes() for path in sorted((folder / "out").glob("train-*"))}
+    return {path.name: path.read_bytes() for path in existing(folder / "out", "train-*")}
 
 
 @pytest.mark.parametrize("recipe", [COCO, PANOPTIC], ids=["polygons", "segments"])

@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.images.jpeg import ImageError
-from imagenet_prep.images.masks import check_pycocotools
+from imagenet_prep.images.mask_pixels import check_pycocotools
 from imagenet_prep.recipes.box_policy import BoxesOutside, Corners, ImpossibleBox, PlacedBox, Size, fault, place_box
 from imagenet_prep.recipes.labels_file import LabelsFault, csv_rows, read_rows
 from imagenet_prep.recipes.object_masks import Outline, Polygons, check_outline, outline_text

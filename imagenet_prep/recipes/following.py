@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from imagenet_prep.images import masks, png
+from imagenet_prep.images import mask_pixels, png
 from imagenet_prep.images.jpeg import ImageError
 from imagenet_prep.images.pixels import read_facts
 from imagenet_prep.images.prepare import UPRIGHT, read_orientation, turn_box
@@ -99,8 +99,8 @@ def _object_masks(
         except ImageError as error:
             raise ImageError(f"the mask of its object {number}: {error}") from error
         if not form.is_kept(stored):
-            pixels = masks.fit_pixels(pixels, (form.width, form.height), form.orientation)
-        encoded.append(masks.encode_mask(pixels))
+            pixels = mask_pixels.fit_pixels(pixels, (form.width, form.height), form.orientation)
+        encoded.append(mask_pixels.encode_mask(pixels))
     return encoded
 
 
@@ -109,7 +109,7 @@ def _mask(columns: Mapping[str, Any], stored: tuple[int, int], form: ImageForm, 
     name, length, *threshold = columns["mask.encoded"]
     data = files.read(name, length)
     try:
-        mask = masks.threshold_mask(data, threshold[0]) if threshold else masks.png_of(data)
+        mask = mask_pixels.threshold_mask(data, threshold[0]) if threshold else mask_pixels.png_of(data)
         return _fitted(mask, stored, form)
     except ImageError as error:
         raise ImageError(f"its mask {name}: {error}") from error
@@ -124,7 +124,7 @@ def _fitted(mask: Buffer, stored: tuple[int, int], form: ImageForm) -> Buffer:
         raise ImageError("it has an EXIF orientation of its own")
     if form.is_kept(stored):
         return mask
-    return masks.fit_png(mask, (form.width, form.height), form.orientation)
+    return mask_pixels.fit_png(mask, (form.width, form.height), form.orientation)
 
 
 def _other_size(what: str, size: Sequence[int], stored: tuple[int, int]) -> ImageError:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from imagenet_prep.errors import InputError
-from imagenet_prep.images import ENDINGS, masks
+from imagenet_prep.images import ENDINGS, mask_pixels
 from imagenet_prep.recipes.mask_names import core_of, is_image_folder, is_mask_folder, unmasked
 from imagenet_prep.sources.names import below
 from imagenet_prep.storage.files import kind_of
@@ -19,7 +19,7 @@ from imagenet_prep.text import listed
 if TYPE_CHECKING:
     from imagenet_prep.recipes.schema import Mask
 
-LOSSLESS = tuple(ending for kind in masks.LOSSLESS for ending in ENDINGS[kind])
+LOSSLESS = tuple(ending for kind in mask_pixels.LOSSLESS for ending in ENDINGS[kind])
 """Endings of masks that keep their values."""
 
 LOSSY = ENDINGS["JPEG"]
@@ -112,7 +112,7 @@ def lossy_fault(paths: Sequence[str], hint: str = "") -> InputError:
     """The error for masks in JPEG."""
     by_recipe = f"write in the recipe's `mask`: threshold: {THRESHOLD} (from it on a pixel is 255, below it 0)"
     what = f"{len(paths):,} masks are JPEGs, which don't keep the values of pixels: {listed(paths)}"
-    return InputError(what, f"expected {', '.join(masks.LOSSLESS)}", hint or by_recipe)
+    return InputError(what, f"expected {', '.join(mask_pixels.LOSSLESS)}", hint or by_recipe)
 
 
 def _paths_by_key(candidates: Mapping[str, str], suffix: str | None) -> dict[str, Path]:

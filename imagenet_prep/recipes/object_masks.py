@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec import Struct
 
-from imagenet_prep.images import masks
+from imagenet_prep.images import mask_pixels
 from imagenet_prep.images.jpeg import ImageError
 from imagenet_prep.sources.names import below
 from imagenet_prep.storage.files import read_plain
@@ -67,18 +67,18 @@ def check_outline(outline: Outline, size: tuple[int, int]) -> None:
         if not outline:
             raise ImageError("no polygon")
         for polygon in outline:
-            masks.check_polygon(polygon, size)
+            mask_pixels.check_polygon(polygon, size)
     elif not outline.file:
         runs = _runs_of(outline)
         _refuse_other_size(_size_of(outline), size)
-        masks.fill_runs(runs, size)
+        mask_pixels.fill_runs(runs, size)
 
 
 def box_of(outline: Outline, size: tuple[int, int]) -> tuple[float, float, float, float] | None:
     """The box around an outline, as COCO's own boxes are: xmin, ymin, xmax, ymax in its unit; None for an empty one."""
     if isinstance(outline, list):
         return corners_of(outline)
-    return masks.box_of_pixels(masks.fill_runs(_runs_of(outline), size))
+    return mask_pixels.box_of_pixels(mask_pixels.fill_runs(_runs_of(outline), size))
 
 
 def corners_of(polygons: Polygons) -> tuple[float, float, float, float]:
@@ -97,7 +97,7 @@ def _size_of(outline: Runs) -> tuple[int, int]:
 def _runs_of(outline: Runs) -> list[int]:
     """The lengths of an outline's runs."""
     if isinstance(outline.counts, str):
-        return masks.read_runs(outline.counts)
+        return mask_pixels.read_runs(outline.counts)
     if outline.counts is None:
         raise ImageError("no counts of runs")
     return outline.counts
@@ -128,9 +128,9 @@ class MaskFiles:
         import numpy as np
 
         if outline.segment is None:
-            return masks.decode_mask(self.read(outline.file, outline.length))
+            return mask_pixels.decode_mask(self.read(outline.file, outline.length))
         if self._segments is None or self._name != outline.file:
-            self._segments = masks.segment_numbers(self.read(outline.file, outline.length))
+            self._segments = mask_pixels.segment_numbers(self.read(outline.file, outline.length))
             self._name = outline.file
         return np.asarray(self._segments == outline.segment, np.uint8)
 
@@ -143,10 +143,10 @@ def fill_outline(text: str, size: tuple[int, int], files: MaskFiles | None, *, i
     """
     outline = read_outline(text)
     if isinstance(outline, list):
-        return masks.fill_polygons(_scaled(outline, size) if is_relative else outline, size)
+        return mask_pixels.fill_polygons(_scaled(outline, size) if is_relative else outline, size)
     if outline.counts is not None:
         _refuse_other_size(_size_of(outline), size)
-        return masks.fill_runs(_runs_of(outline), size)
+        return mask_pixels.fill_runs(_runs_of(outline), size)
     assert files is not None
     pixels = files.pixels(outline)
     _refuse_other_size(pixels.shape[::-1], size)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from imagenet_prep.errors import InputError
-from imagenet_prep.images import masks
+from imagenet_prep.images import mask_pixels
 from imagenet_prep.images.jpeg import ImageError
 from imagenet_prep.recipes.annotated_images import AnnotatedImages, need_annotations
 from imagenet_prep.recipes.box_files import Marked
@@ -64,14 +64,14 @@ def _read(root: Path, path: str, files: Sequence[str], images: AnnotatedImages, 
         file = below(root, name)
         data = read_plain(file)
         try:
-            pixels = masks.decode_mask(data)
+            pixels = mask_pixels.decode_mask(data)
         except ImageError as error:
             raise fault(str(file), str(error)) from error
         size = pixels.shape[1], pixels.shape[0]
         image.size = image.size or size
         if size != image.size:
             raise fault(str(file), f"{size[0]} x {size[1]} pixels", f"expected {image.size[0]} x {image.size[1]}")
-        corners = masks.box_of_pixels(pixels)
+        corners = mask_pixels.box_of_pixels(pixels)
         if corners is None:
             raise fault(str(file), "no pixel of it is an object's", "expected one that is not black")
         placed = images.file.place(corners, image, str(file))

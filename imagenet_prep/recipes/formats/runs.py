@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from imagenet_prep.images import masks
+from imagenet_prep.images import mask_pixels
 from imagenet_prep.images.jpeg import ImageError
 from imagenet_prep.recipes.annotated_images import AnnotatedImages
 from imagenet_prep.recipes.box_files import Marked
@@ -27,7 +27,7 @@ CLASS = "object"
 """The class of all objects of a table without a column of classes."""
 
 
-class _Row(NamedTuple):
+class _RunsOfObject(NamedTuple):
     """A row: the image, the class, the runs ("" for an image without objects), and its place for messages."""
 
     image: str
@@ -40,7 +40,7 @@ def _mark(keys: BoxKeys, images: AnnotatedImages) -> None:
     images.file.columns = ("boxes.area",)
     images.file.polygons = "masks"
     for path in images.paths(keys.places):
-        by_image: dict[str, list[_Row]] = {}
+        by_image: dict[str, list[_RunsOfObject]] = {}
         for line in _rows(path):
             by_image.setdefault(line.image, []).append(line)
         named = [Marked(name, rows[0].where) for name, rows in by_image.items()]
@@ -52,7 +52,7 @@ def _mark(keys: BoxKeys, images: AnnotatedImages) -> None:
             images.mark(row, image)
 
 
-def _rows(path: Path) -> Iterator[_Row]:
+def _rows(path: Path) -> Iterator[_RunsOfObject]:
     """The rows of a table: its first column names the images."""
     view = view_of(path)
     try:
@@ -66,18 +66,20 @@ def _rows(path: Path) -> Iterator[_Row]:
     labels = next((folded[name] for name in _CLASSES if name in folded), [CLASS] * len(lines))
     for number, line in enumerate(lines):
         text = (runs[number] or "").strip()
-        yield _Row(names[number] or "", labels[number] or "", "" if text == "-1" else text, f"{path}, line {line}")
+        yield _RunsOfObject(
+            names[number] or "", labels[number] or "", "" if text == "-1" else text, f"{path}, line {line}"
+        )
 
 
-def _add(images: AnnotatedImages, image: Marked, size: Size, line: _Row) -> None:
+def _add(images: AnnotatedImages, image: Marked, size: Size, line: _RunsOfObject) -> None:
     """Add an object: its box is the one around its pixels."""
     try:
         outline = Runs(size=(size[1], size[0]), counts=_counts(line.runs.split(), size))
         assert isinstance(outline.counts, list)
-        pixels = masks.fill_runs(outline.counts, size)
+        pixels = mask_pixels.fill_runs(outline.counts, size)
     except (ImageError, ValueError) as error:
         raise fault(line.where, f"runs that can't be: {error}", "expected starts from 1 and lengths in turn") from error
-    corners = masks.box_of_pixels(pixels)
+    corners = mask_pixels.box_of_pixels(pixels)
     if corners is None:
         raise fault(line.where, "runs without a pixel")
     placed = images.file.place(corners, image, line.where)

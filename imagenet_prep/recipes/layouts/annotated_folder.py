@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from imagenet_prep.errors import InputError
-from imagenet_prep.images.masks import has_pycocotools
+from imagenet_prep.images.mask_pixels import has_pycocotools
 from imagenet_prep.recipes.annotated_images import Roots, split_in
 from imagenet_prep.recipes.annotating import Annotations, annotate
 from imagenet_prep.recipes.box_files import PolygonError
@@ -23,7 +23,7 @@ from imagenet_prep.recipes.layouts import CERTAIN, LIKELY, Layout, Proposal, Rea
 from imagenet_prep.recipes.layouts.class_folders import shape_of
 from imagenet_prep.recipes.mask_names import folder_around
 from imagenet_prep.recipes.schema import Boxes, Mask
-from imagenet_prep.recipes.splits import is_image_folder, is_mask_folder, split_name, splits_above, stem_of
+from imagenet_prep.recipes.splits import is_image_folder, is_mask_folder, splits_above, stem_of
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.text import listed, number_of
 

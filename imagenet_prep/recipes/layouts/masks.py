@@ -13,14 +13,18 @@ from msgspec import Struct
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.escaping import command_line
+from imagenet_prep.images.jpeg import ImageError
+from imagenet_prep.images.pixels import decode_rgb, read_facts
 from imagenet_prep.recipes.annotated_images import Roots
 from imagenet_prep.recipes.annotating import annotate
 from imagenet_prep.recipes.inspection import Inspection
-from imagenet_prep.recipes.layouts import CERTAIN, Proposal, Reading
+from imagenet_prep.recipes.layouts import CERTAIN, LIKELY, Proposal, Reading
+from imagenet_prep.recipes.layouts.class_folders import shape_of
 from imagenet_prep.recipes.mask_folders import LOSSY, THRESHOLD, lossy_fault, reduced
-from imagenet_prep.recipes.mask_names import is_mask_suffix, may_be_mask_folder
+from imagenet_prep.recipes.mask_names import is_mask_folder, is_mask_suffix, may_be_mask_folder
 from imagenet_prep.recipes.schema import Mask
 from imagenet_prep.recipes.splits import splits_above, stem_of
+from imagenet_prep.sources.names import below
 from imagenet_prep.text import listed, number_of
 
 _PAIRED = 0.9
@@ -72,10 +76,39 @@ def recognise(inspection: Inspection) -> Reading | None:
     if not choices:
         return None
     masks = choices[0]
+    if not all(map(is_mask_folder, map(_last, masks.folders))) and not _look_like_masks(inspection, masks):
+        return None
     images = [name for name in images if name not in masks.pairs]
     if len(set(masks.pairs.values())) < _HALF * len(images):
         return None
     return _read(inspection, masks, images, choices[1:])
+
+
+def _last(folder: str) -> str:
+    return folder.rpartition("/")[2]
+
+
+_LOOKED_AT = 8
+"""Masks of a folder that are looked at, if its name alone doesn't show that they are masks."""
+
+_MOST_COLOURS = 64
+"""The most colours of a mask: a photograph has more."""
+
+
+def _look_like_masks(inspection: Inspection, masks: _Masks) -> bool:
+    """Whether files are as large as their images and have few colours; JPEGs are asked about in any case."""
+    step = -(-len(masks.pairs) // _LOOKED_AT)
+    for mask, image in list(masks.pairs.items())[::step]:
+        try:
+            size = read_facts(below(inspection.folder, image).read_bytes())[1:3]
+            data = below(inspection.folder, mask).read_bytes()
+            if read_facts(data)[1:3] != size:
+                return False
+            if not mask.lower().endswith(LOSSY) and decode_rgb(data).getcolors(_MOST_COLOURS) is None:
+                return False
+        except (ImageError, OSError):
+            return False
+    return True
 
 
 # which files are masks -----------------------------------------------------------------------------------------
@@ -222,8 +255,10 @@ def _read(inspection: Inspection, masks: _Masks, images: Sequence[str], others: 
     names = [name.removeprefix(lead) for name in images if name not in left_out]
     count = f"{len(images) - len(bare):,} of {len(images):,} images"
     proposal = Proposal("files", "image", names, lead, splits=splits_above(names), annotations={"mask": value})
+    is_beside = any(name.rpartition("/")[0] in masks.folders for name in images)
+    is_class_a_folder = is_beside and shape_of(images).has_classes and len(shape_of(images).files) > 1
     return Reading(
-        CERTAIN + (not any(table.has_labels for table in inspection.labels)),
+        LIKELY if is_class_a_folder else CERTAIN + (not any(table.has_labels for table in inspection.labels)),
         (f"{listed(value['folder'])} has masks of {count}",),
         "images with mask",
         proposal,

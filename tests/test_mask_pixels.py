@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from made_tars import in_memory
 from PIL import Image
 
-from imagenet_prep.images import masks
+from imagenet_prep.images import mask_pixels
 from imagenet_prep.images.jpeg import ImageError
 
 coco_masks = pytest.importorskip("pycocotools.mask")
@@ -43,7 +43,7 @@ def test_polygons_are_filled_as_pycocotools_does(parts: int) -> None:
     for _ in range(100):
         polygons = [drawn_polygon(draw, draw.randint(3, 9)) for _ in range(parts)]
         expected = coco_masks.decode(coco_masks.merge(coco_masks.frPyObjects(polygons, HEIGHT, WIDTH)))
-        assert (masks.fill_polygons(polygons, SIZE) == expected).all()
+        assert (mask_pixels.fill_polygons(polygons, SIZE) == expected).all()
 
 
 @given(st.binary(min_size=WIDTH * HEIGHT, max_size=WIDTH * HEIGHT), st.integers(1, 255))
@@ -51,35 +51,35 @@ def test_runs_are_read_as_pycocotools_writes_them(data: bytes, level: int) -> No
     """The text of runs, and the pixels of those, for any mask."""
     mask = (np.frombuffer(data, np.uint8).reshape(HEIGHT, WIDTH) >= level).astype(np.uint8)
     text = coco_masks.encode(np.asfortranarray(mask))["counts"].decode()
-    assert (masks.fill_runs(masks.read_runs(text), SIZE) == mask).all()
+    assert (mask_pixels.fill_runs(mask_pixels.read_runs(text), SIZE) == mask).all()
 
 
 @given(st.text(st.characters(min_codepoint=32, max_codepoint=126), max_size=30))
 def test_a_strange_text_of_runs_is_an_error_at_most(text: str) -> None:
     """No text crashes: it has runs, or the error says why not."""
     try:
-        runs = masks.read_runs(text)
+        runs = mask_pixels.read_runs(text)
     except ImageError:
         return
     with pytest.raises(ImageError, match="runs of"):
-        masks.fill_runs([*runs, WIDTH * HEIGHT + 1], SIZE)
+        mask_pixels.fill_runs([*runs, WIDTH * HEIGHT + 1], SIZE)
 
 
 @pytest.mark.parametrize(
     ("fill", "words"),
     [
-        (lambda: masks.fill_polygons([[1, 1, 5, 5]], SIZE), "a polygon of 4 numbers"),
-        (lambda: masks.fill_polygons([[1, 1, 5, 5, 9, 1, 3]], SIZE), "a polygon of 7 numbers"),
-        (lambda: masks.fill_polygons([[1, 1, 5, 5, 1e12, 1]], SIZE), "a polygon with 1e+12"),
-        (lambda: masks.fill_polygons([[1, 1, 5, float("nan"), 9, 1]], SIZE), "a polygon with nan"),
-        (lambda: masks.fill_runs([5, 5], SIZE), "runs of 10 pixels: expected 37 x 23"),
-        (lambda: masks.fill_runs([WIDTH * HEIGHT + 5, -5], SIZE), "runs of 851 pixels"),
-        (lambda: masks.read_runs("PP P"), "runs with ' '"),
-        (lambda: masks.read_runs("k"), "cut short"),
-        (lambda: masks.segment_numbers(png_file(np.zeros((4, 4), np.uint8))), "other colours than RGB"),
-        (lambda: masks.png_of(jpeg_file()), "a JPEG does not keep the values"),
-        (lambda: masks.decode_mask(jpeg_file()), "a JPEG does not keep the values"),
-        (lambda: masks.png_of(b"text"), "a file of no known format"),
+        (lambda: mask_pixels.fill_polygons([[1, 1, 5, 5]], SIZE), "a polygon of 4 numbers"),
+        (lambda: mask_pixels.fill_polygons([[1, 1, 5, 5, 9, 1, 3]], SIZE), "a polygon of 7 numbers"),
+        (lambda: mask_pixels.fill_polygons([[1, 1, 5, 5, 1e12, 1]], SIZE), "a polygon with 1e+12"),
+        (lambda: mask_pixels.fill_polygons([[1, 1, 5, float("nan"), 9, 1]], SIZE), "a polygon with nan"),
+        (lambda: mask_pixels.fill_runs([5, 5], SIZE), "runs of 10 pixels: expected 37 x 23"),
+        (lambda: mask_pixels.fill_runs([WIDTH * HEIGHT + 5, -5], SIZE), "runs of 851 pixels"),
+        (lambda: mask_pixels.read_runs("PP P"), "runs with ' '"),
+        (lambda: mask_pixels.read_runs("k"), "cut short"),
+        (lambda: mask_pixels.segment_numbers(png_file(np.zeros((4, 4), np.uint8))), "other colours than RGB"),
+        (lambda: mask_pixels.png_of(jpeg_file()), "a JPEG does not keep the values"),
+        (lambda: mask_pixels.decode_mask(jpeg_file()), "a JPEG does not keep the values"),
+        (lambda: mask_pixels.png_of(b"text"), "a file of no known format"),
     ],
 )
 def test_an_outline_that_cant_be_filled_is_refused(fill: Callable[[], object], words: str) -> None:
@@ -103,13 +103,13 @@ def test_segments_are_numbered_by_three_colours() -> None:
     """Red counts one, green 256, blue 65,536."""
     numbers = np.array([[0, 255, 256], [65535, 65536, (1 << 24) - 1]])
     colours = np.stack([numbers & 255, numbers >> 8 & 255, numbers >> 16], axis=2).astype(np.uint8)
-    assert (masks.segment_numbers(png_file(colours)) == numbers).all()
+    assert (mask_pixels.segment_numbers(png_file(colours)) == numbers).all()
 
 
 def test_a_mask_is_encoded_as_it_is() -> None:
     """A gray PNG of 8 bits, of zeros and ones."""
-    mask = masks.fill_polygons([[2, 2, 30, 4, 8, 20]], SIZE)
-    with Image.open(io.BytesIO(masks.encode_mask(mask))) as image:
+    mask = mask_pixels.fill_polygons([[2, 2, 30, 4, 8, 20]], SIZE)
+    with Image.open(io.BytesIO(mask_pixels.encode_mask(mask))) as image:
         assert image.mode == "L"
         assert (np.asarray(image) == mask).all()
         assert mask.any()
@@ -124,27 +124,27 @@ def test_masks_of_lossless_formats_keep_their_values(form: str, mode: str) -> No
         image.putpalette([level for number in range(256) for level in (255 - number, number // 2, 77)])
     image = image.point([255 * (value > 5) for value in range(256)], "1") if mode == "1" else image
     data = in_memory(lambda file: image.save(file, form))
-    with Image.open(io.BytesIO(masks.png_of(data))) as found, Image.open(io.BytesIO(data)) as stored:
+    with Image.open(io.BytesIO(mask_pixels.png_of(data))) as found, Image.open(io.BytesIO(data)) as stored:
         assert (np.asarray(found) == np.asarray(stored)).all()
         assert (np.asarray(found.convert("RGB")) == np.asarray(image.convert("RGB"))).all()
     is_inside = np.asarray(image.convert("RGB")).any(axis=2)
-    assert (masks.decode_mask(data) == is_inside).all()
+    assert (mask_pixels.decode_mask(data) == is_inside).all()
 
 
 def test_a_threshold_takes_a_mask_in_jpeg() -> None:
     """Its noise is gone: two values are left."""
     values = np.zeros((40, 60), np.uint8)
     values[10:30, 20:50] = 255
-    found = pixels_of(masks.threshold_mask(png_file(values, "JPEG"), 128))
+    found = pixels_of(mask_pixels.threshold_mask(png_file(values, "JPEG"), 128))
     assert (found == values).all()
 
 
 @pytest.mark.parametrize("orientation", range(1, 9))
 def test_pixels_turn_and_shrink_as_a_png_does(orientation: int) -> None:
     """At any size and orientation, pixels and a PNG of them stay equal."""
-    mask = masks.fill_polygons([[2, 2, 30, 4, 8, 20]], SIZE)
+    mask = mask_pixels.fill_polygons([[2, 2, 30, 4, 8, 20]], SIZE)
     for size in (SIZE, (19, 12)):
         turned = size[::-1] if orientation > 4 else size
-        fitted = masks.fit_pixels(mask, turned, orientation)
+        fitted = mask_pixels.fit_pixels(mask, turned, orientation)
         assert fitted.shape == turned[::-1]
-        assert (fitted == pixels_of(masks.fit_png(masks.encode_mask(mask), turned, orientation))).all()
+        assert (fitted == pixels_of(mask_pixels.fit_png(mask_pixels.encode_mask(mask), turned, orientation))).all()
