@@ -439,7 +439,7 @@ _MOST_NAME_FILES = 50
 
 
 def _name_files(inspection: Inspection) -> list[str]:
-    """The files that may have the names of classes: those of which nothing else is made, the nearest first."""
+    """The files that may have the names of classes: the ones without another use, the nearest first."""
     known = {name for names in inspection.annotations.values() for name in names}
     tables = (table.where for table in (*inspection.labels, *inspection.partial) if table.has_labels)
     known |= {where for where in tables if not where.endswith(".json")}
