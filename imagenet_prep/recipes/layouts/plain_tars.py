@@ -12,7 +12,16 @@ from imagenet_prep.errors import InputError
 from imagenet_prep.recipes.columns import Content, is_of
 from imagenet_prep.recipes.inspection import DATA, Inspection, main_content, strange, strange_among, wrong_formats
 from imagenet_prep.recipes.labels import ClassFolders, class_order
-from imagenet_prep.recipes.layouts import CERTAIN, LIKELY, ONLY_IF_ASKED, POSSIBLE, Proposal, Reading, as_command
+from imagenet_prep.recipes.layouts import (
+    CERTAIN,
+    LIKELY,
+    ONLY_IF_ASKED,
+    POSSIBLE,
+    Proposal,
+    Reading,
+    as_command,
+    unpacking,
+)
 from imagenet_prep.recipes.layouts.class_folders import Shape, faults_of, shape_of
 from imagenet_prep.recipes.splits import Division, counted, suffix_of
 from imagenet_prep.sources.names import Names
@@ -85,7 +94,7 @@ def _reading(inspection: Inspection, content: Content, shape: Shape, *, tar_fold
     empty = [name for name, listing in inspection.archives.items() if not len(listing.names)]
     plain = [name for name in others if suffix_of(name) not in DATA]
     what = f"{inspection.folder}: tars hold {counted(data)} that would not be read: {listed(data)}"
-    hint = "labels in tars are not read yet: make class folders of them"
+    hint = unpacking(inspection.folder, list(inspection.archives))
     members = sorted(_members(inspection, content, tar_folders=tar_folders))
     tars = list(inspection.archives)
     options = {"tar_folders": True} if tar_folders else {}
