@@ -21,6 +21,7 @@ from imagenet_prep import ConvertOptions, Layout, convert, export, records, veri
 from imagenet_prep.demo.archives import MadeSet
 from imagenet_prep.errors import InputError, PrepError, UsageError
 from imagenet_prep.ilsvrc2012 import facts
+from imagenet_prep.recipes.loading import load
 from imagenet_prep.recipes.recipe_set import RecipeSet
 from imagenet_prep.state.manifest import DatasetEntry, load_manifest
 from imagenet_prep.state.numbering import Numbering
@@ -345,6 +346,16 @@ def test_needless_zeros_make_folders_names(tmp_path: Path) -> None:
     assert imagenet_prep.open(layout.output_dir, "train").class_names == {1: "0007", 2: "0045", 3: "1000"}
 
 
+@pytest.mark.parametrize(("start", "first", "notes"), [("0", "", 0), ("1", "", 1), ("1", "first_label: 1\n", 0)])
+def test_numbers_from_1_are_a_note(tmp_path: Path, start: str, first: str, notes: int) -> None:
+    """Nothing is derived from them: the note says what to write if class 0 is missing on purpose."""
+    save_images(tmp_path / "data", f"{start}/a.jpg", "2/b.jpg")
+    save(tmp_path / "recipe.yaml", f"source: {{folders: data}}\n{first}".encode())
+    found = load(tmp_path / "recipe.yaml", None, ENGINE).notes
+    note = "labels start at 1, and class 0 has no image: if 1 is the first class, write first_label: 1"
+    assert found.count(note) == notes
+
+
 @pytest.mark.parametrize("recipe", ["source: {folders: data}\n", "source: {files: 'data/*/*.jpg'}\nlabels: t.csv\n"])
 def test_a_number_below_the_first_label_is_refused(tmp_path: Path, recipe: str) -> None:
     """The error says which, and the key to write."""
@@ -518,6 +529,12 @@ class Refusal(NamedTuple):
 
 REFUSALS = {
     "a new class": Refusal(("cat", "emu"), "", "emu is no class there", "classes: [cat, dog, fox, emu]"),
+    "names that YAML quotes": Refusal(
+        ("cat", "null", "1e3: a, b"),
+        "",
+        "1e3: a, b is no class there",
+        'classes: [cat, dog, fox, "1e3: a, b", "null"]',
+    ),
     "other classes": Refusal(("a", "b"), "", "a is no class there", "classes: [cat, dog, fox, a, b]"),
     "another order": Refusal(
         ("cat", "dog"), "classes: [dog, cat]\n", "class dog would have label 1", "classes: [cat, dog, fox]"

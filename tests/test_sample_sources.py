@@ -259,12 +259,13 @@ def test_labels_that_may_be_wrong_are_refused(
 
 
 def test_a_label_that_some_files_lack_can_be_named_or_left(tmp_path: Path) -> None:
-    """With false it is a column; with its name the images without it are left out if the recipe says so."""
+    """With false it is a column; with its name the images without it have no label, and are counted."""
     files = {"a": parquet("1.jpg"), "b": UNLABELLED}
     made = load(save(tmp_path, "source: {parquet: [a, b], label: false}\n", **files), None, ENGINE)
     assert made.classes.names == ()
-    with pytest.raises(PrepError, match=r"no label for b/000000/3\.jpg"):
-        load(save(tmp_path, "source: {parquet: [a, b], label: label}\n"), None, ENGINE)
+    made = load(save(tmp_path, "source: {parquet: [a, b], label: label}\n"), None, ENGINE)
+    assert made.splits[0].catalog.count_by_label()[0] == 1
+    assert any("1 file has no label, nor has the record: b/000000/3.jpg" in note for note in made.notes)
 
 
 def test_init_refuses_sets_without_samples_or_labels_in_all_files(tmp_path: Path) -> None:
@@ -282,7 +283,7 @@ def test_a_label_can_be_named_or_left_as_a_column(tmp_path: Path) -> None:
     """CIFAR-100's coarse labels have their own words; with false both are columns."""
     meta = pickle.dumps({"fine_label_names": ["cat", "dog"], "coarse_label_names": ["a", "b"]}, 2)
     files = {"train": batch(fine_labels=[0, 1], coarse_labels=[1, 1]), "meta": meta}
-    for label, names in (("coarse_labels", ("b",)), ("fine_labels", ("cat", "dog")), ("false", ())):
+    for label, names in (("coarse_labels", ("a", "b")), ("fine_labels", ("cat", "dog")), ("false", ())):
         made = load(save(tmp_path, f"source: {{arrays: [train, meta], label: {label}}}\n", **files), None, ENGINE)
         assert made.classes.names == names
 

@@ -36,7 +36,7 @@ OF_OBJECTS = "image/object/"
 
 
 class Conventions(Struct, frozen=True):
-    """What a set's manifest says of the values in its records.
+    """The facts in a set's manifest about the values of its records.
 
     ``lists`` are the features that hold any number of values, ``first_label`` is the label of the first class.
     """
@@ -46,7 +46,7 @@ class Conventions(Struct, frozen=True):
 
 
 USUAL = Conventions()
-"""Those of records without a manifest."""
+"""The conventions of records without a manifest."""
 
 
 def any_number(features: Mapping[str, Mapping[str, Any]]) -> frozenset[str]:

@@ -480,6 +480,14 @@ def class_notes(names: Sequence[str], numbers: Sequence[int], what: str = "label
         yield f"{what}: {labels_in_words(names, numbers)}"
 
 
+def note_on_first(file: RecipeFile, classes: Classes) -> list[str]:
+    """The note that numbers seem to count from 1, where the recipe does not say where they start."""
+    is_open = classes.is_numbered and classes.first_label == 0 and file.recipe.first_label is None
+    if not is_open or min(classes.numbers, default=0) != 1:
+        return []
+    return ["labels start at 1, and class 0 has no image: if 1 is the first class, write first_label: 1"]
+
+
 def numbered(names: Sequence[str], texts: Sequence[str], first: int) -> Classes:
     """Classes in this order, with their numbers."""
     return Classes(tuple(names), tuple(texts), tuple(range(first, first + len(names))), first)

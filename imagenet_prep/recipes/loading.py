@@ -29,6 +29,7 @@ from imagenet_prep.recipes.labels import (
     label_by_folder,
     label_by_table,
     may_lack_labels,
+    note_on_first,
     read_table,
 )
 from imagenet_prep.recipes.labels_file import LabelTable
@@ -58,7 +59,7 @@ def read(recipe: Path, text: str | None = None) -> RecipeFile:
     return file
 
 
-def load(  # noqa: PLR0913 - what a call says beside its recipe, by keyword
+def load(  # noqa: PLR0913 - settings of a call, by keyword
     recipe: Path | RecipeFile,
     root: AnyPath | None,
     engine: Engine,
@@ -73,7 +74,7 @@ def load(  # noqa: PLR0913 - what a call says beside its recipe, by keyword
     ``recipe`` is the file, or what ``read`` made of it, but not one of ImageNet (``rules.is_imagenet``).
     Relative paths start at ``root``; if None, at DATAPATH of the environment, or the folder of the recipe. ``layout``
     is where the shards go, for a manifest that can't be made below ``root``, and for the classes of the sets that are
-    there; ``overwrite``: this set is made anew. ``on_damaged`` is the recipe's by default.
+    there; ``overwrite``: this set is made again. ``on_damaged`` is the recipe's by default.
 
     Raises:
         UsageError: the recipe is wrong; the error names file, line and key.
@@ -313,14 +314,27 @@ def _sort(
         divisions = [_labelled_rows(division, labelled) for division in divisions]  # the others are obstacles
     else:
         labelled = Labelled(Classes(), np.zeros(len(listing), np.int8))
-    labelled = replace(labelled, classes=shared.settle(file, name_classes(file, root, labelled.classes)))
+    labelled = replace(labelled, classes=name_classes(file, root, labelled.classes))
+    labelled = _settled(file, labelled, shared, is_inception=is_inception)
+    if file.recipe.stratified:
+        divisions = stratify(file, listing, divisions[0], labelled.labels)
+    return _Sorted(file, inputs, content, annotations, divisions, labelled, is_inception, notes)
+
+
+def _settled(file: RecipeFile, labelled: Labelled, shared: SharedNumbering, *, is_inception: bool) -> Labelled:
+    """The labels with the numbers that the sets of DATA_DIR share.
+
+    Raises:
+        InputError: a class, or a number, means something else in another set.
+        UsageError: records in Inception's layout would lack their labels.
+    """
+    classes = shared.settle(file, labelled.classes)
     if is_inception and labelled.unlabelled:
         hint = "take `record` out, or leave such files out with labels: {file: ..., unlabelled: skip}"
         what = f"{number_of(labelled.unlabelled, 'file has', 'files have')} no label"
         raise file.fault(("record",), what, "expected one each: Inception's records have no place for none", hint)
-    if file.recipe.stratified:
-        divisions = stratify(file, listing, divisions[0], labelled.labels)
-    return _Sorted(file, inputs, content, annotations, divisions, labelled, is_inception, notes)
+    notes = note_on_first(file, classes) if shared.first_label is None else []
+    return replace(labelled, classes=classes, notes=(*labelled.notes, *notes))
 
 
 def _has_usual_record(file: RecipeFile, table: LabelTable | None) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
@@ -30,7 +32,7 @@ class Recorded(Struct, frozen=True):
 
     @classmethod
     def find(cls, layout: Layout) -> Recorded | None:
-        """That of one set, from its manifest or its plan; None if it has no classes, or is not a recipe's."""
+        """The numbering of one set, from its manifest or its plan; None if it has no classes, or is not a recipe's."""
         record: Manifest | Plan | None = usable_manifest(layout.manifest_path) or load_plan(layout)
         if record is None or record.dataset.kind != RECIPE:
             return None
@@ -42,7 +44,7 @@ class Recorded(Struct, frozen=True):
 
     @classmethod
     def join(cls, several: Sequence[Recorded]) -> Recorded | None:
-        """That of several sets, which agree; None if there are none."""
+        """The numbering of several sets, which agree; None if there are none."""
         if not several:
             return None
         with_classes = [each.numbering for each in several if each.numbering.labels]
@@ -62,7 +64,7 @@ class SharedNumbering(Struct, frozen=True):
 
     Args:
         known: the numbering that must hold: that of the other sets; and its own, if it grows.
-        own: its own numbering, if it was made before and is not made anew.
+        own: its own numbering, if it was made before and is not made again.
         grows: new files may have new classes, which come last.
     """
 
@@ -72,7 +74,7 @@ class SharedNumbering(Struct, frozen=True):
 
     @classmethod
     def find(cls, layout: Layout | None, *, grows: bool, overwrite: bool) -> SharedNumbering:
-        """The numberings in a folder; ``overwrite``: the set itself is made anew."""
+        """The numberings in a folder; ``overwrite``: the set itself is made again."""
         if layout is None:
             return cls()
         sets = replace(layout, set_name="").sets()
@@ -199,7 +201,18 @@ def _flow(names: Sequence[str]) -> str:
     """Names as a list of YAML; many go into a file."""
     if len(names) > _MOST_IN_A_HINT:
         return f"FILE, with a name a line: {', '.join(names[:3])} and so on"
-    return f"[{', '.join(names)}]"
+    return f"[{', '.join(map(_quoted, names))}]"
+
+
+_PLAIN = re.compile(r"[^\W\d_][\w -]*[\w]|[^\W\d_]|0|[1-9]\d*")
+_WORDS = ("true", "false", "null")
+"""YAML's own words."""
+
+
+def _quoted(name: str) -> str:
+    """A name as YAML reads it back."""
+    is_plain = _PLAIN.fullmatch(name) is not None and name.lower() not in _WORDS
+    return name if is_plain else json.dumps(name, ensure_ascii=False)
 
 
 def _renumbered(classes: Classes, known: Numbering) -> Classes:
