@@ -220,7 +220,10 @@ def test_the_source_of_labels_is_taken(tmp_path: Path, name: str) -> None:
 
 PAIRS = [f"{side}/{number}.jpg" for side in ("before", "after") for number in range(4)]
 TWO_IMAGES = rows("before/{n},after/{n},{l}", {f"{n}.jpg": "ab"[n % 2] for n in range(4)}, "first,second,label")
-FOREIGN = "".join(f"/mnt/disk{n % 2}/{part}/{n}.jpg,{'ab'[n % 2]}\n" for part in ("old", "new") for n in range(6))
+SORTS = dict(zip(FLAT, ("x", "y", "z", "x", "y", "x"), strict=True))
+HOT_AND_SORT = "file,a,b,sort\n" + "".join(
+    f"{name},{int(label == 'a')},{int(label == 'b')},{SORTS[name]}\n" for name, label in LETTERS.items()
+)
 STRIPPED = "file,label\n" + "".join(f"s3://bucket/v{n // 3}/{n}.jpg,{LETTERS[f'{n}.jpg']}\n" for n in range(6))
 
 QUESTIONS: dict[str, tuple[dict[str, bytes | None], str, Made]] = {
@@ -237,16 +240,7 @@ QUESTIONS: dict[str, tuple[dict[str, bytes | None], str, Made]] = {
         taken({}, train=dict(NUMBERS)),
     ),
     "--label: one-hot columns or a class": (
-        labelled(
-            "l.csv",
-            "file,a,b,sort\n"
-            + "".join(
-                f"{n},{int(l == 'a')},{int(l == 'b')},{COLOURS[n]}x\n"
-                if n != "5.jpg"
-                else f"{n},{int(l == 'a')},{int(l == 'b')},redx\n"
-                for n, l in LETTERS.items()
-            ),
-        ),
+        labelled("l.csv", HOT_AND_SORT),
         "--label a,b",
         taken({}, train=LETTERS),
     ),
@@ -317,7 +311,7 @@ def test_names_are_suggested_and_taken(tmp_path: Path) -> None:
 
 def test_each_option_is_written_into_a_key_of_the_recipe(tmp_path: Path) -> None:
     """--label, --image, --names and --strip become labels.label, labels.path, class_names and strip."""
-    lines = "picture,a,kind,size\n" + "".join(f"x/{n},{n},{l},{8 + l}\n" for n, l in NUMBERS.items())
+    lines = "picture,a,kind,size\n" + "".join(f"x/{n},{n},{key},{8 + key}\n" for n, key in NUMBERS.items())
     Made({**labelled("l.csv", lines), "n.csv": b"id,name\n3,elk\n4,fox\n"}).save(tmp_path / "data")
     options = ("--label", "kind", "--image", "picture", "--strip", "x/", "--names", "data/n.csv")
     command("init", "data", *options, cwd=tmp_path)

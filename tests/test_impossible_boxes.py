@@ -432,7 +432,7 @@ def test_init_asks_before_boxes_are_changed(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="1 impossible box of 1 image: train2017/train2017_000001") as caught:
         init(tmp_path / "coco", tmp_path / "coco.yaml", ENGINE)
     assert "to clip or drop them" in caught.value.hint
-    assert "--as coco" in caught.value.hint
+    assert "--as coco" in caught.value.choices[0]
     summary = init(tmp_path / "coco", tmp_path / "coco.yaml", ENGINE, layout="coco")
     assert "boxes_outside: clip" in summary.text
     convert(Layout(tmp_path / "out"), ENGINE, dataset=RecipeSet.read(summary.recipe))

@@ -115,7 +115,7 @@ class _Images(Struct):
         return facts.width, facts.height
 
 
-def annotate(
+def annotate(  # noqa: PLR0913 - what a recipe says of annotations
     boxes: Boxes | None,
     mask: Mask | None,
     listing: Catalog,

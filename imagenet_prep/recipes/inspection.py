@@ -29,6 +29,7 @@ from imagenet_prep.recipes.labels_search import (
 )
 from imagenet_prep.recipes.rules import SAMPLES
 from imagenet_prep.recipes.splits import counted, grouped, stem_of, suffix_of
+from imagenet_prep.recipes.table_forms import Sought
 from imagenet_prep.sources.array_files import may_hold_arrays
 from imagenet_prep.sources.catalog import Catalog, Remarks, missing_shards
 from imagenet_prep.sources.folders import HIDDEN, list_folder
@@ -269,19 +270,20 @@ def _judge(
     folder: Path, rest: Sequence[str], items: Sequence[str], sizes: Mapping[str, int], asked: Asked
 ) -> dict[str, LabelsFile | LabelsRefusal | None]:
     """The files that may be labels files, in the folder or next to it, each as one."""
-    known = last_names(items)
+    sought = Sought(folder, items, last_names(items), asked)
+    known = sought.known
     candidates = [name for name in _candidates(rest) if sizes[name] <= _LARGEST] + _beside(folder, items, known)
     candidates += [name for name in _documents(folder, rest) if sizes[name] <= _LARGEST_JSON]
-    found = {name: judge_labels(folder, name, items, known, asked=asked) for name in candidates}
+    found = {name: judge_labels(sought, name) for name in candidates}
+    tables: list[str] = []
     if not any(found.values()):
-        stems = last_names(map(without_ending, items))
-        tables = [
-            name for name in candidates if suffix_of(name) in (*_WITH_COLUMNS, ".json")
-        ]  # numbers may be those of classes
-        found |= {name: judge_labels(folder, name, items, stems, needs_header=True, asked=asked) for name in tables}
-        if not any(found.values()):
-            others = {name: judge_labels(folder, name, items, stems, asked=asked, is_cut=True) for name in tables}
-            found |= {name: table for name, table in others.items() if isinstance(table, LabelsFile) and table.is_most}
+        stems = replace(sought, known=last_names(map(without_ending, items)))
+        tables = [name for name in candidates if suffix_of(name) in (*_WITH_COLUMNS, ".json")]
+        found |= {name: judge_labels(stems, name, needs_header=True) for name in tables}  # others may be of classes
+    if not any(found.values()):
+        cut = replace(stems, is_cut=True)
+        others = {name: judge_labels(cut, name) for name in tables}
+        found |= {name: table for name, table in others.items() if isinstance(table, LabelsFile) and table.is_most}
     return found
 
 
@@ -295,10 +297,10 @@ def _alike(
     if largest is None or asked.label is not None:
         return found
     known = last_names(items).union(last_names(map(without_ending, items)))
-    wanted = replace(asked, label=largest.label)
+    sought = Sought(folder, items, known, replace(asked, label=largest.label))
     for name, table in judged.items():
         if isinstance(table, LabelsFile) and not table.label and largest.label in table.table.columns:
-            found[name] = judge_labels(folder, name, items, known, asked=wanted)
+            found[name] = judge_labels(sought, name)
     return found
 
 

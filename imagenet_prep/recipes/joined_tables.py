@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from imagenet_prep.recipes.labels_file import LabelsFault, LabelTable, match
+from imagenet_prep.recipes.splits import split_name
 from imagenet_prep.storage.location import AnyPath
 
 
@@ -63,3 +65,19 @@ def match_table(
         rows = np.flatnonzero(places == number).tolist()
         hits += match([table.paths[row] for row in rows], names, base, section, strip)
     return hits
+
+
+def split_in(where: str) -> str:
+    """The split that the name of a file, or of its folder, says."""
+    splits = [split_name(word) for word in _words_of(where) if split_name(word)]
+    return splits[-1] if splits else ""
+
+
+def family_of(where: str) -> tuple[str, ...]:
+    """What the path of a file says beside its split: files of several splits have it in common."""
+    return tuple(word.lower() for word in _words_of(where) if not split_name(word))
+
+
+def _words_of(where: str) -> list[str]:
+    spaced = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", where.rpartition(".")[0] or where)
+    return re.split(r"[\W_\d]+", spaced)

@@ -274,7 +274,7 @@ def _is_exclusive(columns: Columns, hot: Sequence[str]) -> bool:
 
 
 def _coordinates(columns: Columns) -> set[str]:
-    """The columns of numbers that are corners of boxes: by their names, or as two pairs where one is above the other."""
+    """The columns of numbers that are corners of boxes: by their names, or as two pairs, one above the other."""
     numbers = [name for name, values in columns.items() if values and all(_is_real(value) for value in values)]
     named = {name for name in numbers if _COORDINATE.fullmatch(name.lower())}
     found = named if len(named) > 1 else set()

@@ -25,7 +25,7 @@ from imagenet_prep.storage.location import AnyPath
 from imagenet_prep.tfrecord.example import Kind
 
 Form = Literal["lines", "words", "csv", "tsv", "spaces", "jsonl", "json"]
-"""How a labels file is written: ``path:label``, ``path label``, columns by commas (or semicolons), tabs or spaces, JSON.
+"""How a labels file is written: ``path:label``, ``path label``, columns by commas, tabs or spaces, or JSON.
 
 JSON is an object a line ("jsonl"), or one document ("json"): {path: label}, {class: [paths]}, or a list of objects.
 """
@@ -97,7 +97,7 @@ def form_of(name: str) -> Form:
     return forms.get(suffix, "lines")
 
 
-def parse_labels(
+def parse_labels(  # noqa: PLR0913 - what a recipe says of a table, by keyword
     content: bytes,
     form: Form,
     path: str | None = None,
@@ -123,7 +123,23 @@ def parse_labels(
     Raises:
         LabelsFault: a line can't be understood, or a path occurs twice.
     """
-    lines, columns = read_rows(content, form, header=header)
+    rows = read_rows(content, form, header=header)
+    return make_table(rows, form, path, label, header=header, several=several, one_hot=one_hot, split=split)
+
+
+def make_table(  # noqa: PLR0913 - what a recipe says of a table, by keyword
+    rows: tuple[Sequence[int], dict[str, list[Any]]],
+    form: Form,
+    path: str | None = None,
+    label: str | bool | None = None,
+    *,
+    header: bool = True,
+    several: str = "",
+    one_hot: bool | Sequence[str] = (),
+    split: str | None = None,
+) -> LabelTable:
+    """The table of the ``rows`` of ``read_rows``; the other arguments and errors are those of ``parse_labels``."""
+    lines, columns = rows[0], dict(rows[1])
     if not header or form in ("lines", "words"):
         path = path or "1"
         label = "2" if label is None and path == "1" and "2" in columns else label
@@ -192,20 +208,7 @@ def read_rows(content: bytes, form: Form, *, header: bool = True) -> tuple[Seque
         return _read_jsonl(open_text(content))
     if form == "json":
         return _read_json(content)
-    readers = {"csv": csv_rows, "tsv": csv_rows, "spaces": _spaced_rows}
-    rows = readers.get(form, _plain_rows)(content, form)
-    start, names = 1, ["1", "2"]
-    empty = 0
-    if form in readers:
-        start, names = next(rows, (1, []))
-        names = [name.strip() for name in names]
-        while header and len(names) > 1 and not names[-1]:  # a spreadsheet's columns without anything in them
-            names.pop()
-            empty += 1
-        if not header:
-            rows = itertools.chain([(start, names)], rows)
-            names = [str(number) for number in range(1, len(names) + 1)]
-        names[:1] = [name or "index" for name in names[:1]]  # pandas writes its index without a name
+    start, names, rows, empty = _header(content, form, has_header=header)
     if len(set(names)) != len(names) or "" in names:
         raise LabelsFault(start, "a column has no name, or two have the same")
     lines, columns = array("Q"), {name: list[Any]() for name in names}
@@ -218,6 +221,27 @@ def read_rows(content: bytes, form: Form, *, header: bool = True) -> tuple[Seque
         for cell, values in zip(cells, columns.values(), strict=True):
             values.append(sys.intern(cell.strip()) or None)  # most values occur again
     return lines, columns
+
+
+_Rows = Iterator[tuple[int, list[str]]]
+
+
+def _header(content: bytes, form: Form, *, has_header: bool) -> tuple[int, list[str], _Rows, int]:
+    """The line and the names of the columns, the rows, and how many columns without a name come last."""
+    readers: dict[Form, Callable[[bytes, Form], _Rows]] = {"csv": csv_rows, "tsv": csv_rows, "spaces": _spaced_rows}
+    rows = readers.get(form, _plain_rows)(content, form)
+    if form not in readers:
+        return 1, ["1", "2"], rows, 0
+    start, cells = next(rows, (1, []))
+    names = [cell.strip() for cell in cells]
+    if not has_header:
+        rows = itertools.chain([(start, names)], rows)
+        return start, [str(number) for number in range(1, len(names) + 1)], rows, 0
+    width = len(names)
+    while len(names) > 1 and not names[-1]:  # a spreadsheet's columns without anything in them
+        names.pop()
+    names[:1] = [name or "index" for name in names[:1]]  # pandas writes its index without a name
+    return start, names, rows, width - len(names)
 
 
 def _plain_rows(content: bytes, form: Form) -> Iterator[tuple[int, list[str]]]:
@@ -482,17 +506,18 @@ def match(
     ``strip`` is taken off the paths first.
 
     Paths are relative to the source (``base``), or to the folder of the table, or to a folder there that has the name
-    of the table, or the first or last word of it (train.csv, train_labels.csv), or bare names, else relative to a folder above: that above the labels file, or above the source. Last comes what follows the
-    folders that all paths start with, as another machine had them. The first way that finds any file counts, with
-    letters as they are, then in any case; then the same without the files' endings, as VOC's ImageSets have names, and
-    without any: 1.dcm was made 1.png. A path of folders that ends the name of one file alone comes last of all.
+    of the table, or the first or last word of it (train.csv, train_labels.csv), or bare names, else relative to a
+    folder above: that above the labels file, or above the source. Then comes what follows the folders that all paths
+    start with, as another machine had them; last, a path of folders that ends the name of one file alone. The first way
+    that finds any file counts, with letters as they are, then in any case; then the same without the files' endings, as
+    VOC's ImageSets have names, and without any: 1.dcm was made 1.png.
     """
     home, near = (os.path.normpath(str(each)) for each in (base, table.parent))
     whole = list(names)
     if strip:
         paths = [path.removeprefix(strip) for path in paths]
     cuts: tuple[tuple[Callable[[str], str], Callable[[str], str]], ...]
-    cuts = ((str, str), (without_ending, str), (without_ending, without_ending))
+    cuts = ((_as_is, _as_is), (without_ending, _as_is), (without_ending, without_ending))
     forms: tuple[Callable[[str], str], ...] = (str, _folded)
     stem = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", without_ending(table.name))
     for (cut, cut_text), form in itertools.product(cuts, forms):
@@ -515,6 +540,10 @@ def unique_rows(names: Iterable[str]) -> dict[str, int]:
 def without_ending(name: str) -> str:
     """The path of a file without its ending."""
     return name.rpartition(".")[0] or name
+
+
+def _as_is(path: str) -> str:
+    return path
 
 
 def _folded(path: str) -> str:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import heapq
-import itertools
 import os
 import re
 from collections import Counter
@@ -17,26 +15,13 @@ from msgspec.structs import replace
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.recipes import labels_file
-from imagenet_prep.recipes.asked import Asked
-from imagenet_prep.recipes.joined_tables import join_tables
-from imagenet_prep.recipes.label_columns import (
-    Candidate,
-    Columns,
-    SplitColumn,
-    class_candidates,
-    distinct_candidates,
-    names_beside,
-    split_column,
-    usual_column,
-)
-from imagenet_prep.recipes.labels_file import LABELS, LINES, PATHS, Form, LabelsFault, LabelTable, form_of
-from imagenet_prep.recipes.splits import split_name
+from imagenet_prep.recipes.joined_tables import family_of, join_tables, split_in
+from imagenet_prep.recipes.label_columns import Candidate, SplitColumn
+from imagenet_prep.recipes.labels_file import LINES, LabelsFault, LabelTable, form_of
+from imagenet_prep.recipes.table_forms import Sought, TableForm, class_values, last_name, parse_table, probe_form
 from imagenet_prep.text import listed, number_of
 
-_NOTHING = Asked()
-_PROBED = 50  # lines that tell the form of a file
-_FORMS: tuple[Form, ...] = ("lines", "csv", "tsv", "words", "spaces")
-_COLUMNS = ("csv", "tsv", "spaces")
+_PROBED = 50  # names that are sought in a text
 _BREAKS = re.compile(r"[\s,;:|\"'=<>{}\[\]()]+")
 
 
@@ -122,51 +107,47 @@ class LabelsRefusal(Struct, frozen=True):
 
 def last_names(items: Iterable[str]) -> frozenset[str]:
     """The names of files without their folders, in lower case."""
-    return frozenset(map(_last, items))
+    return frozenset(map(last_name, items))
 
 
 def judge_labels(
-    folder: Path,
-    where: str,
-    items: Sequence[str],
-    known: frozenset[str],
-    several: str = "",
-    *,
-    needs_header: bool = False,
-    asked: Asked = _NOTHING,
-    is_cut: bool = False,
+    sought: Sought, where: str, several: str = "", *, needs_header: bool = False
 ) -> LabelsFile | LabelsRefusal | None:
-    """A file as labels of the images, whose ``last_names`` are known; None if it names no image.
+    """A file as labels of images; None if it names none.
 
     ``several``: how it gives an image more than one, as for ``parse_labels``. ``needs_header``: its first line must
-    name columns. ``asked``: the columns that the user names. ``is_cut``: paths
-    count without their endings, as the known names are.
+    name columns.
     """
-    path = _place(folder, where)
+    path = _place(sought.folder, where)
     try:
         content = path.read_bytes()
-        reading = _probe(content, where, known, several)
+        reading = probe_form(content, where, sought.known, several)
         if needs_header and not reading.header:
             return None
-        table = _parse(content, reading, known, asked, where, is_cut=is_cut)
+        table = parse_table(content, reading, where, sought)
     except OSError:
         return None
     except LabelsFault as fault:
-        if form_of(where) == "json" or not mentions_half(path, known):
+        if form_of(where) == "json" or not mentions_half(path, sought.known):
             return None
-        hint = f"correct that line and run init again; or move {path} away"
-        what = f"{path}, line {fault.line}: {fault.reason}"
-        error = InputError(what, "expected a file and its label", hint)
-        lines = None if several else judge_labels(folder, where, items, known, LINES, asked=asked)
-        if isinstance(lines, LabelsFile) and lines.has_labels and not lines.lost:
-            hint += "; or, if an image has several labels, run the command below"
-            ways = f"{lines.labelled:,} of {len(items):,} images, {number_of(lines.classes, 'class', 'classes')}"
-            error = InputError(what, "expected a file and its label", hint)
-            error = error.with_choices([f"  {ways}: {asked.command(folder, **{'as': 'several-labels'})}"])
-        return LabelsRefusal(where, error, True)
+        return LabelsRefusal(where, _wrong_line(sought, where, fault, several), True)
     if table is None or (form_of(where) == "json" and table.labels is None):
         return None  # a document of another sort
-    return _fit(folder, where, table, reading, items, known, asked)
+    return _fit(sought, where, table, reading)
+
+
+def _wrong_line(sought: Sought, where: str, fault: LabelsFault, several: str) -> InputError:
+    """The error for a line that can't be understood; and the command, if the lines give images several labels."""
+    path = _place(sought.folder, where)
+    what = f"{path}, line {fault.line}: {fault.reason}"
+    hint = f"correct that line and run init again; or move {path} away"
+    lines = None if several else judge_labels(sought, where, LINES)
+    if not isinstance(lines, LabelsFile) or not lines.has_labels or lines.lost:
+        return InputError(what, "expected a file and its label", hint)
+    hint += "; or, if an image has several labels, run the command below"
+    counts = f"{lines.labelled:,} of {len(sought.items):,} images, {number_of(lines.classes, 'class', 'classes')}"
+    choice = f"  {counts}: {sought.asked.command(sought.folder, **{'as': 'several-labels'})}"
+    return InputError(what, "expected a file and its label", hint).with_choices([choice])
 
 
 def mentions_half(path: Path, known: frozenset[str]) -> bool:
@@ -200,242 +181,41 @@ def _broken(names: Iterable[str]) -> list[str]:
     return [name for name in heapq.nsmallest(_PROBED, names) if _BREAKS.search(name)]
 
 
-def name_in_recipe(folder: Path, where: str) -> str:
-    """The name of a labels file in a recipe above the folder."""
-    return os.path.normpath(f"{folder.resolve().name}/{where}")
-
-
 def _place(folder: Path, where: str) -> Path:
     return Path(os.path.normpath(folder / where))
-
-
-# how a file is written -----------------------------------------------------------------------------------------
-
-
-class _Form(Struct):
-    """How a file is written; ``column`` is that of paths, ``path`` and ``label`` are what a recipe must name."""
-
-    form: Form
-    header: bool
-    several: str
-    path: str | None = None
-    column: str = ""
-    label: str | bool | None = None
-    one_hot: Sequence[str] = ()
-    splits: SplitColumn | None = None
-    taken: str = ""
-    candidates: Sequence[Candidate] = ()
-    images: Sequence[str] = ()
-    names: Mapping[str, str] = {}
-
-    @property
-    def split(self) -> str | None:
-        """The column that a recipe must name as that of splits."""
-        return self.splits.name if self.splits is not None and self.splits.is_sure else None
-
-    def options(self, where: str) -> dict[str, Any]:
-        """The keys of `labels` in a recipe, except for the name of the file."""
-        has_columns = self.form in _COLUMNS
-        found: dict[str, Any] = {
-            "format": self.form if self.form != form_of(where) else None,
-            "header": False if has_columns and not self.header else None,
-            "path": self.path,
-            "label": self.label,
-            "one_hot": list(self.one_hot) or None,
-            "split": self.split,
-            "several": self.several or None,
-        }
-        return {key: value for key, value in found.items() if value is not None}
-
-
-def _probe(content: bytes, where: str, known: frozenset[str], several: str) -> _Form:
-    """The form in which most of the first lines name images, and whether the first line does."""
-    usual = form_of(where)
-    if usual in ("jsonl", "json"):
-        return _Form(usual, header=True, several=several)
-    lines = (line for line in labels_file.open_text(content) if line.strip() and not labels_file.COMMENT.match(line))
-    first = list(itertools.islice(lines, _PROBED))
-    forms: Sequence[Form] = ("csv", "tsv") if usual == "csv" else ("tsv",) if usual == "tsv" else _FORMS
-    hits = {form: [_names_image(line, form, known) for line in first] for form in forms}
-    best = max(forms, key=lambda form: (sum(hits[form]), form == usual))
-    is_wide = any(len(line.split()) > 2 for line in first)
-    if best == "words" and (is_wide or first[0].strip().isdigit()) and _are_even(first):
-        best = "spaces"
-    is_counted = best == "spaces" and first[0].strip().isdigit()
-    return _Form(best, header=hits[best][is_counted : is_counted + 1] != [True], several=several)
-
-
-def _are_even(lines: Sequence[str]) -> bool:
-    """Whether all lines have as many words, except for a count and a header at the start."""
-    counts = {len(line.split()) for line in lines[2:]}
-    return len(counts) == 1 and min(counts) > 1
-
-
-def _names_image(line: str, form: Form, known: frozenset[str]) -> bool:
-    if form in ("lines", "words"):
-        path, label = labels_file.split_line(line, form)
-        return bool(label) and _last(path) in known
-    cells = line.split() if form == "spaces" else line.split(labels_file.delimiter_of(line, form))
-    return len(cells) > 1 and any(_last(cell.strip().strip('"')) in known for cell in cells)
-
-
-def _last(path: str) -> str:
-    return path.replace("\\", "/").rpartition("/")[2].lower()
-
-
-def _parse(
-    content: bytes, reading: _Form, known: frozenset[str], asked: Asked, where: str, *, is_cut: bool = False
-) -> LabelTable | None:
-    """The table, with the column that names most images as that of paths; None if no column names one.
-
-    Raises:
-        LabelsFault: a line can't be understood, or a path occurs twice.
-    """
-    form, header, several = reading.form, reading.header, reading.several
-    columns = labels_file.read_rows(content, form, header=header)[1]
-    hits = {name: _count_images(values, known, is_cut=is_cut) for name, values in columns.items()}
-    if not any(hits.values()):
-        return None
-    if form in ("lines", "words"):
-        table = labels_file.parse_labels(content, form, several=several) if hits["1"] else None
-        reading.label = False if table is not None and class_values(table) is None else None
-        return table
-    _choose_paths(reading, columns, hits, asked)
-    _choose_labels(reading, columns, asked, where)
-    table = _table(content, reading)
-    if isinstance(reading.label, str) or reading.label is None:
-        if reading.taken and class_values(table) is None and not reading.one_hot:
-            reading.label, reading.taken, reading.names = False, "", {}
-            table = _table(content, reading)
-    return table
-
-
-def _table(content: bytes, reading: _Form) -> LabelTable:
-    return labels_file.parse_labels(
-        content,
-        reading.form,
-        reading.path,
-        reading.label,
-        header=reading.header,
-        several=reading.several if reading.taken else "",
-        one_hot=reading.one_hot,
-        split=reading.split,
-    )
-
-
-def _count_images(values: Iterable[Any], known: frozenset[str], *, is_cut: bool) -> int:
-    """How many different images a column names."""
-    texts = {value for value in values if isinstance(value, str)}
-    if is_cut:
-        cut = {labels_file.without_ending(text) for text in texts}
-        texts = cut - texts
-    return sum(_last(text) in known for text in texts)
-
-
-def _choose_paths(reading: _Form, columns: Columns, hits: Mapping[str, int], asked: Asked) -> None:
-    """Take the column that names most images; those that name half as many are other ways to read the table."""
-    usual = next((name for name in (PATHS if reading.header else "1") if name in columns), None)
-    best = max(columns, key=lambda name: (hits[name], name == usual))
-    if asked.image in columns and hits.get(asked.image or ""):
-        assert asked.image is not None
-        best = asked.image
-    elif best != usual or not reading.header:
-        rivals = [name for name in columns if 2 * hits[name] >= hits[best]]
-        reading.images = rivals if len(rivals) > 1 else ()
-    reading.column, reading.path = best, None if best == usual else best
-
-
-def _choose_labels(reading: _Form, columns: Columns, asked: Asked, where: str) -> None:
-    """Take the column of labels: the one that is asked for, the one that is called so, or the only one that can be."""
-    others = {name: values for name, values in columns.items() if name not in {reading.column, *reading.images}}
-    reading.splits = split_column(others, asked.splits)
-    if reading.splits is not None:
-        others.pop(reading.splits.name)
-    if "submission" in where.rpartition("/")[2].lower():
-        reading.label = False  # an example of what to hand in: its labels are no more than that
-        return
-    if asked.label is not None:
-        place, sign, wanted = asked.label.rpartition(":")
-        is_other = bool(sign) and place != where and family_of(place) != family_of(where)
-        names = [wanted] if wanted in columns else wanted.split(",")
-        if not is_other and set(names) <= columns.keys():
-            _take(reading, columns, names)
-            return
-        if asked.label != where:
-            reading.label = False
-            return
-    usual = usual_column(others, reading.column) if reading.header else None
-    if usual is None and not reading.header and len(columns) == 2 and reading.path is None:
-        usual = "2"
-    if usual is not None:
-        _take(reading, others, [usual])
-        return
-    candidates = distinct_candidates(class_candidates(others, reading.column), others)
-    reading.label = False
-    if len(candidates) == 1 and not candidates[0].is_doubtful:
-        _take(reading, others, candidates[0].columns)
-    else:
-        reading.candidates = candidates
-
-
-def _take(reading: _Form, columns: Columns, names: Sequence[str]) -> None:
-    """Take a column as that of labels, or several as one-hot."""
-    reading.taken = ",".join(names)
-    if len(names) > 1:
-        reading.one_hot, reading.label = names, None
-        return
-    name = names[0]
-    default = next((usual for usual in LABELS if usual in columns), None) if reading.header else None
-    if not reading.header and reading.path is None:
-        default = "2"
-    reading.label = None if name == default else name
-    if beside := names_beside(columns, name):
-        pairs = zip(columns[name], columns[beside], strict=True)
-        reading.names = {str(number): text for number, text in sorted(pairs, key=lambda pair: int(pair[0]))}
 
 
 # whether its lines are those of the images ---------------------------------------------------------------------
 
 
-def _fit(
-    folder: Path,
-    where: str,
-    table: LabelTable,
-    reading: _Form,
-    items: Sequence[str],
-    known: frozenset[str],
-    asked: Asked,
-) -> LabelsFile | LabelsRefusal | None:
+def _fit(sought: Sought, where: str, table: LabelTable, reading: TableForm) -> LabelsFile | LabelsRefusal | None:
     """The table with what it lacks; a refusal, if its paths can't be understood; None if it names no image."""
+    folder, items = sought.folder, sought.items
     home = Path(os.path.abspath(folder))  # noqa: PTH100 - links stay, as in names
-    hits, names = labels_file.match(table.paths, items, home, home / where, asked.strip), set(items)
+    hits, names = labels_file.match(table.paths, items, home, home / where, sought.asked.strip), set(items)
     inner = next((text for text in table.paths if "/" in text and text.removeprefix("./") in names), None)
+    path = _place(folder, where)
     if inner and where.startswith("../"):  # convert would not find them, as its names start above the folder
-        what = f"{_place(folder, where)} has paths from within {folder}, such as {inner}"
+        what = f"{path} has paths from within {folder}, such as {inner}"
         error = InputError(what, "expected paths from its own folder", f"move it into {folder}")
         return LabelsRefusal(where, error, True)
     there = {hit for hit in hits if hit >= 0}
-    is_named = bool(asked.label) and bool(there) and reading.taken != ""
-    is_most = 2 * len(there) >= len(items) or is_named
-    could_be = 2 * len(last_names(table.paths) & known) >= len(known)
-    path = _place(folder, where)
+    is_asked = bool(sought.asked.label) and bool(there) and reading.taken != ""
+    is_most = 2 * len(there) >= len(items) or is_asked
+    could_be = 2 * len(last_names(table.paths) & sought.known) >= len(sought.known)
     if not is_most and could_be and "submission" not in where.lower() and len(there) < len(table.paths):
-        error = _unmatched(path, folder, table, hits, items, asked)
-        return LabelsRefusal(where, error, True)
+        return LabelsRefusal(where, _unmatched(sought, path, table, hits), True)
     if not there:
         return None
-    labels = class_values(table)
     lost, skips = _losses(path, table, hits, items)
-    options = {**reading.options(where), **skips}
-    column, label = reading.column, reading.taken
     return LabelsFile(
         where,
         table,
-        options,
-        column,
-        labels,
+        {**reading.options(where), **skips},
+        reading.column,
+        class_values(table),
         hits,
-        label=label,
+        label=reading.taken,
         candidates=reading.candidates,
         images=reading.images,
         names=reading.names,
@@ -445,20 +225,19 @@ def _fit(
     )
 
 
-def _unmatched(
-    path: Path, folder: Path, table: LabelTable, hits: Sequence[int], items: Sequence[str], asked: Asked
-) -> InputError:
+def _unmatched(sought: Sought, path: Path, table: LabelTable, hits: Sequence[int]) -> InputError:
     """The error for a table whose files have the names of the images, and whose paths are others."""
-    number = next(number for number, hit in enumerate(hits) if hit < 0)
-    text, line = table.paths[number], table.lines[number]
-    place = table.place(path, line)
+    items, number = sought.items, next(number for number, hit in enumerate(hits) if hit < 0)
+    text = table.paths[number]
+    place = table.place(path, table.lines[number])
     if prefix := _foreign_prefix(table.paths, items):
         count = sum(name.startswith(prefix) for name in table.paths)
         error = InputError(f"{place}: {text} is a path of another folder", "expected paths from the folder")
         is_whole = count == len(items) == len(table.paths)
         options: dict[str, object] = {"strip": prefix} if is_whole else {"as": "with-labels", "strip": prefix}
-        return error.with_choices([f"  {count:,} of {len(items):,} images: {asked.command(folder, **options)}"])
-    same = [name for name in items if _last(name) == _last(text)]
+        command = sought.asked.command(sought.folder, **options)
+        return error.with_choices([f"  {count:,} of {len(items):,} images: {command}"])
+    same = [name for name in items if last_name(name) == last_name(text)]
     if len(same) > 1:
         what = f"{place}: {text} can be {' or '.join(same[:3])}"
         return InputError(what, "expected a path from the folder", f"write {same[0]} in place of {text}, and so on")
@@ -471,9 +250,9 @@ def _foreign_prefix(paths: Sequence[str], items: Sequence[str]) -> str:
     found: Counter[str] = Counter()
     by_last: dict[str, list[str]] = {}
     for item in items:
-        by_last.setdefault(_last(item), []).append(item)
+        by_last.setdefault(last_name(item), []).append(item)
     for path in paths:
-        for item in by_last.get(_last(path), ()):
+        for item in by_last.get(last_name(path), ()):
             if path.endswith(f"/{item}"):
                 found[path.removesuffix(item)] += 1
     if not found:
@@ -509,6 +288,9 @@ def _losses(
         lost.append(InputError(what, "expected one in each"))
         skips["unlabelled"] = "skip"
     return lost, skips
+
+
+# files of splits -----------------------------------------------------------------------------------------------
 
 
 def join_by_split(folder: Path, files: Sequence[LabelsFile], items: Sequence[str]) -> list[LabelsFile]:
@@ -570,29 +352,3 @@ def _joined(folder: Path, parts: Sequence[tuple[str, LabelsFile]], items: Sequen
         is_most=2 * len({*rows} - {-1}) >= len(items),
         files=files,
     )
-
-
-def split_in(where: str) -> str:
-    """The split that the name of a file, or of its folder, says."""
-    splits = [split_name(word) for word in _words_of(where) if split_name(word)]
-    return splits[-1] if splits else ""
-
-
-def family_of(where: str) -> tuple[str, ...]:
-    """What the path of a file says beside its split: files of several splits have it in common."""
-    return tuple(word.lower() for word in _words_of(where) if not split_name(word))
-
-
-def _words_of(where: str) -> list[str]:
-    spaced = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", where.rpartition(".")[0] or where)
-    return re.split(r"[\W_\d]+", spaced)
-
-
-def class_values(table: LabelTable) -> list[Any] | None:
-    """The labels of a table, if they can be classes: in a list, each is once."""
-    with contextlib.suppress(LabelsFault):
-        kind, values = labels_file.typed(table.labels or (), table.lines if table.labels else (), table.is_text)
-        lists = (value for value in values if isinstance(value, list))
-        if table.labels is not None and kind != "float" and all(len(set(each)) == len(each) for each in lists):
-            return values
-    return None

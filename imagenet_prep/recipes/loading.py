@@ -300,9 +300,10 @@ def _sort(
             raise file.fault((key,), "there are no labels", "expected class folders, or a file that `labels` names")
     first = _first_label(file, shared, is_inception=is_inception)
     given = given_classes(file, root, first)
+    notes: list[str] = []
     if table is not None and table[0].splits is not None:
         labelled = label_by_table(file, inputs, listing, table, given, first)
-        divisions, notes = divisions_of_table(file, labelled), []
+        divisions = divisions_of_table(file, labelled)
     else:
         labelled = None
         divisions, notes = divide(file, inputs, listing, root, int(in_folders))

@@ -115,12 +115,12 @@ def _block(key: str, value: Any, note: str = "") -> str:
     return "\n".join(lines)
 
 
-def _flow(value: Any, *, is_list: bool = False) -> str:
-    """A value in one line, a list of one as what is in it unless ``is_list``: JSON strings, with JSON's escapes, are YAML."""
+def _flow(value: Any) -> str:
+    """A value in one line: JSON strings, with JSON's escapes, are YAML."""
     if isinstance(value, Mapping):
         return f"{{{', '.join(f'{_flow(name)}: {_flow(each)}' for name, each in value.items())}}}"
     if isinstance(value, list):
-        return _flow(value[0]) if len(value) == 1 and not is_list else f"[{', '.join(map(_flow, value))}]"
+        return _flow(value[0]) if len(value) == 1 else f"[{', '.join(map(_flow, value))}]"
     if not isinstance(value, str):
         return json.dumps(value)
     is_plain = re.fullmatch(r"[A-Za-z_/][\w./-]*|\.", value, re.ASCII) and value.lower() not in (
@@ -319,7 +319,7 @@ def _class_names(
         UsageError: the file that --names says is not there.
         InputError: it lacks the name of a class.
     """
-    classes, folder = dataset.classes, inspection.folder
+    classes = dataset.classes
     if asked.names is not None:
         if not asked.names.is_file():
             raise UsageError(f"{asked.names} is not there", "expected the file of the names of classes")

@@ -246,7 +246,7 @@ def as_command(inspection: Inspection, name: str) -> str:
 
 def _left_out(inspection: Inspection, reading: Reading) -> tuple[list[InputError], list[str], list[str]]:
     """The files that a reading leaves out: those that would be missed, the notes on others, and on unused tables."""
-    folder, table, used, alone = inspection.folder, reading.table, reading.used, set(reading.alone)
+    table, used, alone = reading.table, reading.used, set(reading.alone)
     read = {*(used or ())}
     if table is not None:
         read |= {*table.places}
@@ -256,16 +256,8 @@ def _left_out(inspection: Inspection, reading: Reading) -> tuple[list[InputError
     if alone and (items := [name for name in inspection.items if name not in alone]):
         where = "tars" if reading.alone[0] in inspection.archives else reading.alone[0]
         lost.append(_unread(inspection, f"files outside of {where}", items))
-    unused: list[str] = []
-    for refusal in (each for each in inspection.refusals if each.where not in read):
-        if used is None and (refusal.is_most or not reading.is_labelled):
-            lost.append(refusal.error)
-        else:
-            unused.append(f"{refusal.error.what.removeprefix(f'{folder}/')}; {refusal.error.hint}".rstrip("; "))
-    tables = [each for each in (*inspection.labels, *inspection.partial) if each.where not in read]
-    unused += [_unused(inspection, each, reading) for each in tables]
-    if table is None or table.table.splits is None:
-        lost += [_unread_splits(inspection, each) for each in tables if each.splits is not None and _is_whole(reading)]
+    lost_tables, unused = _unread_tables(inspection, reading, read)
+    lost += lost_tables
     for tool, several in inspection.annotations.items():
         rest = sorted(set(several).difference(used or ()))
         if len(rest) == len(several):
@@ -343,6 +335,26 @@ def _fault(inspection: Inspection, kind: str, names: Sequence[str], tool: str = 
     hint = _TO_CSV.format("their" if kind == "annotations" else "the")
     hint = "unpack them, or move them away" if kind == "packed" else hint
     return InputError(f"{inspection.folder}{what}", expected, hint)
+
+
+def _unread_tables(
+    inspection: Inspection, reading: Reading, read: Collection[str]
+) -> tuple[list[InputError], list[str]]:
+    """The tables that a reading does not read: those that would be missed, and the notes on the others."""
+    lost: list[InputError] = []
+    unused: list[str] = []
+    for refusal in (each for each in inspection.refusals if each.where not in read):
+        if reading.used is None and (refusal.is_most or not reading.is_labelled):
+            lost.append(refusal.error)
+        else:
+            what = refusal.error.what.removeprefix(f"{inspection.folder}/")
+            unused.append(f"{what}; {refusal.error.hint}".rstrip("; "))
+    tables = [each for each in (*inspection.labels, *inspection.partial) if each.where not in read]
+    unused += [_unused(inspection, each, reading) for each in tables]
+    has_splits = reading.table is not None and reading.table.table.splits is not None
+    if not has_splits and _is_whole(reading):
+        lost += [_unread_splits(inspection, table) for table in tables if table.splits is not None]
+    return lost, unused
 
 
 def _is_whole(reading: Reading) -> bool:

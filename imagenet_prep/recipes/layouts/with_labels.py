@@ -22,7 +22,8 @@ from imagenet_prep.recipes.layouts import (
     as_command,
 )
 from imagenet_prep.recipes.layouts.class_folders import Shape, shape_of
-from imagenet_prep.recipes.splits import splits_above
+from imagenet_prep.recipes.splits import split_name, splits_above
+from imagenet_prep.recipes.table_forms import Sought
 from imagenet_prep.text import listed, number_of
 
 _MOST_CANDIDATES = 3
@@ -185,18 +186,13 @@ def _recognise_several(inspection: Inspection) -> Reading | None:
     if not inspection.items:
         return None
     first = next((found for found in inspection.labels if found.has_labels and not found.table.is_several), None)
-    sign, is_sure = _has_several(first) if first else (LINES, False)
+    sign = _has_several(first)[0] if first else LINES
     names = [first.where] if first else [refusal.where for refusal in inspection.refusals]
-    known = last_names(inspection.items)
-    judged = [
-        judge_labels(inspection.folder, name, inspection.items, known, sign, asked=inspection.asked) for name in names
-    ]
+    sought = Sought(inspection.folder, inspection.items, last_names(inspection.items), inspection.asked)
+    judged = [judge_labels(sought, name, sign) for name in names]
     if not any(judged):
-        known = last_names(map(without_ending, inspection.items))
-        judged = [
-            judge_labels(inspection.folder, name, inspection.items, known, sign, asked=inspection.asked)
-            for name in names
-        ]
+        stems = replace(sought, known=last_names(map(without_ending, inspection.items)))
+        judged = [judge_labels(stems, name, sign) for name in names]
     table = next((each for each in judged if isinstance(each, LabelsFile) and each.has_labels), None)
     if table is None or not sign:
         return None
@@ -284,7 +280,10 @@ def _remarks(inspection: Inspection, table: LabelsFile, items: Sequence[str]) ->
     if table.table.splits is not None:
         values = sorted({value for value in table.table.splits if value is not None})
         if table.splits is not None:
-            values = sorted(f"{value} is {split}" for value, split in table.splits.splits.items() if value != split)
+            splits = table.splits.splits
+            values = [
+                value if split_name(value) == splits[value] else f"{value} is {splits[value]}" for value in values
+            ]
         how = "a file of each" if table.files else f"by its column `{table.options.get('split')}`"
         remarks.append(f"splits: {listed(values)}, {how}")
     if not table.has_labels and table.table.columns and not table.candidates:

@@ -15,11 +15,12 @@ from imagenet_prep.recipes.columns import is_of
 from imagenet_prep.recipes.inspection import Inspection
 from imagenet_prep.recipes.label_columns import class_candidates, distinct_candidates
 from imagenet_prep.recipes.labels_file import flat_labels
-from imagenet_prep.recipes.labels_search import LabelsFile, class_values
+from imagenet_prep.recipes.labels_search import LabelsFile
 from imagenet_prep.recipes.layouts import CERTAIN, ONLY_IF_ASKED, Layout, Proposal, Reading, Way, unpacking
 from imagenet_prep.recipes.sample_sources import list_samples
 from imagenet_prep.recipes.samples import Samples, split_of
 from imagenet_prep.recipes.splits import grouped, stem_of
+from imagenet_prep.recipes.table_forms import class_values
 from imagenet_prep.sources.parquets import may_hold_images
 from imagenet_prep.text import listed, number_of
 
