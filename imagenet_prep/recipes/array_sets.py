@@ -26,10 +26,15 @@ FILE = "file"
 """The column of the names of files, where each file holds the images of one class."""
 
 NAMES = (downsampled.SYNSETS, "batches.meta.txt", "class_names.txt", "fine_label_names.txt")
-"""Texts beside arrays that name the classes."""
+"""Texts next to arrays that name the classes."""
 
 _IMAGES = re.compile(r"(^|[^a-z])(x|images?|data|features|imgs?)([^a-z]|$)")
 _STATISTICS = re.compile(r"(^|[^a-z])(mean|avg|average|std|stddev|var|variance)([^a-z]|$)")
+_PAIRED = frozenset(
+    ("input", "inputs", "output", "outputs", "target", "targets", "mask", "masks", "label", "labels", "depth", "gt")
+) | {"noisy", "clean", "left", "right", "lr", "hr", "low", "high", "source", "before", "after"}
+"""Names of arrays that belong together by their numbers, and are no classes."""
+
 _UNNAMED = re.compile(r"arr_\d+")
 _NUMBERED = re.compile(r"[\W_]*\d+$")
 _LEAST_FLAT = 64  # values of an image in one row
@@ -189,6 +194,9 @@ def are_class_files(arrays: Sequence[FoundArray]) -> bool:
     if not all(_is_stack(array) for array in arrays):
         return False
     names = {_NUMBERED.sub("", class_of_file(array.path)).lower() for array in arrays}
+    words = {word for name in names for word in re.split(r"[^a-z]+", name)}
+    if words & _PAIRED:
+        return False
     return len(names) == len(arrays) and not any(_IMAGES.search(name) or not name for name in names)
 
 

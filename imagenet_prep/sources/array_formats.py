@@ -1,4 +1,4 @@
-"""Formats of arrays beside NumPy's -> StoredArrays by name: HDF5, MATLAB's .mat, CSV of pixels, CIFAR-10, STL-10.
+"""Formats of arrays other than NumPy's -> StoredArrays by name: HDF5, MATLAB's .mat, CSV of pixels, CIFAR-10, STL-10.
 
 CIFAR's is described at https://www.cs.toronto.edu/~kriz/cifar.html ("binary version"), STL-10's at
 https://cs.stanford.edu/~acoates/stl10 (images by channel, then by column).

@@ -89,7 +89,7 @@ def _recognise(kind: str, find: Callable[[Inspection], Sequence[str]], inspectio
 
 
 def _evidence_of_classes(samples: Samples, table: LabelsFile, label: str | None) -> list[str]:
-    """What the classes are taken from, where the files don't call it labels."""
+    """The note on the source of the classes, where the files don't call it labels."""
     if label is not None:
         return [f"{label} is the class: {number_of(table.classes, 'class', 'classes')}"]
     if samples.label == FILE:
@@ -106,7 +106,7 @@ def _fault_of_lost(inspection: Inspection, kind: str, names: Sequence[str], line
 
 
 def _logs_beside(inspection: Inspection, kind: str) -> list[str]:
-    """The parquet files beside tars that hold no images: img2dataset's lists of what it fetched."""
+    """The parquet files next to tars that hold no images: img2dataset's lists of what it fetched."""
     names = _holders("parquet", inspection) if kind == "webdataset" else ()
     return [name for name in names if not may_hold_images(inspection.folder / name)]
 
@@ -240,6 +240,7 @@ _NAME = re.compile(
     re.IGNORECASE,
 )
 _FEW = 12
+_BESIDE = (".h5", ".hdf5", ".mat", ".csv")
 _NUMBERED = re.compile(r"(.*?)(\d+)(\.\w+|)", re.ASCII)
 
 
@@ -252,6 +253,8 @@ def _find_arrays(inspection: Inspection) -> Sequence[str]:
     few = len(inspection.items) <= _FEW
     named = few and (not inside if several else all(_NAME.fullmatch(stem_of(name)) for name in inspection.items))
     held = inspection.holders.get("arrays", ())
+    if inspection.items:  # weights of a network, or a table next to arrays
+        held = [name for name in held if not name.lower().endswith(_BESIDE)]
     if not (len(inside) > 1 or named or held or _are_sets(inspection)):
         return ()
     names = {name.rpartition("/")[2]: name for name in inspection.listing.names}
