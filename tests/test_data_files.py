@@ -288,3 +288,26 @@ def test_the_parts_of_an_archive_are_joined_by_a_command(tmp_path: Path) -> None
     subprocess.run(["sh", "-c", command], check=True)
     with pytest.raises(InputError, match="gzip -d --"):
         init(tmp_path / "data", tmp_path / "r.yaml", ENGINE)
+
+
+def test_facts_of_a_set_are_no_statistics_of_pixels(tmp_path: Path) -> None:
+    """A number for each image stays a column, whatever its name; a mean of each channel is no column."""
+    values = {"images": _PICTURES, "labels": _LABELS, "mean_age": np.arange(5) / 2, "std": np.ones(3)}
+    np.savez(tmp_path / "a.npz", **values)
+    (samples,) = list_arrays([tmp_path / "a.npz"], ENGINE).values()
+    assert set(samples.columns) == {"labels", "mean_age"}
+    assert any("a.npz: not read" in line for line in samples.passed)
+
+
+def test_scalars_without_names_are_no_labels(tmp_path: Path) -> None:
+    """Four unnamed arrays are images and labels only if they have the lengths of these."""
+    np.savez(tmp_path / "a.npz", _PICTURES, np.array(3), _PICTURES, np.array(4))
+    with pytest.raises(InputError, match="no array of images with labels for each"):
+        list_arrays([tmp_path / "a.npz"], ENGINE)
+
+
+def test_pickled_objects_are_refused_by_init(tmp_path: Path) -> None:
+    """With the reason and the way to save them otherwise."""
+    KNOWN["pickled_object_array"](Painter(tmp_path / "data"))
+    with pytest.raises(InputError, match=r"numpy\.savez"):
+        init(tmp_path / "data", tmp_path / "r.yaml", ENGINE)

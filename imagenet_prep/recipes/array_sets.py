@@ -18,7 +18,7 @@ from imagenet_prep.sources import array_files
 from imagenet_prep.sources.array_files import ArrayFile
 from imagenet_prep.sources.catalog import CatalogBuilder
 from imagenet_prep.sources.names import shown_name
-from imagenet_prep.sources.stored_arrays import StoredArray
+from imagenet_prep.sources.stored_arrays import HOLDS_OBJECTS, StoredArray
 from imagenet_prep.storage.files import read_plain
 from imagenet_prep.text import listed
 
@@ -37,6 +37,7 @@ _PAIRED = frozenset(
 
 _UNNAMED = re.compile(r"arr_\d+")
 _NUMBERED = re.compile(r"[\W_]*\d+$")
+_CHANNELS = (1, 3, 4)
 _LEAST_FLAT = 64  # values of an image in one row
 
 
@@ -147,7 +148,7 @@ def _is_statistic(array: FoundArray, shapes: set[tuple[int, ...]]) -> bool:
     shape = array.stored.shape
     if array_files.is_downsampled(array.path.name):
         return array.name == "mean"
-    is_small = len(shape) < 2 and array.stored.dtype.kind == "f"
+    is_small = array.stored.dtype.kind == "f" and shape in [(), *((channels,) for channels in _CHANNELS)]
     return bool(_STATISTICS.search(array.known_as.lower())) and (shape in shapes or is_small)
 
 
@@ -171,7 +172,7 @@ def _unnamed_pairs(members: Sequence[FoundArray]) -> dict[str, str]:
     if len(members) != 4 or not all(_UNNAMED.fullmatch(array.name) for array in members):
         return {}
     ordered = sorted(members, key=lambda array: array.name)
-    counts = [array.stored.shape[0] for array in ordered]
+    counts = [array.stored.shape[:1] for array in ordered]
     are_pairs = [array.is_images for array in ordered] == [True, False, True, False] and counts[::2] == counts[1::2]
     if not are_pairs or counts[0] <= counts[2]:
         return {}
@@ -299,14 +300,14 @@ MOST_FILES = 512
 def are_sets(paths: Sequence[Path]) -> bool:
     """Whether files of arrays hold the images of a whole set, by their shapes: with labels for each, or a class each.
 
-    Otherwise each file is one example.
+    Otherwise each file is one example. A file of pickled objects is none.
     """
     if len(paths) > MOST_FILES:
         return False
     try:
         arrays, _ = open_all(paths)
-    except InputError:
-        return False
+    except InputError as error:
+        return HOLDS_OBJECTS in error.detail
     groups = list(group_arrays(arrays).values())
     with_images = [members for members in groups if any(array.is_images or array.is_flat for array in members)]
     if not with_images:

@@ -18,6 +18,9 @@ from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.images.arrays import MAX_BYTES, ArrayError
 from imagenet_prep.storage.refusals import unreadable
 
+HOLDS_OBJECTS = "it holds object"
+"""The start of the reason against an array of pickled objects."""
+
 _LONGEST_REASON = 300
 
 
@@ -174,4 +177,7 @@ def damage_named(path: Path) -> Iterator[None]:
         if isinstance(error, OSError) and error.errno:
             raise unreadable(path, error) from error
         reason = str(error)[:_LONGEST_REASON]  # shapes may have numbers of any length
-        raise InputError(f"{path} can't be read as arrays", reason, "get an intact copy of it") from error
+        remedy = "get an intact copy of it"
+        if HOLDS_OBJECTS in reason:
+            remedy = "save images and labels as two arrays: numpy.savez('data.npz', x=images, y=labels)"
+        raise InputError(f"{path} can't be read as arrays", reason, remedy) from error
