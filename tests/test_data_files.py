@@ -311,3 +311,20 @@ def test_pickled_objects_are_refused_by_init(tmp_path: Path) -> None:
     KNOWN["pickled_object_array"](Painter(tmp_path / "data"))
     with pytest.raises(InputError, match=r"numpy\.savez"):
         init(tmp_path / "data", tmp_path / "r.yaml", ENGINE)
+
+
+def test_hdf5_claims_no_more_than_its_file_holds(tmp_path: Path) -> None:
+    """An array without its bytes is refused before a row is listed."""
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_dataset("x", (1 << 40, 8, 8), np.uint8, chunks=(1, 8, 8))
+    with pytest.raises(InputError, match="claims 70,368,744,177,664 bytes"):
+        open_arrays(tmp_path / "a.h5")
+
+
+def test_hdf5_reads_no_other_file(tmp_path: Path) -> None:
+    """Arrays whose bytes are in another file, or that are views of one, are left out."""
+    (tmp_path / "secret").write_bytes(bytes(640))
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_dataset("x", (10, 8, 8), np.uint8, external=[(str(tmp_path / "secret"), 0, 640)])
+        file["y"] = np.arange(10)
+    assert set(open_arrays(tmp_path / "a.h5")) == {"y"}

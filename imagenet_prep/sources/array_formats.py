@@ -83,7 +83,9 @@ def _open_hdf5(path: Path) -> Arrays:
 
 
 def _is_plain(item: Any) -> bool:
-    """Whether it is an array of numbers or of texts."""
+    """Whether it is an array of numbers or of texts, in this file."""
+    if getattr(item, "external", None) or getattr(item, "is_virtual", False):
+        return False
     shape, dtype = getattr(item, "shape", ()), getattr(item, "dtype", None)
     return bool(shape) and 0 not in shape and dtype is not None and (dtype.kind in "biufS")
 

@@ -15,7 +15,7 @@ import numpy as np
 from msgspec import Struct
 
 from imagenet_prep.errors import InputError, UsageError
-from imagenet_prep.images.arrays import MAX_BYTES, ArrayError
+from imagenet_prep.images.arrays import DEFLATES_TO, MAX_BYTES, ArrayError
 from imagenet_prep.storage.refusals import unreadable
 
 HOLDS_OBJECTS = "it holds object"
@@ -143,6 +143,9 @@ def stored_rows(path: Path, load: Callable[[], ArrayLike]) -> StoredArray:
     stored = StoredArray(path, tuple(map(int, rows.shape)), np.dtype(rows.dtype), functools.partial(_stream, load))
     if not stored.shape or not stored.item_bytes or stored.item_bytes > MAX_BYTES:
         raise ArrayError(f"an array of shape {stored.shape}")
+    claimed, size = prod(stored.shape) * stored.dtype.itemsize, path.stat().st_size
+    if claimed > DEFLATES_TO * size:
+        raise ArrayError(f"an array claims {claimed:,} bytes: more than {size:,} bytes can hold")
     return stored
 
 
