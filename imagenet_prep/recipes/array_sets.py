@@ -13,7 +13,7 @@ from imagenet_prep.errors import InputError
 from imagenet_prep.images import arrays as npy
 from imagenet_prep.model import Engine
 from imagenet_prep.recipes import downsampled
-from imagenet_prep.recipes.samples import Samples, join_samples, split_of, usual_label
+from imagenet_prep.recipes.joined_samples import Samples, join_samples, split_of, usual_label
 from imagenet_prep.sources import array_files
 from imagenet_prep.sources.array_files import ArrayFile
 from imagenet_prep.sources.catalog import CatalogBuilder

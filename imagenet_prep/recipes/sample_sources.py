@@ -14,9 +14,9 @@ from imagenet_prep.errors import InputError
 from imagenet_prep.images import ending_of
 from imagenet_prep.model import Engine
 from imagenet_prep.recipes.array_sets import list_arrays
+from imagenet_prep.recipes.joined_samples import Samples, join_samples, split_of, usual_label
 from imagenet_prep.recipes.labels import NO_LABEL
 from imagenet_prep.recipes.labels_file import flat_labels
-from imagenet_prep.recipes.samples import Samples, join_samples, split_of, usual_label
 from imagenet_prep.sources.arrow_files import ArrowImages, iter_arrow_samples, read_arrow_schema
 from imagenet_prep.sources.catalog import CatalogBuilder
 from imagenet_prep.sources.lmdb_pages import iter_lmdb

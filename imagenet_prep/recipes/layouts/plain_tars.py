@@ -25,7 +25,7 @@ from imagenet_prep.recipes.layouts import (
 from imagenet_prep.recipes.layouts.class_folders import Shape, faults_of, shape_of
 from imagenet_prep.recipes.splits import Division, counted, suffix_of
 from imagenet_prep.sources.names import Names
-from imagenet_prep.sources.tars import folder_of_tar
+from imagenet_prep.sources.tars import folder_of_tar, noun_of
 from imagenet_prep.text import listed, number_of
 
 _SHARD = re.compile(r"[-_. ]*\d+$")
@@ -50,7 +50,7 @@ def _recognise_plain(inspection: Inspection) -> Reading | None:
     classes = shape.classes
     if classes:
         faults += faults_of(inspection.folder, shape, _DEEP)
-    evidence = f"{number_of(len(inspection.archives), 'tar')} of {counted(names)}"
+    evidence = f"{number_of(len(inspection.archives), noun_of(inspection.archives))} of {counted(names)}"
     evidence += f", in {number_of(len(classes), 'folder')}: {listed(classes)}" if classes else ", in no folder"
     evidence += f", the tars are the splits: {listed(shape.splits)}" if are_splits else ""
     meaning = f"the folders in the tars are the classes: {listed(classes)}" if classes else "records without labels"
@@ -75,7 +75,7 @@ def _recognise_class_tars(inspection: Inspection) -> Reading | None:
     certainty = CERTAIN if are_known else LIKELY if _is_class_tars(inspection) else ONLY_IF_ASKED
     if inspection.items:
         certainty = ONLY_IF_ASKED
-    evidence = f"{number_of(len(classes), 'tar')}, their names: {listed(classes)}"
+    evidence = f"{number_of(len(classes), noun_of(inspection.archives))}, their names: {listed(classes)}"
     reading = _reading(inspection, content, _top_shape(names), tar_folders=True)
     meaning = f"each tar is a class: {listed(classes)}"
     return replace(reading, certainty=certainty, evidence=(evidence,), meaning=meaning)

@@ -13,12 +13,12 @@ from imagenet_prep.recipes import downsampled
 from imagenet_prep.recipes.array_sets import FILE, NAMES, are_sets, rival_files
 from imagenet_prep.recipes.columns import is_of
 from imagenet_prep.recipes.inspection import Inspection
+from imagenet_prep.recipes.joined_samples import Samples, split_of
 from imagenet_prep.recipes.label_columns import class_candidates, distinct_candidates
 from imagenet_prep.recipes.labels_file import flat_labels
 from imagenet_prep.recipes.labels_search import LabelsFile
 from imagenet_prep.recipes.layouts import CERTAIN, ONLY_IF_ASKED, Layout, Proposal, Reading, Way, unpacking
 from imagenet_prep.recipes.sample_sources import list_samples
-from imagenet_prep.recipes.samples import Samples, split_of
 from imagenet_prep.recipes.splits import grouped, stem_of
 from imagenet_prep.recipes.table_forms import class_values
 from imagenet_prep.sources.parquets import may_hold_images
