@@ -220,7 +220,7 @@ def _classes_of_files(members: Sequence[FoundArray]) -> Samples | None:
 
 
 def rival_files(paths: Sequence[Path]) -> list[Path]:
-    """Files that are a whole set each, by their names: bloodmnist.npz and pathmnist.npz, not part1.npz and part2.npz."""
+    """Files that are a whole set each, by their names: bloodmnist.npz, pathmnist.npz; not part1.npz, part2.npz."""
     arrays, _ = open_all([path for path in paths if path.name not in NAMES])
     by_split: dict[str, dict[str, Path]] = {}
     for (split, file), members in group_arrays(arrays).items():
