@@ -230,7 +230,7 @@ def test_a_column_replaces_the_usual_feature_of_its_name(tmp_path: Path) -> None
             ["/a", "/b", "source: {..., label: label} or source: {..., label: false}"],
         ),
         (
-            "parquet: {train: a, test: b}",
+            "parquet: {train: a, validation: b}",
             {"a": parquet("1.jpg"), "b": UNLABELLED},
             ["/a has labels in label", "/b has no labels", "label: false"],
         ),
@@ -274,9 +274,18 @@ def test_init_refuses_sets_without_samples_or_labels_in_all_files(tmp_path: Path
         write(tmp_path / str(number), **files)
         with pytest.raises(InputError, match=r"no sample"):
             init(tmp_path / str(number), tmp_path / "r.yaml", ENGINE)
-    write(tmp_path / "two", **{"train.parquet": parquet("1.jpg"), "test.parquet": UNLABELLED})
-    with pytest.raises(InputError, match=r"test\.parquet has no labels"):
+    write(tmp_path / "two", **{"train.parquet": parquet("1.jpg"), "val.parquet": UNLABELLED})
+    with pytest.raises(InputError, match=r"val\.parquet has no labels"):
         init(tmp_path / "two", tmp_path / "r.yaml", ENGINE)
+
+
+def test_a_test_split_without_labels_has_records_without_one(tmp_path: Path) -> None:
+    """Hugging Face's and Kaggle's tests: the others keep their numbers."""
+    write(tmp_path / "two", **{"train.parquet": parquet("1.jpg"), "test.parquet": UNLABELLED})
+    summary = init(tmp_path / "two", tmp_path / "r.yaml", ENGINE)
+    assert any("test: no label: 1 records without a label" in line for line in summary.passed)
+    made = load(tmp_path / "r.yaml", None, ENGINE)
+    assert [label for label in made.classes.numbers if label < 0] == []
 
 
 def test_a_label_can_be_named_or_left_as_a_column(tmp_path: Path) -> None:

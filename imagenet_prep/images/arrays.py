@@ -91,11 +91,11 @@ def _member(data: Buffer, key: str | None) -> bytes:
         raise ArrayError(f"the .npz is damaged: {error}") from None
 
 
-def read_npy_header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+def read_npy_header(file: IO[bytes], *, has_texts: bool = False) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
     """Shape, whether it is in Fortran order, and type of an .npy; its values follow.
 
     Raises:
-        ArrayError: the header is damaged, or it holds objects, complex numbers or texts.
+        ArrayError: the header is damaged, or it holds objects, complex numbers or, unless ``has_texts``, texts.
     """
     try:
         version = npy.read_magic(file)
@@ -107,6 +107,8 @@ def read_npy_header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[An
         raise
     except Exception as error:  # noqa: BLE001 - any failure of NumPy's parser is the file's fault
         raise ArrayError(f"the .npy's header is damaged: {error}") from None
+    if has_texts and dtype.kind in "US" and dtype.itemsize:
+        return shape, is_fortran, dtype
     if dtype.kind not in _KINDS or dtype.itemsize > 8:
         raise ArrayError(f"it holds {dtype}: expected bool, integers or floats of at most 64 bits")
     return shape, is_fortran, dtype

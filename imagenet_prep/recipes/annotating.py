@@ -87,7 +87,7 @@ class Annotations(Struct):
         self.notes += _note_of_labels(self.classes)
 
 
-def annotate(  # noqa: PLR0913 - what a recipe says of annotations
+def annotate(
     boxes: Boxes | None,
     mask: Mask | None,
     listing: Catalog,

@@ -13,12 +13,12 @@ from imagenet_prep.errors import InputError
 from imagenet_prep.images import arrays as npy
 from imagenet_prep.model import Engine
 from imagenet_prep.recipes import downsampled
-from imagenet_prep.recipes.samples import Samples, join_samples, split_of, usual_label
+from imagenet_prep.recipes.joined_samples import Samples, join_samples, split_of, usual_label
 from imagenet_prep.sources import array_files
 from imagenet_prep.sources.array_files import ArrayFile
 from imagenet_prep.sources.catalog import CatalogBuilder
 from imagenet_prep.sources.names import shown_name
-from imagenet_prep.sources.stored_arrays import StoredArray
+from imagenet_prep.sources.stored_arrays import HOLDS_OBJECTS, StoredArray
 from imagenet_prep.storage.files import read_plain
 from imagenet_prep.text import listed
 
@@ -26,12 +26,18 @@ FILE = "file"
 """The column of the names of files, where each file holds the images of one class."""
 
 NAMES = (downsampled.SYNSETS, "batches.meta.txt", "class_names.txt", "fine_label_names.txt")
-"""Texts beside arrays that name the classes."""
+"""Texts next to arrays that name the classes."""
 
 _IMAGES = re.compile(r"(^|[^a-z])(x|images?|data|features|imgs?)([^a-z]|$)")
 _STATISTICS = re.compile(r"(^|[^a-z])(mean|avg|average|std|stddev|var|variance)([^a-z]|$)")
+_PAIRED = frozenset(
+    ("input", "inputs", "output", "outputs", "target", "targets", "mask", "masks", "label", "labels", "depth", "gt")
+) | {"noisy", "clean", "left", "right", "lr", "hr", "low", "high", "source", "before", "after"}
+"""Names of arrays that belong together by their numbers, and are no classes."""
+
 _UNNAMED = re.compile(r"arr_\d+")
 _NUMBERED = re.compile(r"[\W_]*\d+$")
+_CHANNELS = (1, 3, 4)
 _LEAST_FLAT = 64  # values of an image in one row
 
 
@@ -142,7 +148,7 @@ def _is_statistic(array: FoundArray, shapes: set[tuple[int, ...]]) -> bool:
     shape = array.stored.shape
     if array_files.is_downsampled(array.path.name):
         return array.name == "mean"
-    is_small = len(shape) < 2 and array.stored.dtype.kind == "f"
+    is_small = array.stored.dtype.kind == "f" and shape in [(), *((channels,) for channels in _CHANNELS)]
     return bool(_STATISTICS.search(array.known_as.lower())) and (shape in shapes or is_small)
 
 
@@ -166,7 +172,7 @@ def _unnamed_pairs(members: Sequence[FoundArray]) -> dict[str, str]:
     if len(members) != 4 or not all(_UNNAMED.fullmatch(array.name) for array in members):
         return {}
     ordered = sorted(members, key=lambda array: array.name)
-    counts = [array.stored.shape[0] for array in ordered]
+    counts = [array.stored.shape[:1] for array in ordered]
     are_pairs = [array.is_images for array in ordered] == [True, False, True, False] and counts[::2] == counts[1::2]
     if not are_pairs or counts[0] <= counts[2]:
         return {}
@@ -189,6 +195,9 @@ def are_class_files(arrays: Sequence[FoundArray]) -> bool:
     if not all(_is_stack(array) for array in arrays):
         return False
     names = {_NUMBERED.sub("", class_of_file(array.path)).lower() for array in arrays}
+    words = {word for name in names for word in re.split(r"[^a-z]+", name)}
+    if words & _PAIRED:
+        return False
     return len(names) == len(arrays) and not any(_IMAGES.search(name) or not name for name in names)
 
 
@@ -211,7 +220,7 @@ def _classes_of_files(members: Sequence[FoundArray]) -> Samples | None:
 
 
 def rival_files(paths: Sequence[Path]) -> list[Path]:
-    """Files that are a whole set each, by their names: bloodmnist.npz and pathmnist.npz, not part1.npz and part2.npz."""
+    """Files that are a whole set each, by their names: bloodmnist.npz, pathmnist.npz; not part1.npz, part2.npz."""
     arrays, _ = open_all([path for path in paths if path.name not in NAMES])
     by_split: dict[str, dict[str, Path]] = {}
     for (split, file), members in group_arrays(arrays).items():
@@ -291,14 +300,14 @@ MOST_FILES = 512
 def are_sets(paths: Sequence[Path]) -> bool:
     """Whether files of arrays hold the images of a whole set, by their shapes: with labels for each, or a class each.
 
-    Otherwise each file is one example.
+    Otherwise each file is one example. A file of pickled objects is none.
     """
     if len(paths) > MOST_FILES:
         return False
     try:
         arrays, _ = open_all(paths)
-    except InputError:
-        return False
+    except InputError as error:
+        return HOLDS_OBJECTS in error.detail
     groups = list(group_arrays(arrays).values())
     with_images = [members for members in groups if any(array.is_images or array.is_flat for array in members)]
     if not with_images:

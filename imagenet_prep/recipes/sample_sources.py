@@ -14,9 +14,9 @@ from imagenet_prep.errors import InputError
 from imagenet_prep.images import ending_of
 from imagenet_prep.model import Engine
 from imagenet_prep.recipes.array_sets import list_arrays
+from imagenet_prep.recipes.joined_samples import Samples, join_samples, split_of, usual_label
 from imagenet_prep.recipes.labels import NO_LABEL
 from imagenet_prep.recipes.labels_file import flat_labels
-from imagenet_prep.recipes.samples import Samples, join_samples, split_of, usual_label
 from imagenet_prep.sources.arrow_files import ArrowImages, iter_arrow_samples, read_arrow_schema
 from imagenet_prep.sources.catalog import CatalogBuilder
 from imagenet_prep.sources.lmdb_pages import iter_lmdb
@@ -111,9 +111,12 @@ def _webdataset(paths: Sequence[Path], engine: Engine) -> dict[str, Samples]:
             samples[-1] |= values
     columns = _columns(samples)
     passed = [f"skipped in tars: {skipped.text}"] if skipped.entries else []
-    passed += [f"{count:,} .{end} in tars: not read" for end, count in others.items()]
+    unread = {end: f"{count:,} .{end} in tars: not read" for end, count in others.items()}
+    lost = [line for end, line in unread.items() if end.endswith((".png", ".jpg", ".gif"))]
+    passed += [line for line in unread.values() if line not in lost]
     passed += [f"{name}: not read, it holds more than texts and numbers" for name in _drop_nested(columns)]
-    return {"": Samples(listing.picked(sorted(rows)), names, columns, label=usual_label(columns), passed=passed)}
+    found = listing.picked(sorted(rows))
+    return {"": Samples(found, names, columns, label=usual_label(columns), passed=passed, lost=lost)}
 
 
 def _by_key(names: Iterable[str]) -> Iterator[tuple[str, dict[str, int]]]:
@@ -276,6 +279,10 @@ def _of_slices(path: Path, found: Iterable[SlicedSample]) -> Samples:
 # Parquet and Arrow ---------------------------------------------------------------------------------------------
 
 
+_OF_OBJECTS = ("objects", "object", "annotations", "bbox", "bboxes", "boxes", "litter", "faces")
+"""Columns that usually hold boxes."""
+
+
 def _of_parquet(path: Path) -> Samples:
     schema = read_schema(path)
     return _of_rows(path, ParquetImages(path), schema, iter_samples(path, schema))
@@ -299,8 +306,10 @@ def _of_rows(path: Path, container: Container, schema: Schema, rows: Iterable[Pa
     if len(schema.classes) == 1 and (only := next(iter(schema.classes))) in columns:
         label = only
     words = {name: dict(enumerate(texts)) for name, texts in schema.classes.items() if name in columns}
-    passed = [f"the column {name}: not read, it holds no texts or numbers" for name in schema.passed]
-    return Samples(builder.sorted(), names, columns, words, label, passed)
+    unread = {name: f"the column {name}: not read, it holds no texts or numbers" for name in schema.passed}
+    lost = [line for name, line in unread.items() if name.lower() in _OF_OBJECTS]
+    passed = [line for line in unread.values() if line not in lost]
+    return Samples(builder.sorted(), names, columns, words, label, passed, lost=lost)
 
 
 def _each(of_file: Callable[[Path], Samples], paths: Sequence[Path], engine: Engine) -> dict[str, Samples]:

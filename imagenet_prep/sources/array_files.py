@@ -152,7 +152,7 @@ def _checked(found: StoredArray, claimed: int, held: int) -> StoredArray:
 def _of_npy(path: Path, opened: Callable[[], IO[bytes]], size: int) -> StoredArray:
     with opened() as file:
         head = io.BytesIO(file.read(_LARGEST_HEADER))
-        shape, is_fortran, dtype = read_npy_header(head)
+        shape, is_fortran, dtype = read_npy_header(head, has_texts=True)
         start = head.tell()
     if is_fortran and len(shape) > 1:
         raise ArrayError("it is stored in Fortran order: save it with numpy.ascontiguousarray")

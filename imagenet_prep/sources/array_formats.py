@@ -1,4 +1,4 @@
-"""Formats of arrays beside NumPy's -> StoredArrays by name: HDF5, MATLAB's .mat, CSV of pixels, CIFAR-10, STL-10.
+"""Formats of arrays other than NumPy's -> StoredArrays by name: HDF5, MATLAB's .mat, CSV of pixels, CIFAR-10, STL-10.
 
 CIFAR's is described at https://www.cs.toronto.edu/~kriz/cifar.html ("binary version"), STL-10's at
 https://cs.stanford.edu/~acoates/stl10 (images by channel, then by column).
@@ -83,7 +83,9 @@ def _open_hdf5(path: Path) -> Arrays:
 
 
 def _is_plain(item: Any) -> bool:
-    """Whether it is an array of numbers or of texts."""
+    """Whether it is an array of numbers or of texts, in this file."""
+    if getattr(item, "external", None) or getattr(item, "is_virtual", False):
+        return False
     shape, dtype = getattr(item, "shape", ()), getattr(item, "dtype", None)
     return bool(shape) and 0 not in shape and dtype is not None and (dtype.kind in "biufS")
 

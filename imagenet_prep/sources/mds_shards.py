@@ -1,4 +1,4 @@
-"""Shards of MosaicML's streaming (.mds) -> SlicedSamples: where each image lies in the file, and its other values.
+"""Shards of MosaicML's streaming (.mds) -> SlicedSamples: the place of each image in the file, and its other values.
 
 A shard has the number of samples, the offset of each and of the end, and the columns as JSON; a sample has the sizes of
 its columns without a fixed size, then all columns (https://docs.mosaicml.com/projects/streaming, "MDS").

@@ -120,6 +120,17 @@ def read_schema(path: Path) -> Schema:
         return schema_of(path, file.schema_arrow)
 
 
+def may_hold_images(path: Path) -> bool:
+    """Whether a file has a column of images, or can't be read."""
+    try:
+        read_schema(path)
+    except InputError as error:
+        return "holds no images" not in error.what
+    except UsageError:
+        return True
+    return True
+
+
 def schema_of(path: Path, schema: Any) -> Schema:
     """The columns of a file by pyarrow's schema.
 

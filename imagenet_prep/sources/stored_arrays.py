@@ -15,8 +15,11 @@ import numpy as np
 from msgspec import Struct
 
 from imagenet_prep.errors import InputError, UsageError
-from imagenet_prep.images.arrays import MAX_BYTES, ArrayError
+from imagenet_prep.images.arrays import DEFLATES_TO, MAX_BYTES, ArrayError
 from imagenet_prep.storage.refusals import unreadable
+
+HOLDS_OBJECTS = "it holds object"
+"""The start of the reason against an array of pickled objects."""
 
 _LONGEST_REASON = 300
 
@@ -140,6 +143,9 @@ def stored_rows(path: Path, load: Callable[[], ArrayLike]) -> StoredArray:
     stored = StoredArray(path, tuple(map(int, rows.shape)), np.dtype(rows.dtype), functools.partial(_stream, load))
     if not stored.shape or not stored.item_bytes or stored.item_bytes > MAX_BYTES:
         raise ArrayError(f"an array of shape {stored.shape}")
+    claimed, size = prod(stored.shape) * stored.dtype.itemsize, path.stat().st_size
+    if claimed > DEFLATES_TO * size:
+        raise ArrayError(f"an array claims {claimed:,} bytes: more than {size:,} bytes can hold")
     return stored
 
 
@@ -174,4 +180,7 @@ def damage_named(path: Path) -> Iterator[None]:
         if isinstance(error, OSError) and error.errno:
             raise unreadable(path, error) from error
         reason = str(error)[:_LONGEST_REASON]  # shapes may have numbers of any length
-        raise InputError(f"{path} can't be read as arrays", reason, "get an intact copy of it") from error
+        remedy = "get an intact copy of it"
+        if HOLDS_OBJECTS in reason:
+            remedy = "save images and labels as two arrays: numpy.savez('data.npz', x=images, y=labels)"
+        raise InputError(f"{path} can't be read as arrays", reason, remedy) from error

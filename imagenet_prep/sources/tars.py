@@ -129,6 +129,14 @@ def is_zip(name: str) -> bool:
     return name.lower().endswith(ZIP)
 
 
+def noun_of(names: Iterable[str]) -> str:
+    """The word for archives of these names: tar, zip, or archive for both."""
+    kinds = {is_zip(name) for name in names}
+    if len(kinds) > 1:
+        return "archive"
+    return "zip" if True in kinds else "tar"
+
+
 class _Tar(Struct, frozen=True):
     """A tar: its archive, the folder for its files, and, within an archive, its name and byte range."""
 

@@ -36,6 +36,7 @@ from imagenet_prep.recipes.recipe_dataset import RecipeDataset
 from imagenet_prep.recipes.universal_table import ENDINGS, is_table
 from imagenet_prep.recipes.written_files import TABLE, contents_of, list_end, saved, written_path
 from imagenet_prep.sources.patterns import literal
+from imagenet_prep.sources.tars import noun_of
 from imagenet_prep.storage.files import save_bytes
 from imagenet_prep.storage.location import refuse_url
 from imagenet_prep.storage.refusals import writing
@@ -60,8 +61,8 @@ def describe(proposal: Proposal, classes: int) -> str:
     if named:
         text += f", in {' and '.join(named)}"
     if proposal.kind == "tar":
-        tars = len(proposal.paths[""])
-        text += f", in {tars:,} tar{'s' if tars > 1 else ''}"
+        archives = proposal.paths[""]
+        text += f", in {number_of(len(archives), noun_of(archives))}"
     return text + (f", with {proposal.table.place}" if proposal.table else "")
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from typing import Any
 from msgspec import Struct
 
 from imagenet_prep.errors import InputError, UsageError, all_of
-from imagenet_prep.escaping import command_line
+from imagenet_prep.escaping import command_line, quoted
 from imagenet_prep.recipes.columns import Content
 from imagenet_prep.recipes.inspection import Inspection, ending_of, strange
 from imagenet_prep.recipes.labels_search import LabelsFile
@@ -181,7 +182,7 @@ def choose_layout(inspection: Inspection, wanted: str | None = None) -> Choice:
         found = counted(inspection.listing.names, 5) or "nothing"
         what = f"{inspection.folder} holds nothing to make records of"
         expected = f"expected images (JPEG, PNG, TIFF), arrays (.npy, .npz), or tars of them; found {found}"
-        hint = _unpacking(inspection.folder, inspection.others.get("packed", ()))
+        hint = _joining(inspection) or unpacking(inspection.folder, inspection.others.get("packed", ()))
         raise all_of([*inspection.faults, InputError(what, expected, hint)])
     name = wanted or max(readings, key=lambda each: readings[each].certainty)
     reading = readings[name]
@@ -239,7 +240,8 @@ def _ambiguous(inspection: Inspection, readings: Mapping[str, Reading]) -> Input
 
 
 def _way_of(name: str, reading: Reading) -> Way:
-    return Way(reading.labelled, reading.classes, reading.options or {"as": name})
+    total = len(reading.proposal.names) if reading.proposal is not None and reading.alone else 0
+    return Way(reading.labelled, reading.classes, reading.options or {"as": name}, total)
 
 
 def _choice(inspection: Inspection, way: Way) -> str:
@@ -292,18 +294,33 @@ def _left_out(inspection: Inspection, reading: Reading) -> tuple[list[InputError
     return lost, passed, unused
 
 
+_PART = re.compile(r"(.+\.(?:tar|tgz|gz|zip|bz2|xz)(?:\.\w+)?)\.(?:part)?(\d+|a[a-z])")
+
+
+def _joining(inspection: Inspection) -> str:
+    """The command that joins the parts of an archive that was split; "" if there are none, or several archives."""
+    names = inspection.listing.names
+    parts = {name: match[1] for name in names if (match := _PART.fullmatch(name))}
+    targets = set(parts.values())
+    if len(parts) < 2 or len(targets) > 1 or targets & {*names}:
+        return ""
+    paths = [str(inspection.folder / name) for name in sorted(parts)]
+    return f"{command_line(['cat', '--', *paths])} > {quoted(str(inspection.folder / targets.pop()))}"
+
+
 _MOST_UNPACKED = 4
 """Files that a command names; of more, the hint says what to do."""
 
 
-def _unpacking(folder: Path, names: Sequence[str]) -> str:
-    """The hint for packed files: the command that unpacks zips or .gz files in place; "" if there are none."""
+def unpacking(folder: Path, names: Sequence[str]) -> str:
+    """The hint for packed files: the command that unpacks tars, zips or .gz files in place; "" if there are none."""
     endings = {suffix_of(name).lower() for name in names}
     paths = [str(folder / name) for name in names]
     if endings and endings <= {".gz", ".tgz", ".tar.gz"} and len(names) <= _MOST_UNPACKED:
         return command_line(["gzip", "-d", "--", *paths])
-    if endings == {".zip"} and len(names) <= _MOST_UNPACKED:
-        unpack = (command_line(["unzip", "-q", path, "-d", str(folder)]) for path in paths)
+    if endings in ({".zip"}, {".tar"}) and len(names) <= _MOST_UNPACKED:
+        words = [["unzip", "-q", path, "-d"] if path.endswith("zip") else ["tar", "-xf", path, "-C"] for path in paths]
+        unpack = (command_line([*several, str(folder)]) for several in words)
         move = (command_line(["mv", "--", path, f"{path}.unpacked"]) for path in paths)
         return " && ".join((*unpack, *move))
     return "unpack them, and run the same command again" if names else ""

@@ -13,11 +13,20 @@ from imagenet_prep.recipes.columns import Content, is_of
 from imagenet_prep.recipes.folder_roles import Folder
 from imagenet_prep.recipes.inspection import DATA, Inspection, main_content, strange, strange_among, wrong_formats
 from imagenet_prep.recipes.labels import ClassFolders, class_order
-from imagenet_prep.recipes.layouts import CERTAIN, LIKELY, ONLY_IF_ASKED, POSSIBLE, Proposal, Reading, as_command
+from imagenet_prep.recipes.layouts import (
+    CERTAIN,
+    LIKELY,
+    ONLY_IF_ASKED,
+    POSSIBLE,
+    Proposal,
+    Reading,
+    as_command,
+    unpacking,
+)
 from imagenet_prep.recipes.layouts.class_folders import Shape, faults_of, is_usual, shape_of
 from imagenet_prep.recipes.splits import Division, counted, suffix_of
 from imagenet_prep.sources.names import Names
-from imagenet_prep.sources.tars import folder_of_tar
+from imagenet_prep.sources.tars import folder_of_tar, noun_of
 from imagenet_prep.text import listed, number_of
 
 _SHARD = re.compile(r"[-_. ]*\d+$")
@@ -42,7 +51,7 @@ def _recognise_plain(inspection: Inspection) -> Reading | None:
     classes = shape.classes
     if classes:
         faults += faults_of(inspection.folder, shape, _DEEP)
-    evidence = f"{number_of(len(inspection.archives), 'tar')} of {counted(names)}"
+    evidence = f"{number_of(len(inspection.archives), noun_of(inspection.archives))} of {counted(names)}"
     evidence += f", in {number_of(len(classes), 'folder')}: {listed(classes)}" if classes else ", in no folder"
     evidence += f", the tars are the splits: {listed(shape.splits)}" if are_splits else ""
     meaning = f"the folders in the tars are the classes: {listed(classes)}" if classes else "records without labels"
@@ -95,7 +104,7 @@ def _recognise_class_tars(inspection: Inspection) -> Reading | None:
     certainty = CERTAIN if are_known else LIKELY if _is_class_tars(inspection) else ONLY_IF_ASKED
     if inspection.items:
         certainty = ONLY_IF_ASKED
-    evidence = f"{number_of(len(classes), 'tar')}, their names: {listed(classes)}"
+    evidence = f"{number_of(len(classes), noun_of(inspection.archives))}, their names: {listed(classes)}"
     reading = _reading(inspection, content, _top_shape(names), tar_folders=True)
     meaning = f"each tar is a class: {listed(classes)}"
     return replace(reading, certainty=certainty, evidence=(evidence,), meaning=meaning)
@@ -114,13 +123,13 @@ def _reading(inspection: Inspection, content: Content, shape: Shape, *, tar_fold
     empty = [name for name, listing in inspection.archives.items() if not len(listing.names)]
     plain = [name for name in others if suffix_of(name) not in DATA]
     what = f"{inspection.folder}: tars hold {counted(data)} that would not be read: {listed(data)}"
-    hint = "labels in tars are not read yet: make class folders of them"
+    hint = unpacking(inspection.folder, list(inspection.archives))
     members = list(shape.files.names()) if shape.files else _members(inspection, content, tar_folders=tar_folders)
     is_plain = not shape.files or (is_usual(shape.roles) and not shape.lead)
     places = {} if is_plain else shape.roles.places_in_tars()
     if places is None:
         what = f"{inspection.folder}: folders in tars that are no classes: {listed(shape.roles.left_out)}"
-        wrong.append(InputError(what, "expected class folders, or splits of them", "unpack the tars"))
+        wrong.append(InputError(what, "expected class folders, or splits of them", hint))
     tars = list(inspection.archives)
     options = {"tar_folders": True} if tar_folders else {}
     return Reading(

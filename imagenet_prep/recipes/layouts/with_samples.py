@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from imagenet_prep.errors import InputError
@@ -13,14 +13,15 @@ from imagenet_prep.recipes import downsampled
 from imagenet_prep.recipes.array_sets import FILE, NAMES, are_sets, rival_files
 from imagenet_prep.recipes.columns import is_of
 from imagenet_prep.recipes.inspection import Inspection
+from imagenet_prep.recipes.joined_samples import Samples, split_of
 from imagenet_prep.recipes.label_columns import class_candidates, distinct_candidates
 from imagenet_prep.recipes.labels_file import flat_labels
 from imagenet_prep.recipes.labels_search import LabelsFile
-from imagenet_prep.recipes.layouts import CERTAIN, ONLY_IF_ASKED, Layout, Proposal, Reading, Way
+from imagenet_prep.recipes.layouts import CERTAIN, ONLY_IF_ASKED, Layout, Proposal, Reading, Way, unpacking
 from imagenet_prep.recipes.sample_sources import list_samples
-from imagenet_prep.recipes.samples import Samples, split_of
 from imagenet_prep.recipes.splits import grouped, stem_of
 from imagenet_prep.recipes.table_forms import class_values
+from imagenet_prep.sources.parquets import may_hold_images
 from imagenet_prep.text import listed, number_of
 
 
@@ -78,9 +79,9 @@ def _recognise(kind: str, find: Callable[[Inspection], Sequence[str]], inspectio
         evidence,
         meaning,
         proposal,
-        alone=names,
-        passed=passed,
-        is_labelled=table.has_labels,
+        alone=[*names, *_logs_beside(inspection, kind)],
+        passed=[*passed, *_tables_beside(inspection, kind)],
+        lost=[_fault_of_lost(inspection, kind, names, line) for line in samples.lost],
         labelled=table.labelled,
         classes=table.classes,
         ways=ways,
@@ -88,7 +89,7 @@ def _recognise(kind: str, find: Callable[[Inspection], Sequence[str]], inspectio
 
 
 def _evidence_of_classes(samples: Samples, table: LabelsFile, label: str | None) -> list[str]:
-    """What the classes are taken from, where the files don't call it labels."""
+    """The note on the source of the classes, where the files don't call it labels."""
     if label is not None:
         return [f"{label} is the class: {number_of(table.classes, 'class', 'classes')}"]
     if samples.label == FILE:
@@ -96,12 +97,33 @@ def _evidence_of_classes(samples: Samples, table: LabelsFile, label: str | None)
     return []
 
 
+def _fault_of_lost(inspection: Inspection, kind: str, names: Sequence[str], line: str) -> InputError:
+    """The fault of boxes or masks that a source can't read."""
+    hint = "write the boxes to a table, or to COCO JSON"
+    if kind == "webdataset":
+        hint = unpacking(inspection.folder, names)
+    return InputError(f"{inspection.folder}: {line}", "expected images with labels, texts and numbers", hint)
+
+
+def _logs_beside(inspection: Inspection, kind: str) -> list[str]:
+    """The parquet files next to tars that hold no images: img2dataset's lists of what it fetched."""
+    names = _holders("parquet", inspection) if kind == "webdataset" else ()
+    return [name for name in names if not may_hold_images(inspection.folder / name)]
+
+
+def _tables_beside(inspection: Inspection, kind: str) -> list[str]:
+    names = _logs_beside(inspection, kind)
+    return [f"{listed(names)}: not read, a table without images"] if names else []
+
+
 def _first_label(names: Sequence[str], table: LabelsFile, label: str | None) -> int | None:
     """The number of the first class where a format counts from 1: MATLAB's, and Inception's, whose 0 is no class."""
-    counts_from_1 = label == "image/class/label" or all(name.lower().endswith(".mat") for name in names)
+    is_of_matlab = all(name.lower().endswith(".mat") for name in names)
+    is_named_from_1 = min(table.table.words, default=0) == 1
+    counts_from_1 = label == "image/class/label" or is_of_matlab or is_named_from_1
     labels = flat_labels(table.labels or ())
     are_numbers = bool(labels) and all(isinstance(number, int) and number > 0 for number in labels)
-    return 1 if counts_from_1 and are_numbers and not table.table.words else None
+    return 1 if counts_from_1 and are_numbers else None
 
 
 def _rivals(inspection: Inspection, names: Sequence[str]) -> list[str]:
@@ -218,6 +240,7 @@ _NAME = re.compile(
     re.IGNORECASE,
 )
 _FEW = 12
+_BESIDE = (".h5", ".hdf5", ".mat", ".csv")
 _NUMBERED = re.compile(r"(.*?)(\d+)(\.\w+|)", re.ASCII)
 
 
@@ -230,6 +253,8 @@ def _find_arrays(inspection: Inspection) -> Sequence[str]:
     few = len(inspection.items) <= _FEW
     named = few and (not inside if several else all(_NAME.fullmatch(stem_of(name)) for name in inspection.items))
     held = inspection.holders.get("arrays", ())
+    if inspection.items:  # weights of a network, or a table next to arrays
+        held = [name for name in held if not name.lower().endswith(_BESIDE)]
     if not (len(inside) > 1 or named or held or _are_sets(inspection)):
         return ()
     names = {name.rpartition("/")[2]: name for name in inspection.listing.names}
@@ -263,7 +288,21 @@ def _find_webdataset(inspection: Inspection) -> Sequence[str]:
         stems = {stem for stem, _, end in parts if end.lower() in ("cls", "json", "txt")}
         if any(is_of("image", name) and name.rpartition(".")[0] in stems for name in listing.names):
             return list(inspection.archives)
+        if _have_masks(listing.names):
+            return list(inspection.archives)
     return ()
+
+
+def _have_masks(names: Iterable[str]) -> bool:
+    """Whether most images have a second image of their key: 1.jpg and 1.seg.png."""
+    endings: dict[str, set[str]] = {}
+    for name in names:
+        folder, slash, last = name.rpartition("/")
+        key, _, end = last.partition(".")
+        if is_of("image", name):
+            endings.setdefault(f"{folder}{slash}{key}", set()).add(end.lower())
+    paired = [key for key, ends in endings.items() if len({"." in end for end in ends}) == 2]
+    return bool(paired) and 2 * len(paired) >= len(endings)
 
 
 def _holders(kind: str, inspection: Inspection) -> Sequence[str]:
@@ -271,9 +310,19 @@ def _holders(kind: str, inspection: Inspection) -> Sequence[str]:
     return inspection.holders.get(kind, ())
 
 
+def _find_parquet(inspection: Inspection) -> Sequence[str]:
+    """The parquet files; none if they hold no images, and something else does."""
+    names = _holders("parquet", inspection)
+    has_others = bool(inspection.items or inspection.archives)
+    if names and has_others and not any(may_hold_images(inspection.folder / name) for name in names):
+        return ()
+    return names
+
+
 _FINDERS: dict[str, tuple[str, Callable[[Inspection], Sequence[str]]]] = {
     "array-sets": ("arrays", _find_arrays),
-    **{kind: (kind, functools.partial(_holders, kind)) for kind in ("parquet", "tfrecord", "arrow", "mds", "lmdb")},
+    **{kind: (kind, functools.partial(_holders, kind)) for kind in ("tfrecord", "arrow", "mds", "lmdb")},
+    "parquet": ("parquet", _find_parquet),
     "webdataset": ("webdataset", _find_webdataset),
 }
 

@@ -31,6 +31,7 @@ class Samples(Struct):
         class_names: the names of the classes by their numbers, where the words alone are not unique.
         label: the column that usually has the labels; None if none or several may.
         passed: what is not read, as text.
+        lost: the same of what would be missed, such as boxes and masks.
         doubt: the refusal of labels that are in other columns in other files, if no column is named.
     """
 
@@ -42,6 +43,7 @@ class Samples(Struct):
     passed: list[str] = []
     doubt: InputError | None = None
     class_names: dict[int, str] = {}
+    lost: list[str] = []
 
     def table(self, label: str | bool | None, where: AnyPath) -> LabelTable:
         """The samples as a labels file has them; ``label`` as in a recipe's `labels`.
@@ -98,7 +100,8 @@ def join_samples(parts: Sequence[Samples]) -> Samples:
         ways = " or ".join(f"source: {{..., label: {each}}}" for each in [*filter(None, said), "false"])
         doubt = InputError(what, "expected one column", f"a recipe can say: {ways}")
     class_names = next((part.class_names for part in parts if part.class_names), {})
-    return Samples(listing, names, columns, words, label, passed, doubt, class_names)
+    lost = list(dict.fromkeys(line for part in parts for line in part.lost))
+    return Samples(listing, names, columns, words, label, passed, doubt, class_names, lost)
 
 
 def split_of(name: str) -> str:

@@ -1,0 +1,330 @@
+"""Data files as people keep them, and their faults: arrays, HDF5, .mat, Arrow, MDS, LMDB, zips."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import subprocess
+from pathlib import Path
+
+import h5py
+import kept_in_archives
+import numpy as np
+import pyarrow as pa
+import pytest
+from kept_folders import KNOWN, Painter
+from kept_trial import ASKED, RIGHT, try_folder
+from made_folders import write
+from made_sets import ENGINE
+from made_tars import pack
+from PIL import Image
+
+from imagenet_prep.errors import InputError, UsageError
+from imagenet_prep.recipes.array_sets import are_sets, class_of_file, list_arrays, rival_files
+from imagenet_prep.recipes.sample_sources import list_samples
+from imagenet_prep.sources import stored_arrays
+from imagenet_prep.sources.array_files import open_arrays
+from imagenet_prep.sources.lmdb_pages import iter_lmdb
+from imagenet_prep.sources.mds_shards import iter_mds
+from imagenet_prep.sources.slices import Reader
+from imagenet_prep.sources.stored_arrays import ArrayStream
+from imagenet_prep.sources.tars import list_tars
+from imagenet_prep.stages.init import init
+
+_TAKEN = (
+    *("kuzushiji_mnist", "quick_draw", "one_array_a_class", "mean_beside_the_arrays", "sign_language_digits"),
+    *("npz_of_unnamed_arrays", "celebrity_faces", "stl_10", "cifar_10_binary", "fashion_mnist_csv"),
+    *("digit_recognizer", "fer_2013", "svhn_cropped", "emnist_letters", "patch_camelyon", "cats_of_a_course"),
+    *("zip_beside_a_table", "zip_of_class_folders", "zip_a_class", "tars_of_parts", "web_of_labels_in_json"),
+    *("img2dataset_with_failures", "dataset_saved_to_disk", "datasets_saved_to_disk"),
+    *("parquet_of_bytes_and_words", "parquet_without_labels_in_test", "mosaic_streaming"),
+    *("mosaic_streaming_of_words", "lsun_lmdb", "caffe_lmdb", "petals_to_the_metal", "tensorflow_datasets"),
+)
+_ASKED = (
+    *("two_sets_of_medmnist", "arrays_of_other_names", "web_with_masks", "tar_with_a_table_in_it"),
+    *("compressed_tar_beside_a_table", "compressed_tfrecords"),
+)
+
+
+@pytest.mark.parametrize("name", _TAKEN)
+def test_a_known_folder_is_right_in_two_commands(tmp_path: Path, name: str) -> None:
+    """Init and convert give each image its class, its number and its split."""
+    assert try_folder(KNOWN[name], tmp_path) == (RIGHT, "")
+
+
+@pytest.mark.parametrize("name", _ASKED)
+def test_a_known_folder_is_right_by_a_command_of_the_refusal(tmp_path: Path, name: str) -> None:
+    """The refusal names a command whose labels are right."""
+    outcome, message = try_folder(KNOWN[name], tmp_path)
+    assert outcome == ASKED, message
+
+
+def test_boxes_in_a_column_are_never_dropped_in_silence(tmp_path: Path) -> None:
+    """A parquet file with objects is refused; the message names the column."""
+    KNOWN["parquet_of_objects"](Painter(tmp_path / "data"))
+    with pytest.raises(InputError, match="the column objects: not read"):
+        init(tmp_path / "data", tmp_path / "r.yaml", ENGINE)
+
+
+# arrays --------------------------------------------------------------------------------------------------------
+
+_PICTURES = np.zeros((5, 8, 9, 3), np.uint8)
+_LABELS = np.arange(5)
+
+
+def _npy(folder: Path, **arrays: np.ndarray) -> list[Path]:
+    folder.mkdir(exist_ok=True)
+    for name, values in arrays.items():
+        np.save(folder / name, values)
+    return [folder / f"{name}.npy" for name in arrays]
+
+
+@pytest.mark.parametrize(
+    ("arrays", "expected"),
+    [
+        ({"pics": _PICTURES, "x_1": _LABELS}, True),
+        ({"healthy": _PICTURES, "sick": _PICTURES[:2]}, True),
+        ({"images": _PICTURES, "extra_images": _PICTURES[:2]}, False),
+        ({"input": _PICTURES, "target": _PICTURES}, False),
+        ({"part1": _PICTURES, "part2": _PICTURES[:2]}, False),
+        ({"cat": np.zeros((30, 40), np.float32), "dog": np.zeros((25, 40), np.float32)}, False),
+        ({"cat": np.zeros((8, 9, 3), np.uint8), "dog": np.zeros((8, 9, 3), np.uint8)}, False),
+    ],
+    ids=["labels", "a class each", "both images", "pairs", "numbered", "spectrograms", "a picture each"],
+)
+def test_arrays_are_sets_by_their_shapes(tmp_path: Path, arrays: dict[str, np.ndarray], expected: bool) -> None:
+    """Labels for each image, or a class a file, make a set; other files are an example each."""
+    assert are_sets(_npy(tmp_path / "in", **arrays)) is expected
+
+
+def test_weights_beside_examples_change_nothing(tmp_path: Path) -> None:
+    """Class folders of arrays stay class folders, whatever HDF5 file lies beside them."""
+    for name in ("cat", "dog"):
+        (tmp_path / "in" / name).mkdir(parents=True)
+        for number in range(2):
+            np.save(tmp_path / "in" / name / f"{name}{number}.npy", np.zeros((8, 9), np.float32))
+    with h5py.File(tmp_path / "in/model.h5", "w") as file:
+        file["dense/kernel"] = np.zeros((9, 9))
+    summary = init(tmp_path / "in", tmp_path / "r.yaml", ENGINE)
+    assert summary.evidence[0].startswith("2 folders")
+
+
+def test_one_hot_rows_and_whole_floats_are_numbers(tmp_path: Path) -> None:
+    """Rows with a single 1 give its place; rows of several stay lists."""
+    hot = np.eye(4)[[3, 0, 1, 2, 3]]
+    (samples,) = list_arrays(_npy(tmp_path / "a", x=_PICTURES, y=hot), ENGINE).values()
+    assert samples.columns["label" if samples.label == "label" else "y"] == [3, 0, 1, 2, 3]
+    (samples,) = list_arrays(_npy(tmp_path / "b", x=_PICTURES, y=_LABELS.astype(float)), ENGINE).values()
+    assert samples.columns[str(samples.label)] == [0, 1, 2, 3, 4]
+    several = np.array([[1, 1], [0, 0], [1, 0], [0, 1], [1, 1]])
+    (samples,) = list_arrays(_npy(tmp_path / "c", x=_PICTURES, y=several), ENGINE).values()
+    assert samples.columns[str(samples.label)] == several.tolist()
+
+
+def test_files_that_are_sets_are_rivals_and_parts_are_not(tmp_path: Path) -> None:
+    """By the words of their names."""
+    for name in ("blood", "path", "part1", "part2"):
+        np.savez(tmp_path / f"{name}.npz", x=_PICTURES, y=_LABELS)
+    assert len(rival_files([tmp_path / "blood.npz", tmp_path / "path.npz"])) == 2
+    assert rival_files([tmp_path / "part1.npz", tmp_path / "part2.npz"]) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"), [("cat.npy", "cat"), ("train_cat.npy", "cat"), ("air-ship.npy", "air-ship")]
+)
+def test_the_class_of_a_file_is_its_name_without_its_split(name: str, expected: str) -> None:
+    """Words of splits are no part of it."""
+    assert class_of_file(Path(name)) == expected
+
+
+@pytest.mark.parametrize("start", [0, 7, 40])
+@pytest.mark.parametrize("size", [1, 13, 200, -1])
+def test_a_stream_of_rows_has_the_bytes_of_the_array(start: int, size: int) -> None:
+    """In C order, whatever the order in memory, from any byte."""
+    values = np.arange(60, dtype=np.uint8).reshape(3, 4, 5).transpose(2, 0, 1)
+    expected = np.ascontiguousarray(values).tobytes()
+    stream = ArrayStream(lambda: values)
+    stream.seek(start)
+    assert stream.read(size) == expected[start : None if size < 0 else start + size]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "reason"),
+    [
+        ("data_batch_1.bin", bytes(3074), "a multiple of 3,073"),
+        ("train_X.bin", bytes(96), "a multiple of 27,648"),
+        ("a.csv", b"label,pixel0,pixel1\n1,2\n", "line 2 has 2 cells"),
+        ("a.csv", b"label,pixel0,pixel1\n1,2,256\n", "line 2 has pixels"),
+        ("a.csv", b"label,pixel0,pixel1\n1,2,x\n", "line 2"),
+        ("a.h5", b"\x89HDF\r\n\x1a\n" + bytes(100), "can't be read as arrays"),
+        ("a.mat", b"MATLAB 5.0 MAT-file" + bytes(200), "can't be read as arrays"),
+    ],
+)
+def test_damaged_files_of_arrays_are_named(tmp_path: Path, name: str, content: bytes, reason: str) -> None:
+    """The error has the file and the reason."""
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(InputError) as caught:
+        open_arrays(tmp_path / name)
+    assert name in str(caught.value)
+    assert reason in str(caught.value)
+
+
+def test_a_missing_library_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And with the command that installs it."""
+    with pytest.raises(UsageError, match=r"imagenet-prep\[mat\]"):
+        stored_arrays.need_library("no_such_library", "mat", ".mat files")
+
+
+def test_a_mat_of_version_7_3_has_the_same_arrays(tmp_path: Path) -> None:
+    """It is HDF5 with its dimensions in reverse: H x W x C x N becomes N x H x W x C."""
+    images = np.random.default_rng(1).integers(0, 256, (5, 8, 9, 3), np.uint8)
+    with h5py.File(tmp_path / "train.h5", "w") as file:
+        file["X"] = images.transpose(1, 2, 3, 0).T
+    content = b"MATLAB 7.3 MAT-file".ljust(512) + (tmp_path / "train.h5").read_bytes()
+    with h5py.File(tmp_path / "train.mat", "w", userblock_size=512) as file:
+        file["X"] = images.transpose(1, 2, 3, 0).T
+    with (tmp_path / "train.mat").open("r+b") as stream:
+        stream.write(content[:512])
+    assert np.array_equal(open_arrays(tmp_path / "train.mat")["X"].values(), images)
+
+
+# databases -----------------------------------------------------------------------------------------------------
+
+
+def _jpeg(red: int, size: int = 16) -> bytes:
+    stream = io.BytesIO()
+    noise = np.random.default_rng(red).integers(0, 256, (size, size, 3), np.uint8)
+    Image.fromarray(noise).save(stream, "JPEG", quality=95)
+    return stream.getvalue()
+
+
+def test_a_database_that_lmdb_wrote_is_read_in_place(tmp_path: Path) -> None:
+    """Small and large values, of several pages each, in the order of their keys."""
+    lmdb = pytest.importorskip("lmdb")
+    images = {f"{number:05}".encode(): _jpeg(number, 8 + 4 * number) for number in range(60)}
+    with (
+        lmdb.open(str(tmp_path / "train_lmdb"), map_size=1 << 24) as environment,
+        environment.begin(write=True) as all_of,
+    ):
+        for key, value in images.items():
+            all_of.put(key, value)
+    path = tmp_path / "train_lmdb/data.mdb"
+    content = path.read_bytes()
+    found = {sample.name: content[sample.offset : sample.offset + sample.length] for sample in iter_lmdb(path)}
+    assert found == {f"{key.decode()}.jpg": value for key, value in images.items()}
+
+
+@pytest.mark.parametrize("place", range(0, 8192 + 64, 97))
+def test_a_damaged_database_ends_with_an_error_or_other_values(tmp_path: Path, place: int) -> None:
+    """Never with another exception, and never without end."""
+    painter = Painter(tmp_path)
+    KNOWN["caffe_lmdb"](painter)
+    path = tmp_path / "train_lmdb/data.mdb"
+    content = bytearray(path.read_bytes())
+    content[place] ^= 0xFF
+    path.write_bytes(content)
+    found: list[str] = []
+    with contextlib.suppress(InputError):
+        found = [sample.name for sample in iter_lmdb(path)]
+    assert len(found) <= 9
+
+
+def test_a_damaged_shard_of_mds_is_named(tmp_path: Path) -> None:
+    """Cut anywhere, it is an error that names the file."""
+    KNOWN["mosaic_streaming_of_words"](Painter(tmp_path))
+    path = tmp_path / "shard.00000.mds"
+    content = path.read_bytes()
+    for stop in (0, 3, 30, 200, len(content) - 1):
+        path.write_bytes(content[:stop])
+        with pytest.raises(InputError, match=r"shard\.00000\.mds"):
+            list(iter_mds(path))
+
+
+def test_a_file_of_arrow_with_a_footer_is_read_too(tmp_path: Path) -> None:
+    """The bytes of each image are those of its row, and a cut file is named."""
+    images = [_jpeg(number) for number in range(5)]
+    rows = pa.table({"image": images, "label": list(range(5))})
+    with pa.ipc.new_file(str(tmp_path / "a.arrow"), rows.schema) as writer:
+        writer.write_table(rows, max_chunksize=2)
+    samples, _ = list_samples("arrow", {"": [tmp_path / "a.arrow"]}, ENGINE)
+    reader = Reader()
+    assert [bytes(samples.listing.read(row, reader)) for row in range(5)] == images
+    assert samples.columns["label"] == [0, 1, 2, 3, 4]
+    content = (tmp_path / "a.arrow").read_bytes()
+    (tmp_path / "a.arrow").write_bytes(content[:-40])
+    with pytest.raises(InputError, match=r"a\.arrow"):
+        list_samples("arrow", {"": [tmp_path / "a.arrow"]}, ENGINE)
+
+
+# archives ------------------------------------------------------------------------------------------------------
+
+
+def test_zips_are_listed_as_tars_are(tmp_path: Path) -> None:
+    """Names, bytes and hidden files, with a folder for each archive or without."""
+    members = {"cat/1.jpg": _jpeg(1), "cat/._1.jpg": b"x", "__MACOSX/cat/._1.jpg": b"y"}
+    (tmp_path / "a.zip").write_bytes(kept_in_archives.zipped(members))
+    (tmp_path / "b.tar").write_bytes(pack(members))
+    reader = Reader()
+    for folder_each, names in ((False, ["cat/1.jpg"]), (True, ["a/cat/1.jpg"])):
+        listing = list_tars([tmp_path / "a.zip"], ENGINE, folder_each=folder_each)
+        assert list(listing.names) == names
+        assert bytes(listing.read(0, reader)) == members["cat/1.jpg"]
+
+
+def test_a_damaged_zip_is_no_archive_of_images(tmp_path: Path) -> None:
+    """Init asks for it to be unpacked, which names the damage."""
+    content = kept_in_archives.zipped({"cat/1.jpg": _jpeg(1)})
+    write(tmp_path / "in", **{"a.zip": content[:-10]})
+    with pytest.raises(InputError, match=r"unzip -q"):
+        init(tmp_path / "in", tmp_path / "r.yaml", ENGINE)
+
+
+def test_the_parts_of_an_archive_are_joined_by_a_command(tmp_path: Path) -> None:
+    """The refusal has the command; after it, the next one unpacks the archive."""
+    KNOWN["part_of_a_split_archive"](Painter(tmp_path / "data"))
+    with pytest.raises(InputError) as caught:
+        init(tmp_path / "data", tmp_path / "r.yaml", ENGINE)
+    command = next(line for line in str(caught.value).splitlines() if line.startswith("cat --"))
+    subprocess.run(["sh", "-c", command], check=True)
+    with pytest.raises(InputError, match="gzip -d --"):
+        init(tmp_path / "data", tmp_path / "r.yaml", ENGINE)
+
+
+def test_facts_of_a_set_are_no_statistics_of_pixels(tmp_path: Path) -> None:
+    """A number for each image stays a column, whatever its name; a mean of each channel is no column."""
+    values = {"images": _PICTURES, "labels": _LABELS, "mean_age": np.arange(5) / 2, "std": np.ones(3)}
+    np.savez(tmp_path / "a.npz", **values)
+    (samples,) = list_arrays([tmp_path / "a.npz"], ENGINE).values()
+    assert set(samples.columns) == {"labels", "mean_age"}
+    assert any("a.npz: not read" in line for line in samples.passed)
+
+
+def test_scalars_without_names_are_no_labels(tmp_path: Path) -> None:
+    """Four unnamed arrays are images and labels only if they have the lengths of these."""
+    np.savez(tmp_path / "a.npz", _PICTURES, np.array(3), _PICTURES, np.array(4))
+    with pytest.raises(InputError, match="no array of images with labels for each"):
+        list_arrays([tmp_path / "a.npz"], ENGINE)
+
+
+def test_pickled_objects_are_refused_by_init(tmp_path: Path) -> None:
+    """With the reason and the way to save them otherwise."""
+    KNOWN["pickled_object_array"](Painter(tmp_path / "data"))
+    with pytest.raises(InputError, match=r"numpy\.savez"):
+        init(tmp_path / "data", tmp_path / "r.yaml", ENGINE)
+
+
+def test_hdf5_claims_no_more_than_its_file_holds(tmp_path: Path) -> None:
+    """An array without its bytes is refused before a row is listed."""
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_dataset("x", (1 << 40, 8, 8), np.uint8, chunks=(1, 8, 8))
+    with pytest.raises(InputError, match="claims 70,368,744,177,664 bytes"):
+        open_arrays(tmp_path / "a.h5")
+
+
+def test_hdf5_reads_no_other_file(tmp_path: Path) -> None:
+    """Arrays whose bytes are in another file, or that are views of one, are left out."""
+    (tmp_path / "secret").write_bytes(bytes(640))
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_dataset("x", (10, 8, 8), np.uint8, external=[(str(tmp_path / "secret"), 0, 640)])
+        file["y"] = np.arange(10)
+    assert set(open_arrays(tmp_path / "a.h5")) == {"y"}
