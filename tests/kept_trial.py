@@ -36,7 +36,7 @@ RIGHT, ASKED, REFUSED, WRONG = "right", "asked", "refused", "wrong"
 MOST_STEPS = 4
 """So many commands in a row are followed."""
 
-_TOOLS = ("unzip", "gzip", "mv", "mkdir", "tar", "cp")
+_TOOLS = ("unzip", "gzip", "mv", "mkdir", "tar", "cp", "cat")
 _ENDS = re.compile(r"\s\(|; |\n|, or | or:|$")
 
 
@@ -224,7 +224,7 @@ def _compare_classes(
     wanted = [] if expected is None else list(expected) if isinstance(expected, tuple) else [expected]
     if len(found) != len(wanted):
         raise Mismatch(f"{path} has the labels {found}, and should have {wanted}")
-    names = getattr(records, "class_names", {})
+    names = records.class_names
     words = _first(features, roles, "text", "text.list")
     texts = words if isinstance(words, list) else [words]
     known = [{names.get(number, str(number)), *_texts_at(texts, at)} for at, number in enumerate(found)]
