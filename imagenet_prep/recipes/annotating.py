@@ -260,7 +260,7 @@ def _add_masks(found: Annotations, keys: Mask, roots: Roots) -> None:
 
 
 def _attach_masks(found: Annotations, paths: Sequence[Path], root: Path, more: Sequence[int] = ()) -> None:
-    """Give each image of the listing its mask; ``more`` is what a mask's column has besides path and size."""
+    """Give each image of the listing its mask; ``more`` is what a mask's column has next to path and size."""
     found.values = {
         MASK_STAMP: [stamp_of([path]) for path in paths],
         "mask.encoded": [[text_of(os.path.relpath(path, root)), path.stat().st_size, *more] for path in paths],

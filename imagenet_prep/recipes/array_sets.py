@@ -50,7 +50,7 @@ class FoundArray(Struct, frozen=True):
 
     @property
     def column(self) -> str:
-        """What a column of its values is called."""
+        """The name of a column of its values."""
         return self.name.rpartition(".")[2]
 
     @property

@@ -59,7 +59,7 @@ PACKED = (
 """Endings of files that may hold images, and that no layout reads."""
 
 _LOCK = "lock.mdb"
-"""What LMDB keeps beside a database; it has no data."""
+"""A file that LMDB writes next to a database; it has no data."""
 
 _OTHER: dict[Content, Content] = {"image": "array", "pixels": "array", "array": "image"}
 _LARGEST = 1 << 28
