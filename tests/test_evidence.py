@@ -30,7 +30,7 @@ from test_folders import check
 
 from imagenet_prep import Layout, convert
 from imagenet_prep.errors import InputError, UsageError
-from imagenet_prep.recipes.asked import Asked
+from imagenet_prep.recipes.asked import InitOptions
 from imagenet_prep.recipes.class_names import read_names
 from imagenet_prep.recipes.labels_file import match
 from imagenet_prep.recipes.loading import load
@@ -439,7 +439,7 @@ def test_names_that_lack_a_class_are_refused(tmp_path: Path) -> None:
     """init and a recipe name the id without a name."""
     Made({**images(*CATS), "n.json": b'{"cat": "feline"}'}).save(tmp_path / "data")
     with pytest.raises(InputError, match="dog has no name there"):
-        init(tmp_path / "data", tmp_path / "r.yaml", ENGINE, asked=Asked(names=tmp_path / "data/n.json"))
+        init(tmp_path / "data", tmp_path / "r.yaml", ENGINE, asked=InitOptions(names=tmp_path / "data/n.json"))
     (tmp_path / "r.yaml").write_text("source: {folders: data}\nclass_names: {cat: feline}\n")
     with pytest.raises(InputError, match=r"r\.yaml, line 2 names 1 class of 2: dog has no name there"):
         load(tmp_path / "r.yaml", None, ENGINE)

@@ -13,8 +13,8 @@ from made_tars import pack
 from PIL import Image
 
 from imagenet_prep.errors import InputError, PrepError, UsageError
-from imagenet_prep.recipes.asked import Asked
-from imagenet_prep.recipes.folder_roles import Folder, is_no_class, roles_of
+from imagenet_prep.recipes.asked import InitOptions
+from imagenet_prep.recipes.folder_roles import FolderTree, is_no_class, roles_of
 from imagenet_prep.recipes.loading import load
 from imagenet_prep.recipes.recipe_dataset import RecipeDataset
 from imagenet_prep.recipes.splits import split_folders, split_name, split_names
@@ -70,7 +70,7 @@ def run_init(folder: Path, data: str, *options: str) -> tuple[RecipeDataset, str
         elif option == "--split":
             name, _, where = value.partition("=")
             splits[name] = where
-    summary = init(folder / data, folder / "r.yaml", ENGINE, layout=layout, asked=Asked(splits=splits))
+    summary = init(folder / data, folder / "r.yaml", ENGINE, layout=layout, asked=InitOptions(splits=splits))
     return load(summary.recipe, None, ENGINE), "\n".join((*summary.evidence, *summary.passed))
 
 
@@ -757,5 +757,5 @@ def test_slashes_are_counted_in_bytes() -> None:
 
 def test_roles_of_one_folder() -> None:
     """A folder of images alone, and no folder at all, have no classes."""
-    assert not roles_of(Folder.take(["images/1.jpg"])).classes
-    assert roles_of(Folder.take(["1.jpg"])).loose == 1
+    assert not roles_of(FolderTree.take(["images/1.jpg"])).classes
+    assert roles_of(FolderTree.take(["1.jpg"])).loose == 1

@@ -208,12 +208,12 @@ def init(folder: Path | None, output: Path | None, as_layout: str | None, quiet:
     imagenet-prep init --list
     imagenet-prep init --example food101
     """
-    from imagenet_prep.recipes.asked import Asked
+    from imagenet_prep.recipes.asked import InitOptions
 
     wanted = {name: given[name] for name in ("label", "image", "names", "strip")}
-    asked = Asked(**wanted, splits=_splits_of(given["split"]))
+    asked = InitOptions(**wanted, splits=_splits_of(given["split"]))
     if given["is_list"] or given["example"] is not None:
-        is_more = as_layout or asked != Asked() or (output and folder)
+        is_more = as_layout or asked != InitOptions() or (output and folder)
         if is_more or (given["is_list"] and (given["example"] or output or folder)):
             expected = "expected --list alone, or --example NAME and the file to write"
             raise UsageError("init of a known data set with other options", expected)

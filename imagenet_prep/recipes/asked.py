@@ -1,4 +1,4 @@
-"""Asked: what a user says of a folder with the options of init, and the commands that say it again."""
+"""InitOptions: what a user says of a folder with the options of init, and the commands that say it again."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from msgspec import Struct
 from imagenet_prep.escaping import Settings, command
 
 
-class Asked(Struct, frozen=True):
+class InitOptions(Struct, frozen=True):
     """The options of init that say how to read a folder.
 
     Args:

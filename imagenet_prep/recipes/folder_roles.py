@@ -51,15 +51,15 @@ def _words(folder: str) -> str:
     return re.sub(r"[^a-z0-9]+", " ", folder.lower()).strip()
 
 
-class Folder:
+class FolderTree:
     """A folder: how many files are directly in it, and the folders below it."""
 
     def __init__(self) -> None:
         self.files = 0
-        self.below: dict[str, Folder] = {}
+        self.below: dict[str, FolderTree] = {}
 
     @classmethod
-    def take(cls, names: Iterable[str]) -> Folder:
+    def take(cls, names: Iterable[str]) -> FolderTree:
         """The folders of files, by their names."""
         root = cls()
         for path, count in Counter(name.rpartition("/")[0] for name in names).items():
@@ -70,10 +70,10 @@ class Folder:
         """Count files that are directly in the folder of this path; "" is this one."""
         folder = self
         for name in path.split("/") if path else ():
-            folder = folder.below.setdefault(name, Folder())
+            folder = folder.below.setdefault(name, FolderTree())
         folder.files += files
 
-    def at(self, path: str) -> Folder:
+    def at(self, path: str) -> FolderTree:
         """The folder of this path."""
         folder = self
         for name in path.split("/") if path else ():
@@ -170,7 +170,7 @@ def _one(texts: list[str]) -> str | list[str]:
     return texts[0] if len(texts) == 1 else texts
 
 
-def roles_of(root: Folder, splits: Mapping[str, str] | None = None) -> Roles:
+def roles_of(root: FolderTree, splits: Mapping[str, str] | None = None) -> Roles:
     """The roles of the folders below ``root``; ``splits`` are those that are known, by folder."""
     if splits is not None:
         return _roles_below_splits(root, "", {folder: (folder, root.at(folder)) for folder in splits}, splits, [])
@@ -185,7 +185,7 @@ def roles_of(root: Folder, splits: Mapping[str, str] | None = None) -> Roles:
     return _roles_at_the_top(here, lead, inner, names, classes)
 
 
-def _descend(root: Folder) -> tuple[str, Folder]:
+def _descend(root: FolderTree) -> tuple[str, FolderTree]:
     """The folders that lead to all files, with a slash, and the last of them."""
     lead, here = "", root
     while not here.files and len(here.below) == 1:
@@ -198,13 +198,13 @@ def _descend(root: Folder) -> tuple[str, Folder]:
     return lead, here
 
 
-def _is_only_holder(folder: Folder) -> bool:
+def _is_only_holder(folder: FolderTree) -> bool:
     """Whether all files of a folder are in one folder within it, which is no class: class/images/1.jpg."""
     names = list(folder.below)
     return not folder.files and len(names) == 1 and is_image_folder(names[0]) and not folder.below[names[0]].below
 
 
-def _descend_into(name: str, folder: Folder) -> tuple[str, Folder]:
+def _descend_into(name: str, folder: FolderTree) -> tuple[str, FolderTree]:
     """The folder that holds the classes of a split, and its path: seg_train/seg_train, train/images."""
     path = name
     while not folder.files and len(folder.below) == 1:
@@ -216,7 +216,7 @@ def _descend_into(name: str, folder: Folder) -> tuple[str, Folder]:
     return path, folder
 
 
-def _are_splits(inner: Mapping[str, tuple[str, Folder]], classes: set[str]) -> bool:
+def _are_splits(inner: Mapping[str, tuple[str, FolderTree]], classes: set[str]) -> bool:
     """Whether the classes are in the folders of splits, and not next to them."""
     held = [set(folder.below) for _, folder in inner.values() if folder.below]
     if not held or any(names & classes for names in held):
@@ -228,9 +228,9 @@ def _are_splits(inner: Mapping[str, tuple[str, Folder]], classes: set[str]) -> b
 
 
 def _roles_below_splits(
-    here: Folder,
+    here: FolderTree,
     lead: str,
-    inner: Mapping[str, tuple[str, Folder]],
+    inner: Mapping[str, tuple[str, FolderTree]],
     names: Mapping[str, str],
     others: Sequence[str],
 ) -> Roles:
@@ -253,7 +253,7 @@ def _roles_below_splits(
     return Roles(lead, ordered, unlabelled=unlabelled, missed=missed, loose=loose, classes=frozenset(classes))
 
 
-def _classes_of_splits(inner: Mapping[str, tuple[str, Folder]], names: Mapping[str, str]) -> dict[str, set[str]]:
+def _classes_of_splits(inner: Mapping[str, tuple[str, FolderTree]], names: Mapping[str, str]) -> dict[str, set[str]]:
     """The classes of each split; none where its folders can't be classes.
 
     One folder alone is a class only if another split has it too, or no split has others.
@@ -272,9 +272,9 @@ def _classes_of_splits(inner: Mapping[str, tuple[str, Folder]], names: Mapping[s
 
 
 def _roles_at_the_top(
-    here: Folder,
+    here: FolderTree,
     lead: str,
-    inner: Mapping[str, tuple[str, Folder]],
+    inner: Mapping[str, tuple[str, FolderTree]],
     names: Mapping[str, str],
     classes: Sequence[str],
 ) -> Roles:
@@ -312,7 +312,7 @@ def _roles_at_the_top(
     return _within_classes(here, roles, known)
 
 
-def _copies(here: Folder, classes: Sequence[str]) -> list[str]:
+def _copies(here: FolderTree, classes: Sequence[str]) -> list[str]:
     """The folders next to classes that hold the same classes once more: cat, dog, pets/cat, pets/dog."""
     known = set(classes)
     return [
@@ -322,7 +322,7 @@ def _copies(here: Folder, classes: Sequence[str]) -> list[str]:
     ]
 
 
-def _within_classes(here: Folder, roles: Roles, known: Sequence[str]) -> Roles:
+def _within_classes(here: FolderTree, roles: Roles, known: Sequence[str]) -> Roles:
     """The roles where folders within classes, or the folders of parts, decide."""
     splits = split_names(sorted({inner for name in known for inner in here.below[name].below}))
     held = [set(here.below[name].below) for name in known]
@@ -356,7 +356,7 @@ class Misread(Struct, frozen=True):
     choice: str
 
 
-def misread(trees: Mapping[str, Folder], splits: Mapping[str, str], *, is_divided: bool) -> Misread | None:
+def misread(trees: Mapping[str, FolderTree], splits: Mapping[str, str], *, is_divided: bool) -> Misread | None:
     """The folders that a recipe would misread as classes; None without a sign of that.
 
     Args:
@@ -375,7 +375,7 @@ def misread(trees: Mapping[str, Folder], splits: Mapping[str, str], *, is_divide
     return Misread(wrong.what, "; ".join(filter(None, (wrong.choice, listing))))
 
 
-def _misread_splits(trees: Mapping[str, Folder], splits: Mapping[str, str]) -> Misread | None:
+def _misread_splits(trees: Mapping[str, FolderTree], splits: Mapping[str, str]) -> Misread | None:
     """The splits whose folders are no classes of the others."""
     classes = _classes_of_splits({lead: (lead, tree) for lead, tree in trees.items()}, splits)
     bare = [lead for lead in trees if not classes[lead] and trees[lead].below]
@@ -396,7 +396,7 @@ def misread_inner(folders: Iterable[str]) -> Misread | None:
     return Misread(what, "class_folder: first, and splits: {train: {files: '*/train/**/*'}, ...}")
 
 
-def _misread_in(lead: str, tree: Folder, *, is_divided: bool) -> Misread | None:
+def _misread_in(lead: str, tree: FolderTree, *, is_divided: bool) -> Misread | None:
     """The folders below one split, or below the source, that are no classes."""
     roles = roles_of(tree)
     names = list(tree.below)

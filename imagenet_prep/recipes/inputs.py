@@ -336,7 +336,7 @@ def _groups(file: RecipeFile, key: Key, root: Path, engine: Engine) -> tuple[dic
 
 def _tables(file: RecipeFile, key: Key, root: Path, engine: Engine) -> Inputs:
     """The images that the rows of tables name."""
-    from imagenet_prep.recipes.universal_table import read_tables
+    from imagenet_prep.recipes.row_tables import read_tables
 
     groups, base = _groups(file, key, root, engine)
     paths = [path for several in groups.values() for path in several]

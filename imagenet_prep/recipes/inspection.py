@@ -15,7 +15,7 @@ from imagenet_prep.errors import InputError
 from imagenet_prep.images import ENDINGS as FORMATS
 from imagenet_prep.images import format_of, is_npy
 from imagenet_prep.model import Engine
-from imagenet_prep.recipes.asked import Asked
+from imagenet_prep.recipes.asked import InitOptions
 from imagenet_prep.recipes.columns import ENDINGS, Content, is_odd, is_of
 from imagenet_prep.recipes.formats import Format, all_formats
 from imagenet_prep.recipes.labels_file import without_ending
@@ -106,7 +106,7 @@ class Inspection(Struct, frozen=True):
     remarks: Remarks
     faults: Sequence[InputError]
     engine: Engine
-    asked: Asked = Asked()
+    asked: InitOptions = InitOptions()
     members: Sequence[str] = ()
 
     @property
@@ -115,9 +115,9 @@ class Inspection(Struct, frozen=True):
         return "array" if self.content == "array" else "image"
 
 
-def inspect_folder(folder: Path, engine: Engine, asked: Asked | None = None) -> Inspection:
+def inspect_folder(folder: Path, engine: Engine, asked: InitOptions | None = None) -> Inspection:
     """Look at every file of a folder once; raises InputError if a tar in it is damaged or compressed."""
-    asked = asked or Asked()
+    asked = asked or InitOptions()
     listing, remarks = list_folder(folder, engine)
     names = list(listing.names)
     tars = [name for name in names if name.lower().endswith(".tar")]
@@ -268,7 +268,7 @@ def _head(path: Path, size: int = 1 << 16) -> bytes:
 
 
 def _judge(
-    folder: Path, rest: Sequence[str], items: Sequence[str], sizes: Mapping[str, int], asked: Asked
+    folder: Path, rest: Sequence[str], items: Sequence[str], sizes: Mapping[str, int], asked: InitOptions
 ) -> dict[str, LabelsFile | LabelsRefusal | None]:
     """The files that may be labels files, in the folder or next to it, each as one."""
     sought = Sought(folder, items, last_names(items), asked)
@@ -301,7 +301,7 @@ def _labels_folders(table: LabelsFile | LabelsRefusal | None) -> bool:
 
 
 def _alike(
-    folder: Path, judged: Mapping[str, LabelsFile | LabelsRefusal | None], items: Sequence[str], asked: Asked
+    folder: Path, judged: Mapping[str, LabelsFile | LabelsRefusal | None], items: Sequence[str], asked: InitOptions
 ) -> dict[str, LabelsFile | LabelsRefusal | None]:
     """The tables, of which small ones have the labels of the largest in the columns that it has them in."""
     tables = [table for table in judged.values() if isinstance(table, LabelsFile) and table.label]

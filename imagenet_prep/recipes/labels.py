@@ -14,7 +14,7 @@ from msgspec import Struct, field
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.recipes.folder_roles import (
-    Folder,
+    FolderTree,
     Misread,
     mask_folders,
     misread,
@@ -387,9 +387,9 @@ class ClassFolders(Mapping[str, Sequence[str]]):
         """The name of each division, by what comes before its classes."""
         return {division.lead: division.name for division in self._divisions}
 
-    def trees(self) -> dict[str, Folder]:
+    def trees(self) -> dict[str, FolderTree]:
         """The class folders and those within, by what comes before the classes, with how many files each has."""
-        trees = {division.lead: Folder() for division in self._divisions}
+        trees = {division.lead: FolderTree() for division in self._divisions}
         for _, lead in self.loose:
             trees[lead].files += 1
         for folder, runs in self.runs.items():

@@ -89,7 +89,7 @@ class RowImage(Struct):
     archive: Path | None = None
 
 
-class Roles(Struct, frozen=True):
+class ColumnRoles(Struct, frozen=True):
     """The columns that have a meaning, by name; None where no column has it.
 
     ``is_box_a_row``: each row has one box, in columns of its corners and its class. ``taken`` are the names of all.
@@ -109,7 +109,7 @@ class Roles(Struct, frozen=True):
         return self.box_class is not None
 
     @classmethod
-    def of(cls, **columns: str | None) -> Roles:
+    def of(cls, **columns: str | None) -> ColumnRoles:
         """These columns; a box in a row takes those of its corners and of the size of its image."""
         names = {name for name in columns.values() if name is not None}
         boxes = {*EDGES, "width", "height"} if columns["box_class"] is not None else set()
@@ -130,7 +130,7 @@ class Rows(Struct, frozen=True):
     """The images of all rows, in the order of the rows, and the columns that have a meaning."""
 
     images: list[RowImage]
-    roles: Roles
+    roles: ColumnRoles
     is_text: bool
 
     def table_of(self, images: Sequence[RowImage], names: Sequence[str]) -> RowTable:
@@ -151,7 +151,7 @@ def fault(where: str, problem: str, expected: str = "", hint: str = CORRECT) -> 
     return InputError(f"{where}: {problem}", expected, hint)
 
 
-def gather(rows: Sequence[TableRow], roles: Roles, *, is_text: bool) -> Rows:
+def gather(rows: Sequence[TableRow], roles: ColumnRoles, *, is_text: bool) -> Rows:
     """Join what rows say of each image; rows of one image are joined where each of them is a box.
 
     Raises:
@@ -177,7 +177,7 @@ def _number_classes(images: Sequence[RowImage]) -> None:
         image.objects = [(shape._replace(label=int(shape.label)), where) for shape, where in image.objects]
 
 
-def _join(first: RowImage, image: RowImage, roles: Roles) -> None:
+def _join(first: RowImage, image: RowImage, roles: ColumnRoles) -> None:
     """Add the box of another row of an image; raises InputError unless all else agrees."""
     if not roles.is_box_a_row:
         raise fault(image.where, f"{image.file_name!r} is in {first.where} already", "expected every image once")
@@ -198,7 +198,7 @@ def _refuse_other(name: str, before: Any, now: Any, first: str, where: str) -> N
 # the columns ---------------------------------------------------------------------------------------------------
 
 
-def find_roles(names: Iterable[str], where: str, image: str | None, label: str | bool | None) -> Roles:
+def find_roles(names: Iterable[str], where: str, image: str | None, label: str | bool | None) -> ColumnRoles:
     """The columns that have a meaning.
 
     Args:
@@ -223,7 +223,7 @@ def find_roles(names: Iterable[str], where: str, image: str | None, label: str |
     usual = "label" if corners else _first(("label", "class"), known)
     if label is None:
         label = usual if usual in known else None
-    return Roles.of(
+    return ColumnRoles.of(
         image=image or _image_column(known, where),
         label=label or None,  # type: ignore[arg-type]
         split="split" if "split" in known else None,
@@ -249,7 +249,7 @@ def _image_column(known: Mapping[str, Any], where: str) -> str:
 # one row -------------------------------------------------------------------------------------------------------
 
 
-def _read_row(row: TableRow, roles: Roles) -> RowImage:
+def _read_row(row: TableRow, roles: ColumnRoles) -> RowImage:
     """Read what one row says; raises InputError if a value can't be."""
     values, where = row.values, row.where
     file_name = _text(values.get(roles.image), where, roles.image, "expected the path of an image")
@@ -313,7 +313,7 @@ def _number(value: Any, where: str, name: str) -> float:
     return number
 
 
-def _box_of(values: Mapping[str, Any], roles: Roles, where: str) -> list[RowObject]:
+def _box_of(values: Mapping[str, Any], roles: ColumnRoles, where: str) -> list[RowObject]:
     """The box of a row; none where all its cells are empty."""
     edges = [values.get(edge) for edge in EDGES]
     label = values.get(str(roles.box_class))

@@ -25,7 +25,7 @@ _MOST_IN_A_HINT = 50
 """Names that a hint lists; more go into a file."""
 
 
-class Recorded(Struct, frozen=True):
+class KnownNumbering(Struct, frozen=True):
     """The numbering that a set has, or several sets; and the names of boxes by label. ``name`` is for messages."""
 
     name: str
@@ -33,7 +33,7 @@ class Recorded(Struct, frozen=True):
     boxes: Mapping[int, str] = {}
 
     @classmethod
-    def find(cls, layout: Layout) -> Recorded | None:
+    def find(cls, layout: Layout) -> KnownNumbering | None:
         """The numbering of one set, from its manifest or its plan; None if it has no classes, or is not a recipe's."""
         record: Manifest | Plan | None = usable_manifest(layout.manifest_path) or load_plan(layout)
         if record is None or record.dataset.kind != RECIPE:
@@ -45,7 +45,7 @@ class Recorded(Struct, frozen=True):
         return cls(name, Numbering.read(record.dataset, record.settings), boxes)
 
     @classmethod
-    def join(cls, several: Sequence[Recorded]) -> Recorded | None:
+    def join(cls, several: Sequence[KnownNumbering]) -> KnownNumbering | None:
         """The numbering of several sets, which agree; None if there are none."""
         if not several:
             return None
@@ -70,8 +70,8 @@ class SharedNumbering(Struct, frozen=True):
         grows: new files may have new classes, which come last.
     """
 
-    known: Recorded | None = None
-    own: Recorded | None = None
+    known: KnownNumbering | None = None
+    own: KnownNumbering | None = None
     grows: bool = False
 
     @classmethod
@@ -80,10 +80,10 @@ class SharedNumbering(Struct, frozen=True):
         if layout is None:
             return cls()
         sets = replace(layout, set_name="").sets()
-        others = [Recorded.find(each) for each in sets if each.set_name != layout.set_name]
-        own = None if overwrite else Recorded.find(layout)
+        others = [KnownNumbering.find(each) for each in sets if each.set_name != layout.set_name]
+        own = None if overwrite else KnownNumbering.find(layout)
         binding = [own, *others] if grows else others
-        return cls(Recorded.join([each for each in binding if each is not None]), own, grows)
+        return cls(KnownNumbering.join([each for each in binding if each is not None]), own, grows)
 
     @property
     def first_label(self) -> int | None:
@@ -108,7 +108,7 @@ class SharedNumbering(Struct, frozen=True):
         if base is not None and file.recipe.classes is None and not classes.is_numbered:
             classes = _renumbered(classes, base)
         if self.known is not None and self.known.numbering.labels:
-            _Comparison(file, classes, self.known, self.grows).refuse_difference()
+            _NumberingCheck(file, classes, self.known, self.grows).refuse_difference()
         return classes if base is None else _with_others(classes, base)
 
     def _find_base(self, classes: Classes) -> Numbering | None:
@@ -156,12 +156,12 @@ def _are_numbered_by_files(keys: BoxKeys | None) -> bool:
     return keys is not None and keys.format != "" and load_format(keys.format).is_numbered
 
 
-class _Comparison(Struct, frozen=True):
+class _NumberingCheck(Struct, frozen=True):
     """The classes of a set, compared with those that DATA_DIR has."""
 
     file: RecipeFile
     classes: Classes
-    known: Recorded
+    known: KnownNumbering
     grows: bool
 
     def refuse_difference(self) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 from msgspec import Struct
 
 from imagenet_prep.recipes import labels_file
-from imagenet_prep.recipes.asked import Asked
+from imagenet_prep.recipes.asked import InitOptions
 from imagenet_prep.recipes.joined_tables import family_of
 from imagenet_prep.recipes.label_columns import (
     Candidate,
@@ -44,7 +44,7 @@ class Sought(Struct, frozen=True):
     folder: Path
     items: Sequence[str]
     known: frozenset[str]
-    asked: Asked = Asked()
+    asked: InitOptions = InitOptions()
     is_cut: bool = False
 
 
@@ -168,7 +168,7 @@ def _count_images(values: Iterable[Any], sought: Sought) -> int:
     return sum(last_name(text) in sought.known for text in texts)
 
 
-def _choose_paths(reading: TableForm, columns: Columns, hits: Mapping[str, int], asked: Asked) -> None:
+def _choose_paths(reading: TableForm, columns: Columns, hits: Mapping[str, int], asked: InitOptions) -> None:
     """Take the column that names most images; those that name half as many are other ways to read the table."""
     usual = next((name for name in (PATHS if reading.header else "1") if name in columns), None)
     best = max(columns, key=lambda name: (hits[name], name == usual))
@@ -181,7 +181,7 @@ def _choose_paths(reading: TableForm, columns: Columns, hits: Mapping[str, int],
     reading.column, reading.path = best, None if best == usual else best
 
 
-def _choose_labels(reading: TableForm, columns: Columns, asked: Asked, where: str) -> None:
+def _choose_labels(reading: TableForm, columns: Columns, asked: InitOptions, where: str) -> None:
     """Take the column of labels: the one that is asked for, the one that is called so, or the only one that can be."""
     others = {name: values for name, values in columns.items() if name not in {reading.column, *reading.images}}
     reading.splits = split_column(others, asked.splits)

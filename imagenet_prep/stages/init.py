@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.escaping import NAME, command, escaped, quoted
 from imagenet_prep.model import Engine, Progress, Silent
-from imagenet_prep.recipes.asked import Asked
+from imagenet_prep.recipes.asked import InitOptions
 from imagenet_prep.recipes.asked_splits import check_asked
 from imagenet_prep.recipes.class_names import NamesOfClasses, read_names, renamed
 from imagenet_prep.recipes.columns import RESERVED, Content, becoming_jpeg, is_of
@@ -33,7 +33,7 @@ from imagenet_prep.recipes.loading import load, read
 from imagenet_prep.recipes.mapped_records import MappedRecorder
 from imagenet_prep.recipes.mask_names import folder_around
 from imagenet_prep.recipes.recipe_dataset import RecipeDataset
-from imagenet_prep.recipes.universal_table import ENDINGS, is_table
+from imagenet_prep.recipes.row_tables import ENDINGS, is_table
 from imagenet_prep.recipes.written_files import TABLE, contents_of, list_end, saved, written_path
 from imagenet_prep.sources.patterns import literal
 from imagenet_prep.sources.tars import noun_of
@@ -66,9 +66,9 @@ def describe(proposal: Proposal, classes: int) -> str:
     return text + (f", with {proposal.table.place}" if proposal.table else "")
 
 
-def render_recipe(proposal: Proposal, folder: Path, recipe: Path, asked: Asked | None = None) -> str:
+def render_recipe(proposal: Proposal, folder: Path, recipe: Path, asked: InitOptions | None = None) -> str:
     """The text of a recipe for a folder, for the file ``recipe``, without its classes and its record."""
-    asked = asked or Asked()
+    asked = asked or InitOptions()
     where = _where(folder, recipe)
     named = "the splits, each with a folder per class" if proposal.splits else "a folder per class"
     table = proposal.table if proposal.kind in ("files", "folders", "tar") else None
@@ -217,7 +217,7 @@ def _files_of(proposal: Proposal, folder: Path, recipe: Path) -> dict[Path, byte
     return contents_of(recipe, lists, labels)
 
 
-def _render_splits(proposal: Proposal, where: str, asked: Asked) -> str:
+def _render_splits(proposal: Proposal, where: str, asked: InitOptions) -> str:
     if proposal.divided:
         return f"# splits: {', '.join(proposal.divided)}, as the annotations say"
     table = proposal.table
@@ -370,7 +370,7 @@ class _Names(Struct, frozen=True):
 
 
 def _class_names(
-    dataset: RecipeDataset, proposal: Proposal, inspection: Inspection | None, target: Path, asked: Asked
+    dataset: RecipeDataset, proposal: Proposal, inspection: Inspection | None, target: Path, asked: InitOptions
 ) -> _Names:
     """The names of classes that are ids: of the file that --names says, of another column, or of the only such file.
 
@@ -484,7 +484,7 @@ def init(
     engine: Engine,
     *,
     layout: str | None = None,
-    asked: Asked | None = None,
+    asked: InitOptions | None = None,
     progress: Progress | None = None,
 ) -> InitSummary:
     """Inspect a folder and write a recipe for it; by default named like the folder, with .yaml, in the current folder.
@@ -513,7 +513,7 @@ def init(
         raise UsageError(f"{target} already exists", "expected a new file", _ANOTHER_NAME)
     if layout is not None and layout not in (known := known_layouts()):
         raise UsageError(f"there is no layout {layout}", f"expected --as with one of {', '.join(known)}")
-    asked = replace(asked or Asked(), layout=layout, output=output)
+    asked = replace(asked or InitOptions(), layout=layout, output=output)
     (progress or Silent()).note(f"inspecting {folder}")
     inspection = None if is_alone else inspect_folder(folder, engine, asked)
     if inspection is not None:

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from imagenet_prep.errors import InputError
 from imagenet_prep.escaping import command
 from imagenet_prep.recipes.asked_splits import asked_folders, asked_lists
-from imagenet_prep.recipes.folder_roles import Folder, Roles, mask_folders, misread, mixed_masks, nested, roles_of
+from imagenet_prep.recipes.folder_roles import FolderTree, Roles, mask_folders, misread, mixed_masks, nested, roles_of
 from imagenet_prep.recipes.inspection import Inspection
 from imagenet_prep.recipes.labels import ClassFolders, class_order, folder_faults, misread_masks
 from imagenet_prep.recipes.layouts import LIKELY, ONLY_IF_ASKED, POSSIBLE, Proposal, Reading, as_command
@@ -69,7 +69,7 @@ def shape_of(names: Sequence[str], kind: str = "first", splits: Mapping[str, str
 
     ``splits`` are those that the user names, by folder.
     """
-    roles = roles_of(Folder.take(names), splits)
+    roles = roles_of(FolderTree.take(names), splits)
     packed = Names.take(sorted(names, key=str.encode))
     if kind != "first" and not roles.splits:
         roles = Roles(roles.lead)
@@ -221,7 +221,7 @@ def _without(roles: Roles) -> str:
 
 def _missed(inspection: Inspection, shape: Shape) -> list[InputError]:
     """The images outside of class folders that may have labels."""
-    root, missed = Folder.take(inspection.items), []
+    root, missed = FolderTree.take(inspection.items), []
     for folder in shape.roles.missed:
         path = f"{shape.lead}{folder}"
         what = f"{inspection.folder}: {number_of(root.at(path).total, inspection.noun)} in {path}, next to the splits"
@@ -246,7 +246,7 @@ def _as_split(inspection: Inspection, shape: Shape, folder: str) -> str:
 
 def _unlabelled(inspection: Inspection, shape: Shape) -> list[str]:
     """The notes on folders whose images have no class, each with the command that makes records of them."""
-    root, notes = Folder.take(inspection.items), []
+    root, notes = FolderTree.take(inspection.items), []
     for folder in (*shape.roles.unlabelled, *shape.roles.doubtful):
         path = f"{shape.lead}{folder}"
         count = number_of(

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.recipes.columns import Content, is_of
-from imagenet_prep.recipes.folder_roles import Folder
+from imagenet_prep.recipes.folder_roles import FolderTree
 from imagenet_prep.recipes.inspection import DATA, Inspection, main_content, strange, strange_among, wrong_formats
 from imagenet_prep.recipes.labels import ClassFolders, class_order
 from imagenet_prep.recipes.layouts import (
@@ -78,7 +78,7 @@ def _recognise_plain(inspection: Inspection) -> Reading | None:
 
 def _unlabelled(shape: Shape, names: Sequence[str]) -> list[str]:
     """The notes on folders in tars whose images have no class."""
-    root = Folder.take(names)
+    root = FolderTree.take(names)
     folders = [f"{shape.lead}{folder}" for folder in shape.roles.unlabelled]
     return [f"{number_of(root.at(path).total, 'file')} without a class in {path}, left out" for path in folders]
 

@@ -17,10 +17,10 @@ from imagenet_prep.recipes.layouts.class_folders import shape_of
 from imagenet_prep.recipes.recipe_file import RecipeFile
 from imagenet_prep.recipes.row_files import RowListing, find_images
 from imagenet_prep.recipes.row_source import MASKS, Rows
+from imagenet_prep.recipes.row_tables import ENDINGS, PARQUET, column_names, is_table, read_tables
 from imagenet_prep.recipes.sample_sources import list_samples
 from imagenet_prep.recipes.schema import Recipe, Source
 from imagenet_prep.recipes.splits import split_name, stem_of
-from imagenet_prep.recipes.universal_table import ENDINGS, PARQUET, column_names, is_table, read_tables
 from imagenet_prep.sources.names import text_of
 from imagenet_prep.sources.parquets import has_images
 from imagenet_prep.text import listed, number_of

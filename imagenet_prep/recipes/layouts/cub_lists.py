@@ -1,4 +1,4 @@
-"""CUB-200-2011 and sets like it: class folders, and images.txt and train_test_split.txt that number the images."""
+"""cub_lists: CUB-200-2011 and sets like it, class folders with images.txt and train_test_split.txt by number."""
 
 from __future__ import annotations
 
@@ -91,3 +91,6 @@ def _contradictions(
         return []
     what = f"{inspection.folder / home / _LABELS} gives the images other classes than their folders"
     return [InputError(what, "expected one number for each folder", "correct it, or move it away")]
+
+
+LAYOUTS = {"cub": recognise}
