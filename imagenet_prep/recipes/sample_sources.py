@@ -112,11 +112,13 @@ def _webdataset(paths: Sequence[Path], engine: Engine) -> dict[str, Samples]:
     columns = _columns(samples)
     passed = [f"skipped in tars: {skipped.text}"] if skipped.entries else []
     unread = {end: f"{count:,} .{end} in tars: not read" for end, count in others.items()}
-    lost = [line for end, line in unread.items() if end.endswith((".png", ".jpg", ".gif"))]
+    label = usual_label(columns)
+    are_masks_all = label is None  # next to a class, they are one thing more that is told
+    lost = [line for end, line in unread.items() if are_masks_all and end.endswith((".png", ".jpg", ".gif"))]
     passed += [line for line in unread.values() if line not in lost]
     passed += [f"{name}: not read, it holds more than texts and numbers" for name in _drop_nested(columns)]
     found = listing.picked(sorted(rows))
-    return {"": Samples(found, names, columns, label=usual_label(columns), passed=passed, lost=lost)}
+    return {"": Samples(found, names, columns, label=label, passed=passed, lost=lost)}
 
 
 def _by_key(names: Iterable[str]) -> Iterator[tuple[str, dict[str, int]]]:

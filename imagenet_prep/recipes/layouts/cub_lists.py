@@ -12,6 +12,7 @@ from imagenet_prep.storage.files import read_plain
 from imagenet_prep.text import listed, number_of
 
 _PATHS, _LABELS, _SPLITS = "images.txt", "image_class_labels.txt", "train_test_split.txt"
+_BOXES = "CUB-200"
 _NAMES_OF_SPLITS = {"1": "train", "0": "test"}
 
 
@@ -33,6 +34,8 @@ def recognise(inspection: Inspection) -> Reading | None:
     faults = _faults(inspection, home, numbered, names, splits)
     if labels and not faults:
         faults = _contradictions(inspection, home, numbered, labels)
+    if _BOXES in inspection.annotations and not faults:
+        return None  # with boxes, boxes-in-class-folders takes these classes and these splits
     divided: dict[str, list[str]] = {split: [] for split in _NAMES_OF_SPLITS.values()}
     for number, path in numbered.items():
         divided[_NAMES_OF_SPLITS.get(splits.get(number, ""), "test")].append(path)
