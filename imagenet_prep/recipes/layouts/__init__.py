@@ -159,7 +159,9 @@ def known_layouts() -> dict[str, Layout]:
     found: dict[str, Layout] = {}
     for each in pkgutil.iter_modules(__path__):
         module = importlib.import_module(f"{__name__}.{each.name}")
-        found |= getattr(module, "LAYOUTS", None) or {each.name.replace("_", "-"): module.recognise}
+        layouts = getattr(module, "LAYOUTS", None) or {each.name.replace("_", "-"): module.recognise}
+        assert not found.keys() & layouts.keys(), f"two layouts have the name of one in {each.name}"
+        found |= layouts
     return dict(sorted(found.items()))
 
 

@@ -94,6 +94,3 @@ def _contradictions(
         return []
     what = f"{inspection.folder / home / _LABELS} gives the images other classes than their folders"
     return [InputError(what, "expected one number for each folder", "correct it, or move it away")]
-
-
-LAYOUTS = {"cub": recognise}
