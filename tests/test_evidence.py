@@ -122,7 +122,7 @@ TAKEN: dict[str, Made] = {
         labelled("l.csv", rows("{n},{l},,", LETTERS, "file,label,,")), train=LETTERS
     ),
     "a file without a header of boxes": taken(
-        labelled("l.csv", rows("{n},1,2,8,9,{l}", LETTERS)), "the column 6 gives 2 classes", train=LETTERS
+        labelled("l.csv", rows("{n},1,2,8,9,{l}", LETTERS)), "6 boxes of 2 classes: a, b", train=dict.fromkeys(LETTERS)
     ),
     # splits
     "a table of each split": taken(by_split("{n},{l}"), "splits: train, validation, a file of each", **BY_SPLIT),
