@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from existing import existing
 from made_folders import picture
 from made_rows import mask, read_split
 from made_tars import save
@@ -62,7 +63,7 @@ def runs(folder: Path) -> int:
 
 def shards(folder: Path) -> dict[str, bytes]:
     """The shards by name."""
-    return {path.name: path.read_bytes() for path in (folder / "out").glob("*-of-*")}
+    return {path.name: path.read_bytes() for path in existing(folder / "out", "*-of-*")}
 
 
 def sealed(folder: Path) -> list[Path]:
@@ -72,7 +73,7 @@ def sealed(folder: Path) -> list[Path]:
 
 def everything(folder: Path) -> dict[str, bytes]:
     """Every file of a folder."""
-    paths = (path for path in folder.rglob("*") if path.is_file())
+    paths = (path for path in existing(folder, "**/*") if path.is_file())
     return {str(path.relative_to(folder)): path.read_bytes() for path in paths}
 
 
@@ -460,7 +461,7 @@ def test_killed_between_sealing_and_the_end(tmp_path: Path) -> None:
     before = shards(tmp_path)
     for name in ("journal.jsonl", "manifest.json"):
         (tmp_path / "out" / "imagenet-prep" / name).unlink()
-    for path in (tmp_path / "out").glob("train-*"):
+    for path in existing(tmp_path / "out", "train-*"):
         path.unlink()
     convert(tmp_path)
     assert shards(tmp_path) == before
@@ -480,7 +481,7 @@ def test_a_damaged_sealed_file_is_found(tmp_path: Path, place: str) -> None:
     path.write_bytes(content[: len(content) // 2] if place == "cut" else content)
     if place == "gone":
         path.unlink()
-    for shard in (tmp_path / "out").glob("train-*"):
+    for shard in existing(tmp_path / "out", "train-*"):
         shard.unlink()
     ran = prep("repair", "out", cwd=tmp_path)
     assert ran.returncode != 0
