@@ -131,11 +131,13 @@ def _block(key: str, value: Any, note: str = "") -> str:
 
 
 def _flow(value: Any) -> str:
-    """A value in one line: JSON strings, with JSON's escapes, are YAML."""
+    """A value in one line: JSON strings, with JSON's escapes, are YAML. A list of one is written as its part."""
     if isinstance(value, Mapping):
         return f"{{{', '.join(f'{_flow(name)}: {_flow(each)}' for name, each in value.items())}}}"
+    if isinstance(value, list) and len(value) == 1:
+        return _flow(value[0])
     if isinstance(value, (list, tuple)):
-        return _flow(value[0]) if len(value) == 1 else f"[{', '.join(map(_flow, value))}]"
+        return f"[{', '.join(map(_flow, value))}]"
     if not isinstance(value, str):
         return json.dumps(value)
     is_plain = re.fullmatch(r"[A-Za-z_/][\w./-]*|\.", value, re.ASCII) and value.lower() not in (
