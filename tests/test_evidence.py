@@ -26,7 +26,7 @@ from made_folders import (
     taken,
 )
 from made_sets import ENGINE
-from running import command, prep
+from running import command, command_here, prep_here
 from test_folders import check
 
 from imagenet_prep import Layout, convert
@@ -295,14 +295,14 @@ def test_a_question_names_the_command_that_answers_it(tmp_path: Path, name: str)
     """init exits with a line for each way: how many images and classes, then the command, which works as it stands."""
     files, option, made = QUESTIONS[name]
     Made(files).save(tmp_path / "data")
-    refused = prep("init", "data", cwd=tmp_path)
+    refused = prep_here("init", "data", cwd=tmp_path)
     assert refused.returncode == 4, refused.stdout
     assert not (tmp_path / "data.yaml").exists()
     lines = [line.strip() for line in refused.stderr.splitlines() if " images" in line and f"{option}" in line]
     assert lines, refused.stderr
     counts, _, call = lines[-1].partition(": imagenet-prep ")
     assert counts.split(" of ")[0].isdigit()
-    command(*shlex.split(call), cwd=tmp_path)
+    command_here(*shlex.split(call), cwd=tmp_path)
     layout = Layout(tmp_path / "out")
     convert(layout, ENGINE, dataset=RecipeSet.read(tmp_path / "data.yaml"))
     check(layout.output_dir, made)
@@ -312,9 +312,9 @@ def test_names_are_suggested_and_taken(tmp_path: Path) -> None:
     """--names: a list of more names than classes is suggested; the command that says so names the classes."""
     files = labelled("l.csv", rows("{n},{l}", NUMBERS, "file,label"))
     Made({**files, "classes.txt": b"ant\nbee\ncat\ndog\nelk\nfox\n"}).save(tmp_path / "data")
-    said = command("init", "data", cwd=tmp_path).stdout
+    said = command_here("init", "data", cwd=tmp_path).stdout
     line = next(line for line in said.splitlines() if "--names" in line)
-    command(*shlex.split(line.partition("imagenet-prep ")[2]), cwd=tmp_path)
+    command_here(*shlex.split(line.partition("imagenet-prep ")[2]), cwd=tmp_path)
     assert "class_names: data/classes.txt" in (tmp_path / "data-named.yaml").read_text()
     made = load(tmp_path / "data-named.yaml", None, ENGINE)
     assert (made.classes.names, made.classes.numbers) == (("dog", "elk"), (3, 4))
@@ -325,7 +325,7 @@ def test_each_option_is_written_into_a_key_of_the_recipe(tmp_path: Path) -> None
     lines = "picture,a,kind,size\n" + "".join(f"x/{n},{n},{key},{8 + key}\n" for n, key in NUMBERS.items())
     Made({**labelled("l.csv", lines), "n.csv": b"id,name\n3,elk\n4,fox\n"}).save(tmp_path / "data")
     options = ("--label", "kind", "--image", "picture", "--strip", "x/", "--names", "data/n.csv")
-    command("init", "data", *options, cwd=tmp_path)
+    command_here("init", "data", *options, cwd=tmp_path)
     text = (tmp_path / "data.yaml").read_text()
     for part in ("labels: {file: data/l.csv, path: picture, label: kind}", "strip: x/", "class_names: data/n.csv"):
         assert part in text
@@ -476,9 +476,9 @@ def test_a_column_of_labels_in_parquet_is_chosen(tmp_path: Path) -> None:
     from made_folders import parquet
 
     Made({"a.parquet": parquet("1.jpg", "2.jpg", label="fine", coarse=[0, 1])}).save(tmp_path / "data")
-    lines = prep("init", "data", cwd=tmp_path).stderr.splitlines()
+    lines = prep_here("init", "data", cwd=tmp_path).stderr.splitlines()
     call = next(line for line in lines if line.endswith("--label coarse")).partition("imagenet-prep ")[2]
-    command(*shlex.split(call), cwd=tmp_path)
+    command_here(*shlex.split(call), cwd=tmp_path)
     assert "label: coarse" in (tmp_path / "data.yaml").read_text()
 
 
