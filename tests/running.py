@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+import pytest
 
 PROGRAM = (sys.executable, "-m", "imagenet_prep")
 
@@ -30,6 +34,27 @@ def command(
 ) -> subprocess.CompletedProcess[str]:
     """Run a command, which must end with this status."""
     ran = prep(*words, cwd=cwd, **environment)
+    assert ran.returncode == status, ran.stdout + ran.stderr
+    return ran
+
+
+def prep_here(*words: object, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    """Run a command as ``prep`` does, but in this process, which takes a tenth of the time; with one worker."""
+    from imagenet_prep import cli
+
+    words = (*words, "--workers", 1) if words[0] in ("convert", "verify", "repair") else words
+    said, told = io.StringIO(), io.StringIO()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(cwd or Path.cwd())
+        patch.setattr(sys, "argv", ["imagenet-prep", *map(str, words)])
+        with contextlib.redirect_stdout(said), contextlib.redirect_stderr(told):
+            status = cli._status()
+    return subprocess.CompletedProcess(sys.argv, status, said.getvalue(), told.getvalue())
+
+
+def command_here(*words: object, status: int = 0, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    """Run a command in this process, which must end with this status."""
+    ran = prep_here(*words, cwd=cwd)
     assert ran.returncode == status, ran.stdout + ran.stderr
     return ran
 

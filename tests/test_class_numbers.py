@@ -234,7 +234,7 @@ def test_folders_have_the_classes_of_all_splits(divided: Divided, tmp_path: Path
     """ImageFolder numbers the folders that it finds: each split has those of all classes, in their order."""
     for split, layout in divided.splits.items():
         out = export(layout, "folders", tmp_path / split, ENGINE).out
-        assert sorted(path.name for path in (out / split).iterdir()) == list(INDEX)
+        assert sorted(path.name for path in existing(out / split, "*")) == list(INDEX)
 
 
 def test_the_manifest_keeps_all_classes(tmp_path: Path) -> None:
@@ -609,11 +609,11 @@ def test_a_second_set_with_another_numbering_is_refused(tmp_path: Path, first_se
     classes, more, words, key = REFUSALS[name]
     folder = Path(shutil.copytree(first_set, tmp_path / "copy"))
     save_images(folder / "val", *(f"{each}/{each}9.jpg" for each in classes))
-    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    before = {path: path.read_bytes() for path in existing(folder, "**/*") if path.is_file()}
     recipe = "source: {folders: val}\noutput_file_prefix: val\n"
     with pytest.raises(InputError, match=words) as caught:
         make(folder, recipe + more, "val.yaml")
-    after = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file() and path.name != "val.yaml"}
+    after = {path: path.read_bytes() for path in existing(folder, "**/*") if path.is_file() and path.name != "val.yaml"}
     assert {path: content for path, content in after.items() if path.name != "lock"} == {
         path: content for path, content in before.items() if path.name != "lock"
     }
@@ -646,11 +646,11 @@ def test_a_later_set_stays_right_when_the_first_is_gone(tmp_path: Path, first_se
     recipe = "source: {folders: val}\noutput_file_prefix: val\n"
     make(folder, recipe, "val.yaml")
     shutil.rmtree(folder / "out/imagenet-prep/sets/train")
-    for path in (folder / "out").glob("train-*"):
+    for path in existing(folder / "out", "train-*"):
         path.unlink()
-    before = {path.name: path.stat().st_mtime_ns for path in (folder / "out").glob("val-*")}
+    before = {path.name: path.stat().st_mtime_ns for path in existing(folder / "out", "val-*")}
     make(folder, recipe, "val.yaml")
-    assert {path.name: path.stat().st_mtime_ns for path in (folder / "out").glob("val-*")} == before
+    assert {path.name: path.stat().st_mtime_ns for path in existing(folder / "out", "val-*")} == before
     assert [record.class_index for record in imagenet_prep.open(folder / "out", "val")] == [2]
 
 

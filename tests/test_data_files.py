@@ -13,7 +13,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from kept_folders import KNOWN, Painter
-from kept_trial import ASKED, RIGHT, try_folder
 from made_folders import write
 from made_sets import ENGINE
 from made_tars import pack
@@ -30,33 +29,6 @@ from imagenet_prep.sources.slices import Reader
 from imagenet_prep.sources.stored_arrays import ArrayStream
 from imagenet_prep.sources.tars import list_tars
 from imagenet_prep.stages.init import init
-
-_TAKEN = (
-    *("kuzushiji_mnist", "quick_draw", "one_array_a_class", "mean_beside_the_arrays", "sign_language_digits"),
-    *("npz_of_unnamed_arrays", "celebrity_faces", "stl_10", "cifar_10_binary", "fashion_mnist_csv"),
-    *("digit_recognizer", "fer_2013", "svhn_cropped", "emnist_letters", "patch_camelyon", "cats_of_a_course"),
-    *("zip_beside_a_table", "zip_of_class_folders", "zip_a_class", "tars_of_parts", "web_of_labels_in_json"),
-    *("img2dataset_with_failures", "dataset_saved_to_disk", "datasets_saved_to_disk"),
-    *("parquet_of_bytes_and_words", "parquet_without_labels_in_test", "mosaic_streaming"),
-    *("mosaic_streaming_of_words", "lsun_lmdb", "caffe_lmdb", "petals_to_the_metal", "tensorflow_datasets"),
-)
-_ASKED = (
-    *("two_sets_of_medmnist", "arrays_of_other_names", "web_with_masks", "tar_with_a_table_in_it"),
-    *("compressed_tar_beside_a_table", "compressed_tfrecords"),
-)
-
-
-@pytest.mark.parametrize("name", _TAKEN)
-def test_a_known_folder_is_right_in_two_commands(tmp_path: Path, name: str) -> None:
-    """Init and convert give each image its class, its number and its split."""
-    assert try_folder(KNOWN[name], tmp_path) == (RIGHT, "")
-
-
-@pytest.mark.parametrize("name", _ASKED)
-def test_a_known_folder_is_right_by_a_command_of_the_refusal(tmp_path: Path, name: str) -> None:
-    """The refusal names a command whose labels are right."""
-    outcome, message = try_folder(KNOWN[name], tmp_path)
-    assert outcome == ASKED, message
 
 
 def test_boxes_in_a_column_are_never_dropped_in_silence(tmp_path: Path) -> None:
@@ -198,9 +170,11 @@ def _jpeg(red: int, size: int = 16) -> bytes:
     return stream.getvalue()
 
 
+@pytest.mark.once  # lmdb is there where TensorFlow is
 def test_a_database_that_lmdb_wrote_is_read_in_place(tmp_path: Path) -> None:
     """Small and large values, of several pages each, in the order of their keys."""
-    lmdb = pytest.importorskip("lmdb")
+    import lmdb
+
     images = {f"{number:05}".encode(): _jpeg(number, 8 + 4 * number) for number in range(60)}
     with (
         lmdb.open(str(tmp_path / "train_lmdb"), map_size=1 << 24) as environment,

@@ -12,10 +12,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from existing import existing
 from made_folders import picture
 from made_rows import mask, read_split
 from made_tars import save
-from running import PROGRAM, command, error_lines, prep
+from running import PROGRAM, command, command_here, error_lines, prep_here
 
 ROWS = """
     import io
@@ -49,8 +50,7 @@ def write(folder: Path, code: str = ROWS, recipe: str = RECIPE) -> None:
 
 def convert(folder: Path, *options: object, status: int = 0) -> str:
     """Run convert in the folder; what it says."""
-    words = ("convert", "out", "--config", "r.yaml", "--workers", 1, *options)
-    ran = command(*words, cwd=folder, status=status)
+    ran = command_here("convert", "out", "--config", "r.yaml", *options, cwd=folder, status=status)
     return " ".join(error_lines(ran)) if status else ran.stdout + ran.stderr
 
 
@@ -62,7 +62,7 @@ def runs(folder: Path) -> int:
 
 def shards(folder: Path) -> dict[str, bytes]:
     """The shards by name."""
-    return {path.name: path.read_bytes() for path in (folder / "out").glob("*-of-*")}
+    return {path.name: path.read_bytes() for path in list((folder / "out").glob("*-of-*"))}
 
 
 def sealed(folder: Path) -> list[Path]:
@@ -72,7 +72,7 @@ def sealed(folder: Path) -> list[Path]:
 
 def everything(folder: Path) -> dict[str, bytes]:
     """Every file of a folder."""
-    paths = (path for path in folder.rglob("*") if path.is_file())
+    paths = (path for path in existing(folder, "**/*") if path.is_file())
     return {str(path.relative_to(folder)): path.read_bytes() for path in paths}
 
 
@@ -92,7 +92,7 @@ def test_bytes_labels_splits_boxes_and_text_come_through(tmp_path: Path) -> None
     assert second["labels.text"] == "number 1"
     assert second["image/object/bbox/xmax"] == [2 / 16]
     assert second["image/encoded"].startswith(b"\x89PNG")
-    command("verify", "out", cwd=tmp_path)
+    command_here("verify", "out", cwd=tmp_path)
 
 
 def test_paths_stay_paths(tmp_path: Path) -> None:
@@ -131,10 +131,10 @@ def test_it_runs_once_and_everything_later_reads_what_it_yielded(tmp_path: Path)
     (tmp_path / "mine.py").unlink()
     shard = next((tmp_path / "out").glob("train-00002*"))
     shard.write_bytes(b"damaged")
-    command("repair", "out", cwd=tmp_path)
+    command_here("repair", "out", cwd=tmp_path)
     assert shards(tmp_path) == before
-    assert "12" in command("verify", "out", "--config", "r.yaml", cwd=tmp_path).stdout
-    command("status", "out", cwd=tmp_path)
+    assert "12" in command_here("verify", "out", "--config", "r.yaml", cwd=tmp_path).stdout
+    command_here("status", "out", cwd=tmp_path)
     convert(tmp_path)
     assert runs(tmp_path) == 1
 
@@ -144,7 +144,7 @@ def test_ranks_read_the_sealed_rows(tmp_path: Path) -> None:
     write(tmp_path)
     for rank in range(3):
         convert(tmp_path, "--rank", f"{rank}/3", *(["--allow-python"] if rank == 0 else []))
-    command("merge", "out", cwd=tmp_path)
+    command_here("merge", "out", cwd=tmp_path)
     assert runs(tmp_path) == 1
     ranked = shards(tmp_path)
     other = tmp_path / "other"
@@ -182,7 +182,7 @@ def test_no_command_runs_it_without_permission(tmp_path: Path, words: tuple[str,
     write(tmp_path)
     (tmp_path / "out").mkdir()
     before = everything(tmp_path)
-    ran = prep(*words, cwd=tmp_path)
+    ran = prep_here(*words, cwd=tmp_path)
     assert ran.returncode in (2, 3), ran.stdout + ran.stderr
     assert "--allow-python" in ran.stdout + ran.stderr
     assert runs(tmp_path) == 0
@@ -196,7 +196,7 @@ def test_the_command_of_the_refusal_works(tmp_path: Path) -> None:
     said = convert(tmp_path, status=2)
     assert f"convert would run mine:rows of {tmp_path}/mine.py" in said
     line = said[said.index("imagenet-prep convert") :].split()
-    command(*line[1:], cwd=tmp_path)
+    command_here(*line[1:], cwd=tmp_path)
     assert runs(tmp_path) == 1
 
 
@@ -232,7 +232,7 @@ def test_the_option_where_it_means_nothing(tmp_path: Path, words: tuple[str, ...
     """Without a recipe, or in a dry run."""
     write(tmp_path)
     (tmp_path / "out").mkdir()
-    ran = prep("convert", "out", *words, cwd=tmp_path)
+    ran = prep_here("convert", "out", *words, cwd=tmp_path)
     assert ran.returncode == 2
     assert "--allow-python with" in ran.stderr
     assert runs(tmp_path) == 0
@@ -371,7 +371,7 @@ def test_a_fault_of_the_function_is_named(tmp_path: Path, name: str) -> None:
     assert said.format(tmp_path) in found
     assert not shards(tmp_path)
     assert not (tmp_path / "out" / "imagenet-prep" / "plan").exists()
-    ran = prep("convert", "out", "--config", "r.yaml", cwd=tmp_path)
+    ran = prep_here("convert", "out", "--config", "r.yaml", cwd=tmp_path)
     assert "--allow-python" in ran.stderr
 
 
@@ -460,7 +460,7 @@ def test_killed_between_sealing_and_the_end(tmp_path: Path) -> None:
     before = shards(tmp_path)
     for name in ("journal.jsonl", "manifest.json"):
         (tmp_path / "out" / "imagenet-prep" / name).unlink()
-    for path in (tmp_path / "out").glob("train-*"):
+    for path in existing(tmp_path / "out", "train-*"):
         path.unlink()
     convert(tmp_path)
     assert shards(tmp_path) == before
@@ -480,12 +480,12 @@ def test_a_damaged_sealed_file_is_found(tmp_path: Path, place: str) -> None:
     path.write_bytes(content[: len(content) // 2] if place == "cut" else content)
     if place == "gone":
         path.unlink()
-    for shard in (tmp_path / "out").glob("train-*"):
+    for shard in existing(tmp_path / "out", "train-*"):
         shard.unlink()
-    ran = prep("repair", "out", cwd=tmp_path)
+    ran = prep_here("repair", "out", cwd=tmp_path)
     assert ran.returncode != 0
     assert "--allow-python" in ran.stdout + ran.stderr
-    ran = prep("convert", "out", "--config", "r.yaml", cwd=tmp_path)
+    ran = prep_here("convert", "out", "--config", "r.yaml", cwd=tmp_path)
     assert ran.returncode != 0
     assert "--allow-python" in ran.stdout + ran.stderr
     convert(tmp_path, "--allow-python")
@@ -546,7 +546,7 @@ def test_a_set_that_grows(tmp_path: Path) -> None:
     assert shards(tmp_path).items() >= before.items()
     shard = next((tmp_path / "out").glob("train-0*"))
     shard.unlink()
-    command("repair", "out", cwd=tmp_path)
+    command_here("repair", "out", cwd=tmp_path)
     assert shards(tmp_path).items() >= before.items()
 
 
@@ -557,10 +557,10 @@ def test_sets_of_one_folder_have_rows_of_their_own(tmp_path: Path) -> None:
         save(tmp_path / "r.yaml", f"{RECIPE}output_file_prefix: {name}\n".encode())
         convert(tmp_path, "--allow-python")
         convert(tmp_path)
-        command("verify", "out", "--config", "r.yaml", cwd=tmp_path)
+        command_here("verify", "out", "--config", "r.yaml", cwd=tmp_path)
     assert runs(tmp_path) == 2
     shard = next((tmp_path / "out").glob("two-train-*"))
     shard.unlink()
-    command("repair", "out", cwd=tmp_path)
+    command_here("repair", "out", cwd=tmp_path)
     assert shard.exists()
     assert runs(tmp_path) == 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import io
 import json
 import os
@@ -428,23 +429,29 @@ def boxes_of(annotations: Sequence[Mapping[str, Any]]) -> list[list[float]]:
 
 
 def import_torchvision() -> Any:
-    """torchvision; the wheel for CUDA can't load its compiled operators beside the torch for CPUs.
+    """torchvision; beside a torch without CUDA, the wheel for CUDA can't load its compiled operators.
 
-    No transform needs them, but the import declares how two of them behave: so they are named before.
+    No transform needs them, but the import declares how two of them behave: so they are named then.
     """
-    torch = pytest.importorskip("torch")
-    library = torch.library.Library("torchvision", "FRAGMENT")
-    for name in ("nms", "qnms"):
-        if not hasattr(torch.ops.torchvision, name):
+    try:
+        return importlib.import_module("torchvision")
+    except RuntimeError:  # operator torchvision::nms does not exist
+        import torch
+
+        library = torch.library.Library("torchvision", "FRAGMENT")
+        for name in ("nms", "qnms"):
             library.define(f"{name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
-    return pytest.importorskip("torchvision"), library
+        _KEPT.append(library)
+        return importlib.import_module("torchvision")
 
 
-@pytest.mark.torch
-def test_torchvision_transforms_the_records(tmp_path: Path) -> None:
+_KEPT: list[Any] = []
+"""What must live as long as torchvision."""
+
+
+def test_torchvision_transforms_the_records(tmp_path: Path, torch: Any) -> None:
     """Flipped, cropped and resized, masks and boxes of 50 images stay those of pycocotools."""
-    torchvision, _library = import_torchvision()
-    import torch
+    torchvision = import_torchvision()
     from torchvision import tv_tensors
     from torchvision.transforms import v2
 

@@ -14,7 +14,7 @@ from made_folders import picture
 from made_rows import LABELLED, images, mask, read_split, table
 from made_sets import ENGINE
 from made_tars import in_memory, pack, save
-from running import command
+from running import command_here
 
 from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.recipes.layouts.universal_table import choose_table
@@ -29,7 +29,7 @@ TEXT = {"image/class/text", "labels.text", "note"}
 def converted(folder: Path, recipe: str, status: int = 0) -> Path:
     """The shards of a recipe that lies in ``folder``."""
     (folder / "r.yaml").write_text(recipe)
-    command("convert", folder / "out", "--config", folder / "r.yaml", "--workers", 1, status=status)
+    command_here("convert", folder / "out", "--config", folder / "r.yaml", status=status)
     return folder / "out"
 
 
@@ -60,7 +60,7 @@ def test_a_table_gives_labels_splits_and_features(tmp_path: Path, form: str) -> 
             assert found[path]["labels.text"] == row["text"]
             assert found[path]["age"] == row["age"]
             assert found[path]["image/encoded"] == picture(path)
-    command("verify", out)
+    command_here("verify", out)
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -200,7 +200,7 @@ def test_members_of_an_archive_are_read_in_place(tmp_path: Path, kind: str) -> N
     shard = next(out.glob("*-of-*"))
     before = shard.read_bytes()
     shard.write_bytes(before[:100] + b"?" + before[101:])
-    command("repair", out)
+    command_here("repair", out)
     assert shard.read_bytes() == before
 
 
@@ -272,7 +272,7 @@ def test_boxes(tmp_path: Path, rows: list[dict[str, Any]], form: str) -> None:
         assert record["image/object/class/label"] == [["cat", "dog"].index(label) + 1 for label, *_ in boxes]
         for place, edge in enumerate(("xmin", "ymin", "xmax", "ymax"), 1):
             assert record[f"image/object/bbox/{edge}"] == [box[place] / 16 for box in boxes]
-    command("verify", out)
+    command_here("verify", out)
 
 
 @pytest.mark.parametrize(
@@ -450,7 +450,7 @@ def test_mixed_labels_are_refused(tmp_path: Path) -> None:
 def proposed(folder: Path, data: Path) -> tuple[InitSummary, Path]:
     """The recipe that init writes for a table or a folder, and the shards that convert makes of it."""
     summary = init(data, folder / "r.yaml", ENGINE)
-    command("convert", folder / "out", "--config", folder / "r.yaml", "--workers", 1)
+    command_here("convert", folder / "out", "--config", folder / "r.yaml")
     return summary, folder / "out"
 
 
@@ -474,8 +474,8 @@ def test_the_recipe_of_a_table_is_named_like_it(tmp_path: Path) -> None:
     """By default it is in the current folder."""
     images(tmp_path, LABELLED)
     save(tmp_path / "birds.csv", table(LABELLED, "csv"))
-    command("init", "birds.csv", cwd=tmp_path)
-    command("convert", "out", "--config", "birds.yaml", cwd=tmp_path)
+    command_here("init", "birds.csv", cwd=tmp_path)
+    command_here("convert", "out", "--config", "birds.yaml", cwd=tmp_path)
 
 
 def test_init_takes_a_parquet_of_images_as_before(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from imagenet_prep.errors import InputError
 from imagenet_prep.exports.packing import Files, Packer
 from imagenet_prep.exports.source_set import CLASSES, ImageValues, SourceSet, SourceShard, encode_classes, find_meaning
 from imagenet_prep.reading.shard import Record
+from imagenet_prep.sources.names import below, text_of
 from imagenet_prep.storage.durable import make_folder
 
 
@@ -34,11 +35,11 @@ class FolderPacker(Packer):
 
     def finish(self, source: SourceSet, out: Path) -> Mapping[str, bytes]:
         """Create the folders of classes without images in a split; and list the numbers, where they are needed."""
-        classes = {folder.name for split in source.splits for folder in (out / split).glob("*")}
+        classes = {text_of(folder.name) for split in source.splits for folder in below(out, split).glob("*")}
         numbers = {name: index for index, name in source.numbering.names_by_index.items()}
         classes.update(source.manifest.dataset.classes if source.manifest else ())
         for split, name in itertools.product(source.splits, sorted(classes)):
-            make_folder(out / split / name)
+            make_folder(below(out, f"{split}/{name}"))
         found = {name: numbers[name] for name in sorted(classes) if name in numbers}
         if list(found.values()) == list(range(len(classes))):
             return {}

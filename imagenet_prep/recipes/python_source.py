@@ -147,8 +147,12 @@ def _seal(function: Function, layout: Layout) -> Path:
         raise UsageError(what, "expected a folder of this machine for the rows of a function", "choose one as DATA_DIR")
     make_folder(folder)
     store = LocalStore(folder)
-    with writing(folder), store.create("rows.zip") as sink, contextlib.closing(function.rows()) as rows:
-        sealing = _Sealing(sink)
+    with (
+        writing(folder),
+        store.create("rows.zip") as sink,
+        contextlib.closing(_Sealing(sink)) as sealing,
+        contextlib.closing(function.rows()) as rows,
+    ):
         sealing.add_line(_head(function))
         for row in rows:
             sealing.add(row, f"{function.name}, row {row.number}")
@@ -192,8 +196,12 @@ class _Sealing:
     def finish(self) -> str:
         """Write the rows and the directory; a digest of all."""
         self._write(_ENTRY, b"".join(self._lines))
-        self._zip.close()
+        self.close()
         return self._digest.hexdigest()
+
+    def close(self) -> None:
+        """End the zip; an open one would write its directory when Python deletes it, to a file that is gone."""
+        self._zip.close()
 
     def _write(self, name: str, content: bytes) -> None:
         self._digest.update(hashlib.sha256(content).digest())
