@@ -40,7 +40,9 @@ _NO_CLASSES = frozenset(
 """Words in the names of columns that hold something else."""
 
 _COORDINATE = re.compile(r"[xy][ _]?(min|max|c|center|[0-9])?|(min|max)[ _]?[xy]|left|top|right|bottom|bbox.*|box.*")
-_LARGEST_NUMBER = 100_000
+LARGEST_NUMBER = 100_000
+"""Larger numbers are ids, not numbers of classes."""
+
 _LONGEST = 120
 
 
@@ -241,7 +243,7 @@ def _may_be_classes(name: str, values: Sequence[Any], columns: Columns) -> bool:
         return False
     if _rank(name, columns) < len(_CLASSES):
         return len(distinct) < len(values) or len(values) < 3 or bool(separator_of(values)[0])
-    if all(_is_number(value) for value in distinct) and max(abs(int(value)) for value in distinct) > _LARGEST_NUMBER:
+    if all(_is_number(value) for value in distinct) and max(abs(int(value)) for value in distinct) > LARGEST_NUMBER:
         return False
     if len(_words(name)) == 1 and name.lower() == "id":  # of the classes, as other columns name the files
         return len(distinct) < len(values)
