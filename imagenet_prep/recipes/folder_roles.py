@@ -34,7 +34,7 @@ _NO_CLASSES = re.compile(
 
 _NO_NAMES = re.compile(
     r"\d{4}[-_.]\d{2}[-_.]\d{2}|\d{8}|(?:19|20)\d{2}|\d{3}[A-Z]{5}|\d{5,}|"
-    r"(?:.*[-_ ])?(?:part|batch|chunk|shard|session|day|week|vol|volume|disk)[-_ ]?\d+"
+    r"(?:.*[-_ ])?(?:images?|imgs?|part|batch|chunk|shard|session|day|week|vol|volume|disk)[-_ ]?\d+"
 )
 """Folders that are called by days, as cameras do, by numbers with many zeros, or as parts: they may be no classes."""
 

@@ -33,7 +33,7 @@ _SPLIT = re.compile(
     r"(train|training|trainval|val|valid|validation|dev|public[ _-]?test|"
     r"test|testing|eval|evaluation|hold[ _-]?out|private[ _-]?test)"
     r"(?:[ _-]?(?:set|data|split|folder|images?|imgs?))?"
-    r"[ _-]?\d*(?-i:[AB])?",
+    r"(?:[ _-]|\.X)?\d*(?-i:[AB])?",
     re.IGNORECASE,
 )
 _SPLIT_OF_WORD = {

@@ -11,7 +11,7 @@ from imagenet_prep.recipes.asked_splits import asked_lists
 from imagenet_prep.recipes.inspection import Inspection, main_content
 from imagenet_prep.recipes.label_columns import class_candidates, separator_of
 from imagenet_prep.recipes.labels_file import LABELS, LINES, flat_labels, without_ending
-from imagenet_prep.recipes.labels_search import LabelsFile, judge_labels, last_names
+from imagenet_prep.recipes.labels_search import LabelsFile, is_in_test, judge_labels, last_names
 from imagenet_prep.recipes.layouts import (
     CERTAIN,
     LIKELY,
@@ -342,13 +342,7 @@ def _are_for_test(inspection: Inspection, names: Sequence[str], items: Sequence[
     for table in (*inspection.labels, *inspection.partial):
         if table.is_of_test:
             listed_rows.update(table.rows)
-    return all(_is_in_test(name) or places[name] in listed_rows for name in names)
-
-
-def _is_in_test(name: str) -> bool:
-    """Whether a folder of a file has a name of test images."""
-    folders = name.lower().split("/")[:-1]
-    return any(folder.startswith("test") or folder.endswith(("test", "testing", "unlabeled")) for folder in folders)
+    return all(is_in_test(name) or places[name] in listed_rows for name in names)
 
 
 def _certainty(items: Sequence[str], shape: Shape, table: LabelsFile) -> int:
