@@ -389,7 +389,10 @@ def mura(painter: Painter) -> Truth:
     for split in ("train", "valid"):
         painter.write(f"MURA-v1.1/{split}_image_paths.csv", lines(path for name, path in files if name == split))
         painter.write(f"MURA-v1.1/{split}_labeled_studies.csv", lines(row for name, row in studies if name == split))
-    return Truth(classes, splits=splits, numbers={"negative": 0, "positive": 1})
+    as_listed = {path: str(int(kind == "positive")) for path, kind in classes.items()}
+    by_number = Truth(as_listed, splits=splits, numbers=counted_from_0("01"))
+    by_folder = Truth({path: f"study1_{kind}" for path, kind in classes.items()}, splits=splits)
+    return Truth(classes, splits=splits, numbers={"negative": 0, "positive": 1}, choices=[by_number, by_folder])
 
 
 @kept

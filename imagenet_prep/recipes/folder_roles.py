@@ -280,7 +280,7 @@ def _roles_at_the_top(
 ) -> Roles:
     splits: dict[str, str] = {}
     copies = _copies(here, classes)
-    are_flat = not any(here.below[name].below for name in classes)
+    are_flat = not any(here.below[name].below and not _is_only_holder(here.below[name]) for name in classes)
     are_numbers = len(classes) > 1 and are_flat and all(map(_NO_NAMES.fullmatch, classes))
     known = [] if are_numbers else [name for name in classes if name not in copies]
     unlabelled: list[str] = []

@@ -128,12 +128,17 @@ def judge_labels(
     except OSError:
         return None
     except LabelsFault as fault:
-        if form_of(where) == "json" or not mentions_half(path, sought.known):
+        if form_of(where) == "json" or _is_of_one_column(content, where) or not mentions_half(path, sought.known):
             return None
         return LabelsRefusal(where, _wrong_line(sought, where, fault, several), True)
     if table is None or (form_of(where) == "json" and table.labels is None):
         return None  # a document of another sort
     return _fit(sought, where, table, reading)
+
+
+def _is_of_one_column(content: bytes, where: str) -> bool:
+    """Whether a CSV is no more than a list of names."""
+    return form_of(where) == "csv" and not any(sign in content for sign in (b",", b";", b"\t"))
 
 
 def _wrong_line(sought: Sought, where: str, fault: LabelsFault, several: str) -> InputError:

@@ -101,7 +101,7 @@ def find_split_table(inspection: Inspection, names: Sequence[str], taken: Collec
         if row >= 0 and value is not None and inspection.items[row] in wanted:
             divided.setdefault(column.splits[str(value)], []).append(inspection.items[row])
     divided = {split: several for split, several in divided.items() if several}
-    return SplitLists({split: table.where for split in divided}, divided, is_plain=False)
+    return SplitLists(dict.fromkeys(divided, table.where), divided, is_plain=False)
 
 
 def _plain_rows(path: Path, names: Sequence[str], base: Path) -> list[int]:

@@ -50,8 +50,8 @@ class Sought(Struct, frozen=True):
 
 
 def last_name(path: str) -> str:
-    """The name of a file without its folders, in lower case."""
-    return path.replace("\\", "/").rpartition("/")[2].lower()
+    """The name of a file or a folder without the folders above it, in lower case."""
+    return path.replace("\\", "/").rstrip("/").rpartition("/")[2].lower()
 
 
 class TableForm(Struct):

@@ -88,7 +88,8 @@ def render_recipe(proposal: Proposal, folder: Path, recipe: Path, asked: Asked |
     if asked.strip:
         blocks.append(_block("strip", asked.strip, "taken off every path in tables, lists and annotation files"))
     if proposal.written_labels:
-        said = {"file": written_path(recipe, TABLE), "unlabelled": "skip"}
+        several = {"several": proposal.several} if proposal.several else {}
+        said = {"file": written_path(recipe, TABLE), "unlabelled": "skip", **several}
         blocks.append(_block("labels", said, "written by init, from the folders and their lists"))
     for key, value in proposal.annotations.items():
         blocks.append(_block(key, {name: _annotation(where, name, each) for name, each in value.items()}))

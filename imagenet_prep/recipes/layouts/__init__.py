@@ -45,6 +45,7 @@ class Proposal(Struct, frozen=True):
         divided: the splits that the annotations themselves name.
         written_lists: the files of each split, from ``lead``, where no file lists them: init writes the lists.
         written_labels: the class of each file, from ``lead``, where no file says it: init writes the table.
+        several: what is between the classes of a file there, if it can have several.
         table: a labels file, or the labels that are in the source itself.
         annotations: the value of the recipe's key "boxes" or "mask".
         clips_boxes: whether the recipe says ``boxes_outside: clip``.
@@ -65,6 +66,7 @@ class Proposal(Struct, frozen=True):
     divided: Sequence[str] = ()
     written_lists: Mapping[str, Sequence[str]] = {}
     written_labels: Mapping[str, str] = {}
+    several: str = ""
     table: LabelsFile | None = None
     annotations: Mapping[str, Mapping[str, Any]] = {}
     clips_boxes: bool = False

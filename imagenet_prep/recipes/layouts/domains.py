@@ -33,9 +33,7 @@ def recognise(inspection: Inspection) -> Reading | None:
         CERTAIN,
         (f"folders of splits and of the domains {listed(domains)}: {listed(sorted(folders))}",),
         f"the letters of the folders are the classes: {listed(domains)}",
-        Proposal(
-            "files", inspection.content, list(inspection.items), written_lists=lists, written_labels=labels
-        ),
+        Proposal("files", inspection.content, list(inspection.items), written_lists=lists, written_labels=labels),
         labelled=len(labels),
         classes=len(domains),
     )
