@@ -74,11 +74,11 @@ class _Trial:
         """Run init, then convert: RIGHT; WRONG and the difference; or REFUSED and the message."""
         self._count += 1
         with _current_folder(self._place):
-            before = set(self._place.glob("*.yaml"))
+            before = set(self._place.iterdir())
             try:
                 with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()), _threads():
                     cli.main(words[1:], prog_name="imagenet-prep", standalone_mode=False)
-                    recipes = set(self._place.glob("*.yaml")) - before
+                    recipes = list(self._place.glob("*.yaml"))
                     if len(recipes) != 1:
                         return REFUSED, f"{shlex.join(words)} wrote {len(recipes)} recipes"
                     (recipe,) = recipes
@@ -93,10 +93,9 @@ class _Trial:
             except SystemExit as error:
                 return REFUSED, f"{shlex.join(words)} ended with {error.code}"
             finally:
-                for recipe in set(self._place.glob("*.yaml")) - before:
-                    recipe.unlink()
-                for listed in self._place.glob("*-classes.txt"):
-                    listed.unlink()
+                for path in set(self._place.iterdir()) - before:  # a recipe, and the lists that it names
+                    if path.is_file():
+                        path.unlink()
 
     def follow(self, said: str, steps: int) -> str:
         """Run each command that a message names: RIGHT if one is, else what became of them."""

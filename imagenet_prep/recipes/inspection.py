@@ -298,8 +298,10 @@ def _judge(
 
 
 def _has_columns(table: LabelsFile | LabelsRefusal | None) -> bool:
-    """Whether a text has several columns, as the list of Oxford's pets: one of words alone names files by chance."""
-    return isinstance(table, LabelsFile) and table.options.get("format") == "spaces" and len(table.table.columns) > 1
+    """Whether a text has columns of classes, as the list of Oxford's pets: words alone name files by chance."""
+    if not isinstance(table, LabelsFile) or table.options.get("format") != "spaces":
+        return False
+    return bool(table.candidates) or table.has_labels
 
 
 def _labels_folders(table: LabelsFile | LabelsRefusal | None) -> bool:

@@ -348,7 +348,8 @@ def _are_for_test(inspection: Inspection, names: Sequence[str], items: Sequence[
 def _certainty(items: Sequence[str], shape: Shape, table: LabelsFile) -> int:
     """A table without labels is no rival of class folders; one with labels is, if they are others."""
     if not shape.has_classes:
-        return CERTAIN
+        is_nameless = table.options.get("header") is False and table.candidates and not table.has_labels
+        return POSSIBLE if is_nameless else CERTAIN
     if table.candidates and not table.has_labels:
         return POSSIBLE if _has_agreeing_column(items, shape, table) else LIKELY
     if not table.has_labels:
