@@ -296,8 +296,8 @@ def shopee_matching(painter: Painter) -> Truth:
     for place, (path, group) in enumerate(classes.items()):
         rows.append((f"train_{place}", base(path), "94974f937d4c2433", f'"Paper bag, brown, No {place}"', group))
     painter.write("train.csv", table(("posting_id", "image", "image_phash", "title", "label_group"), *rows))
-    by_value = [Truth(classes, numbers=count(classes.values())) for count in (counted_from_0, counted_from_1)]
-    return Truth(classes, splits=all_in(train, "train"), choices=by_value)
+    in_order = sorted(set(classes.values()), key=int)  # a group's number is an id: no network has so many outputs
+    return Truth(classes, splits=all_in(train, "train"), numbers=numbered(in_order))
 
 
 # medical and face sets -----------------------------------------------------------------------------------------
@@ -389,7 +389,10 @@ def mura(painter: Painter) -> Truth:
     for split in ("train", "valid"):
         painter.write(f"MURA-v1.1/{split}_image_paths.csv", lines(path for name, path in files if name == split))
         painter.write(f"MURA-v1.1/{split}_labeled_studies.csv", lines(row for name, row in studies if name == split))
-    return Truth(classes, splits=splits, numbers={"negative": 0, "positive": 1})
+    as_listed = {path: str(int(kind == "positive")) for path, kind in classes.items()}
+    by_number = Truth(as_listed, splits=splits, numbers=counted_from_0("01"))
+    by_folder = Truth({path: f"study1_{kind}" for path, kind in classes.items()}, splits=splits)
+    return Truth(classes, splits=splits, numbers={"negative": 0, "positive": 1}, choices=[by_number, by_folder])
 
 
 @kept

@@ -16,6 +16,7 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import click
 import numpy as np
@@ -25,7 +26,7 @@ from PIL import Image
 
 import imagenet_prep
 from imagenet_prep import Layout, convert
-from imagenet_prep.cli import cli
+from imagenet_prep.cli import cli, commands
 from imagenet_prep.errors import PrepError
 from imagenet_prep.recipes.recipe_set import RecipeSet
 from imagenet_prep.state.manifest import features_by_column, load_manifest
@@ -66,16 +67,18 @@ class _Trial:
     def __init__(self, place: Path, painter: Painter, truth: Truth) -> None:
         self._place, self._painter, self._truth = place, painter, truth
         self._count = 0
+        self._outcomes: dict[str, tuple[str, str]] = {}
+        """The outcome of each command in the folder as it is."""
 
     def run(self, words: Sequence[str]) -> tuple[str, str]:
         """Run init, then convert: RIGHT; WRONG and the difference; or REFUSED and the message."""
         self._count += 1
         with _current_folder(self._place):
-            before = set(self._place.glob("*.yaml"))
+            before = set(self._place.iterdir())
             try:
-                with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
-                    cli.main([*words[1:], "--workers", "1"], prog_name="imagenet-prep", standalone_mode=False)
-                    recipes = set(self._place.glob("*.yaml")) - before
+                with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()), _threads():
+                    cli.main(words[1:], prog_name="imagenet-prep", standalone_mode=False)
+                    recipes = list(self._place.glob("*.yaml"))
                     if len(recipes) != 1:
                         return REFUSED, f"{shlex.join(words)} wrote {len(recipes)} recipes"
                     (recipe,) = recipes
@@ -90,10 +93,9 @@ class _Trial:
             except SystemExit as error:
                 return REFUSED, f"{shlex.join(words)} ended with {error.code}"
             finally:
-                for recipe in set(self._place.glob("*.yaml")) - before:
-                    recipe.unlink()
-                for listed in self._place.glob("*-classes.txt"):
-                    listed.unlink()
+                for path in set(self._place.iterdir()) - before:  # a recipe, and the lists that it names
+                    if path.is_file():
+                        path.unlink()
 
     def follow(self, said: str, steps: int) -> str:
         """Run each command that a message names: RIGHT if one is, else what became of them."""
@@ -105,7 +107,9 @@ class _Trial:
             if words[0] == "imagenet-prep":
                 if words[1] != "init":
                     continue
-                outcome, text = self.run(words)
+                line = shlex.join(words)
+                self._outcomes[line] = self._outcomes.get(line) or self.run(words)
+                outcome, text = self._outcomes[line]
             else:
                 outcome, text = self._after_tool(words)
             if outcome == REFUSED and steps > 1 and text != said:
@@ -118,6 +122,7 @@ class _Trial:
     def _after_tool(self, words: Sequence[str]) -> tuple[str, str]:
         """Run a command of the shell in a copy of the folder, then init again."""
         kept = self._place / "kept"
+        self._outcomes.clear()
         shutil.copytree(self._place / "data", kept)
         try:
             line = " ".join(words)
@@ -126,6 +131,7 @@ class _Trial:
                 return REFUSED, f"{line}: {ran.stderr}"
             return self.run(["imagenet-prep", "init", "data"])
         finally:
+            self._outcomes.clear()
             shutil.rmtree(self._place / "data")
             kept.rename(self._place / "data")
 
@@ -140,6 +146,11 @@ def commands_in(message: str) -> Iterator[list[str]]:
             yield shlex.split(rest[: end.start()].rstrip(".,;:"))
     for match in re.finditer(rf"(?:^|: |; or )((?:{'|'.join(_TOOLS)}) [^\n;]+)", message, re.MULTILINE):
         yield [match[1]]
+
+
+def _threads() -> Any:
+    """Threads in place of the processes of the commands: to fork for each of some images takes most of the time."""
+    return mock.patch.object(commands, "_engine", lambda given: ENGINE)
 
 
 @contextlib.contextmanager

@@ -23,6 +23,7 @@ from imagenet_prep.errors import InputError, PrepError, UsageError
 from imagenet_prep.ilsvrc2012 import facts
 from imagenet_prep.recipes.loading import load
 from imagenet_prep.recipes.recipe_set import RecipeSet
+from imagenet_prep.stages.init import init
 from imagenet_prep.state.manifest import DatasetEntry, load_manifest
 from imagenet_prep.state.numbering import Numbering
 
@@ -359,6 +360,25 @@ def test_needless_zeros_make_folders_names(tmp_path: Path) -> None:
     save_images(tmp_path / "data", "0045/a.jpg", "0007/b.jpg", "1000/c.jpg")
     layout = make(tmp_path, "source: {folders: data}\n")
     assert imagenet_prep.open(layout.output_dir, "train").class_names == {1: "0007", 2: "0045", 3: "1000"}
+
+
+@pytest.mark.parametrize(
+    ("numbers", "first_label", "indexes"),
+    [((3, 7), 0, [3, 7]), ((1, 4), 1, [0, 3]), ((0, 2), 0, [0, 2]), ((249114794, 2937985045), 0, [0, 1])],
+    ids=["a gap before the first", "from 1", "from 0", "ids"],
+)
+def test_init_writes_where_numbers_start(
+    tmp_path: Path, numbers: tuple[int, int], first_label: int, indexes: list[int]
+) -> None:
+    """From 0, or from 1 if that is the smallest; numbers with many digits are ids, which are counted in their order."""
+    save_images(tmp_path / "data", "a.jpg", "b.jpg")
+    save(tmp_path / "data" / "t.csv", f"file,label\na.jpg,{numbers[0]}\nb.jpg,{numbers[1]}\n".encode())
+    recipe = init(tmp_path / "data", tmp_path / "recipe.yaml", ENGINE).recipe
+    layout = make(tmp_path, recipe.read_text())
+    records = imagenet_prep.open(layout.output_dir, "train")
+    assert records.first_label == first_label
+    assert sorted(record.class_index for record in records) == indexes
+    assert {records.class_names[record.label] for record in records} == {*map(str, numbers)}
 
 
 @pytest.mark.parametrize(("start", "first", "notes"), [("0", "", 0), ("1", "", 1), ("1", "first_label: 1\n", 0)])

@@ -70,4 +70,5 @@ def _values(inspection: Inspection) -> set[str]:
         for column in (*file.table.columns.values(), file.table.splits or ()):
             several = set(map(str, column))
             values |= several if len(several) <= _MOST_VALUES else set()
+        values |= {value for value in file.table.splits or () if value is not None}
     return values

@@ -34,7 +34,7 @@ _NO_CLASSES = re.compile(
 
 _NO_NAMES = re.compile(
     r"\d{4}[-_.]\d{2}[-_.]\d{2}|\d{8}|(?:19|20)\d{2}|\d{3}[A-Z]{5}|\d{5,}|"
-    r"(?:.*[-_ ])?(?:part|batch|chunk|shard|session|day|week|vol|volume|disk)[-_ ]?\d+"
+    r"(?:.*[-_ ])?(?:images?|imgs?|part|batch|chunk|shard|session|day|week|vol|volume|disk)[-_ ]?\d+"
 )
 """Folders that are called by days, as cameras do, by numbers with many zeros, or as parts: they may be no classes."""
 
@@ -280,7 +280,7 @@ def _roles_at_the_top(
 ) -> Roles:
     splits: dict[str, str] = {}
     copies = _copies(here, classes)
-    are_flat = not any(here.below[name].below for name in classes)
+    are_flat = not any(here.below[name].below and not _is_only_holder(here.below[name]) for name in classes)
     are_numbers = len(classes) > 1 and are_flat and all(map(_NO_NAMES.fullmatch, classes))
     known = [] if are_numbers else [name for name in classes if name not in copies]
     unlabelled: list[str] = []

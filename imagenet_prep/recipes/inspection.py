@@ -288,9 +288,20 @@ def _judge(
     if not any(found.values()):
         folders = replace(sought, known=last_names(name.rpartition("/")[0] for name in items) - {""})
         with_columns = [name for name in tables if suffix_of(name) in _WITH_COLUMNS]
-        others = {name: judge_labels(folders, name, needs_header=True) for name in with_columns}
+        others = {name: judge_labels(folders, name) for name in with_columns}
         found |= {name: table for name, table in others.items() if _labels_folders(table)}
+    if not any(found.values()):
+        texts = [name for name in candidates if suffix_of(name) not in (*_WITH_COLUMNS, ".json")]
+        others = {name: judge_labels(stems, name) for name in texts}
+        found |= {name: table for name, table in others.items() if _has_columns(table)}
     return found
+
+
+def _has_columns(table: LabelsFile | LabelsRefusal | None) -> bool:
+    """Whether a text has columns of classes, as the list of Oxford's pets: words alone name files by chance."""
+    if not isinstance(table, LabelsFile) or table.options.get("format") != "spaces":
+        return False
+    return bool(table.candidates) or table.has_labels
 
 
 def _labels_folders(table: LabelsFile | LabelsRefusal | None) -> bool:

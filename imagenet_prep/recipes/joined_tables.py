@@ -86,7 +86,7 @@ def _words_of(where: str) -> list[str]:
 def spread(table: LabelTable, names: Sequence[str]) -> LabelTable:
     """A table of folders, such as those of patients, with a row for each file in them; any other table as it is.
 
-    Its paths are paths of folders, or their last names; the first has no ending.
+    Its paths are paths of folders, or the ends of them; the first has no ending.
     """
     if not table.paths or "." in table.paths[0].rpartition("/")[2]:
         return table
@@ -97,9 +97,8 @@ def spread(table: LabelTable, names: Sequence[str]) -> LabelTable:
         if without_ending(name).rpartition("/")[2] in lasts:
             return table
         for place, folder in enumerate(folders, 1):
-            if folder in lasts:
-                files.setdefault("/".join(folders[:place]), []).append(name)
-                files.setdefault(folder, []).append(name)
+            for start in range(place) if folder in lasts else ():
+                files.setdefault("/".join(folders[start:place]), []).append(name)
     rows = [row for row, path in enumerate(table.paths) for _ in files.get(path.strip("/"), ())]
     if not rows:
         return table

@@ -40,7 +40,9 @@ _NO_CLASSES = frozenset(
 """Words in the names of columns that hold something else."""
 
 _COORDINATE = re.compile(r"[xy][ _]?(min|max|c|center|[0-9])?|(min|max)[ _]?[xy]|left|top|right|bottom|bbox.*|box.*")
-_LARGEST_NUMBER = 100_000
+LARGEST_NUMBER = 100_000
+"""Larger numbers are ids, not numbers of classes."""
+
 _LONGEST = 120
 
 
@@ -78,7 +80,7 @@ class Candidate(Struct, frozen=True):
 def class_candidates(columns: Columns, path: str) -> list[Candidate]:
     """The columns that can be classes, the likeliest first; ``path`` is the column of paths."""
     others = {name: values for name, values in columns.items() if name != path}
-    hot = [name for name in one_hot_columns(others) if _rank(name, others) >= len(_CLASSES)]
+    hot = [name for name in one_hot_columns(others) if _rank(name, others) >= len(_CLASSES) or _is_absence(name)]
     candidates: list[Candidate] = []
     if len(hot) > 1:
         candidates.append(Candidate(tuple(hot), len(hot), is_known=_is_exclusive(others, hot)))
@@ -97,6 +99,11 @@ def class_candidates(columns: Columns, path: str) -> list[Candidate]:
 def _candidate(name: str, values: Sequence[Any], columns: Columns) -> Candidate:
     distinct = _distinct(values)
     return Candidate((name,), len(distinct), _rank(name, columns) < len(_CLASSES), all(map(_is_number, distinct)))
+
+
+def _is_absence(name: str) -> bool:
+    """Whether a column is called No Finding, or the like: a class of its own beside one-hot ones."""
+    return _words(name)[:1] == ["no"] and len(_words(name)) == 2
 
 
 def _is_id(name: str) -> bool:
@@ -241,7 +248,7 @@ def _may_be_classes(name: str, values: Sequence[Any], columns: Columns) -> bool:
         return False
     if _rank(name, columns) < len(_CLASSES):
         return len(distinct) < len(values) or len(values) < 3 or bool(separator_of(values)[0])
-    if all(_is_number(value) for value in distinct) and max(abs(int(value)) for value in distinct) > _LARGEST_NUMBER:
+    if all(_is_number(value) for value in distinct) and max(abs(int(value)) for value in distinct) > LARGEST_NUMBER:
         return False
     if len(_words(name)) == 1 and name.lower() == "id":  # of the classes, as other columns name the files
         return len(distinct) < len(values)

@@ -234,8 +234,7 @@ def _numbered(
     else:
         found = sorted(known, key=str.encode) if given is None else []
         classes = given or numbered(found, found, first)
-        names = range(first, first + len(classes.names)) if kind == "int64" else classes.names
-        places = {name: label for label, name in enumerate(names, 1)}
+        places = _places_of_given(classes, first, are_numbers=kind == "int64")
     if wrong := find(lambda each: each not in places) if known - places.keys() else None:
         top = (
             f"{wrong[0]}, expected {first} to {first + len(classes.names) - 1}: set first_label if they start elsewhere"
@@ -248,6 +247,16 @@ def _numbered(
     if again := next((line for each, line in zip(several, table.lines, strict=True) if len(set(each)) < len(each)), 0):
         raise LabelsFault(again, "a label is there twice: expected each once")
     return classes, [int(value is not None) for value in values], several
+
+
+def _places_of_given(classes: Classes, first: int, *, are_numbers: bool) -> dict[Any, int]:
+    """The label, from 1, of each name or number in a table; a number is a name if all classes are called by numbers."""
+    names: Iterable[Any] = classes.names
+    if are_numbers and all(map(_NUMBER.fullmatch, classes.names)):
+        names = map(int, classes.names)
+    elif are_numbers:
+        names = range(first, first + len(classes.names))
+    return {name: label for label, name in enumerate(names, 1)}
 
 
 def _each(value: Any) -> Sequence[Any]:

@@ -6,7 +6,7 @@ import heapq
 import os
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -128,12 +128,17 @@ def judge_labels(
     except OSError:
         return None
     except LabelsFault as fault:
-        if form_of(where) == "json" or not mentions_half(path, sought.known):
+        if form_of(where) == "json" or _is_of_one_column(content, where) or not mentions_half(path, sought.known):
             return None
         return LabelsRefusal(where, _wrong_line(sought, where, fault, several), True)
     if table is None or (form_of(where) == "json" and table.labels is None):
         return None  # a document of another sort
     return _fit(sought, where, table, reading)
+
+
+def _is_of_one_column(content: bytes, where: str) -> bool:
+    """Whether a CSV is no more than a list of names."""
+    return form_of(where) == "csv" and not any(sign in content for sign in (b",", b";", b"\t"))
 
 
 def _wrong_line(sought: Sought, where: str, fault: LabelsFault, several: str) -> InputError:
@@ -202,7 +207,7 @@ def _fit(sought: Sought, where: str, table: LabelTable, reading: TableForm) -> L
         return LabelsRefusal(where, error, True)
     there = {hit for hit in hits if hit >= 0}
     is_asked = bool(sought.asked.label) and bool(there) and reading.taken != ""
-    is_most = 2 * len(there) >= len(items) or is_asked
+    is_most = 2 * len(there) >= len(items) or is_asked or _names_all_but_tests(items, there)
     could_be = 2 * len(last_names(table.paths) & sought.known) >= len(sought.known)
     if not is_most and could_be and "submission" not in where.lower() and len(there) < len(table.paths):
         return LabelsRefusal(where, _unmatched(sought, path, table, hits), True)
@@ -224,6 +229,18 @@ def _fit(sought: Sought, where: str, table: LabelTable, reading: TableForm) -> L
         is_most=is_most,
         splits=reading.splits,
     )
+
+
+def _names_all_but_tests(items: Sequence[str], there: Collection[int]) -> bool:
+    """Whether a table names every image except those in folders of a test, which may be more."""
+    others = {row for row, name in enumerate(items) if not is_in_test(name)}
+    return bool(others) and len(others) < len(items) and others == set(there)
+
+
+def is_in_test(name: str) -> bool:
+    """Whether a folder of a file has a name of test images."""
+    folders = name.lower().split("/")[:-1]
+    return any(folder.startswith("test") or folder.endswith(("test", "testing", "unlabeled")) for folder in folders)
 
 
 def _unmatched(sought: Sought, path: Path, table: LabelTable, hits: Sequence[int]) -> InputError:

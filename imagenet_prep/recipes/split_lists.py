@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import csv
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 
@@ -74,6 +74,34 @@ def read_split_lists(folder: Path, files: Mapping[str, str], names: Sequence[str
         divided[split] = [names[row] for row in rows]
     every = list(chain.from_iterable(divided.values()))
     return SplitLists(files, divided, is_plain) if len(set(every)) == len(every) else None
+
+
+def find_split_table(inspection: Inspection, names: Sequence[str], taken: Collection[str]) -> SplitLists | None:
+    """The splits of images by the column of a table that says nothing of classes, such as CelebA's partition.
+
+    Args:
+        inspection: the folder.
+        names: the images, from the folder.
+        taken: the tables that are used otherwise.
+    """
+    wanted = set(names)
+    tables = [table for table in inspection.labels if table.splits is not None and table.where not in taken]
+    if len(tables) != 1:
+        return None
+    (table,) = tables
+    column = table.splits
+    assert column is not None
+    values = table.table.columns.get(column.name) or table.table.splits or ()
+    others = [name for name in table.table.columns if name != column.name]
+    is_said = column.is_sure or (len(column.splits) == len(USUAL) and not others)
+    if not is_said or table.has_labels:
+        return None
+    divided: dict[str, list[str]] = {split: [] for split in USUAL if split in column.splits.values()}
+    for row, value in zip(table.rows, values, strict=True):
+        if row >= 0 and value is not None and inspection.items[row] in wanted:
+            divided.setdefault(column.splits[str(value)], []).append(inspection.items[row])
+    divided = {split: several for split, several in divided.items() if several}
+    return SplitLists(dict.fromkeys(divided, table.where), divided, is_plain=False)
 
 
 def _plain_rows(path: Path, names: Sequence[str], base: Path) -> list[int]:

@@ -33,7 +33,7 @@ _SPLIT = re.compile(
     r"(train|training|trainval|val|valid|validation|dev|public[ _-]?test|"
     r"test|testing|eval|evaluation|hold[ _-]?out|private[ _-]?test)"
     r"(?:[ _-]?(?:set|data|split|folder|images?|imgs?))?"
-    r"[ _-]?\d*(?-i:[AB])?",
+    r"(?:[ _-]|\.X)?\d*(?-i:[AB])?",
     re.IGNORECASE,
 )
 _SPLIT_OF_WORD = {
@@ -42,6 +42,8 @@ _SPLIT_OF_WORD = {
     **dict.fromkeys(("test", "testing", "eval", "evaluation", "holdout", "privatetest"), "test"),
 }
 """The split that a word means, as Hugging Face's datasets and Kaggle's competitions have it."""
+
+_TRAIN_AND_VAL = re.compile(r"train[ _-]val(?![a-z])", re.IGNORECASE)
 
 _FILLING = frozenset(("set", "data", "images", "image", "imgs", "img", "split", "folder", "seg"))
 """Words that say nothing of a split."""
@@ -78,7 +80,8 @@ def _splits_by_a_word(names: Mapping[str, str]) -> dict[str, str]:
     """The split of each folder whose name is that of another except the word of the split; ``names`` by path."""
     alike: dict[tuple[str, ...], dict[str, str]] = {}
     for folder, name in names.items():
-        words = [word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+", name)]
+        joined = _TRAIN_AND_VAL.sub("trainval", name)
+        words = [word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+", joined)]
         splits = [_SPLIT_OF_WORD[word] for word in words if word in _SPLIT_OF_WORD]
         rest = tuple(word for word in words if word not in _SPLIT_OF_WORD and word not in _FILLING)
         if len(splits) < 2:

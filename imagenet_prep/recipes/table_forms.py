@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from imagenet_prep.recipes import labels_file
 from imagenet_prep.recipes.asked import InitOptions
@@ -49,8 +50,8 @@ class Sought(Struct, frozen=True):
 
 
 def last_name(path: str) -> str:
-    """The name of a file without its folders, in lower case."""
-    return path.replace("\\", "/").rpartition("/")[2].lower()
+    """The name of a file or a folder without the folders above it, in lower case."""
+    return path.replace("\\", "/").rstrip("/").rpartition("/")[2].lower()
 
 
 class TableForm(Struct):
@@ -136,6 +137,9 @@ def parse_table(content: bytes, reading: TableForm, where: str, sought: Sought) 
         return None
     if form in ("lines", "words"):
         table = labels_file.make_table(rows, form, several=several) if hits["1"] else None
+        if table is not None and (splits := _splits_of_list(where, table)) is not None:
+            reading.splits, reading.label = splits, False
+            return replace(table, labels=None, columns={splits.name: table.labels or []})
         reading.label = False if table is not None and class_values(table) is None else None
         return table
     _choose_paths(reading, columns, hits, sought.asked)
@@ -145,6 +149,17 @@ def parse_table(content: bytes, reading: TableForm, where: str, sought: Sought) 
         reading.label, reading.taken, reading.names = False, "", {}
         table = _table(rows, reading)
     return table
+
+
+_OF_SPLITS = frozenset(("partition", "partitions", "split", "splits"))
+
+
+def _splits_of_list(where: str, table: LabelTable) -> SplitColumn | None:
+    """The splits that a list gives in place of classes, if it is called so, as list_eval_partition.txt is."""
+    if _OF_SPLITS.isdisjoint(family_of(where.rpartition("/")[2])) or table.labels is None:
+        return None
+    column = split_column({"split": table.labels}, {})
+    return None if column is None else replace(column, name="2")
 
 
 def _table(rows: tuple[Sequence[int], dict[str, list[Any]]], reading: TableForm) -> LabelTable:

@@ -25,6 +25,7 @@ from imagenet_prep.recipes.class_names import NamesOfClasses, read_names, rename
 from imagenet_prep.recipes.columns import RESERVED, Content, becoming_jpeg, is_of
 from imagenet_prep.recipes.formats import FORMATS
 from imagenet_prep.recipes.inspection import Inspection, inspect_folder
+from imagenet_prep.recipes.label_columns import LARGEST_NUMBER
 from imagenet_prep.recipes.labels import Classes, labels_in_words
 from imagenet_prep.recipes.labels_file import flat_labels
 from imagenet_prep.recipes.layouts import Proposal, choose_layout, known_layouts
@@ -87,7 +88,8 @@ def render_recipe(proposal: Proposal, folder: Path, recipe: Path, asked: InitOpt
     if asked.strip:
         blocks.append(_block("strip", asked.strip, "taken off every path in tables, lists and annotation files"))
     if proposal.written_labels:
-        said = {"file": written_path(recipe, TABLE), "unlabelled": "skip"}
+        several = {"several": proposal.several} if proposal.several else {}
+        said = {"file": written_path(recipe, TABLE), "unlabelled": "skip", **several}
         blocks.append(_block("labels", said, "written by init, from the folders and their lists"))
     for key, value in proposal.annotations.items():
         blocks.append(_block(key, {name: _annotation(where, name, each) for name, each in value.items()}))
@@ -302,15 +304,18 @@ def _class_list(dataset: RecipeDataset, proposal: Proposal, target: Path) -> _Cl
     """
     classes = dataset.classes
     if proposal.first_label is not None:
-        return _ClassList(_block("first_label", proposal.first_label, "the number of the first class in every split"))
+        return _ClassList(_block("first_label", proposal.first_label, _FIRST))
     if not classes.names or proposal.kind not in ("folders", "files", "tar"):
         return _ClassList()
-    least = min(classes.numbers)
-    first = _block("first_label", least, "the number of the first class in every split")
-    if _are_numbers(proposal) or getattr(classes, "is_numbered", False):
-        return _ClassList(first if _NUMBERS_HAVE_A_FIRST and least >= 0 else "")
-    if classes.numbers != tuple(range(least, least + len(classes.names))):
+    are_numbers = _are_numbers(proposal) or classes.is_numbered
+    are_ids = are_numbers and max(classes.numbers) > LARGEST_NUMBER
+    least = 0 if are_ids else min(classes.numbers)
+    if are_numbers and not are_ids:
+        first_number = int(least == 1)  # sets count from 0 or from 1, and the first classes may have no image
+        return _ClassList(_block("first_label", first_number, _FIRST) if least >= 0 else "")
+    if not are_ids and classes.numbers != tuple(range(least, least + len(classes.names))):
         return _ClassList()
+    first = _block("first_label", least, _FIRST)
     note = "in the order of their labels, for all splits"
     names = list(classes.names)
     can_be_lines = all(name == name.strip() and not re.search(r"[\t\r\n]", name) for name in names)
@@ -325,8 +330,7 @@ def _class_list(dataset: RecipeDataset, proposal: Proposal, target: Path) -> _Cl
     return _ClassList(f"{_block('classes', where, f'{len(names):,} names, {note}')}\n{first}", path, content)
 
 
-_NUMBERS_HAVE_A_FIRST = "is_numbered" in Classes.__struct_fields__
-"""Whether a recipe may say the first label of numbers."""
+_FIRST = "the number of the first class in every split"
 
 
 def _hot_classes(proposal: Proposal) -> str:

@@ -45,6 +45,7 @@ class Proposal(Struct, frozen=True):
         divided: the splits that the annotations themselves name.
         written_lists: the files of each split, from ``lead``, where no file lists them: init writes the lists.
         written_labels: the class of each file, from ``lead``, where no file says it: init writes the table.
+        several: what is between the classes of a file there, if it can have several.
         table: a labels file, or the labels that are in the source itself.
         annotations: the value of the recipe's key "boxes" or "mask".
         clips_boxes: whether the recipe says ``boxes_outside: clip``.
@@ -65,6 +66,7 @@ class Proposal(Struct, frozen=True):
     divided: Sequence[str] = ()
     written_lists: Mapping[str, Sequence[str]] = {}
     written_labels: Mapping[str, str] = {}
+    several: str = ""
     table: LabelsFile | None = None
     annotations: Mapping[str, Mapping[str, Any]] = {}
     clips_boxes: bool = False
@@ -110,6 +112,7 @@ class Reading(Struct, frozen=True):
         left_out: how many images it leaves out.
         ways: what a user must choose from, if the layout alone does not decide; two at least.
         options: the options of init that take it; {}: its layout.
+        lists: the files that divide its images.
     """
 
     certainty: int
@@ -130,6 +133,7 @@ class Reading(Struct, frozen=True):
     left_out: int = 0
     ways: Sequence[Way] = ()
     options: Mapping[str, object] = {}
+    lists: Collection[str] = ()
 
     @property
     def table(self) -> LabelsFile | None:
@@ -264,7 +268,7 @@ def as_command(inspection: Inspection, name: str) -> str:
 def _left_out(inspection: Inspection, reading: Reading) -> tuple[list[InputError], list[str], list[str]]:
     """The files that a reading leaves out: those that would be missed, the notes on others, and on unused tables."""
     table, used, alone = reading.table, reading.used, set(reading.alone)
-    read = {*(used or ())}
+    read = {*(used or ()), *reading.lists}
     if table is not None:
         read |= {*table.places}
     lost, passed = list(reading.lost), list(reading.passed)
@@ -281,7 +285,7 @@ def _left_out(inspection: Inspection, reading: Reading) -> tuple[list[InputError
             lost.append(_fault(inspection, "annotations", several, tool))
         elif rest:
             passed.append(f"{listed(rest)}: not read, {listed(sorted(used or ()), 2)} taken")
-    known = {*(used or ()), *alone}
+    known = {*(used or ()), *reading.lists, *alone}
     for kind, several in inspection.others.items():
         names = [name for name in several if name not in known]
         told = kind == "names images" or (kind in ("data", "text names images") and not reading.is_labelled)

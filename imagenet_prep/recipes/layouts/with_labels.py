@@ -7,10 +7,11 @@ from collections.abc import Iterable, Sequence
 from msgspec.structs import replace
 
 from imagenet_prep.errors import InputError
+from imagenet_prep.recipes.asked_splits import asked_lists
 from imagenet_prep.recipes.inspection import Inspection, main_content
 from imagenet_prep.recipes.label_columns import class_candidates, separator_of
 from imagenet_prep.recipes.labels_file import LABELS, LINES, flat_labels, without_ending
-from imagenet_prep.recipes.labels_search import LabelsFile, judge_labels, last_names
+from imagenet_prep.recipes.labels_search import LabelsFile, is_in_test, judge_labels, last_names
 from imagenet_prep.recipes.layouts import (
     CERTAIN,
     LIKELY,
@@ -22,6 +23,7 @@ from imagenet_prep.recipes.layouts import (
     as_command,
 )
 from imagenet_prep.recipes.layouts.class_folders import Shape, shape_of
+from imagenet_prep.recipes.split_lists import SplitLists, find_split_lists, find_split_table, read_split_lists
 from imagenet_prep.recipes.splits import split_name, splits_above
 from imagenet_prep.recipes.table_forms import Sought
 from imagenet_prep.text import listed, number_of
@@ -41,7 +43,8 @@ def _recognise(inspection: Inspection) -> Reading | None:
     certainty = _certainty(inspection.items, shape, table)
     if table.has_labels and _has_several(table)[1]:
         certainty = ONLY_IF_ASKED  # several-labels is the layout
-    return _read(inspection, tables, certainty, _propose(inspection, table))
+    proposal, lists = _propose(inspection, table)
+    return _read(inspection, tables, certainty, proposal, lists=lists)
 
 
 def _recognise_in_tars(inspection: Inspection) -> Reading | None:
@@ -100,11 +103,12 @@ def _read(
     certainty: int,
     proposal: Proposal,
     alone: Sequence[str] = (),
+    lists: frozenset[str] = frozenset(),
 ) -> Reading:
     table = tables[0]
     items = inspection.items or inspection.members
     meaning = f"{table.place} has the labels" if table.has_labels else f"{table.place} has columns, and no labels"
-    evidence = (_evidence(inspection, table), *_remarks(inspection, table, items))
+    evidence = (_evidence(inspection, table), *_remarks(inspection, table, items), *_remarks_on_lists(lists))
     lost, passed = _unlabelled(inspection, table, items)
     if inspection.asked.label is not None or inspection.asked.image is not None:
         certainty = CERTAIN + 2
@@ -120,6 +124,7 @@ def _read(
         classes=table.classes,
         ways=_ways(inspection, tables, items),
         options={} if table.label.lower() in ("", *LABELS) else _options(inspection, table, table.label, items),
+        lists=lists,
     )
 
 
@@ -201,16 +206,23 @@ def _recognise_several(inspection: Inspection) -> Reading | None:
     how = "a line for each" if sign == LINES else f"with {sign!r} between them"
     evidence = f"{_evidence(inspection, table)}, and several labels, {how}: {listed(every)}"
     lost, passed = _unlabelled(inspection, table, inspection.items)
+    proposal, lists = _propose(inspection, table)
     return Reading(
         certainty,
-        (evidence,),
+        (evidence, *_remarks_on_lists(lists)),
         f"an image can have several labels, {how}",
-        _propose(inspection, table),
+        proposal,
         lost=lost,
         passed=passed,
         labelled=table.labelled,
         classes=len(every),
+        lists=lists,
     )
+
+
+def _remarks_on_lists(lists: frozenset[str]) -> list[str]:
+    """The note on the lists that divide the images."""
+    return [f"splits: as {listed(sorted(lists))} divides the images"] if lists else []
 
 
 _PLURALS = ("labels", "tags", "classes", "attributes", "ids", "categories", "genres", "findings", "keywords")
@@ -251,12 +263,32 @@ def _kept(items: Sequence[str], table: LabelsFile) -> list[str]:
     return [name for row, name in enumerate(items) if row in rows]
 
 
-def _propose(inspection: Inspection, table: LabelsFile) -> Proposal:
-    """Patterns of files, the labels file, and splits where the first folders have names of splits."""
+def _propose(inspection: Inspection, table: LabelsFile) -> tuple[Proposal, frozenset[str]]:
+    """Patterns of files, the labels file, and splits by folders or by lists; and the files of these lists."""
     assert inspection.content is not None
     items = _kept(inspection.items, table)
-    has_splits = table.table.splits is not None
-    return Proposal("files", inspection.content, items, splits={} if has_splits else splits_above(items), table=table)
+    proposal = Proposal("files", inspection.content, items, table=table)
+    if table.table.splits is not None:
+        return proposal, frozenset()
+    if (splits := splits_above(items)) and not asked_lists(inspection):
+        return replace(proposal, splits=splits), frozenset()
+    lists = _lists_of(inspection, table, items)
+    if lists is None:
+        return proposal, frozenset()
+    proposal, used = replace(proposal, names=lists.names), frozenset(lists.files.values())
+    if lists.is_plain:
+        return replace(proposal, lists=lists.files), used
+    return replace(proposal, written_lists=lists.divided), used
+
+
+def _lists_of(inspection: Inspection, table: LabelsFile, items: Sequence[str]) -> SplitLists | None:
+    """The lists that divide the images of a table: those that the user names, or the only ones; or another table."""
+    if files := asked_lists(inspection):
+        return read_split_lists(inspection.folder, files, items, "")
+    several = [lists for lists in find_split_lists(inspection, items, "") if table.where not in lists.files.values()]
+    if several:
+        return several[0] if len(several) == 1 else None
+    return find_split_table(inspection, items, table.places)
 
 
 def _evidence(inspection: Inspection, table: LabelsFile) -> str:
@@ -310,19 +342,14 @@ def _are_for_test(inspection: Inspection, names: Sequence[str], items: Sequence[
     for table in (*inspection.labels, *inspection.partial):
         if table.is_of_test:
             listed_rows.update(table.rows)
-    return all(_is_in_test(name) or places[name] in listed_rows for name in names)
-
-
-def _is_in_test(name: str) -> bool:
-    """Whether a folder of a file has a name of test images."""
-    folders = name.lower().split("/")[:-1]
-    return any(folder.startswith("test") or folder.endswith(("test", "testing", "unlabeled")) for folder in folders)
+    return all(is_in_test(name) or places[name] in listed_rows for name in names)
 
 
 def _certainty(items: Sequence[str], shape: Shape, table: LabelsFile) -> int:
     """A table without labels is no rival of class folders; one with labels is, if they are others."""
     if not shape.has_classes:
-        return CERTAIN
+        is_nameless = table.options.get("header") is False and table.candidates and not table.has_labels
+        return POSSIBLE if is_nameless else CERTAIN
     if table.candidates and not table.has_labels:
         return POSSIBLE if _has_agreeing_column(items, shape, table) else LIKELY
     if not table.has_labels:
