@@ -6,10 +6,11 @@ decides about boxes that are not inside their image. The readers of each format 
 
 from __future__ import annotations
 
-import contextlib
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 from xml.etree import ElementTree
 
@@ -34,6 +35,10 @@ MOST = 1 << 53
 """The largest number: flags and sizes are whole, and records hold 64 bits."""
 
 
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
+"""The other values of most objects: one for all, since files have millions of them."""
+
+
 class DrawnObject(Struct, gc=False):
     """An object as a file has it.
 
@@ -48,8 +53,8 @@ class DrawnObject(Struct, gc=False):
     label: str
     corners: Corners
     where: str
-    values: dict[str, Any] = {}
-    rings: Polygons = []
+    values: Mapping[str, Any] = _NOTHING
+    rings: Polygons | None = None
 
     @classmethod
     def polygon(cls, label: str, points: Sequence[tuple[float, float]], where: str) -> DrawnObject:
@@ -214,9 +219,12 @@ def size_of(width: float, height: float, where: str) -> Size:
 
 def number_in(text: str, where: str) -> float:
     """The finite number of a text; raises InputError if it is none."""
-    with contextlib.suppress(ValueError):
-        if abs(value := float(text)) <= MOST:
-            return value
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if abs(value) <= MOST:
+        return value
     raise fault(where, f"{text[:40]!r}", f"expected a finite number, at most {MOST:,}")
 
 
@@ -345,5 +353,6 @@ def rows_in(path: Path, *, header: bool = True) -> Iterator[tuple[str, dict[str,
         lines, cells = read_rows(bytes(view[0 : len(view)]), "csv", header=header)
     except LabelsFault as error:
         raise fault(f"{path}, line {error.line}", error.reason) from error
-    for number, line in enumerate(lines):
-        yield f"{path}, line {line}", {name: values[number] or "" for name, values in cells.items()}
+    values = zip(*cells.values(), strict=True)
+    for line, row in zip(lines, values, strict=False):
+        yield f"{path}, line {line}", {name: cell or "" for name, cell in zip(cells, row, strict=True)}

@@ -318,7 +318,7 @@ def _samples(file: RecipeFile, key: Key, root: Path, engine: Engine) -> Inputs:
     origin = first if sum(map(len, groups.values())) == 1 else base
     found = Inputs(samples.listing, Remarks(), root, origin, has_folders=True)
     table = samples.table(source.label, first), first
-    return replace(found, given=splits, table=table, notes=samples.passed)
+    return replace(found, given=splits, table=table, marks=samples.marks or None, notes=samples.passed)
 
 
 def _groups(file: RecipeFile, key: Key, root: Path, engine: Engine) -> tuple[dict[str, list[Path]], Path]:

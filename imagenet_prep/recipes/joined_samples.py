@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.recipes.labels_file import LABELS, LabelTable
+from imagenet_prep.recipes.row_marks import RowMarks, join_marks
 from imagenet_prep.recipes.splits import split_name
 from imagenet_prep.sources.catalog import Catalog, refuse_twice
 from imagenet_prep.sources.names import Names
@@ -32,6 +33,7 @@ class Samples(Struct):
         label: the column that usually has the labels; None if none or several may.
         passed: what is not read, as text.
         lost: the same of what would be missed, such as boxes and masks.
+        marks: the boxes of the images.
         doubt: the refusal of labels that are in other columns in other files, if no column is named.
     """
 
@@ -44,6 +46,7 @@ class Samples(Struct):
     doubt: InputError | None = None
     class_names: dict[int, str] = {}
     lost: list[str] = []
+    marks: RowMarks = RowMarks()
 
     def table(self, label: str | bool | None, where: AnyPath) -> LabelTable:
         """The samples as a labels file has them; ``label`` as in a recipe's `labels`.
@@ -70,6 +73,7 @@ class Samples(Struct):
     def rename(self, change: Callable[[str], str]) -> None:
         """Change all names."""
         self.names = list(map(change, self.names))
+        self.marks = self.marks.renamed(change)
         self.listing = replace(self.listing, names=Names.take(map(change, self.listing.names)))
 
 
@@ -101,7 +105,8 @@ def join_samples(parts: Sequence[Samples]) -> Samples:
         doubt = InputError(what, "expected one column", f"a recipe can say: {ways}")
     class_names = next((part.class_names for part in parts if part.class_names), {})
     lost = list(dict.fromkeys(line for part in parts for line in part.lost))
-    return Samples(listing, names, columns, words, label, passed, doubt, class_names, lost)
+    marks = join_marks([part.marks for part in parts])
+    return Samples(listing, names, columns, words, label, passed, doubt, class_names, lost, marks)
 
 
 def split_of(name: str) -> str:

@@ -14,6 +14,7 @@ from imagenet_prep.recipes.box_policy import Size
 from imagenet_prep.recipes.row_source import RowImage, RowObject, fault
 from imagenet_prep.sources.names import name_of
 from imagenet_prep.storage.files import kind_of
+from imagenet_prep.text import listed
 
 _NO_PIXELS = 2
 """Corners of relative boxes are smaller; pixels of a whole table never are."""
@@ -25,10 +26,12 @@ class RowMarks(Struct, frozen=True):
     Args:
         images: by name; empty if no row can have boxes.
         masks: the paths of the masks; empty if there are none.
+        class_names: the names of classes that are numbers, from 0, where the source has them.
     """
 
     images: Mapping[str, RowImage] = {}
     masks: Mapping[str, Path] = {}
+    class_names: Sequence[str] = ()
 
     def __bool__(self) -> bool:
         return bool(self.images or self.masks)
@@ -42,7 +45,7 @@ class RowMarks(Struct, frozen=True):
             names: of the images.
             size_of: the size of the image of a row.
             file: takes notes of boxes that are not inside their image.
-            classes: the names of classes that are numbers, from 0.
+            classes: the names of classes that are numbers, from 0, if the recipe has them.
 
         Raises:
             InputError: boxes are relative, an image has another size, or classes are texts and numbers.
@@ -50,9 +53,12 @@ class RowMarks(Struct, frozen=True):
         objects = [(shape, where) for image in self.images.values() for shape, where in image.objects]
         _refuse_relative(objects)
         is_numbered = _are_numbers(objects)
+        classes = classes or self.class_names
         marked: dict[int, Marked] = {}
         for row, name in enumerate(names):
-            image = self.images[name]
+            image = self.images.get(name)
+            if image is None:  # of a file without boxes
+                continue
             found = marked[row] = Marked(image.file_name, image.where)
             if not image.objects:
                 continue
@@ -68,6 +74,23 @@ class RowMarks(Struct, frozen=True):
                         placed.corners, **_class_columns(shape.label, classes, file, where, is_numbered=is_numbered)
                     )
         return marked
+
+    def renamed(self, change: Callable[[str], str]) -> RowMarks:
+        """The same of images with other names."""
+        images = {change(name): image for name, image in self.images.items()}
+        return RowMarks(images, {change(name): path for name, path in self.masks.items()}, self.class_names)
+
+
+def join_marks(parts: Sequence[RowMarks]) -> RowMarks:
+    """The boxes of all parts; raises InputError if they call their classes differently."""
+    names = {tuple(part.class_names): part for part in parts if part.images}
+    if len(names) > 1:
+        several = "; ".join(listed(each) or "no names" for each in names)
+        first = next(iter(names.values()))
+        where = next(iter(first.images.values())).where
+        raise fault(where, f"boxes of other classes elsewhere: {several}", "expected the same classes in all files")
+    images = {name: image for part in parts for name, image in part.images.items()}
+    return RowMarks(images, class_names=next(iter(names), ()))
 
 
 def _shown(size: Size | None) -> str:

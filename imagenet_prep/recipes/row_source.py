@@ -257,7 +257,7 @@ def _read_row(row: TableRow, roles: ColumnRoles) -> RowImage:
         raise fault(where, f"no {roles.image}", "expected the path of an image in every row")
     split = _text(values.get(roles.split), where, "split", "expected the name of a split") if roles.split else None
     mask = _text(values.get(roles.mask), where, "mask", "expected the path of a PNG") if roles.mask else None
-    objects = _objects(values.get(roles.objects), where) if roles.objects else []
+    objects = read_objects(values.get(roles.objects), where) if roles.objects else []
     size = None
     if roles.is_box_a_row:
         objects = [*objects, *_box_of(values, roles, where)]
@@ -333,7 +333,7 @@ def _class_of(value: Any, where: str) -> str | int:
     return value
 
 
-def _objects(value: Any, where: str) -> list[RowObject]:
+def read_objects(value: Any, where: str) -> list[RowObject]:
     """The objects of a row: lists of boxes and of classes, or a list of objects; a CSV has them as JSON."""
     if value is None:
         return []

@@ -17,6 +17,8 @@ from imagenet_prep.recipes.array_sets import list_arrays
 from imagenet_prep.recipes.joined_samples import Samples, join_samples, split_of, usual_label
 from imagenet_prep.recipes.labels import NO_LABEL
 from imagenet_prep.recipes.labels_file import flat_labels
+from imagenet_prep.recipes.row_marks import RowMarks
+from imagenet_prep.recipes.row_source import RowImage, read_objects
 from imagenet_prep.sources.arrow_files import ArrowImages, iter_arrow_samples, read_arrow_schema
 from imagenet_prep.sources.catalog import CatalogBuilder
 from imagenet_prep.sources.lmdb_pages import iter_lmdb
@@ -281,10 +283,6 @@ def _of_slices(path: Path, found: Iterable[SlicedSample]) -> Samples:
 # Parquet and Arrow ---------------------------------------------------------------------------------------------
 
 
-_OF_OBJECTS = ("objects", "object", "annotations", "bbox", "bboxes", "boxes", "litter", "faces")
-"""Columns that usually hold boxes."""
-
-
 def _of_parquet(path: Path) -> Samples:
     schema = read_schema(path)
     return _of_rows(path, ParquetImages(path), schema, iter_samples(path, schema))
@@ -298,10 +296,13 @@ def _of_arrow(path: Path) -> Samples:
 def _of_rows(path: Path, container: Container, schema: Schema, rows: Iterable[ParquetRow]) -> Samples:
     builder, stamp = CatalogBuilder(container), path.stat().st_mtime_ns
     names, samples = [], []
+    images: dict[str, RowImage] = {}
     for number, where, length, head, values in rows:
         last = (where or "").rpartition("/")[2] or f"image{ending_of(head) or '.jpg'}"
         names.append(f"{shown_name(path.with_suffix(''))}/{number:06}/{last}")
         builder.append(names[-1], number, length, stamp)
+        if schema.objects is not None:
+            images[names[-1]] = _image_of(names[-1], values.pop(schema.objects), f"{path}, row {number}")
         samples.append(values)
     columns = _columns(samples)
     label = usual_label(columns)
@@ -309,9 +310,16 @@ def _of_rows(path: Path, container: Container, schema: Schema, rows: Iterable[Pa
         label = only
     words = {name: dict(enumerate(texts)) for name, texts in schema.classes.items() if name in columns}
     unread = {name: f"the column {name}: not read, it holds no texts or numbers" for name in schema.passed}
-    lost = [line for name, line in unread.items() if name.lower() in _OF_OBJECTS]
+    lost = [line for name, line in unread.items() if name in schema.unread_boxes]
     passed = [line for line in unread.values() if line not in lost]
-    return Samples(builder.sorted(), names, columns, words, label, passed, lost=lost)
+    marks = RowMarks(images, class_names=schema.object_classes)
+    return Samples(builder.sorted(), names, columns, words, label, passed, lost=lost, marks=marks)
+
+
+def _image_of(name: str, objects: Any, where: str) -> RowImage:
+    """An image with its boxes; raises InputError if they can't be."""
+    shapes = [(shape, where) for shape in read_objects(objects, where)]
+    return RowImage(name, where, "", "", None, None, None, shapes, {})
 
 
 def _each(of_file: Callable[[Path], Samples], paths: Sequence[Path], engine: Engine) -> dict[str, Samples]:

@@ -14,6 +14,7 @@ import importlib.util
 import itertools
 import json
 import os
+import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -100,12 +101,25 @@ class ParquetRow(NamedTuple):
 
 
 class Schema(Struct, frozen=True):
-    """The columns of a file: that of images, others that can be read, those that can't, and the names of classes."""
+    """The columns of a file.
+
+    Args:
+        image: that of images.
+        columns: others that can be read.
+        passed: those that can't.
+        classes: the names of the classes of columns, by column.
+        objects: the one of ``columns`` that has the boxes of each image and their classes.
+        object_classes: the names of those classes.
+        unread_boxes: those of ``passed`` that seem to have boxes.
+    """
 
     image: str
     columns: Sequence[str]
     passed: Sequence[str] = ()
     classes: Mapping[str, Sequence[str]] = {}
+    objects: str | None = None
+    object_classes: Sequence[str] = ()
+    unread_boxes: Sequence[str] = ()
 
 
 def read_schema(path: Path) -> Schema:
@@ -144,12 +158,48 @@ def schema_of(path: Path, schema: Any) -> Schema:
         raise _no_images(path, schema)
     others = [each for each in schema if each.name != image]
     plain = [each.name for each in others if _is_plain(types, each.type)]
+    nested = [each for each in others if each.name not in plain]
+    objects = next((each.name for each in nested if _has_objects(each.type)), None)
+    unread = [each for each in nested if each.name != objects]
+    object_classes: Sequence[str] = ()
     try:
-        said = json.loads((schema.metadata or {}).get(b"huggingface", b"{}"))["info"]["features"]
-        classes = {name: each["names"] for name, each in said.items() if each.get("_type") == "ClassLabel"}
+        features = json.loads((schema.metadata or {}).get(b"huggingface", b"{}"))["info"]["features"]
+        classes = {name: each["names"] for name, each in features.items() if each.get("_type") == "ClassLabel"}
+        object_classes = next(_class_labels_in(features.get(objects)), ())
     except (ValueError, LookupError, TypeError, AttributeError):
         classes = {}
-    return Schema(image, plain, [each.name for each in others if each.name not in plain], classes)
+    return Schema(
+        image,
+        plain if objects is None else [*plain, objects],
+        [each.name for each in unread],
+        classes,
+        objects,
+        object_classes,
+        [each.name for each in unread if _BOXES.search(str(each))],
+    )
+
+
+_BOXES = re.compile(r"box|object|annotation")
+"""Words in the names of columns that hold boxes, or of the fields of those."""
+
+
+def _has_objects(kind: Any) -> bool:
+    """Whether a column has boxes and their classes: a struct of lists, or a list of structs."""
+    from pyarrow import types
+
+    inner = kind.value_type if types.is_list(kind) or types.is_large_list(kind) else kind
+    fields = {field.name for field in inner} if types.is_struct(inner) else set()
+    return not fields.isdisjoint(("bbox", "bboxes")) and not fields.isdisjoint(("category", "categories"))
+
+
+def _class_labels_in(feature: Any) -> Iterator[Sequence[str]]:
+    """The names of every ClassLabel within the description of a column."""
+    if isinstance(feature, dict) and feature.get("_type") == "ClassLabel":
+        yield feature["names"]
+        return
+    inner = feature.values() if isinstance(feature, dict) else feature if isinstance(feature, list) else ()
+    for part in inner:
+        yield from _class_labels_in(part)
 
 
 def has_images(path: Path) -> bool:

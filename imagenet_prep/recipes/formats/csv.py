@@ -78,7 +78,9 @@ class _TableReader(Struct, frozen=True):
         is_relative = _is_relative(rows)
         images: dict[str, Drawn] = {}
         for row in rows:
-            image = images.setdefault(row.name, Drawn(row.name, row.where, is_relative=is_relative))
+            image = images.get(row.name)
+            if image is None:
+                image = images[row.name] = Drawn(row.name, row.where, is_relative=is_relative)
             if not is_relative and row.size is not None:
                 image.size = image.size or row.size
                 if row.size != image.size:

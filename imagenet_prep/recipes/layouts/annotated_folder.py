@@ -1,4 +1,4 @@
-"""Images and their annotations, in each format of ``formats``; or a folder of masks."""
+"""Images and their annotations, in each format of ``formats``."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from imagenet_prep.recipes.inspection import Inspection
 from imagenet_prep.recipes.layouts import CERTAIN, LIKELY, Layout, Proposal, Reading, as_command
 from imagenet_prep.recipes.layouts.class_folders import shape_of
 from imagenet_prep.recipes.mask_names import folder_around
-from imagenet_prep.recipes.schema import Boxes, Mask
+from imagenet_prep.recipes.schema import Boxes
 from imagenet_prep.recipes.splits import is_image_folder, is_mask_folder, splits_above, stem_of
 from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.text import listed, number_of
 
-CHOICES = {"boxes": {"missing": "ignore", "unannotated": "skip"}, "mask": {"missing": "ignore", "unmasked": "skip"}}
-"""The keys of a recipe that leave out annotations without an image, and images without an annotation."""
+CHOICES = {"missing": "ignore", "unannotated": "skip"}
+"""The keys of a recipe's `boxes` that leave out annotations without an image, and images without an annotation."""
 
 
 class _Matched(Struct, frozen=True):
@@ -66,19 +66,18 @@ class _Matched(Struct, frozen=True):
         return [name for name in self.images if name not in left]
 
 
-def _read(inspection: Inspection, key: str, proposed: Proposed, *, in_classes: bool = False) -> Reading | None:
+def _read(inspection: Inspection, proposed: Proposed, *, in_classes: bool = False) -> Reading | None:
     """The folder with annotations; None if they are of less than half of the images.
 
     Args:
         inspection: the folder.
-        key: the recipe's key, "boxes" or "mask".
         proposed: what it holds, except for CHOICES.
         in_classes: whether the folders of the images are classes, too.
     """
     try:
-        matched = _match(inspection, key, proposed)
+        matched = _match(inspection, proposed)
     except InputError as error:
-        return _refuse(inspection, key, error, proposed.used)
+        return _refuse(inspection, error, proposed.used)
     if 2 * matched.count < len(matched.images):
         return None
     lists = {split: path for split, (path, _) in proposed.lists.items()}
@@ -86,21 +85,21 @@ def _read(inspection: Inspection, key: str, proposed: Proposed, *, in_classes: b
         _with_classes(matched) if in_classes else _without_classes(matched),
         lists=lists,
         divided=tuple(matched.found.divided),
-        annotations={key: _value(key, matched)},
+        annotations={"boxes": _value(matched)},
         clips_boxes=bool(matched.found.changed_boxes),
     )
-    lost, passed = _without_counterpart(key, matched, proposed)
+    lost, passed = _without_counterpart(matched, proposed)
     return Reading(
         _certainty(inspection, matched, proposed, in_classes=in_classes),
-        tuple(_evidence(key, proposed, matched)),
-        f"class folders of images with {key}" if in_classes else f"images with {key}",
+        tuple(_evidence(proposed, matched)),
+        "class folders of images with boxes" if in_classes else "images with boxes",
         proposal,
         [*proposed.faults, *_mixed(inspection, matched.images, matched.masks)],
         used=frozenset((*proposed.used, *lists.values())),
         lost=_unaccepted(inspection, lost, proposed),
         clipped=_impossible_boxes(inspection, matched.found),
-        passed=[*passed, *_unread_masks(inspection, key, matched), *matched.found.unread],
-        labelled=matched.count if key == "boxes" else 0,
+        passed=[*passed, *_unread_masks(inspection, matched), *matched.found.unread],
+        labelled=matched.count,
         classes=len(matched.found.classes),
         left_out=len(matched.images) - len(proposal.names),
     )
@@ -152,18 +151,14 @@ def _is_class_a_folder(matched: _Matched) -> bool:
     return len({folder for folder, _ in pairs}) == len(pairs) == len({text for _, text in pairs}) > 1
 
 
-def _match(inspection: Inspection, key: str, proposed: Proposed) -> _Matched:
+def _match(inspection: Inspection, proposed: Proposed) -> _Matched:
     """The images of a folder with the annotations that are proposed; raises InputError if those can't be."""
     images, masks = _images_and_masks(inspection)
     rows = {name: row for row, name in enumerate(inspection.listing.names)}
     listing = inspection.listing.picked([rows[name] for name in images])
-    value, keeps_bare = _by_split(proposed, images), False
-    roots = Roots(inspection.folder, inspection.folder)
-    if key == "mask":
-        found = annotate(None, msgspec.convert({**value, **CHOICES[key]}, Mask), listing, roots)
-    else:
-        keeps_bare = load_format(next(iter(value))).unannotated == "empty"
-        value, found = _annotate(value, listing, roots, keeps_bare=keeps_bare)
+    value = _by_split(proposed, images)
+    keeps_bare = load_format(next(iter(value))).unannotated == "empty"
+    value, found = _annotate(value, listing, Roots(inspection.folder, inspection.folder), keeps_bare=keeps_bare)
     bare = () if keeps_bare else found.unmatched[0]
     listed_images = set(bare).union(*(names for _, names in proposed.lists.values()))
     unlisted = set(images) - listed_images if proposed.lists else ()
@@ -189,7 +184,7 @@ def _annotate(
     value: Mapping[str, Any], listing: Catalog, roots: Roots, *, keeps_bare: bool
 ) -> tuple[Mapping[str, Any], Annotations]:
     """The objects of images by the keys of `boxes`, and these keys, with masks if every object has an outline."""
-    boxes = msgspec.convert({**value, **CHOICES["boxes"]}, Boxes)
+    boxes = msgspec.convert({**value, **CHOICES}, Boxes)
     if keeps_bare:
         boxes = replace(boxes, unannotated="empty")
     plain: Annotations | None = None
@@ -209,31 +204,28 @@ def _annotate(
     return value, plain
 
 
-def _value(key: str, matched: _Matched) -> dict[str, Any]:
-    """The keys of `boxes` or `mask` in the recipe, with the names of the classes: so they are numbered once."""
+def _value(matched: _Matched) -> dict[str, Any]:
+    """The keys of `boxes` in the recipe, with the names of the classes: so they are numbered once."""
     value = dict(matched.value)
-    if key == "boxes":
-        format = load_format(next(iter(value)))
-        if "names" in format.keys and "names" not in value and matched.found.classes:
-            value["names"] = tuple(matched.found.classes.values())
-    (of_missing, missing), (of_bare, bare) = CHOICES[key].items()
+    format = load_format(next(iter(value)))
+    if "names" in format.keys and "names" not in value and matched.found.classes:
+        value["names"] = tuple(matched.found.classes.values())
     if matched.found.unmatched[1]:
-        value[of_missing] = missing
+        value["missing"] = CHOICES["missing"]
     if matched.bare and not matched.keeps_bare:
-        value[of_bare] = bare
+        value["unannotated"] = CHOICES["unannotated"]
     return value
 
 
-def _without_counterpart(key: str, matched: _Matched, proposed: Proposed) -> tuple[list[str], list[str]]:
+def _without_counterpart(matched: _Matched, proposed: Proposed) -> tuple[list[str], list[str]]:
     """The images and annotations that are lost, and the images that are kept without boxes, as text."""
     lists = (path for path, _ in proposed.lists.values())
     places = listed(dict.fromkeys(path.rpartition("/")[0] or path for path in lists))
-    without = f"without {'an annotation' if key == 'boxes' else 'a mask'}"
     lost, passed = [], []
     for names, noun, how in (
         (sorted(matched.unlisted), "image", f"in no list of {places}"),
         (matched.found.unmatched[1], "annotation", "without an image"),
-        (matched.bare, "image", without),
+        (matched.bare, "image", "without an annotation"),
     ):
         if names:
             lost.append(f"{number_of(len(names), noun)} {how}: {listed(names)}")
@@ -242,9 +234,9 @@ def _without_counterpart(key: str, matched: _Matched, proposed: Proposed) -> tup
     return lost, passed
 
 
-def _unread_masks(inspection: Inspection, key: str, matched: _Matched) -> list[str]:
+def _unread_masks(inspection: Inspection, matched: _Matched) -> list[str]:
     """The note on masks next to images with boxes."""
-    if key != "boxes" or not matched.masks:
+    if not matched.masks:
         return []
     where = sorted({name.rpartition("/")[0] for name in matched.masks})
     hint = f"mask: {{folder: {inspection.folder.resolve().name}/{where[0]}, unmasked: skip}} in a recipe takes them"
@@ -262,15 +254,13 @@ def _impossible_boxes(inspection: Inspection, found: Annotations) -> list[InputE
     return [InputError(what, "expected boxes inside their images, neither swapped nor empty", "correct them")]
 
 
-def _evidence(key: str, proposed: Proposed, matched: _Matched) -> list[str]:
+def _evidence(proposed: Proposed, matched: _Matched) -> list[str]:
     where, found = listed(next(iter(proposed.value.values()))), matched.found
-    verb = "annotates" if key == "boxes" else "has masks of"
-    evidence = [f"{where} {verb} {matched.count:,} of {len(matched.images):,} images"]
-    if key == "boxes":
-        boxes = number_of(len(found.listing.boxes) // 4, "box", "boxes")
-        classes = number_of(len(found.classes), "class", "classes")
-        outlined = " around polygons" if "polygons" in matched.value else ""
-        evidence[0] += f": {boxes}{outlined} of {classes}: {listed(found.classes.values())}"
+    boxes = number_of(len(found.listing.boxes) // 4, "box", "boxes")
+    classes = number_of(len(found.classes), "class", "classes")
+    outlined = " around polygons" if "polygons" in matched.value else ""
+    counted = f"{boxes}{outlined} of {classes}: {listed(found.classes.values())}"
+    evidence = [f"{where} annotates {matched.count:,} of {len(matched.images):,} images: {counted}"]
     if found.divided:
         counts = (f"{len(rows):,} {split}" for split, rows in found.divided.items())
         evidence.append(f"splits by these files: {', '.join(counts)}")
@@ -280,7 +270,7 @@ def _evidence(key: str, proposed: Proposed, matched: _Matched) -> list[str]:
     return evidence
 
 
-def _refuse(inspection: Inspection, key: str, error: InputError, files: Sequence[str] = ()) -> Reading | None:
+def _refuse(inspection: Inspection, error: InputError, files: Sequence[str] = ()) -> Reading | None:
     """A reading with the fault of annotations; None if the folders are classes: then they are somebody else's."""
     if _has_classes(_images_and_masks(inspection)[0]):
         return None
@@ -288,7 +278,7 @@ def _refuse(inspection: Inspection, key: str, error: InputError, files: Sequence
     if any(each.where in used for each in inspection.labels):
         hint = f"{error.hint}; or take its columns: {as_command(inspection, 'with-labels')}"
         error = InputError(error.what, error.detail, hint)
-    return Reading(CERTAIN + 1, (), f"images with {key}", faults=[error], used=used)
+    return Reading(CERTAIN + 1, (), "images with boxes", faults=[error], used=used)
 
 
 def _images_and_masks(inspection: Inspection) -> tuple[list[str], list[str]]:
@@ -339,8 +329,8 @@ def _recognise(key: str, inspection: Inspection) -> Reading | None:
     try:
         proposed = _propose(key, inspection)
     except InputError as error:
-        return _refuse(inspection, "boxes", error)
-    return _read(inspection, "boxes", proposed) if proposed else None
+        return _refuse(inspection, error)
+    return _read(inspection, proposed) if proposed else None
 
 
 def _recognise_in_classes(inspection: Inspection) -> Reading | None:
@@ -351,7 +341,7 @@ def _recognise_in_classes(inspection: Inspection) -> Reading | None:
     for key in FORMATS:
         with contextlib.suppress(InputError):
             proposed = _propose(key, inspection)
-            reading = _read(inspection, "boxes", proposed, in_classes=True) if proposed else None
+            reading = _read(inspection, proposed, in_classes=True) if proposed else None
             if reading is not None:
                 return reading
     return None
@@ -371,9 +361,8 @@ def _propose(key: str, inspection: Inspection) -> Proposed | None:
 
 def _asked_columns(inspection: Inspection) -> dict[str, str]:
     """The columns of images and classes that the user names."""
-    asked = getattr(inspection, "asked", None)
-    said = {"path": getattr(asked, "image", None), "label": getattr(asked, "label", None)}
-    return {role: column.rpartition(":")[2] for role, column in said.items() if column}
+    columns = {"path": inspection.asked.image, "label": inspection.asked.label}
+    return {role: column.rpartition(":")[2] for role, column in columns.items() if column}
 
 
 def _layouts() -> dict[str, Layout]:

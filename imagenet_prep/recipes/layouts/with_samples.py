@@ -55,6 +55,7 @@ def _recognise(kind: str, find: Callable[[Inspection], Sequence[str]], inspectio
     evidence = (
         f"{number_of(len(names), f'{kind} file')} with {len(samples.names):,} samples: {listed(names)}",
         *_evidence_of_classes(samples, table, label),
+        *_evidence_of_boxes(samples),
         *_gaps(names),
         *remarks,
     )
@@ -95,6 +96,13 @@ def _evidence_of_classes(samples: Samples, table: LabelsFile, label: str | None)
     if samples.label == FILE:
         return [f"each file is a class: {listed(list(dict.fromkeys(samples.columns[FILE])))}"]
     return []
+
+
+def _evidence_of_boxes(samples: Samples) -> list[str]:
+    """The number of boxes, if the files have some."""
+    images = samples.marks.images.values()
+    boxes = sum(len(image.objects) for image in images)
+    return [f"{number_of(boxes, 'box', 'boxes')} in {len(images):,} images"] if boxes else []
 
 
 def _fault_of_lost(inspection: Inspection, kind: str, names: Sequence[str], line: str) -> InputError:
