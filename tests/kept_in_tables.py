@@ -1132,6 +1132,15 @@ def predictions_beside_labels(painter: Painter) -> Truth:
 
 
 @kept
+def synology_thumbnails_beside_a_table(painter: Painter) -> Truth:
+    """A table of images kept on a Synology: @eaDir lies beside the images, with a folder of each image's name."""
+    classes = dealt(painter.paint_all("img/{:02}.jpg", 9), ["crow", "jay", "owl"])
+    painter.paint("img/@eaDir/01.jpg/SYNOFILE_THUMB_M.jpg")
+    painter.write("labels.csv", table(("image", "label"), *((base(path), name) for path, name in classes.items())))
+    return Truth(classes)
+
+
+@kept
 def semicolons_of_a_german_excel(painter: Painter) -> Truth:
     """Excel in German: a byte order mark, semicolons and CR LF; the columns are Datei and Klasse."""
     paths = painter.paint_all("Bilder/{}.jpg", 8)
