@@ -1518,6 +1518,33 @@ def classes_txt_in_its_order(painter: Painter) -> Truth:
 
 
 @kept
+def classes_txt_beside_splits(painter: Painter) -> Truth:
+    """Own sets for a camera: classes.txt beside train and val, in the order of the device's numbers."""
+    train = paint_classes(painter, "train/{name}/{number}.jpg", ["owl", "tit", "ant"], 3)
+    val = paint_classes(painter, "val/{name}/{number}.jpg", ["owl", "tit", "ant"], 2, first=7)
+    painter.write("classes.txt", lines(["tit", "owl", "ant"]))
+    splits = all_in(train, "train") | all_in(val, "validation")
+    return Truth(train | val, splits=splits, numbers=numbered(["tit", "owl", "ant"]))
+
+
+@kept
+def classes_txt_of_one_more(painter: Painter) -> Truth:
+    """A part of a set: classes.txt lists a class, crow, whose folder isn't there; the others keep their numbers."""
+    classes = paint_classes(painter, "{name}/{number}.jpg", ["owl", "tit", "ant"], 3)
+    painter.write("classes.txt", lines(["owl", "crow", "tit", "ant"]))
+    return Truth(classes, numbers=numbered(["owl", "crow", "tit", "ant"]))
+
+
+@kept
+def classes_txt_beside_a_table_of_words(painter: Painter) -> Truth:
+    """A labelling tool's export: labels.csv has words, and classes.txt says in which order they are numbered."""
+    classes = dealt(painter.paint_all("img/{}.jpg", 9), ["yak", "bee", "cow"])
+    painter.write("labels.csv", table(("file", "label"), *((base(path), name) for path, name in classes.items())))
+    painter.write("classes.txt", lines(["yak", "cow", "bee"]))
+    return Truth(classes, numbers=numbered(["yak", "cow", "bee"]))
+
+
+@kept
 def label_map_pbtxt(painter: Painter) -> Truth:
     """TensorFlow's object detection users: label_map.pbtxt has id and name from 1; the folders are the ids."""
     names = {"1": "helmet", "2": "head", "3": "person"}
