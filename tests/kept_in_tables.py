@@ -1171,6 +1171,31 @@ def split_column(painter: Painter) -> Truth:
 
 
 @kept
+def split_column_with_empty_cells(painter: Painter) -> Truth:
+    """A set under work: labels.csv has filename,label,split, and no split yet for the last three images."""
+    paths = painter.paint_all("images/{:02}.jpg", 12)
+    classes = dealt(paths, ["a", "b", "c"])
+    splits = all_in(paths[:6], "train") | all_in(paths[6:9], "test")
+    rows = ((base(path), classes[path], splits.get(path, "")) for path in paths)
+    painter.write("labels.csv", table(("filename", "label", "split"), *rows))
+    return Truth(classes, splits=splits, left_out=paths[9:])
+
+
+@kept
+def numbers_of_splits_beside_those_of_classes(painter: Painter) -> Truth:
+    """As CelebA's partition, in the table of the classes: both columns have 0, 1 and 2."""
+    paths = painter.paint_all("images/{:02}.jpg", 12)
+    classes = dealt(paths, ["0", "1", "2"])
+    parts = dict(zip(paths, [0] * 6 + [1] * 3 + [2] * 3, strict=True))
+    painter.write(
+        "labels.csv",
+        table(("file", "label", "partition"), *((base(path), classes[path], parts[path]) for path in paths)),
+    )
+    names = ("train", "validation", "test")
+    return Truth(classes, splits={path: names[part] for path, part in parts.items()})
+
+
+@kept
 def set_column_of_other_words(painter: Painter) -> Truth:
     """A registry's export: set is TRN, VAL or TST; the class is called species."""
     paths = painter.paint_all("images/{:03}.jpg", 12)

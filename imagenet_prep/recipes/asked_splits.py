@@ -67,7 +67,7 @@ def _values(inspection: Inspection) -> set[str]:
     """The values of columns of labels files that name few things, as splits do."""
     values: set[str] = set()
     for file in inspection.labels:
-        for column in file.table.columns.values():
-            several = set(map(str, column))
+        for column in (*file.table.columns.values(), file.table.splits or ()):
+            several = {str(value) for value in column if value is not None}
             values |= several if len(several) <= _MOST_VALUES else set()
     return values
