@@ -287,6 +287,20 @@ def voc_of_some_images(painter: Painter) -> Truth:
 
 
 @kept
+def voc_lists_of_images_without_annotations(painter: Painter) -> Truth:
+    """VOC 2007 with tests: val.txt has one image without its XML, and those of test.txt have none at all."""
+    boxes = draw(painter, numbered("VOC2007/JPEGImages/{:06}.jpg", 6))
+    for path, objects in boxes.items():
+        painter.write(f"VOC2007/Annotations/{stem(path)}.xml", voc_xml(path, objects))
+    bare = [painter.paint(f"VOC2007/JPEGImages/{number:06}.jpg", SIZE) for number in (106, 107, 108)]
+    train, val = list(boxes)[:4], list(boxes)[4:]
+    for split, paths in {"train": train, "val": [*val, bare[0]], "test": bare[1:]}.items():
+        painter.write(f"VOC2007/ImageSets/Main/{split}.txt", "".join(f"{stem(path)}\n" for path in paths))
+    splits = dict.fromkeys(train, "train") | dict.fromkeys(val, "validation")
+    return Truth(dict.fromkeys(boxes), boxes=boxes, splits=splits, left_out=bare)
+
+
+@kept
 def face_mask_detection(painter: Painter) -> Truth:
     """Kaggle's Face Mask Detection: images/maksssksksss0.png and annotations/maksssksksss0.xml."""
     classes = ("with_mask", "without_mask", "mask_weared_incorrect")

@@ -239,6 +239,17 @@ def valid_set_with_a_blank(painter: Painter) -> Truth:
 
 
 @kept
+def synology_thumbnails(painter: Painter) -> Truth:
+    """A set kept on a Synology: every folder has an @eaDir of thumbnails, and the root has Windows' bin."""
+    train = paint_classes(painter, "train/{name}/{number}.jpg", ["cat", "dog"], 3)
+    test = paint_classes(painter, "test/{name}/{number}.jpg", ["cat", "dog"], 2, first=7)
+    for folder in ("train", "train/cat", "test/dog"):
+        painter.paint(f"{folder}/@eaDir/1.jpg/SYNOFILE_THUMB_M.jpg")
+    painter.write("$RECYCLE.BIN/desktop.ini", "[.ShellClassInfo]\n")
+    return Truth(train | test, splits=all_in(train, "train") | all_in(test, "test"))
+
+
+@kept
 def splits_within_classes(painter: Painter) -> Truth:
     """MIT Indoor and lab folders: each class has its own train and test folder (cat/train/1.jpg)."""
     train = paint_classes(painter, "{name}/train/{number}.jpg", ["cat", "dog", "fox"], 4)

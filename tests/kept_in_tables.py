@@ -1135,6 +1135,15 @@ def predictions_beside_labels(painter: Painter) -> Truth:
 
 
 @kept
+def synology_thumbnails_beside_a_table(painter: Painter) -> Truth:
+    """A table of images kept on a Synology: @eaDir lies beside the images, with a folder of each image's name."""
+    classes = dealt(painter.paint_all("img/{:02}.jpg", 9), ["crow", "jay", "owl"])
+    painter.paint("img/@eaDir/01.jpg/SYNOFILE_THUMB_M.jpg")
+    painter.write("labels.csv", table(("image", "label"), *((base(path), name) for path, name in classes.items())))
+    return Truth(classes)
+
+
+@kept
 def semicolons_of_a_german_excel(painter: Painter) -> Truth:
     """Excel in German: a byte order mark, semicolons and CR LF; the columns are Datei and Klasse."""
     paths = painter.paint_all("Bilder/{}.jpg", 8)
@@ -1162,6 +1171,31 @@ def split_column(painter: Painter) -> Truth:
     rows = ((base(path), classes[path], words[path]) for path in paths)
     painter.write("dataset.csv", table(("filename", "label", "split"), *rows))
     return Truth(classes, splits={path: {"val": "validation"}.get(word, word) for path, word in words.items()})
+
+
+@kept
+def split_column_with_empty_cells(painter: Painter) -> Truth:
+    """A set under work: labels.csv has filename,label,split, and no split yet for the last three images."""
+    paths = painter.paint_all("images/{:02}.jpg", 12)
+    classes = dealt(paths, ["a", "b", "c"])
+    splits = all_in(paths[:6], "train") | all_in(paths[6:9], "test")
+    rows = ((base(path), classes[path], splits.get(path, "")) for path in paths)
+    painter.write("labels.csv", table(("filename", "label", "split"), *rows))
+    return Truth(classes, splits=splits, left_out=paths[9:])
+
+
+@kept
+def numbers_of_splits_beside_those_of_classes(painter: Painter) -> Truth:
+    """As CelebA's partition, in the table of the classes: both columns have 0, 1 and 2."""
+    paths = painter.paint_all("images/{:02}.jpg", 12)
+    classes = dealt(paths, ["0", "1", "2"])
+    parts = dict(zip(paths, [0] * 6 + [1] * 3 + [2] * 3, strict=True))
+    painter.write(
+        "labels.csv",
+        table(("file", "label", "partition"), *((base(path), classes[path], parts[path]) for path in paths)),
+    )
+    names = ("train", "validation", "test")
+    return Truth(classes, splits={path: names[part] for path, part in parts.items()})
 
 
 @kept
@@ -1509,6 +1543,33 @@ def classes_txt_in_its_order(painter: Painter) -> Truth:
     classes = paint_classes(painter, "data/{name}/{number:03}.png", ["red", "amber", "green"], 4)
     painter.write("classes.txt", lines(["red", "amber", "green"]))
     return Truth(classes, numbers=numbered(["red", "amber", "green"]), choices=[Truth(classes)])
+
+
+@kept
+def classes_txt_beside_splits(painter: Painter) -> Truth:
+    """Own sets for a camera: classes.txt beside train and val, in the order of the device's numbers."""
+    train = paint_classes(painter, "train/{name}/{number}.jpg", ["owl", "tit", "ant"], 3)
+    val = paint_classes(painter, "val/{name}/{number}.jpg", ["owl", "tit", "ant"], 2, first=7)
+    painter.write("classes.txt", lines(["tit", "owl", "ant"]))
+    splits = all_in(train, "train") | all_in(val, "validation")
+    return Truth(train | val, splits=splits, numbers=numbered(["tit", "owl", "ant"]))
+
+
+@kept
+def classes_txt_of_one_more(painter: Painter) -> Truth:
+    """A part of a set: classes.txt lists a class, crow, whose folder isn't there; the others keep their numbers."""
+    classes = paint_classes(painter, "{name}/{number}.jpg", ["owl", "tit", "ant"], 3)
+    painter.write("classes.txt", lines(["owl", "crow", "tit", "ant"]))
+    return Truth(classes, numbers=numbered(["owl", "crow", "tit", "ant"]))
+
+
+@kept
+def classes_txt_beside_a_table_of_words(painter: Painter) -> Truth:
+    """A labelling tool's export: labels.csv has words, and classes.txt says in which order they are numbered."""
+    classes = dealt(painter.paint_all("img/{}.jpg", 9), ["yak", "bee", "cow"])
+    painter.write("labels.csv", table(("file", "label"), *((base(path), name) for path, name in classes.items())))
+    painter.write("classes.txt", lines(["yak", "cow", "bee"]))
+    return Truth(classes, numbers=numbered(["yak", "cow", "bee"]))
 
 
 @kept

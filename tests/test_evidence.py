@@ -356,6 +356,24 @@ def test_a_file_that_numbers_the_classes_gives_their_order(tmp_path: Path) -> No
     assert load(tmp_path / "r.yaml", None, ENGINE).classes.names == ("dog", "cat")
 
 
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"wnids.txt": b"dog\ncat\n"},
+        {"classes.txt": b"dog\ncat\nape\nbee\ncow\n"},
+        {"classes.txt": b"dog\ncat\n", "labels.txt": b"cat\nape\ndog\n"},
+    ],
+    ids=["no file of numbers", "mostly other classes", "two orders"],
+)
+def test_an_order_that_is_not_sure_is_named(tmp_path: Path, files: dict[str, bytes]) -> None:
+    """The classes stay in the order of their names, and init says which file has another one."""
+    Made({**images(*CATS), **files}).save(tmp_path / "data")
+    summary = init(tmp_path / "data", tmp_path / "r.yaml", ENGINE)
+    assert "classes: [cat, dog]" in summary.text
+    for name in files:
+        assert any(note.startswith(f"{name} has another order of the classes, not used: ") for note in summary.evidence)
+
+
 def test_many_classes_have_a_file_of_their_own(tmp_path: Path) -> None:
     """201 names are in NAME-classes.txt beside the recipe, which is not written over another file."""
     Made(images(*(f"c{number:03}/{number}.png" for number in range(201)))).save(tmp_path / "data")

@@ -68,7 +68,7 @@ def _values(inspection: Inspection) -> set[str]:
     values: set[str] = set()
     for file in inspection.labels:
         for column in (*file.table.columns.values(), file.table.splits or ()):
-            several = set(map(str, column))
+            several = {str(value) for value in column if value is not None}
             values |= several if len(several) <= _MOST_VALUES else set()
         values |= {value for value in file.table.splits or () if value is not None}
     return values

@@ -160,8 +160,15 @@ class SplitColumn(Struct, frozen=True):
 
 def split_column(columns: Columns, asked: Mapping[str, str]) -> SplitColumn | None:
     """The column of splits: that whose values are ``asked`` for, by split, or whose name or values say so."""
-    found = (_as_splits(name, values, asked) for name, values in columns.items())
+    named_first = sorted(columns, key=lambda name: not _is_named_split(name)) if asked else columns
+    found = (_as_splits(name, columns[name], asked) for name in named_first)
     return next((column for column in found if column is not None), None)
+
+
+def _is_named_split(name: str) -> bool:
+    """Whether a column is called as splits are."""
+    words = _words(name)
+    return bool({*words, " ".join(words)} & {"split", "set", "subset", "partition", "usage", "phase", "data set"})
 
 
 def _as_splits(name: str, values: Sequence[Any], asked: Mapping[str, str]) -> SplitColumn | None:
@@ -180,9 +187,8 @@ def _as_splits(name: str, values: Sequence[Any], asked: Mapping[str, str]) -> Sp
     known = {value: _WORDS_OF_SPLITS.get(word) or split_name(value) for value, word in lower.items()}
     if all(known.values()) and len(set(known.values())) == len(known) and "train" in known.values():
         return SplitColumn(name, dict(sorted(known.items())))
-    is_named = bool({*words, " ".join(words)} & {"split", "set", "subset", "partition", "usage", "phase", "data set"})
     numbers = sorted(distinct)
-    if is_named and numbers in (["0", "1"], ["0", "1", "2"], ["1", "2"], ["1", "2", "3"]):
+    if _is_named_split(name) and numbers in (["0", "1"], ["0", "1", "2"], ["1", "2"], ["1", "2", "3"]):
         names = ("train", "validation", "test") if len(numbers) == 3 else ("train", "test")
         return SplitColumn(name, dict(zip(numbers, names, strict=True)), is_sure=False)
     return None

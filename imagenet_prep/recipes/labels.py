@@ -463,8 +463,12 @@ def _strange(file: RecipeFile, files: ClassFolders, given: Classes) -> Iterator[
 
 def _passed(inputs: Inputs, divisions: Sequence[Division], found: set[str]) -> list[str]:
     """The notes on folders without this content, and on folders that hold no data."""
-    private = [(name, why) for why in PRIVATE.values() for name in inputs.remarks.passed.get(why, ())]
-    notes = [f"{name} is skipped: {why}" for name, why in private]
+    private = {why: inputs.remarks.passed.get(why, []) for why in PRIVATE.values()}
+    notes = [
+        f"{listed(several)} {'is' if len(several) == 1 else 'are'} skipped: {why}"
+        for why, several in private.items()
+        if several
+    ]
     if inputs.listing.containers[0].reading != "alone":
         return notes
     leads, empty = {division.lead for division in divisions}, []

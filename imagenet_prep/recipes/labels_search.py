@@ -76,9 +76,10 @@ class LabelsFile(Struct, frozen=True):
         return len({str(label) for label in labels_file.flat_labels(self.label_by_row().values())})
 
     def label_by_row(self) -> dict[int, Any]:
-        """The label of each image that has one."""
+        """The label of each image that has one, and is in a split if there are splits."""
         pairs = zip(self.rows, self.labels or (), strict=False)
-        return {row: label for row, label in pairs if row >= 0 and label is not None}
+        undivided = {row for row, split in zip(self.rows, self.table.splits or (), strict=False) if split is None}
+        return {row: label for row, label in pairs if row >= 0 and label is not None and row not in undivided}
 
     @property
     def is_of_test(self) -> bool:
@@ -305,6 +306,11 @@ def _losses(
         what = f"{path} has {number_of(len(empty), 'line')} without a label: {place}"
         lost.append(InputError(what, "expected one in each"))
         skips["unlabelled"] = "skip"
+    undivided = [line for split, line in zip(table.splits or (), table.lines, strict=False) if split is None]
+    if undivided:
+        place = table.place("", undivided[0]).lstrip(", ")
+        what = f"{path} has {number_of(len(undivided), 'line')} without a split: {place}"
+        lost.append(InputError(what, "expected one in each"))
     return lost, skips
 
 

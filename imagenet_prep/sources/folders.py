@@ -30,8 +30,16 @@ from imagenet_prep.storage.store import FolderEntry, changed
 HIDDEN, EMPTY = "hidden", "empty folders"
 """Reasons to skip a file or folder; those of a private folder are in ``PRIVATE``."""
 
-PRIVATE = {"__MACOSX": "macOS keeps its own data there", STATE_NAME: "the state of a conversion is there"}
-"""Folders without data, by name: macOS adds the first to every archive."""
+PRIVATE = {
+    "__MACOSX": "macOS keeps its own data there",
+    "@eaDir": "a Synology keeps its thumbnails there",
+    "#recycle": "a Synology keeps deleted files there",
+    "$RECYCLE.BIN": "Windows keeps deleted files there",
+    "System Volume Information": "Windows keeps its own data there",
+    "lost+found": "the file system keeps its own data there",
+    STATE_NAME: "the state of a conversion is there",
+}
+"""Folders without data, by name: macOS adds the first to every archive, a Synology has @eaDir in every folder."""
 
 
 class Folder(Container, frozen=True):
@@ -167,7 +175,7 @@ class _Walk(Struct, frozen=True):
                 for entry in sorted(entries, key=_in_path_order):
                     is_empty = False
                     name = f"{folder}/{entry_name(entry)}" if folder else entry_name(entry)
-                    if self.accept is not None or not self._is_apart(name, entry, found):
+                    if not self._is_apart(name, entry, found):
                         yield name, entry
         except OSError as error:
             found.remarks.obstacles.append(unreadable(error.filename, error))
@@ -178,7 +186,7 @@ class _Walk(Struct, frozen=True):
     def _is_apart(self, name: str, entry: FolderEntry, found: _Found) -> bool:
         if entry.name in PRIVATE and entry.is_dir():
             found.remarks.pass_over(name, PRIVATE[entry.name])
-        elif entry.name.startswith("."):
+        elif self.accept is None and entry.name.startswith("."):
             found.remarks.pass_over(name, HIDDEN)
         else:
             return False

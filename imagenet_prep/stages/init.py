@@ -340,21 +340,41 @@ def _hot_classes(proposal: Proposal) -> str:
 
 
 def _order_of_file(dataset: RecipeDataset, inspection: Inspection) -> tuple[str, list[str]]:
-    """The key for classes in the order of the only file that numbers them, such as class_indices.json; and its note."""
+    """The key for classes in the order of the only file that gives one, such as class_indices.json; and its note.
+
+    A file may have classes that no image is of, up to as many as there are of others: they keep their numbers.
+    """
     names = set(dataset.classes.names)
     orders: dict[tuple[str, ...], str] = {}
-    for where in _name_files(inspection) if names else ():
+    for where in () if all(name.isdigit() for name in names) else _name_files(inspection):
         with contextlib.suppress(InputError, OSError):
-            by_id = read_names(inspection.folder / where, (inspection.folder / where).read_bytes()).by_id
-            numbers = {name: int(number) for number, name in by_id.items() if number.isascii() and number.isdigit()}
-            ordered = sorted(numbers, key=lambda name: numbers[name])
-            is_counted = sorted(numbers.values()) in (list(range(len(names))), list(range(1, len(names) + 1)))
-            if set(numbers) == names and len(by_id) == len(names) and is_counted:
-                orders.setdefault(tuple(ordered), where)
-    if len(orders) != 1 or tuple(dataset.classes.names) in orders:
+            order = _order_in(read_names(inspection.folder / where, (inspection.folder / where).read_bytes()))
+            if names <= set(order):
+                orders.setdefault(tuple(order), where)
+    own = dataset.classes.names
+    if not orders or (len(orders) == 1 and own in orders):
         return "", []
+    notes = [f"{where} has another order of the classes, not used: {listed(order)}" for order, where in orders.items()]
     ordered_names, where = next(iter(orders.items()))
+    is_sure = _NUMBERED_HERE.search(where.rpartition("/")[2].lower()) is not None
+    if len(orders) > 1 or len(ordered_names) > 2 * len(names) or not is_sure:
+        return "", notes
     return f"classes: [{', '.join(map(_flow, ordered_names))}]", [f"{where} numbers the classes"]
+
+
+_NUMBERED_HERE = re.compile(r"class|label|categor|idx|index|\.names$|\.json$|\.pbtxt$")
+"""Names of files whose order is that of the numbers; Tiny ImageNet's wnids.txt is in no order that readers keep."""
+
+
+def _order_in(names: NamesOfClasses) -> list[str]:
+    """The names in the order of their numbers from 0 or 1, or of the lines; none if there is no such order."""
+    if not names.by_id:
+        return list(names.in_order) if len(set(names.in_order)) == len(names.in_order) else []
+    numbers = {name: int(number) for number, name in names.by_id.items() if number.isascii() and number.isdigit()}
+    counted = sorted(numbers.values())
+    if not counted or counted[0] > 1 or counted != list(range(counted[0], counted[0] + len(names.by_id))):
+        return []
+    return sorted(numbers, key=lambda name: numbers[name])
 
 
 _ANOTHER_NAME = "choose another name with --output"

@@ -296,7 +296,8 @@ def _left_out(inspection: Inspection, reading: Reading) -> tuple[list[InputError
     hidden, empty = inspection.remarks.passed.get(HIDDEN), inspection.remarks.passed.get(EMPTY)
     passed += [f"{len(hidden):,} hidden: {listed(hidden)}"] if hidden else []
     passed += [f"{number_of(len(empty), 'empty folder')}: {listed(empty)}"] if empty else []
-    passed += [f"{name}: {why}" for why in PRIVATE.values() for name in inspection.remarks.passed.get(why, ())]
+    private = {why: inspection.remarks.passed.get(why) for why in PRIVATE.values()}
+    passed += [f"{listed(several)}: {why}" for why, several in private.items() if several]
     return lost, passed, unused
 
 

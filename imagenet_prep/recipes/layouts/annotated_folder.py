@@ -81,9 +81,12 @@ def _read(inspection: Inspection, proposed: Proposed, *, in_classes: bool = Fals
     if 2 * matched.count < len(matched.images):
         return None
     lists = {split: path for split, (path, _) in proposed.lists.items()}
+    proposal = _with_classes(matched) if in_classes else _without_classes(matched)
+    written = _lists_of_kept(proposed, matched, proposal.lead)
     proposal = replace(
-        _with_classes(matched) if in_classes else _without_classes(matched),
-        lists=lists,
+        proposal,
+        lists={} if written else lists,
+        written_lists=written,
         divided=tuple(matched.found.divided),
         annotations={"boxes": _value(matched)},
         clips_boxes=bool(matched.found.changed_boxes),
@@ -103,6 +106,18 @@ def _read(inspection: Inspection, proposed: Proposed, *, in_classes: bool = Fals
         classes=len(matched.found.classes),
         left_out=len(matched.images) - len(proposal.names),
     )
+
+
+def _lists_of_kept(proposed: Proposed, matched: _Matched, lead: str) -> dict[str, list[str]]:
+    """The images of each split's list that are kept, where a list has others: a recipe can't name such a list."""
+    kept = set(matched.names())
+    if kept.issuperset(name for _, names in proposed.lists.values() for name in names):
+        return {}
+    lists = {
+        split: [name.removeprefix(lead) for name in names if name in kept]
+        for split, (_, names) in proposed.lists.items()
+    }
+    return {split: names for split, names in lists.items() if names}
 
 
 def _unaccepted(inspection: Inspection, lost: Sequence[str], proposed: Proposed) -> list[InputError]:

@@ -259,7 +259,8 @@ def _kept(items: Sequence[str], table: LabelsFile) -> list[str]:
     if not table.lost:
         return list(items)
     labels = table.label_by_row()
-    rows = labels if table.has_labels else {row for row in table.rows if row >= 0}
+    rows = set(labels) if table.has_labels else {row for row in table.rows if row >= 0}
+    rows -= {row for row, split in zip(table.rows, table.table.splits or (), strict=False) if split is None}
     return [name for row, name in enumerate(items) if row in rows]
 
 
