@@ -262,14 +262,22 @@ def _impossible_boxes(inspection: Inspection, found: Annotations) -> list[InputE
     return [InputError(what, "expected boxes inside their images, neither swapped nor empty", "correct them")]
 
 
+_VERBS = {"boxes": ("annotates", "annotate"), "mask": ("has masks of", "have masks of")}
+"""What one place, and several places, do to the images, by the key of the recipe."""
+
+_OUTLINED = {"masks": ", with masks,", "boxes": " around polygons"}
+"""What becomes of the outlines of objects, by the value of `polygons`."""
+
+
 def _evidence(key: str, proposed: Proposed, matched: _Matched) -> list[str]:
-    where, found = listed(next(iter(proposed.value.values()))), matched.found
-    verb = "annotates" if key == "boxes" else "has masks of"
+    places, found = next(iter(proposed.value.values())), matched.found
+    where = listed(places)
+    verb = _VERBS[key][min(len(places), 2) - 1]
     evidence = [f"{where} {verb} {matched.count:,} of {len(matched.images):,} images"]
     if key == "boxes":
         boxes = number_of(len(found.listing.boxes) // 4, "box", "boxes")
         classes = number_of(len(found.classes), "class", "classes")
-        outlined = " around polygons" if "polygons" in matched.value else ""
+        outlined = _OUTLINED.get(matched.value.get("polygons", ""), "")
         evidence[0] += f": {boxes}{outlined} of {classes}: {listed(found.classes.values())}"
     if found.divided:
         counts = (f"{len(rows):,} {split}" for split, rows in found.divided.items())

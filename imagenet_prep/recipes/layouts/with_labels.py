@@ -103,7 +103,7 @@ def _read(
 ) -> Reading:
     table = tables[0]
     items = inspection.items or inspection.members
-    meaning = f"{table.place} has the labels" if table.has_labels else f"{table.place} has columns, and no labels"
+    meaning = _meaning(table)
     evidence = (_evidence(inspection, table), *_remarks(inspection, table, items))
     lost, passed = _unlabelled(inspection, table, items)
     if inspection.asked.label is not None or inspection.asked.image is not None:
@@ -121,6 +121,15 @@ def _read(
         ways=_ways(inspection, tables, items),
         options={} if table.label.lower() in ("", *LABELS) else _options(inspection, table, table.label, items),
     )
+
+
+def _meaning(table: LabelsFile) -> str:
+    """What a table is to the images, for a question."""
+    if table.has_labels:
+        return f"{table.place} has the labels"
+    if table.candidates:
+        return f"a column of {table.place} is the class"
+    return f"{table.place} has columns, and no class"
 
 
 def _ways(inspection: Inspection, tables: Sequence[LabelsFile], items: Sequence[str]) -> list[Way]:
