@@ -263,10 +263,10 @@ def _impossible_boxes(inspection: Inspection, found: Annotations) -> list[InputE
 
 
 _VERBS = {"boxes": ("annotates", "annotate"), "mask": ("has masks of", "have masks of")}
-"""What one place, and several places, do to the images, by the key of the recipe."""
+"""The verbs for one place and for several, by the key of the recipe."""
 
 _OUTLINED = {"masks": ", with masks,", "boxes": " around polygons"}
-"""What becomes of the outlines of objects, by the value of `polygons`."""
+"""The words for the outlines of objects, by the value of `polygons`."""
 
 
 def _evidence(key: str, proposed: Proposed, matched: _Matched) -> list[str]:

@@ -124,7 +124,7 @@ def _read(
 
 
 def _meaning(table: LabelsFile) -> str:
-    """What a table is to the images, for a question."""
+    """The meaning of a table for the images, in a question."""
     if table.has_labels:
         return f"{table.place} has the labels"
     if table.candidates:

@@ -25,7 +25,7 @@ from imagenet_prep.sources.parquets import may_hold_images
 from imagenet_prep.text import listed, number_of
 
 _NOUNS = {"arrays": "array"}
-"""What one file of a kind is called, if its key in `source` is a plural."""
+"""The name of one file of a kind, if its key in `source` is a plural."""
 
 
 def _recognise(kind: str, find: Callable[[Inspection], Sequence[str]], inspection: Inspection) -> Reading | None:
