@@ -671,7 +671,7 @@ def yolo_with_test_list(folder: Path) -> None:
 
 
 SIX = {"train": 6, "validation": 6}
-TWELVE = "annotates 12 of 12 images"
+TWELVE = "annotate 12 of 12 images"
 PUBLISHED: Mapping[str, tuple[Callable[[Path], object], str, str, dict[str, int]]] = {
     "COCO": (two_splits, "coco", TWELVE, SIX),
     "COCO with the same names": (same_names, "coco", TWELVE, SIX),
@@ -694,7 +694,7 @@ PUBLISHED: Mapping[str, tuple[Callable[[Path], object], str, str, dict[str, int]
     ),
     "VOC": (published_voc, "pascal-voc", "VOC2012/Annotations annotates 6 of 6 images: 13 boxes of", {"train": 6}),
     "YOLO": (yolo_set, "yolo", "labels/train annotates 5 of 6 images", {"train": 6}),
-    "Roboflow": (roboflow, "yolo", "annotates 6 of 6 images: 6 boxes of 2 classes:", {"train": 3, "validation": 3}),
+    "Roboflow": (roboflow, "yolo", "annotate 6 of 6 images: 6 boxes of 2 classes:", {"train": 3, "validation": 3}),
     "YOLO with lists": (listed_yolo, "yolo", "2 in train.txt, 1 in val.txt", {"train": 2, "validation": 1}),
     "YOLO with a list of tests": (
         yolo_with_test_list,

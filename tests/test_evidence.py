@@ -33,6 +33,7 @@ from imagenet_prep import Layout, convert
 from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.recipes.asked import InitOptions
 from imagenet_prep.recipes.class_names import read_names
+from imagenet_prep.recipes.labels import labels_in_words
 from imagenet_prep.recipes.labels_file import match
 from imagenet_prep.recipes.loading import load
 from imagenet_prep.recipes.recipe_set import RecipeSet
@@ -405,6 +406,40 @@ def test_files_without_an_ending_are_one_line(tmp_path: Path) -> None:
     assert lines[0].startswith("3,000 without an ending: no image (notes/")
 
 
+def test_a_question_of_columns_names_the_table(tmp_path: Path) -> None:
+    """Two columns may be the class: the question says so, and that its counts are of images with a class."""
+    Made(labelled("l.csv", two_columns())).save(tmp_path / "data")
+    with pytest.raises(InputError) as caught:
+        init(tmp_path / "data", tmp_path / "r.yaml", ENGINE)
+    assert caught.value.detail == "expected one way (with-labels: a column of l.csv is the class)"
+    assert caught.value.hint == "choose one; each line counts the images that get a class:"
+
+
+def test_one_column_is_no_columns(tmp_path: Path) -> None:
+    """The comment in the recipe counts the columns that become features."""
+    Made(labelled("l.csv", two_columns())).save(tmp_path / "data")
+    summary = init(tmp_path / "data", tmp_path / "r.yaml", ENGINE, asked=Asked(label="species"))
+    assert "# 6 lines, with the column colour\n" in summary.text
+
+
+def test_a_function_is_named_for_a_format_that_nothing_reads(tmp_path: Path) -> None:
+    """A folder without images, arrays or archives says how a recipe can read it; an empty one does not."""
+    Made({"scan.dat": b"VOL1"}).save(tmp_path / "data")
+    with pytest.raises(InputError) as caught:
+        init(tmp_path / "data", tmp_path / "r.yaml", ENGINE)
+    assert caught.value.hint.startswith('write source: {python: "module:function"} in a recipe: ')
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(InputError) as caught:
+        init(tmp_path / "empty", tmp_path / "r.yaml", ENGINE)
+    assert caught.value.hint == ""
+
+
+def test_labels_that_are_numbers_are_said_once() -> None:
+    """A class that is called as its label has one number; others have their name before it."""
+    assert labels_in_words("0123456789", range(10)) == "0, 1, 2, ... 9"
+    assert labels_in_words(("cat", "dog"), (1, 2)) == "cat 1, dog 2"
+
+
 def test_a_question_says_what_each_way_leaves_out(tmp_path: Path) -> None:
     """Two ways to read a folder, and an archive that neither reads: the question names it."""
     files = {**IN_ROOMS, "l.csv": rows("{n},{l}", SPECIES, "file,species").encode(), "more.zip": b"PK\3\4"}
@@ -422,7 +457,8 @@ def test_a_copy_of_imagenet_is_named(tmp_path: Path) -> None:
 
     Made(images(*(f"{wnid}/{wnid}_1.jpg" for wnid in synsets()))).save(tmp_path / "data")
     summary = init(tmp_path / "data", tmp_path / "r.yaml", ENGINE)
-    assert any(line.endswith(f"convert data-shards --raw {tmp_path / 'data'}") for line in summary.evidence)
+    lines = [line for line in summary.evidence if line.endswith(f"convert data-shards --raw {tmp_path / 'data'}")]
+    assert lines[0].startswith("these are ImageNet's classes; convert reads such a copy, and any boxes in it,")
 
 
 # files of names and paths ---------------------------------------------------------------------------------------

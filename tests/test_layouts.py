@@ -251,7 +251,7 @@ def test_a_table_of_something_else_is_passed_over(tmp_path: Path) -> None:
     assert made.classes.names == ("cat", "dog")
     assert "1 .csv: no image (prices.csv)" in summary.passed
     assert "sizes.csv is not used: it names 12 of 12 images, and has no class" in summary.passed
-    assert "# not used: sizes.csv is not used: it names 12 of 12 images, and has no class\n" in summary.text
+    assert "# sizes.csv is not used: it names 12 of 12 images, and has no class\n" in summary.text
 
 
 # what the command says -----------------------------------------------------------------------------------------

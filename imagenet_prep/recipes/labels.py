@@ -530,8 +530,9 @@ def by_names(file: RecipeFile, names: Iterable[str], first: int) -> Classes:
 
 
 def labels_in_words(names: Iterable[str], numbers: Iterable[int]) -> str:
-    """The labels of the first three classes and of the last one: "cat 1, dog 2, fox 3, ... wolf 12"."""
-    pairs = [f"{name} {number}" for name, number in zip(names, numbers, strict=True)]
+    """The labels of the first three classes and of the last one, as text: "cat 1, dog 2, fox 3, ... wolf 12"."""
+    labels = [(name, str(number)) for name, number in zip(names, numbers, strict=True)]
+    pairs = [name if name == number else f"{name} {number}" for name, number in labels]
     return ", ".join(pairs) if len(pairs) < 5 else f"{', '.join(pairs[:3])}, ... {pairs[-1]}"
 
 

@@ -77,7 +77,8 @@ def render_recipe(proposal: Proposal, folder: Path, recipe: Path, asked: InitOpt
     blocks = [_block("source", _source(proposal, where), notes.get(proposal.kind, "read in place"))]
     blocks[-1] += "".join(f"\n# {escaped(remark)}" for remark in proposal.remarks)
     if table:
-        columns = f", with the columns {', '.join(table.table.columns)}" if table.table.columns else ""
+        names = table.table.columns
+        columns = f", with the {'column' if len(names) == 1 else 'columns'} {', '.join(names)}" if names else ""
         said: Any = _below(where, table.where)
         if table.files:
             said = {split: [_below(where, name) for name in names] for split, names in table.files.items()}
@@ -569,7 +570,7 @@ def init(
         names = _class_names(dataset, proposal, inspection, target, asked)
         found = describe(proposal, len(counts))
         parts = [text.rstrip("\n"), class_list.text, names.text, _render_record(dataset, proposal)]
-        notes = "".join(f"# not used: {escaped(note)}\n" for note in choice.unused)
+        notes = "".join(f"# {_as_unused(escaped(note))}\n" for note in choice.unused)
         text = f"{_head(found, target)}{notes}\n" + "\n\n".join(filter(None, parts)) + "\n"
         read(target, text)
         class_list.save()
@@ -595,6 +596,11 @@ def _head(found: str, target: Path) -> str:
     return f"# {escaped(found)}.\n# To use it: {escaped(use)}\n"
 
 
+def _as_unused(note: str) -> str:
+    """A note on a file that the recipe does not use, which says so."""
+    return note if " is not used: " in note else f"not used: {note}"
+
+
 def _of_imagenet(folder: Path, dataset: RecipeDataset) -> list[str]:
     """The note on class folders that are those of ImageNet, which convert reads without a recipe."""
     from imagenet_prep.ilsvrc2012.facts import synsets
@@ -603,7 +609,7 @@ def _of_imagenet(folder: Path, dataset: RecipeDataset) -> list[str]:
     if len(names) < _FEWEST_OF_IMAGENET or not set(names) <= {*synsets()}:
         return []
     way = command("convert", Path(f"{folder.name}-shards"), (("raw", folder),))
-    return [f"these are classes of ImageNet; this reads a copy of it, with its boxes, and needs no recipe: {way}"]
+    return [f"these are ImageNet's classes; convert reads such a copy, and any boxes in it, without a recipe: {way}"]
 
 
 _FEWEST_OF_IMAGENET = 1000

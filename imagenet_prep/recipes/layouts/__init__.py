@@ -189,6 +189,7 @@ def choose_layout(inspection: Inspection, wanted: str | None = None) -> Choice:
         what = f"{inspection.folder} holds nothing to make records of"
         expected = f"expected images (JPEG, PNG, TIFF), arrays (.npy, .npz), or tars of them; found {found}"
         hint = _joining(inspection) or unpacking(inspection.folder, inspection.others.get("packed", ()))
+        hint = hint or (_ANY_FORMAT if inspection.listing.names else "")
         raise all_of([*inspection.faults, InputError(what, expected, hint)])
     name = wanted or max(readings, key=lambda each: readings[each].certainty)
     reading = readings[name]
@@ -241,7 +242,7 @@ def _ambiguous(inspection: Inspection, readings: Mapping[str, Reading]) -> Input
         losses += [f"--as {name} leaves out: {'; '.join(lost)}"] if lost else []
     meanings = "; ".join(f"{name}: {reading.meaning}" for name, reading in readings.items())
     expected = f"expected one way ({meanings})"
-    hint = "; ".join((*losses, "choose one, by the number of images that it gives a class:"))
+    hint = "; ".join((*losses, "choose one; each line counts the images that get a class:"))
     return InputError(what, expected, hint).with_choices([_choice(inspection, way) for way in ways[:_MOST_WAYS]])
 
 
@@ -300,6 +301,9 @@ def _left_out(inspection: Inspection, reading: Reading) -> tuple[list[InputError
     passed += [f"{listed(several)}: {why}" for why, several in private.items() if several]
     return lost, passed, unused
 
+
+_ANY_FORMAT = 'write source: {python: "module:function"} in a recipe: a function of yours can read any format'
+"""The hint for files that nothing here reads."""
 
 _PART = re.compile(r"(.+\.(?:tar|tgz|gz|zip|bz2|xz)(?:\.\w+)?)\.(?:part)?(\d+|a[a-z])")
 

@@ -269,13 +269,18 @@ def _impossible_boxes(inspection: Inspection, found: Annotations) -> list[InputE
     return [InputError(what, "expected boxes inside their images, neither swapped nor empty", "correct them")]
 
 
+_OUTLINED = {"masks": ", with masks,", "boxes": " around polygons"}
+"""The words for the outlines of objects, by the value of `polygons`."""
+
+
 def _evidence(proposed: Proposed, matched: _Matched) -> list[str]:
-    where, found = listed(next(iter(proposed.value.values()))), matched.found
+    places, found = next(iter(proposed.value.values())), matched.found
+    verb = "annotates" if len(places) == 1 else "annotate"
     boxes = number_of(len(found.listing.boxes) // 4, "box", "boxes")
     classes = number_of(len(found.classes), "class", "classes")
-    outlined = " around polygons" if "polygons" in matched.value else ""
+    outlined = _OUTLINED.get(matched.value.get("polygons", ""), "")
     counted = f"{boxes}{outlined} of {classes}: {listed(found.classes.values())}"
-    evidence = [f"{where} annotates {matched.count:,} of {len(matched.images):,} images: {counted}"]
+    evidence = [f"{listed(places)} {verb} {matched.count:,} of {len(matched.images):,} images: {counted}"]
     if found.divided:
         counts = (f"{len(rows):,} {split}" for split, rows in found.divided.items())
         evidence.append(f"splits by these files: {', '.join(counts)}")

@@ -107,7 +107,7 @@ def _read(
 ) -> Reading:
     table = tables[0]
     items = inspection.items or inspection.members
-    meaning = f"{table.place} has the labels" if table.has_labels else f"{table.place} has columns, and no labels"
+    meaning = _meaning(table)
     evidence = (_evidence(inspection, table), *_remarks(inspection, table, items), *_remarks_on_lists(lists))
     lost, passed = _unlabelled(inspection, table, items)
     if inspection.asked.label is not None or inspection.asked.image is not None:
@@ -126,6 +126,15 @@ def _read(
         options={} if table.label.lower() in ("", *LABELS) else _options(inspection, table, table.label, items),
         lists=lists,
     )
+
+
+def _meaning(table: LabelsFile) -> str:
+    """The meaning of a table for the images, in a question."""
+    if table.has_labels:
+        return f"{table.place} has the labels"
+    if table.candidates:
+        return f"a column of {table.place} is the class"
+    return f"{table.place} has columns, and no class"
 
 
 def _ways(inspection: Inspection, tables: Sequence[LabelsFile], items: Sequence[str]) -> list[Way]:

@@ -24,6 +24,9 @@ from imagenet_prep.recipes.table_forms import class_values
 from imagenet_prep.sources.parquets import may_hold_images
 from imagenet_prep.text import listed, number_of
 
+_NOUNS = {"arrays": "array"}
+"""The name of one file of a kind, if its key in `source` is a plural."""
+
 
 def _recognise(kind: str, find: Callable[[Inspection], Sequence[str]], inspection: Inspection) -> Reading | None:
     """Files of a ``kind`` of source, that ``find`` gives, listed in full; a note if the samples have no classes."""
@@ -31,7 +34,8 @@ def _recognise(kind: str, find: Callable[[Inspection], Sequence[str]], inspectio
     if not names:
         return None
     certainty = CERTAIN + 1 if set(inspection.items) <= set(names) else ONLY_IF_ASKED
-    meaning = f"a record for each sample of the {kind} files"
+    noun = _NOUNS.get(kind, kind)
+    meaning = f"a record for each sample of the {noun} files"
     where, _, asked_label = (inspection.asked.label or "").rpartition(":")
     try:
         if kind == "arrays":
@@ -53,7 +57,7 @@ def _recognise(kind: str, find: Callable[[Inspection], Sequence[str]], inspectio
         return Reading(certainty, (), meaning, faults=(error,), alone=names)
     remarks = downsampled.remarks_on(names, samples.names, has_classes=bool(samples.class_names))
     evidence = (
-        f"{number_of(len(names), f'{kind} file')} with {len(samples.names):,} samples: {listed(names)}",
+        f"{number_of(len(names), f'{noun} file')} with {len(samples.names):,} samples: {listed(names)}",
         *_evidence_of_classes(samples, table, label),
         *_evidence_of_boxes(samples),
         *_gaps(names),
