@@ -93,7 +93,7 @@ def _read(inspection: Inspection, key: str, proposed: Proposed, *, in_classes: b
     return Reading(
         _certainty(inspection, matched, proposed, in_classes=in_classes),
         tuple(_evidence(key, proposed, matched)),
-        f"class folders of images with {key}" if in_classes else f"images with {key}",
+        f"class folders of images with {_NOUNS[key]}" if in_classes else f"images with {_NOUNS[key]}",
         proposal,
         [*proposed.faults, *_mixed(inspection, matched.images, matched.masks)],
         used=frozenset((*proposed.used, *lists.values())),
@@ -262,6 +262,9 @@ def _impossible_boxes(inspection: Inspection, found: Annotations) -> list[InputE
     return [InputError(what, "expected boxes inside their images, neither swapped nor empty", "correct them")]
 
 
+_NOUNS = {"boxes": "boxes", "mask": "masks"}
+"""The plural of what images have, by the key of the recipe."""
+
 _VERBS = {"boxes": ("annotates", "annotate"), "mask": ("has masks of", "have masks of")}
 """The verbs for one place and for several, by the key of the recipe."""
 
@@ -296,7 +299,7 @@ def _refuse(inspection: Inspection, key: str, error: InputError, files: Sequence
     if any(each.where in used for each in inspection.labels):
         hint = f"{error.hint}; or take its columns: {as_command(inspection, 'with-labels')}"
         error = InputError(error.what, error.detail, hint)
-    return Reading(CERTAIN + 1, (), f"images with {key}", faults=[error], used=used)
+    return Reading(CERTAIN + 1, (), f"images with {_NOUNS[key]}", faults=[error], used=used)
 
 
 def _images_and_masks(inspection: Inspection) -> tuple[list[str], list[str]]:
