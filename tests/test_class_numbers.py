@@ -449,7 +449,7 @@ def test_convert_says_how_many_have_no_label(tmp_path: Path) -> None:
 
     unlabelled_set(tmp_path)
     said = command("convert", "again", "--config", "recipe.yaml", cwd=tmp_path)
-    assert "2 files have no label, nor has the record: data/1.jpg, data/3.jpg" in said.stdout + said.stderr
+    assert "2 records have no label: data/1.jpg, data/3.jpg" in said.stdout + said.stderr
 
 
 def test_pytorch_refuses_images_without_a_label(partly: Layout, torch: Any) -> None:

@@ -265,7 +265,7 @@ def test_a_label_that_some_files_lack_can_be_named_or_left(tmp_path: Path) -> No
     assert made.classes.names == ()
     made = load(save(tmp_path, "source: {parquet: [a, b], label: label}\n"), None, ENGINE)
     assert made.splits[0].catalog.count_by_label()[0] == 1
-    assert any("1 file has no label, nor has the record: b/000000/3.jpg" in note for note in made.notes)
+    assert any("1 record has no label: b/000000/3.jpg" in note for note in made.notes)
 
 
 def test_init_refuses_sets_without_samples_or_labels_in_all_files(tmp_path: Path) -> None:

@@ -154,7 +154,7 @@ def label_by_table(
         labels[empty], empty = -1, []
     if empty:
         names = listed(listing.names[row] for row in empty)
-        notes.append(f"{number_of(len(empty), 'file has', 'files have')} no label, nor has the record: {names}")
+        notes.append(f"{number_of(len(empty), 'record has', 'records have')} no label: {names}")
     if several:
         labels, several = np.minimum(labels, 0), [several[row] if row >= 0 else [] for row in rows]
     return Labelled(classes, labels, table, path, rows, tuple(notes), several, len(empty))

@@ -215,7 +215,7 @@ def _refuse_unlabelled(records: ShardSet, unlabelled: int | None) -> None:
     if records.unlabelled and unlabelled is None:
         what = f"{number_of(records.unlabelled, 'record')} of {records!r} have no label"
         hint = "give unlabelled=-1, and leave them out: dataset.unbatch().filter(lambda image, label: label >= 0)"
-        raise InputError(what, "expected one of each image", hint)
+        raise InputError(what, "expected a label for each image", hint)
 
 
 def _shards(records: ShardSet, own: range) -> Any:

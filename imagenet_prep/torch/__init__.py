@@ -231,7 +231,7 @@ class ImageDataset(Dataset[Sample]):
         if label is None:
             label = self.unlabelled
         if label is None:
-            raise InputError(f"{record.place} has no label", "expected one of each image", _WITHOUT_LABEL)
+            raise InputError(f"{record.place} has no label", "expected a label for each image", _WITHOUT_LABEL)
         image = self.crop(record) if self.crop else torch.from_numpy(record.array()).permute(2, 0, 1)
         return (image if self.transform is None else self.transform(image)), label
 

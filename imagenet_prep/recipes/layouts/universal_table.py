@@ -40,7 +40,8 @@ def recognise(inspection: Inspection) -> Reading | None:
     meaning = f"{listed(tables)} has a row for each image"
     folder = Path(os.path.abspath(inspection.folder))  # noqa: PTH100 - links stay, as in names
     paths = {split: [folder / name for name in several] for split, several in groups.items()}
-    source, recipe = Source(), Recipe()
+    asked = inspection.asked
+    source, recipe = Source(label=asked.label, image=asked.image), Recipe(strip=asked.strip)
     rows = None
     try:
         rows = read_tables(source, paths)
@@ -61,6 +62,8 @@ def recognise(inspection: Inspection) -> Reading | None:
         alone=[name for name in inspection.archives if any(image.startswith(f"{name}/") for image in named)],
         is_labelled=rows.roles.label is not None,
         lost=[_unnamed(inspection, tables, bare)] if bare else [],
+        labelled=sum(image.label is not None for image in found.images),
+        classes=len({str(image.label) for image in found.images if image.label is not None}),
     )
 
 

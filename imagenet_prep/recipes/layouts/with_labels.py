@@ -130,6 +130,8 @@ def _read(
 
 def _meaning(table: LabelsFile) -> str:
     """The meaning of a table for the images, in a question."""
+    if len(table.images) > 1:
+        return f"several columns of {table.place} name images"
     if table.has_labels:
         return f"{table.place} has the labels"
     if table.candidates:
