@@ -14,10 +14,135 @@ from kept_trial import ASKED, REFUSED, RIGHT, try_folder
 
 LISTS = (kept_by_folder, kept_in_tables, kept_annotated, kept_in_archives)
 
-QUESTIONS: frozenset[str] = frozenset()
+QUESTIONS: frozenset[str] = frozenset(
+    """
+        a_tenth_relabelled
+        arrays_of_other_names
+        blood_cells
+        brain_tumor_twice
+        breakhis
+        breeds_by_bare_name
+        caffe_lists
+        caltech_101
+        caltech_256
+        camera_card
+        caption_lists
+        cats_and_dogs_filtered
+        chest_xray_twice
+        chexpert
+        classes_and_boxes_of_other_names
+        coarse_and_fine
+        coco_with_tests_of_no_boxes
+        compressed_tar_beside_a_table
+        compressed_tfrecords
+        cub_200_with_boxes
+        deep_fashion
+        deepglobe_roads
+        dogs_vs_cats
+        facades
+        fashion_products
+        ffhq
+        fgvc_aircraft
+        flickr_30k
+        folders_called_crosswise
+        folders_of_days
+        frames_of_one_video
+        global_wheat
+        google_landmarks
+        happy_whale
+        hyper_kvasir
+        imagenette_noisy
+        images_and_depth
+        img2dataset_files
+        inaturalist_2017
+        kitti_with_tests
+        kohya_captions
+        kvasir_seg
+        look_into_person
+        malaria_cells
+        more_files_than_rows
+        more_rows_than_files
+        mura
+        mvtec_bottle
+        office_31
+        office_home
+        omniglot_background
+        oxford_pets_lists
+        paths_of_windows
+        patients_with_a_diagnosis
+        pawpularity
+        penn_fudan
+        pets_by_file_name
+        pictures_and_masks_of_another_count
+        plant_village
+        severstal_steel
+        siim_isic_2020
+        species_or_breed
+        stanford_products
+        sun397
+        table_of_camera_facts
+        table_without_header
+        tar_of_class_folders_with_a_table
+        tar_with_a_table_in_it
+        two_annotators
+        two_kinds_of_masks
+        two_sets_of_medmnist
+        utkface
+        vggface_2
+        voc_of_some_images
+        voc_segmentation_with_lists
+        voc_without_a_list_of_tests
+        web_with_masks
+        wiki_art
+        yolo_and_voc_of_other_classes
+        yolo_rotated
+        yolo_without_names
+    """.split()
+)
 """Folders that can be read in several ways, or need a word of their owner: a command that init names is right."""
 
-UNREAD: frozenset[str] = frozenset()
+UNREAD: frozenset[str] = frozenset(
+    """
+        airbus_ships
+        busi_ultrasound
+        car_object_detection
+        compressed_tar_of_classes
+        cvat_tags
+        data_science_bowl_2018
+        div2k
+        dogs_vs_cats_zips
+        fiftyone_dataset
+        global_wheat_2021
+        ground_truth_boxes
+        gtsrb_official
+        idrid_grading
+        json_lines_of_base64
+        json_of_base64
+        labels_in_the_order_of_files
+        market_1501
+        not_mnist
+        oxford_flowers_102
+        oxford_pets_as_unpacked
+        pacs_lists
+        parquet_of_objects
+        parquet_of_paths
+        part_of_a_split_archive
+        pickled_object_array
+        rgbd_objects
+        rsna_pneumonia
+        sagemaker_manifest
+        stanford_cars
+        table_of_addresses
+        text_beside_each_image
+        tfrecords_of_raw_pixels
+        torch_tensors
+        tsv_of_base64
+        udacity_autti
+        via_1_balloons
+        visdrone
+        wider_face
+    """.split()
+)
 """Folders that init refuses and for which it knows no command that is right."""
 
 
