@@ -150,7 +150,7 @@ def commands_in(message: str) -> Iterator[list[str]]:
 
 def _threads() -> Any:
     """Threads in place of the processes of the commands: to fork for each of some images takes most of the time."""
-    return mock.patch.object(commands, "_engine", lambda given: ENGINE)
+    return mock.patch.object(commands, "_engine", return_value=ENGINE)
 
 
 @contextlib.contextmanager

@@ -102,7 +102,7 @@ def _candidate(name: str, values: Sequence[Any], columns: Columns) -> Candidate:
 
 
 def _is_absence(name: str) -> bool:
-    """Whether a column is called No Finding, or the like: a class of its own beside one-hot ones."""
+    """Whether a column is called No Finding, or the like: a class of its own next to one-hot ones."""
     return _words(name)[:1] == ["no"] and len(_words(name)) == 2
 
 

@@ -23,7 +23,7 @@ _NO_CLASS = frozenset(
 """Words of lists that say no class: those of all images, or of a split."""
 
 _SIGN = "|"
-"""What is between the classes of an image in the table that init writes."""
+"""The sign between the classes of an image in the table that init writes."""
 
 
 def _recognise_lists(inspection: Inspection) -> Reading | None:

@@ -13,7 +13,7 @@ _DOMAIN = re.compile(r"(train|val|valid|validation|test)[ _-]?([A-Z])")
 
 
 def recognise(inspection: Inspection) -> Reading | None:
-    """Every image lies in a folder of a split and a letter; each split has the same letters, two at least."""
+    """Every image is in a folder of a split and a letter; each split has the same letters, two at least."""
     folders = {name.rpartition("/")[0] for name in inspection.items}
     matches = {folder: _DOMAIN.fullmatch(folder.rpartition("/")[2]) for folder in folders}
     parts = {folder: (split_name(match[1]), match[2]) for folder, match in matches.items() if match}
