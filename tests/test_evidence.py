@@ -418,7 +418,7 @@ def test_a_question_of_columns_names_the_table(tmp_path: Path) -> None:
 def test_one_column_is_no_columns(tmp_path: Path) -> None:
     """The comment in the recipe counts the columns that become features."""
     Made(labelled("l.csv", two_columns())).save(tmp_path / "data")
-    summary = init(tmp_path / "data", tmp_path / "r.yaml", ENGINE, asked=Asked(label="species"))
+    summary = init(tmp_path / "data", tmp_path / "r.yaml", ENGINE, asked=InitOptions(label="species"))
     assert "# 6 lines, with the column colour\n" in summary.text
 
 
@@ -541,3 +541,19 @@ def test_the_help_of_init_is_short() -> None:
     lines = command("init", "--help", COLUMNS="80").stdout.splitlines()
     assert len(lines) <= 40
     assert max(map(len, lines)) <= 80
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        (InitOptions(label="Species"), "no table with the column Species, which --label names\nexpected one of"),
+        (InitOptions(label="l.csv:nope"), "no table with the column l.csv:nope, which --label names"),
+        (InitOptions(image="nope"), "no table with the column nope, which --image names"),
+    ],
+)
+def test_a_column_that_is_not_there_is_refused(tmp_path: Path, asked: InitOptions, said: str) -> None:
+    """Never silently: the folders would become the classes."""
+    Made(labelled("l.csv", two_columns())).save(tmp_path / "data")
+    with pytest.raises(UsageError, match=re.escape(said)):
+        init(tmp_path / "data", tmp_path / "r.yaml", ENGINE, asked=asked)
+    assert not (tmp_path / "r.yaml").exists()

@@ -20,6 +20,7 @@ from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.escaping import NAME, command, escaped, quoted
 from imagenet_prep.model import Engine, Progress, Silent
 from imagenet_prep.recipes.asked import InitOptions
+from imagenet_prep.recipes.asked_columns import refuse_unused_columns
 from imagenet_prep.recipes.asked_splits import check_asked
 from imagenet_prep.recipes.class_names import NamesOfClasses, read_names, renamed
 from imagenet_prep.recipes.columns import RESERVED, Content, becoming_jpeg, is_of
@@ -35,6 +36,7 @@ from imagenet_prep.recipes.mapped_records import MappedRecorder
 from imagenet_prep.recipes.mask_names import folder_around
 from imagenet_prep.recipes.recipe_dataset import RecipeDataset
 from imagenet_prep.recipes.row_tables import ENDINGS, is_table
+from imagenet_prep.recipes.schema import Recipe, Source
 from imagenet_prep.recipes.written_files import TABLE, contents_of, list_end, saved, written_path
 from imagenet_prep.sources.patterns import literal
 from imagenet_prep.sources.tars import noun_of
@@ -545,7 +547,12 @@ def init(
     inspection = None if is_alone else inspect_folder(folder, engine, asked)
     if inspection is not None:
         check_asked(inspection)
-    choice = choose_table(folder, engine) if inspection is None else choose_layout(inspection, layout)
+    if inspection is None:
+        columns, settings = Source(label=asked.label, image=asked.image), Recipe(strip=asked.strip)
+        choice = choose_table(folder, engine, columns, settings)
+    else:
+        choice = choose_layout(inspection, layout)
+        refuse_unused_columns(inspection, choice)
     proposal = choice.proposal
     if proposal.written_lists:
         lists = {split: {"manifest": written_path(target, list_end(split))} for split in proposal.written_lists}
