@@ -130,6 +130,16 @@ LS_ELLIPSE = {"x": 30, "y": 30, "radiusX": 20, "radiusY": 20, "rotation": 0, "el
 UPLOADED = "/data/upload/1/0a1b2c3d-"
 
 
+LS_REGION = {"original_width": 80, "original_height": 40, **percent(CAT)}
+
+
+def _with_results(**more: object) -> dict[str, Any]:
+    """A task of Label Studio whose results have more keys."""
+    one = task("/x/a.jpg", percent(CAT))
+    one["annotations"][0]["result"][0] |= more
+    return one
+
+
 def centred(box: Box) -> dict[str, Any]:
     """An object of CreateML."""
     name, xmin, ymin, xmax, ymax = box
@@ -574,6 +584,44 @@ FAULTS: Mapping[str, tuple[Mapping[str, str], str]] = {
         {"p.json": json.dumps([task("/x/a.jpg", percent(CAT, rotation=30))])},
         "object 0: a rotated region",
     ),
+    "Label Studio: turned": (
+        {"p.json": json.dumps([_with_results(image_rotation=90)])},
+        "p.json: [0] (id 7): an image that was turned in Label Studio",
+    ),
+    **{
+        f"Label Studio: labels {labels}": (
+            {"p.json": json.dumps([task("/x/a.jpg", {**percent(CAT), "rectanglelabels": labels})])},
+            "p.json: [0] (id 7): object 0: a region with rectanglelabels",
+        )
+        for labels in (5, "c", [None], [3], [""], [])
+    },
+    **{
+        f"Label Studio: {name}": ({"p.json": json.dumps([one], indent=1)}, "no task of Label Studio")
+        for name, one in {
+            "no result": {**task("/x/a.jpg"), "annotations": [{}], "old": LS_REGION},
+            "a number for annotations": {**task("/x/a.jpg", percent(CAT)), "annotations": 5, "old": LS_REGION},
+            "a number for an annotation": {**task("/x/a.jpg"), "annotations": [5], "old": LS_REGION},
+            "no value": {**task("/x/a.jpg"), "annotations": [{"result": [{"original_width": 3}]}], "old": LS_REGION},
+            "a number for data": {**task("/x/a.jpg", percent(CAT)), "data": 5},
+            "a number among regions": {"image": "/x/a.jpg", "id": 7, "label": [5, LS_REGION]},
+        }.items()
+    },
+    **{
+        f"VIA: {kind} {numbers}": (
+            {"v.json": json.dumps(via(region("cat", kind, **numbers)))},
+            f"regions[0]: a {kind} without its numbers",
+        )
+        for kind, numbers in (
+            ("rect", {"x": "1", "y": "2", "width": "3", "height": "4"}),
+            ("rect", {"x": True, "y": 2, "width": 3, "height": 4}),
+            ("circle", {"cx": "9", "cy": 9, "r": 2}),
+            ("ellipse", {"cx": 9, "cy": 9, "rx": 2}),
+        )
+    },
+    "VIA: rotated": (
+        {"v.json": json.dumps(via(region("cat", "ellipse", cx=30, cy=20, rx=9, ry=3, theta=1.5)))},
+        "regions[0]: a rotated ellipse",
+    ),
     "CSV: the class may be one of two columns": (
         {"b.csv": "image,x1,y1,x2,y2,kind,breed\na.jpg,1,1,2,2,x,y\n"},
         "no column for label; expected one of image, x1, y1, x2, y2, kind, breed; if it is one of them, choose it: "
@@ -608,3 +656,21 @@ def test_a_fault_is_refused_with_its_place(tmp_path: Path, monkeypatch: pytest.M
         init(Path("in"), tmp_path / "r.yaml", ENGINE)
     assert said in "; ".join(str(caught.value).splitlines())
     assert not (tmp_path / "r.yaml").exists()
+
+
+@pytest.mark.parametrize("polygons", ["boxes", "masks"])
+def test_a_mask_never_fills_the_hole_of_a_polygon(tmp_path: Path, polygons: str) -> None:
+    """Supervisely's polygons have holes: their boxes are taken, and masks of them are refused."""
+    content = json.loads(supervisely("cat", "polygon", (8, 4), (40, 4), (40, 20), (8, 20)))
+    content["objects"][0]["points"]["interior"] = [[[10, 6], [20, 6], [20, 10]]]
+    write(tmp_path, Case("", {"ann/a.jpg.json": json.dumps(content)}, {"img/a.jpg": []}))
+    (tmp_path / "r.yaml").write_text(
+        f"source: {{files: img/*.jpg}}\nboxes: {{supervisely: ann, polygons: {polygons}}}\n"
+    )
+    recipe = RecipeSet.read(tmp_path / "r.yaml")
+    if polygons == "boxes":
+        convert(Layout(tmp_path / "out"), ENGINE, dataset=recipe)
+        assert [box[0] for box in boxes_in(tmp_path / "out")["a.jpg"]] == ["cat"]
+        return
+    with pytest.raises(PrepError, match=r"objects\[0\]: a polygon with holes, which a mask would fill"):
+        convert(Layout(tmp_path / "out"), ENGINE, dataset=recipe)

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import io
+import json
+import struct
 import subprocess
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import h5py
@@ -302,3 +306,141 @@ def test_hdf5_reads_no_other_file(tmp_path: Path) -> None:
         file.create_dataset("x", (10, 8, 8), np.uint8, external=[(str(tmp_path / "secret"), 0, 640)])
         file["y"] = np.arange(10)
     assert set(open_arrays(tmp_path / "a.h5")) == {"y"}
+
+
+def test_a_mat_claims_no_more_than_its_file_holds(tmp_path: Path) -> None:
+    """An array of version 7.3 is read whole: it is refused before."""
+    with h5py.File(tmp_path / "a.mat", "w", userblock_size=512) as file:
+        file.create_dataset("x", (3, 8, 8, 1 << 40), np.uint8, chunks=(3, 8, 8, 1))
+    content = (tmp_path / "a.mat").read_bytes()
+    (tmp_path / "a.mat").write_bytes(b"MATLAB 7.3 MAT-file" + content[19:])
+    with pytest.raises(InputError, match="claims 211,106,232,532,992 bytes"):
+        open_arrays(tmp_path / "a.mat")
+
+
+def test_no_place_in_a_file_of_arrow_is_outside_of_it(tmp_path: Path) -> None:
+    """A value that leads out of the file is damage, and doesn't kill the process."""
+    rows = pa.table({"image": [_jpeg(number) for number in range(3)]})
+    with pa.ipc.new_stream(str(tmp_path / "a.arrow"), rows.schema) as writer:
+        writer.write_table(rows)
+    content = bytearray((tmp_path / "a.arrow").read_bytes())
+    place = content.index(struct.pack("<ii", 0, len(_jpeg(0))))
+    struct.pack_into("<i", content, place + 4, 0x7FFFFF00)
+    (tmp_path / "a.arrow").write_bytes(content)
+    code = "import sys; from imagenet_prep.sources.arrow_files import *; print(*map(len, map(str, iter_arrow_samples("
+    code += "Path(sys.argv[1]), read_arrow_schema(Path(sys.argv[1]))))))"
+    ran = subprocess.run([sys.executable, "-c", code, tmp_path / "a.arrow"], capture_output=True, text=True)
+    assert ran.returncode == 1
+    assert "a.arrow is damaged" in ran.stderr
+
+
+def _mask() -> bytes:
+    stream = io.BytesIO()
+    Image.new("L", (8, 8), 1).save(stream, "PNG")
+    return stream.getvalue()
+
+
+def _mds(path: Path, columns: Sequence[tuple[str, str, int | None]], rows: Sequence[Sequence[bytes]]) -> None:
+    """A shard of MosaicML's."""
+    names, encodings, sizes = zip(*columns, strict=True)
+    keys = {"column_names": names, "column_encodings": encodings, "column_sizes": sizes, "format": "mds"}
+    config = json.dumps(keys).encode()
+    samples = []
+    for row in rows:
+        lengths = (struct.pack("<I", len(cell)) for cell, size in zip(row, sizes, strict=True) if size is None)
+        samples.append(b"".join((*lengths, *row)))
+    places = [4 * (len(rows) + 2) + len(config)]
+    for sample in samples:
+        places.append(places[-1] + len(sample))
+    path.write_bytes(struct.pack(f"<{len(places) + 1}I", len(rows), *places) + config + b"".join(samples))
+
+
+def test_masks_and_boxes_of_mds_are_never_dropped_in_silence(tmp_path: Path) -> None:
+    """A second image and a column of boxes are a question; another value that isn't read is named."""
+    columns = [("image", "jpeg", None), ("mask", "png", None), ("boxes", "ndarray", None), ("x", "pkl", None)]
+    rows = [[_jpeg(number), _mask(), b"12", b"34", struct.pack("<q", number)] for number in range(3)]
+    _mds(tmp_path / "shard.00000.mds", [*columns, ("label", "int", 8)], rows)
+    samples, _ = list_samples("mds", {"": [tmp_path / "shard.00000.mds"]}, ENGINE)
+    assert samples.columns == {"label": [0, 1, 2]}
+    assert samples.lost == ["the column mask: not read, it holds png", "the column boxes: not read, it holds ndarray"]
+    assert samples.passed == ["the column x: not read, it holds pkl"]
+    with pytest.raises(InputError, match="the column mask: not read"):
+        init(tmp_path, tmp_path / "r.yaml", ENGINE)
+
+
+def test_columns_of_mds_nested_without_end_are_damage(tmp_path: Path) -> None:
+    """Not an error of the program."""
+    config = b"[" * 100_000
+    (tmp_path / "a.mds").write_bytes(struct.pack("<III", 1, 12 + len(config), 16 + len(config)) + config + b"1234")
+    with pytest.raises(InputError, match=r"a\.mds can't be read"):
+        list(iter_mds(tmp_path / "a.mds"))
+
+
+def _page(number: int, flags: int, *nodes: bytes) -> bytearray:
+    """A page of LMDB."""
+    page, places, start = bytearray(4096), [], 4096
+    for node in nodes:
+        start -= len(node)
+        page[start : start + len(node)] = node
+        places.append(start)
+    struct.pack_into(f"<QHHHH{len(places)}H", page, 0, number, 0, flags, 16 + 2 * len(places), start, *places)
+    return page
+
+
+def _lmdb_of(path: Path, *pages: bytes) -> None:
+    """A database whose root is page 2."""
+    metas = []
+    for number in range(2):
+        meta = _page(number, 8)
+        struct.pack_into("<IIQQ", meta, 16, 0xBEEFC0DE, 1, 0, 1 << 20)
+        struct.pack_into("<IHHQQQQQ", meta, 40, 4096, 0, 0, 0, 0, 0, 0, (1 << 64) - 1)
+        struct.pack_into("<IHHQQQQQ", meta, 88, 0, 0, 1, 0, 1, 0, 1, 2)
+        struct.pack_into("<QQ", meta, 136, 5, number)
+        metas.append(meta)
+    path.write_bytes(b"".join((*metas, *pages)))
+
+
+def _node(key: bytes, value: bytes, length: int | None = None) -> bytes:
+    """A node of a leaf; its value may claim another length."""
+    return struct.pack("<HHHH", len(value) if length is None else length, 0, 0, len(key)) + key + value
+
+
+def _datum(image: bytes, label: int) -> bytes:
+    """Caffe's Datum with an encoded image; a label of ten bytes is below 0."""
+    return b"\x22" + _varint(len(image)) + image + b"\x28" + _varint(label % (1 << 64))
+
+
+def _varint(number: int) -> bytes:
+    parts = []
+    while number > 127:
+        parts.append(number & 127 | 128)
+        number >>= 7
+    return bytes([*parts, number])
+
+
+def test_labels_of_datums_may_be_below_0_and_keys_numbers(tmp_path: Path) -> None:
+    """-1 is no class, and a key of bytes that are no text is a name of its own."""
+    values = [(struct.pack("<Q", number), _datum(_jpeg(number), number - 1)) for number in range(3)]
+    _lmdb_of(tmp_path / "data.mdb", _page(2, 2, *(_node(key, value) for key, value in values)))
+    found = list(iter_lmdb(tmp_path / "data.mdb"))
+    assert [sample.values["label"] for sample in found] == [-1, 0, 1]
+    assert [sample.name for sample in found] == [f"0{number}00000000000000.jpg" for number in range(3)]
+
+
+@pytest.mark.parametrize("fault", ["deep", "wide", "long"])
+def test_a_database_claims_no_more_than_it_holds(tmp_path: Path, fault: str) -> None:
+    """A tree without end, places beyond a page, and a value beyond the file are damage."""
+    leaf = _page(2, 2, _node(b"a", _jpeg(1)))
+    if fault == "deep":
+        branches = [struct.pack("<HHHH", number + 3, 0, 0, 0) for number in range(4000)]
+        pages = [_page(number + 2, 1, branch) for number, branch in enumerate(branches)]
+    elif fault == "wide":
+        struct.pack_into("<H", leaf, 12, 65534)
+        pages = [leaf, bytearray(struct.pack("<H", struct.unpack_from("<H", leaf, 16)[0]) * 32768)]
+    else:
+        pages = [_page(2, 2, _node(b"a", _jpeg(1), 65535))]
+    _lmdb_of(tmp_path / "data.mdb", *pages)
+    reason = {"deep": "recursion", "wide": "beyond its end", "long": "leads out of the file"}[fault]
+    with pytest.raises(InputError) as caught:
+        list(iter_lmdb(tmp_path / "data.mdb"))
+    assert reason in str(caught.value)

@@ -89,6 +89,29 @@ def test_an_outline_that_cant_be_filled_is_refused(fill: Callable[[], object], w
     assert words in str(caught.value)
 
 
+@given(st.integers(1, 6), st.integers(1, 6), st.lists(st.booleans(), min_size=36, max_size=36), st.booleans())
+def test_the_box_of_runs_is_that_of_their_pixels(width: int, height: int, values: list[bool], is_padded: bool) -> None:
+    """Runs without a pixel between others change nothing."""
+    inside = np.array(values[: width * height], np.uint8)
+    runs = [0]
+    for value in inside.tolist():
+        if value != (len(runs) + 1) % 2:
+            runs.append(0)
+        runs[-1] += 1
+    runs = [*runs[:1], 0, 0, *runs[1:]] if is_padded else runs
+    pixels = mask_pixels.fill_runs(runs, (width, height))
+    assert np.array_equal(pixels, inside.reshape(width, height).T)
+    assert mask_pixels.box_of_runs(runs, (width, height)) == mask_pixels.box_of_pixels(pixels)
+
+
+def test_runs_of_a_huge_image_are_checked_without_its_pixels() -> None:
+    """A file may claim any size: no memory is taken for it."""
+    size = (1 << 31, 1 << 30)
+    assert mask_pixels.box_of_runs([5, 1, (1 << 61) - 6], size) == (0, 5, 1, 6)
+    with pytest.raises(ImageError, match="runs of"):
+        mask_pixels.check_runs([1 << 70], (1 << 35, 1 << 35))
+
+
 def png_file(values: np.ndarray, form: str = "PNG") -> bytes:
     """An image of these values."""
     return in_memory(lambda file: Image.fromarray(values).save(file, form))

@@ -317,6 +317,10 @@ FAULTS = {
         "def rows():\n    yield {'file_name': 'a.jpg', 1: 2}\n",
         "row 1: the key 1 (int)",
     ),
+    "a list in itself": (
+        "def rows():\n    x = []\n    x.append(x)\n    yield {'file_name': 'a.jpg', 'x': x}\n",
+        "row 1: lists too deep",
+    ),
     "a surrogate": (
         "def rows():\n    yield {'file_name': 'a.jpg', 'x': '\\ud800'}\n",
         "row 1: half of a surrogate pair",
@@ -373,6 +377,37 @@ def test_a_fault_of_the_function_is_named(tmp_path: Path, name: str) -> None:
     assert not (tmp_path / "out" / "imagenet-prep" / "plan").exists()
     ran = prep_here("convert", "out", "--config", "r.yaml", cwd=tmp_path)
     assert "--allow-python" in ran.stderr
+
+
+def test_a_function_may_change_the_current_folder(tmp_path: Path) -> None:
+    """The rows are sealed where they belong, and the command goes on where it was."""
+    write(tmp_path, ROWS.replace("        for number", "        import os; os.chdir('/')\n        for number"))
+    convert(tmp_path, "--allow-python")
+    assert len(read_split(tmp_path / "out", "train", set())) == 8
+
+
+@pytest.mark.parametrize("rows", ["yield {'image': picture(1), 'label': 'a'}", "pass"])
+def test_an_interrupted_function_leaves_nothing(tmp_path: Path, rows: str) -> None:
+    """No traceback, and no file among the sealed rows."""
+    picture_of = textwrap.dedent(ROWS).partition("def rows")[0]
+    write(tmp_path, f"{picture_of}def rows():\n    {rows}\n    raise KeyboardInterrupt\n    yield\n")
+    said = convert_interrupted(tmp_path)
+    assert "Traceback" not in said
+    assert "interrupted" in said
+    assert sealed(tmp_path) == []
+
+
+def convert_interrupted(folder: Path) -> str:
+    """All that a convert says that is interrupted."""
+    return prep("convert", "out", "--config", "r.yaml", "--workers", 1, "--allow-python", cwd=folder).stderr
+
+
+def test_the_command_that_a_dry_run_names_is_no_dry_run(tmp_path: Path) -> None:
+    """A dry run runs no code, with or without permission."""
+    write(tmp_path)
+    named = convert(tmp_path, "--dry-run", status=2).partition("then: ")[2]
+    assert "--allow-python" in named
+    assert "--dry-run" not in named
 
 
 @pytest.mark.parametrize(

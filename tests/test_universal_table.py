@@ -335,6 +335,17 @@ def test_labels_and_boxes_together(tmp_path: Path) -> None:
 # masks -------------------------------------------------------------------------------------------------------------
 
 
+def test_the_start_of_another_machine_is_taken_off_masks_too(tmp_path: Path) -> None:
+    """As it is off the paths of images."""
+    rows = [{"file_name": f"/home/me/{number}.jpg", "mask": f"/home/me/{number}.png"} for number in range(2)]
+    for number in range(2):
+        save(tmp_path / f"{number}.jpg", picture(f"{number}.jpg"))
+        save(tmp_path / f"{number}.png", mask(np.full((16, 16), number)))
+    save(tmp_path / "t.csv", table(rows, "csv"))
+    found = read_split(converted(tmp_path, "source: {table: t.csv}\nstrip: /home/me/\n"), "train", set())
+    assert found["1.jpg"]["image/segmentation/class/encoded"] == mask(np.full((16, 16), 1))
+
+
 @pytest.mark.parametrize("column", ["mask", "mask_file_name"])
 def test_masks(tmp_path: Path, column: str) -> None:
     """The mask of each row is in its record, the same bytes."""
@@ -393,6 +404,8 @@ def test_masks(tmp_path: Path, column: str) -> None:
         ("file_name,split\nthere.jpg,train\nother.jpg,\n", "t.csv, line 3: other.jpg has no split"),
         ("file_name,mask\nthere.jpg,m.png\n", "t.csv, line 2: the mask {}/m.png is not there"),
         ("file_name,mask\nthere.jpg,there.jpg\n", "the mask there.jpg is not a PNG"),
+        ("file_name,mask\nthere.jpg,../m.png\n", "m.png is outside of the data expected a path below {}"),
+        ("file_name,mask\nthere.jpg,/etc/m.png\n", "the mask /etc/m.png is outside of the data"),
         ("file_name,mask\nthere.jpg,m.png\nother.jpg,\n", "t.csv, line 3: other.jpg has no mask"),
         ("file_name,label\nimages.tar/x.jpg,a\n", "t.csv, line 2: {}/images.tar/x.jpg is not in images.tar"),
         ("file_name,label\nthere.txt,a\n", "1 file can't be read as an image, there.txt first"),

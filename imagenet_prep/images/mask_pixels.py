@@ -116,6 +116,33 @@ def read_runs(text: str) -> list[int]:
     return runs
 
 
+def check_runs(runs: Sequence[int], size: Size) -> None:
+    """Raise ImageError for runs that don't fill an image of this size."""
+    width, height = size
+    if any(run < 0 for run in runs) or sum(runs) != width * height or width * height >= 1 << 63:
+        raise ImageError(f"runs of {sum(runs):,} pixels: expected {width} x {height}")
+
+
+def box_of_runs(runs: Sequence[int], size: Size) -> tuple[float, float, float, float] | None:
+    """The box around the pixels of runs: xmin, ymin, xmax, ymax; None without any. No pixel is filled for it.
+
+    Raises:
+        ImageError: they don't fill the size.
+    """
+    import numpy as np
+
+    check_runs(runs, size)
+    ends = np.cumsum(np.asarray(runs, np.int64))
+    first, last = ends[:-1:2], ends[1::2] - 1  # of the runs inside
+    is_there = first <= last
+    if not is_there.any():
+        return None
+    (left, top), (right, bottom) = (np.divmod(place[is_there], size[1]) for place in (first, last))
+    is_tall = left < right  # from one column to another: it has the bottom of the first, and the top of the last
+    ymin, ymax = (0, size[1]) if is_tall.any() else (int(top.min()), int(bottom.max()) + 1)
+    return float(left.min()), float(ymin), float(right.max() + 1), float(ymax)
+
+
 def fill_runs(runs: Sequence[int], size: Size) -> Pixels:
     """The pixels of runs: column by column, 0 first, then 1 and 0 in turn.
 
@@ -125,8 +152,7 @@ def fill_runs(runs: Sequence[int], size: Size) -> Pixels:
     import numpy as np
 
     width, height = size
-    if any(run < 0 for run in runs) or sum(runs) != width * height:
-        raise ImageError(f"runs of {sum(runs):,} pixels: expected {width} x {height}")
+    check_runs(runs, size)
     values = np.zeros(len(runs), np.uint8)
     values[1::2] = 1
     columns: Pixels = np.repeat(values, np.asarray(runs, np.int64)).reshape(width, height)

@@ -71,14 +71,14 @@ def check_outline(outline: Outline, size: tuple[int, int]) -> None:
     elif not outline.file:
         runs = _runs_of(outline)
         _refuse_other_size(_size_of(outline), size)
-        mask_pixels.fill_runs(runs, size)
+        mask_pixels.check_runs(runs, size)
 
 
 def box_of(outline: Outline, size: tuple[int, int]) -> tuple[float, float, float, float] | None:
     """The box around an outline, as COCO's own boxes are: xmin, ymin, xmax, ymax in its unit; None for an empty one."""
     if isinstance(outline, list):
         return corners_of(outline)
-    return mask_pixels.box_of_pixels(mask_pixels.fill_runs(_runs_of(outline), size))
+    return mask_pixels.box_of_runs(_runs_of(outline), size)
 
 
 def corners_of(polygons: Polygons) -> tuple[float, float, float, float]:

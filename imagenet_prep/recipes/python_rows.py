@@ -6,6 +6,7 @@ import contextlib
 import hashlib
 import importlib.util
 import json
+import os
 import re
 import sys
 import traceback
@@ -73,7 +74,7 @@ class Function(Struct, frozen=True):
         Raises:
             InputError: it fails, yields nothing, or yields what is no row.
         """
-        with contextlib.redirect_stdout(sys.stderr), _importable(self.path) as module:
+        with contextlib.redirect_stdout(sys.stderr), _at_home(), _importable(self.path) as module:
             iterator = self._start(module)
             number = 0
             while True:
@@ -136,15 +137,27 @@ class Function(Struct, frozen=True):
         if content == b"":
             raise InputError(f"{where}: image has no bytes", "expected the bytes of an image file", _CORRECT)
         rest = {key: value for key, value in row.items() if content is None or key != IMAGE}
-        values = _plain(rest, where, "")
         try:
+            values = _plain(rest, where, "")
             json.dumps(values, ensure_ascii=False).encode()
+        except RecursionError as error:
+            raise InputError(f"{where}: lists too deep", "expected lists of texts and numbers", _CORRECT) from error
         except UnicodeEncodeError as error:
             raise InputError(f"{where}: half of a surrogate pair", "expected texts of UTF-8", _CORRECT) from error
         return PythonRow(number, values, content)
 
 
 _PACKAGE = Path(__file__).parents[1]
+
+
+@contextlib.contextmanager
+def _at_home() -> Iterator[None]:
+    """Go back to the current folder at the end: the user's code may have changed it."""
+    home = Path.cwd()
+    try:
+        yield
+    finally:
+        os.chdir(home)
 
 
 @contextlib.contextmanager

@@ -93,7 +93,7 @@ def _refuse_code(file: RecipeFile, function: Function, *, is_known: bool, is_aga
     """The error for code that would run without permission."""
     what = f"{file.place(('source', 'python'))}: convert would run {function.name} of {function.path}"
     why = ", which changed since its rows were kept" if is_known and not is_again else ""
-    again = rerun((("allow_python", True),))
+    again = rerun((("allow_python", True),)).replace(" --dry-run", "")  # a dry run runs no code
     return UsageError(
         what + why, "expected --allow-python: without it no recipe runs code", f"read that file; then: {again}"
     )
@@ -145,6 +145,7 @@ def _seal(function: Function, layout: Layout) -> Path:
     if folder is None:
         what = f"{layout.rows_dir} is in an object store"
         raise UsageError(what, "expected a folder of this machine for the rows of a function", "choose one as DATA_DIR")
+    folder = folder.absolute()  # the function may change the current folder
     make_folder(folder)
     store = LocalStore(folder)
     with (
@@ -175,7 +176,8 @@ class _Sealing:
     """A sealed file that is being written."""
 
     def __init__(self, sink: LocalSink) -> None:
-        self._zip = zipfile.ZipFile(_Appended(sink), mode="w")
+        self._file = _Appended(sink)
+        self._zip = zipfile.ZipFile(self._file, mode="w")
         self._digest = hashlib.sha256()
         self._lines: list[bytes] = []
         self._names: dict[str, str] = {}
@@ -196,12 +198,12 @@ class _Sealing:
     def finish(self) -> str:
         """Write the rows and the directory; a digest of all."""
         self._write(_ENTRY, b"".join(self._lines))
-        self.close()
+        self._zip.close()
         return self._digest.hexdigest()
 
     def close(self) -> None:
-        """End the zip; an open one would write its directory when Python deletes it, to a file that is gone."""
-        self._zip.close()
+        """Write nothing more: a ZipFile that is not finished writes its end when it is forgotten."""
+        self._file.is_over = True
 
     def _write(self, name: str, content: bytes) -> None:
         self._digest.update(hashlib.sha256(content).digest())
@@ -230,10 +232,12 @@ class _Appended:
 
     def __init__(self, sink: LocalSink) -> None:
         self._sink = sink
+        self.is_over = False
 
     def write(self, content: bytes, /) -> int:
         """Append all of it."""
-        self._sink.write([content])
+        if not self.is_over:
+            self._sink.write([content])
         return len(content)
 
     def flush(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -57,7 +58,8 @@ def find_images(file: RecipeFile, rows: Rows, root: Path, engine: Engine) -> Row
     Raises:
         InputError: an image is not there, is outside of the data, or has two rows; or only some rows have a split.
     """
-    paths = [_path_of(image, _strip(file)) for image in rows.images]
+    strip = _strip(file)
+    paths = [_place_of(image, strip) for image in rows.images]
     base = _base_of(rows.images, paths, root)
     lead = f"{text_of(str(base)).rstrip('/')}/"
     names = [path.removeprefix(lead) for path in paths]
@@ -72,7 +74,7 @@ def find_images(file: RecipeFile, rows: Rows, root: Path, engine: Engine) -> Row
     divided = {split: range(*edges[number : number + 2]) for number, split in enumerate(places) if split}
     by_name = {names[row]: rows.images[row] for row in order}
     has_boxes = rows.roles.objects is not None or rows.roles.is_box_a_row
-    marks = RowMarks(by_name if has_boxes else {}, find_masks(by_name))
+    marks = RowMarks(by_name if has_boxes else {}, find_masks(by_name, functools.partial(_path_of, strip=strip), root))
     return RowListing(listing.picked(np.array(order, np.int64)), remarks, base, images, divided, marks)
 
 
@@ -84,11 +86,14 @@ def _strip(file: RecipeFile) -> str:
     return str(getattr(file.recipe, "strip", None) or "")
 
 
-def _path_of(image: RowImage, strip: str) -> str:
+def _place_of(image: RowImage, strip: str) -> str:
     """The absolute path of an image, as text; of one in a sealed file, its name there."""
-    if image.archive is not None:
-        return image.file_name
-    written = image.file_name.removeprefix(strip).lstrip("/" if strip else "")
+    return image.file_name if image.archive is not None else _path_of(image, image.file_name, strip)
+
+
+def _path_of(image: RowImage, text: str, strip: str) -> str:
+    """The absolute path that a row means by a text, as text."""
+    written = text.removeprefix(strip).lstrip("/" if strip else "")
     path = os.path.normpath(os.path.join(image.folder, written))  # noqa: PTH118 - texts, no paths
     if "\\" in written and kind_of(Path(path)) == "nothing":
         return os.path.normpath(path.replace("\\", "/"))  # Windows wrote it

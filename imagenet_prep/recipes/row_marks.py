@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -131,11 +130,16 @@ def _refuse_relative(objects: Sequence[tuple[RowObject, str]]) -> None:
         raise fault(where, f"a box from {corners}, and no box of all rows is larger", "expected pixels", hint)
 
 
-def find_masks(images: Mapping[str, RowImage]) -> dict[str, Path]:
+def find_masks(images: Mapping[str, RowImage], path_of: Callable[[RowImage, str], str], root: Path) -> dict[str, Path]:
     """The path of the mask of each image, by its name; none if no row has one.
 
+    Args:
+        images: by name.
+        path_of: the absolute path that a row means by a text, as those of images.
+        root: the folder of the data.
+
     Raises:
-        InputError: some rows have one, or a mask is not there.
+        InputError: some rows have one, or a mask is not there, or outside of the data.
     """
     masked = {name: image for name, image in images.items() if image.mask is not None}
     if not masked:
@@ -144,7 +148,9 @@ def find_masks(images: Mapping[str, RowImage]) -> dict[str, Path]:
         raise fault(bare.where, f"{bare.file_name} has no mask", f"expected one in every row: {len(masked):,} have one")
     found = {}
     for name, image in masked.items():
-        path = Path(os.path.normpath(Path(name_of(image.folder)) / name_of(str(image.mask))))
+        path = Path(name_of(path_of(image, str(image.mask))))
+        if not path.is_relative_to(root):
+            raise fault(image.where, f"the mask {path} is outside of the data", f"expected a path below {root}")
         if kind_of(path) != "file":
             raise fault(image.where, f"the mask {path} is not there", "expected a PNG file")
         if not path.name.lower().endswith(".png"):

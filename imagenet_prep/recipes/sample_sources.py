@@ -22,7 +22,7 @@ from imagenet_prep.recipes.row_source import RowImage, read_objects
 from imagenet_prep.sources.arrow_files import ArrowImages, iter_arrow_samples, read_arrow_schema
 from imagenet_prep.sources.catalog import CatalogBuilder
 from imagenet_prep.sources.lmdb_pages import iter_lmdb
-from imagenet_prep.sources.mds_shards import SlicedSample, iter_mds
+from imagenet_prep.sources.mds_shards import SlicedSample, iter_mds, unread_columns
 from imagenet_prep.sources.names import shown_name
 from imagenet_prep.sources.parquets import ParquetImages, ParquetRow, Schema, iter_samples, read_schema
 from imagenet_prep.sources.skipped import Skipped
@@ -245,7 +245,12 @@ def _words_of(columns: dict[str, list[Any]], label: str | None) -> dict[int, str
 
 
 def _of_mds(path: Path) -> Samples:
-    return _of_slices(path, iter_mds(path))
+    samples = _of_slices(path, iter_mds(path))
+    for name, encoding in unread_columns(path).items():
+        line = f"the column {name}: not read, it holds {encoding}"
+        is_missed = encoding in ("jpeg", "png") or name.lower() in _OF_OBJECTS
+        (samples.lost if is_missed else samples.passed).append(line)
+    return samples
 
 
 def _lmdb(paths: Sequence[Path], engine: Engine) -> dict[str, Samples]:

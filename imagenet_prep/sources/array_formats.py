@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from imagenet_prep.images.arrays import ArrayError
-from imagenet_prep.sources.stored_arrays import StoredArray, need_library, stored_rows
+from imagenet_prep.sources.stored_arrays import StoredArray, check_claim, need_library, stored_rows
 
 Arrays = dict[str, StoredArray]
 
@@ -77,7 +77,7 @@ def _open_hdf5(path: Path) -> Arrays:
     for name in names:
         load = functools.partial(_load_hdf5, path, name)
         if path.suffix.lower() == ".mat":
-            load = functools.partial(_reversed, load)
+            load = functools.partial(_reversed, path, load)
         found[name.replace("/", ".")] = stored_rows(path, load)
     return found
 
@@ -95,8 +95,10 @@ def _load_hdf5(path: Path, name: str) -> Any:
     return h5py.File(path)[name]
 
 
-def _reversed(load: Callable[[], Any]) -> Any:
-    return _examples_first(np.asarray(load()).T)
+def _reversed(path: Path, load: Callable[[], Any]) -> Any:
+    rows = load()
+    check_claim(path, rows.shape, rows.dtype)  # all of it is read
+    return _examples_first(np.asarray(rows).T)
 
 
 def _open_matlab(path: Path) -> Arrays:

@@ -45,7 +45,7 @@ def iter_lmdb(path: Path) -> Iterator[SlicedSample]:
     try:
         for value in _iter_values(view):
             yield _sample(view, value)
-    except (struct.error, ValueError, LookupError, OverflowError) as error:
+    except (struct.error, ValueError, LookupError, OverflowError, RecursionError) as error:
         what = f"{path} can't be read as an LMDB of images"
         raise InputError(what, str(error), "get an intact copy of it") from error
 
@@ -71,6 +71,8 @@ def _iter_page(view: memoryview, page_size: int, number: int, known: set[int]) -
     _, _, flags, lower, _ = _PAGE.unpack_from(view, start)
     if number in known or not flags & (_BRANCH | _LEAF):
         raise ValueError(f"page {number:,} is no branch and no leaf, or in the tree twice")
+    if lower > page_size:
+        raise ValueError(f"page {number:,} has places of nodes beyond its end")
     known.add(number)
     for place in struct.unpack_from(f"<{(lower - _PAGE.size) // 2}H", view, start + _PAGE.size):
         low, high, node_flags, key_size = _NODE.unpack_from(view, start + place)
@@ -83,12 +85,15 @@ def _iter_page(view: memoryview, page_size: int, number: int, known: set[int]) -
         offset = key_at + key_size
         if node_flags & _BIG:
             offset = struct.unpack_from("<Q", view, offset)[0] * page_size + _PAGE.size
-        yield _Value(bytes(view[key_at : key_at + key_size]), offset, low | high << 16)
+        length = low | high << 16
+        if offset + length > len(view):
+            raise ValueError(f"a value of {length:,} bytes at byte {offset:,} leads out of the file")
+        yield _Value(bytes(view[key_at : key_at + key_size]), offset, length)
 
 
 def _sample(view: memoryview, value: _Value) -> SlicedSample:
     head = bytes(view[value.offset : value.offset + 32])
-    name = re.sub(r"[^\w.-]", "_", value.key.decode("utf-8", "replace"))
+    name = _name_of_key(value.key)
     if ending := ending_of(head):
         return SlicedSample(_with_ending(name, ending), value.offset, value.length, {})
     offset, length, label = _parse_datum(view, value)
@@ -96,6 +101,12 @@ def _sample(view: memoryview, value: _Value) -> SlicedSample:
     if not ending:
         raise ValueError(f"the value of {name} is neither an image nor a Datum with an encoded one")
     return SlicedSample(_with_ending(name, ending), offset, length, {"label": label})
+
+
+def _name_of_key(key: bytes) -> str:
+    """A key as the name of a file; one that is no plain text, such as a number of 8 bytes, as its bytes in hex."""
+    text = key.decode("utf-8", "replace")
+    return re.sub(r"[^\w.-]", "_", text) if text.isprintable() and "\ufffd" not in text else key.hex()
 
 
 def _with_ending(name: str, ending: str) -> str:
@@ -115,7 +126,7 @@ def _parse_datum(view: memoryview, value: _Value) -> tuple[int, int, int]:
         tag, at = _varint(view, at)
         if tag & 7 == 0:
             number, at = _varint(view, at)
-            label = number if tag >> 3 == 5 else label
+            label = number - ((number >> 63) << 64) if tag >> 3 == 5 else label  # -1 has all bits
         elif tag & 7 == 2:
             size, at = _varint(view, at)
             if tag >> 3 == 4:

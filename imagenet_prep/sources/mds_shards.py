@@ -6,9 +6,10 @@ its columns without a fixed size, then all columns (https://docs.mosaicml.com/pr
 
 from __future__ import annotations
 
+import contextlib
 import json
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,6 +21,10 @@ _IMAGES = ("jpeg", "png", "bytes", "jpegarray")
 _NUMBERS = {"int": "q", "int8": "b", "int16": "h", "int32": "i", "int64": "q", "uint8": "B", "uint16": "H"}
 _NUMBERS |= {"uint32": "I", "uint64": "Q", "float16": "e", "float32": "f", "float64": "d"}
 _LARGEST_COUNT = 1 << 28
+
+
+_Column = tuple[str, str, int | None]
+"""A name, an encoding, and a size in bytes; None for one that each sample has."""
 
 
 class SlicedSample(NamedTuple):
@@ -38,38 +43,79 @@ def iter_mds(path: Path) -> Iterator[SlicedSample]:
         InputError: it is damaged, or has no column of images.
     """
     view = view_of(path)[0 : path.stat().st_size]
-    try:
-        (count,) = struct.unpack_from("<I", view, 0)
-        if count > _LARGEST_COUNT:
-            raise ValueError(f"{count:,} samples")
-        offsets = struct.unpack_from(f"<{count + 1}I", view, 4)
-        config = json.loads(bytes(view[4 * (count + 2) : offsets[0]]))
-        columns = list(zip(config["column_names"], config["column_encodings"], config["column_sizes"], strict=True))
-        for number in range(count):
+    with _damage_named(path):
+        offsets, columns = _header(view)
+        for number in range(len(offsets) - 1):
             yield _sample(view[offsets[number] : offsets[number + 1]], offsets[number], number, columns)
-    except (struct.error, ValueError, LookupError, TypeError, OverflowError) as error:
+
+
+def unread_columns(path: Path) -> dict[str, str]:
+    """The columns that no sample gets, each with its encoding; a second image, such as a mask, is one of them.
+
+    Raises:
+        InputError: the shard is damaged, or has no column of images.
+    """
+    view = view_of(path)[0 : path.stat().st_size]
+    with _damage_named(path):
+        offsets, columns = _header(view)
+        if len(offsets) < 2:
+            return {}
+        image, values = "", _sample(view[offsets[0] : offsets[1]], offsets[0], 0, columns).values
+        for name, encoding, _, cell in _cells(view[offsets[0] : offsets[1]], 0, columns):
+            if not image and _ending(encoding, cell):
+                image = name
+        return {name: encoding for name, encoding, _ in columns if name != image and name not in values}
+
+
+def _header(view: memoryview) -> tuple[tuple[int, ...], Sequence[_Column]]:
+    """The offset of each sample and of the end, and the columns."""
+    (count,) = struct.unpack_from("<I", view, 0)
+    if count > _LARGEST_COUNT:
+        raise ValueError(f"{count:,} samples")
+    offsets = struct.unpack_from(f"<{count + 1}I", view, 4)
+    config = json.loads(bytes(view[4 * (count + 2) : offsets[0]]))
+    columns = list(zip(config["column_names"], config["column_encodings"], config["column_sizes"], strict=True))
+    return offsets, columns
+
+
+@contextlib.contextmanager
+def _damage_named(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except (struct.error, ValueError, LookupError, TypeError, OverflowError, RecursionError) as error:
         raise InputError(f"{path} can't be read as a shard of MDS", str(error), "get an intact copy of it") from error
 
 
-def _sample(data: memoryview, start: int, number: int, columns: list[tuple[str, str, int | None]]) -> SlicedSample:
+def _cells(data: memoryview, number: int, columns: Sequence[_Column]) -> Iterator[tuple[str, str, int, memoryview]]:
+    """The name and encoding of each column, and where its bytes start in a sample."""
     free = [name for name, _, size in columns if size is None]
     lengths = dict(zip(free, struct.unpack_from(f"<{len(free)}I", data, 0), strict=True))
     place = 4 * len(free)
-    image: tuple[int, int, str] | None = None
-    values: dict[str, Any] = {}
     for name, encoding, size in columns:
         length = lengths[name] if size is None else size
         cell = data[place : place + length]
         if len(cell) != length:
             raise ValueError(f"sample {number:,} ends within {name}")
-        ending = ending_of(bytes(cell[:32])) if encoding in _IMAGES else ""
+        yield name, encoding, place, cell
+        place += length
+
+
+def _ending(encoding: str, cell: memoryview) -> str:
+    """The ending of an image; "" for other values."""
+    return ending_of(bytes(cell[:32])) if encoding in _IMAGES else ""
+
+
+def _sample(data: memoryview, start: int, number: int, columns: Sequence[_Column]) -> SlicedSample:
+    image: tuple[int, int, str] | None = None
+    values: dict[str, Any] = {}
+    for name, encoding, place, cell in _cells(data, number, columns):
+        ending = _ending(encoding, cell)
         if ending and image is None:
-            image = start + place, length, ending
+            image = start + place, len(cell), ending
         elif encoding in _NUMBERS:
             (values[name],) = struct.unpack(f"<{_NUMBERS[encoding]}", cell)
         elif encoding == "str":
             values[name] = bytes(cell).decode()
-        place += length
     if image is None:
         kinds = ", ".join(f"{name}: {kind}" for name, kind, _ in columns)
         raise ValueError(f"sample {number:,} has no JPEG or PNG: {kinds}")

@@ -6,7 +6,7 @@ import contextlib
 import functools
 import io
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from math import prod
 from pathlib import Path
 from typing import IO, Any, Protocol
@@ -143,10 +143,15 @@ def stored_rows(path: Path, load: Callable[[], ArrayLike]) -> StoredArray:
     stored = StoredArray(path, tuple(map(int, rows.shape)), np.dtype(rows.dtype), functools.partial(_stream, load))
     if not stored.shape or not stored.item_bytes or stored.item_bytes > MAX_BYTES:
         raise ArrayError(f"an array of shape {stored.shape}")
-    claimed, size = prod(stored.shape) * stored.dtype.itemsize, path.stat().st_size
+    check_claim(path, stored.shape, stored.dtype)
+    return stored
+
+
+def check_claim(path: Path, shape: Sequence[int], dtype: np.dtype[Any]) -> None:
+    """Raise ArrayError for an array of more bytes than its file can hold, compressed."""
+    claimed, size = prod(map(int, shape)) * dtype.itemsize, path.stat().st_size
     if claimed > DEFLATES_TO * size:
         raise ArrayError(f"an array claims {claimed:,} bytes: more than {size:,} bytes can hold")
-    return stored
 
 
 def _stream(load: Callable[[], ArrayLike]) -> IO[bytes]:

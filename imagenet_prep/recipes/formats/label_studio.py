@@ -30,10 +30,17 @@ def _read(path: Path, known: frozenset[str]) -> list[Drawn]:
         where = f"{path}: [{number}] (id {task.get('id')})"
         if not task.get("annotations", [task]):
             continue  # nobody has looked at it
-        shapes = enumerate(_shapes(task, where))
-        objects = [_object(shape, f"{where}: object {place}") for place, shape in shapes]
-        images.append(Drawn(_name(task, known, where), where, objects, is_relative=True))
+        try:
+            images.append(_drawn(task, known, where))
+        except (AttributeError, KeyError, TypeError) as error:
+            raise fault(where, "no task of Label Studio", "expected data, and annotations with a result") from error
     return images
+
+
+def _drawn(task: _Shape, known: frozenset[str], where: str) -> Drawn:
+    shapes = enumerate(_shapes(task, where))
+    objects = [_object(shape, f"{where}: object {place}") for place, shape in shapes]
+    return Drawn(_name(task, known, where), where, objects, is_relative=True)
 
 
 def _name(task: _Shape, known: frozenset[str], where: str) -> str:
@@ -58,12 +65,16 @@ def _shapes(task: _Shape, where: str) -> Iterator[_Shape]:
         raise fault(where, f"{len(several)} annotations of one image", "expected one: cancel the others")
     for annotation in several:
         results = [result for result in annotation["result"] if "original_width" in result]
+        if any(result.get("image_rotation") for result in results):
+            raise fault(where, "an image that was turned in Label Studio", "expected regions of the image as it is")
         yield from (result["value"] for result in results)
 
 
 def _object(shape: _Shape, where: str) -> DrawnObject:
     kind = next((name for name in shape if name in _SHAPES or _OTHER_SHAPES.fullmatch(name)), "no label")
-    if kind not in _SHAPES or len(shape[kind]) != 1 or shape.get("rotation"):
+    labels = shape.get(kind)
+    is_named = isinstance(labels, list) and len(labels) == 1 and isinstance(labels[0], str) and labels[0] != ""
+    if kind not in _SHAPES or not is_named or shape.get("rotation"):
         what = "a rotated region" if shape.get("rotation") else f"a region with {kind}"
         raise fault(where, what, f"expected one label: {', '.join(_SHAPES)}")
     label = shape[kind][0]

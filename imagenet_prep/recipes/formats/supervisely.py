@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 class _SuperviselyPoints(Struct):
     exterior: list[tuple[float, float]]
+    interior: list[list[tuple[float, float]]] = []
 
 
 class _SuperviselyObject(Struct, rename="camel"):
@@ -36,10 +37,16 @@ class _SuperviselyImage(Struct):
     objects: list[_SuperviselyObject]
 
 
-def _read(path: Path) -> Drawn:
+def _read(path: Path, polygons: str | None) -> Drawn:
     image: _SuperviselyImage = json_in(path, _SuperviselyImage, "Supervisely")
     several = enumerate(image.objects)
     objects = [_object(each, f"{path}: objects[{number}]") for number, each in several]
+    holes = next((number for number, each in enumerate(image.objects) if each.points and each.points.interior), None)
+    if holes is not None and polygons == "masks":
+        hint = "polygons: boxes in the recipe's `boxes` takes its box alone"
+        raise fault(
+            f"{path}: objects[{holes}]", "a polygon with holes, which a mask would fill", f"expected none; {hint}"
+        )
     return Drawn(path.stem, str(path), objects, size_of(image.size.width, image.size.height, str(path)))
 
 
@@ -54,7 +61,7 @@ def _object(drawn: _SuperviselyObject, where: str) -> DrawnObject:
 
 
 def _mark(keys: BoxKeys, images: AnnotatedImages) -> None:
-    images.mark_files(keys.places, ".json", _read)
+    images.mark_files(keys.places, ".json", lambda path: _read(path, keys.polygons))
 
 
 def _is_of(_name: str, ends: bytes) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -70,16 +70,18 @@ _PARTS = ("region_shape", "region")
 def _object(region: _ViaRegion, attribute: str | None, where: str) -> DrawnObject:
     label, shape = _label(region.region_attributes, attribute, where), region.shape_attributes
     kind = shape.get("name")
+    if shape.get("theta"):
+        raise fault(where, f"a rotated {kind}", "expected one along the sides of the image")
     try:
         if kind in ("polygon", "polyline"):
-            points = list(zip(shape["all_points_x"], shape["all_points_y"], strict=True))
+            points = list(zip(*(_numbers(shape[name]) for name in _POINTS), strict=True))
             return DrawnObject.polygon(label, points, where)
         if kind == "rect":
-            x, y = shape["x"], shape["y"]
-            return DrawnObject(label, (x, y, x + shape["width"], y + shape["height"]), where)
+            x, y, width, height = _numbers([shape[name] for name in ("x", "y", "width", "height")])
+            return DrawnObject(label, (x, y, x + width, y + height), where)
         if kind in ("circle", "ellipse"):
-            x, y = shape["cx"], shape["cy"]
-            width, height = shape.get("rx", shape.get("r")), shape.get("ry", shape.get("r"))
+            sides = [shape.get(name, shape.get("r")) for name in ("rx", "ry")]
+            x, y, width, height = _numbers([shape["cx"], shape["cy"], *sides])
             return DrawnObject(label, (x - width, y - height, x + width, y + height), where)
     except (KeyError, TypeError, ValueError) as error:
         raise fault(where, f"a {kind} without its numbers", "expected those that VIA writes") from error
@@ -87,6 +89,16 @@ def _object(region: _ViaRegion, attribute: str | None, where: str) -> DrawnObjec
 
 
 _USUAL = ("class", "label", "name", "type", "category")
+
+
+_POINTS = ("all_points_x", "all_points_y")
+
+
+def _numbers(values: Sequence[Any]) -> list[float]:
+    """Coordinates; raises TypeError if one is a text."""
+    if any(isinstance(value, bool) or not isinstance(value, (int, float)) for value in values):
+        raise TypeError
+    return list(values)
 
 
 def _label(attributes: dict[str, Any], attribute: str | None, where: str) -> str:
