@@ -115,8 +115,8 @@ def _webdataset(paths: Sequence[Path], engine: Engine) -> dict[str, Samples]:
     passed = [f"skipped in tars: {skipped.text}"] if skipped.entries else []
     unread = {end: f"{count:,} .{end} in tars: not read" for end, count in others.items()}
     label = usual_label(columns)
-    are_masks_all = label is None  # next to a class, they are one thing more that is told
-    lost = [line for end, line in unread.items() if are_masks_all and end.endswith((".png", ".jpg", ".gif"))]
+    has_no_class = label is None  # next to classes, masks are only a note
+    lost = [line for end, line in unread.items() if has_no_class and end.endswith((".png", ".jpg", ".gif"))]
     passed += [line for line in unread.values() if line not in lost]
     passed += [f"{name}: not read, it holds more than texts and numbers" for name in _drop_nested(columns)]
     found = listing.picked(sorted(rows))
