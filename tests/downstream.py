@@ -28,7 +28,7 @@ def read(folder: Path) -> int:
     records = imagenet_prep.open(folder, "train")
     total = 0
     for record in records.shard(0, 2):
-        label: int = record.label
+        label: int | None = record.label
         name: str = record.filename
         view: memoryview = record.encoded
         shape: tuple[int, ...] = record.array().shape

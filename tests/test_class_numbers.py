@@ -14,6 +14,7 @@ from existing import existing
 from made_sets import ENGINE
 from made_tars import save
 from PIL import Image
+from running import command_here
 from test_export import features_in, samples_of
 
 import imagenet_prep
@@ -445,10 +446,8 @@ def test_minus_1_is_no_class(partly: Layout) -> None:
 
 def test_convert_says_how_many_have_no_label(tmp_path: Path) -> None:
     """And which are the first."""
-    from running import command
-
     unlabelled_set(tmp_path)
-    said = command("convert", "again", "--config", "recipe.yaml", cwd=tmp_path)
+    said = command_here("convert", "again", "--config", "recipe.yaml", cwd=tmp_path)
     assert "2 records have no label: data/1.jpg, data/3.jpg" in said.stdout + said.stderr
 
 

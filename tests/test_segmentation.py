@@ -18,7 +18,7 @@ from made_boxes import IDS, photograph
 from made_masks import box_around, coco_outlines, mask_folders, panoptic_set, png, yolo_outlines
 from made_tars import save
 from PIL import Image, ImageOps
-from running import prep
+from running import prep_here
 
 import imagenet_prep
 from imagenet_prep import Layout, PrepError, convert, make_engine, records, repair, verify
@@ -313,8 +313,9 @@ def test_masks_in_class_folders_are_a_question(tmp_path: Path) -> None:
         mask_folders(tmp_path / "data", f"{name}/{name}{{}}.png", f"{name}/{name}{{}}_mask.png", 4)
     with pytest.raises(InputError, match="can be read in 2 ways") as caught:
         init(tmp_path / "data", tmp_path / "r.yaml", ENGINE)
-    assert "--as masks" in caught.value.hint
-    assert "--as class-folders" in caught.value.hint
+    commands = "\n".join(caught.value.lines)
+    assert "--as masks" in commands
+    assert "--as class-folders" in commands
 
 
 def test_jpegs_as_masks_are_refused_with_the_way_to_take_them(tmp_path: Path) -> None:
@@ -328,7 +329,7 @@ def test_jpegs_as_masks_are_refused_with_the_way_to_take_them(tmp_path: Path) ->
         save(tmp_path / f"data/masks/{number}.jpg", png(values, "JPEG"))
     with pytest.raises(InputError, match="3 masks are JPEGs, which don't keep the values") as caught:
         init(tmp_path / "data", tmp_path / "r.yaml", ENGINE)
-    assert "--as masks" in caught.value.hint
+    assert "--as masks" in caught.value.lines[-1]
     text = init(tmp_path / "data", tmp_path / "new.yaml", ENGINE, layout="masks").text
     assert "threshold: 128" in text
     make(tmp_path, text)
@@ -681,8 +682,8 @@ def test_verify_checks_masks_before_a_set_is_made(tmp_path: Path) -> None:
     """verify --config fills every outline: a panoptic PNG of another size is named."""
     panoptic_set(tmp_path / "coco", 3)
     (tmp_path / "r.yaml").write_text(PANOPTIC)
-    assert prep("verify", "--config", tmp_path / "r.yaml").returncode == 0
+    assert prep_here("verify", "--config", tmp_path / "r.yaml").returncode == 0
     save(tmp_path / "coco/annotations/panoptic_val2017/000000000001.png", png(np.zeros((5, 6, 3), np.uint8)))
-    done = prep("verify", "--config", tmp_path / "r.yaml")
+    done = prep_here("verify", "--config", tmp_path / "r.yaml")
     assert done.returncode == 3
     assert "it has 6 x 5 pixels, the image has" in done.stdout

@@ -82,7 +82,7 @@ def refusal(path: Path, text: str) -> UsageError:
 def test_the_tables_know_all_mappings() -> None:
     """A new mapping of a recipe needs a line above; the tables are not empty."""
     structs = {each for each in vars(schema).values() if isinstance(each, type) and each.__module__ == schema.__name__}
-    assert structs == {*INSIDE, *NO_ENUMS}
+    assert structs - {schema.BoxKeys} == {*INSIDE, *NO_ENUMS}  # Boxes has all keys of BoxKeys
     assert SETTINGS.keys() >= {"compression", "check", "read_order", "relabel"}
     assert len(IN_RECIPES) > 12
     assert not any(map(enums_of, NO_ENUMS))
