@@ -89,10 +89,12 @@ def _unlabelled(shape: Shape, names: Sequence[str]) -> list[str]:
 
 def _faults_of_splits(inspection: Inspection, shape: Shape, names: Sequence[str]) -> list[InputError]:
     """The fault of folders in tars that are splits without classes, and others that are none: train and test1."""
-    folders = {name.partition("/")[0] for name in names if "/" in name}
-    if shape.classes or shape.splits or not any(map(split_name, folders)):
+    tops = {name.partition("/")[0] for name in names if "/" in name}
+    folders = set(shape.classes) if shape.classes else set() if shape.splits else tops
+    called = sorted(filter(split_name, folders))
+    if not called or (shape.classes and len(called) < len(folders)):
         return []
-    what = f"{inspection.folder}: folders in tars are called as splits are, not as classes: {listed(sorted(folders))}"
+    what = f"{inspection.folder}: folders in tars are called as splits are, not as classes: {listed(called)}"
     return [InputError(what, "expected a folder a class", unpacking(inspection.folder, list(inspection.archives)))]
 
 
