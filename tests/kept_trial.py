@@ -109,19 +109,24 @@ class _Trial:
                     continue
                 line = shlex.join(words)
                 self._outcomes[line] = self._outcomes.get(line) or self.run(words)
-                outcome, text = self._outcomes[line]
+                outcome, text = self._go_on(self._outcomes[line], said, steps)
             else:
-                outcome, text = self._after_tool(words)
-            if outcome == REFUSED and steps > 1 and text != said:
-                outcome = text = self.follow(text, steps - 1)
+                outcome, text = self._after_tool(words, said, steps)
             if outcome == RIGHT:
                 return RIGHT
             outcomes.append(f"{shlex.join(words)}: {text}")
         return "; ".join(outcomes) or "no command of init is named"
 
-    def _after_tool(self, words: Sequence[str]) -> tuple[str, str]:
-        """Run a command of the shell in a copy of the folder, then init again."""
-        kept = self._place / "kept"
+    def _go_on(self, tried: tuple[str, str], said: str, steps: int) -> tuple[str, str]:
+        """What became of a command, and of those that its refusal names, unless ``said`` named them already."""
+        outcome, text = tried
+        if outcome == REFUSED and steps > 1 and text != said:
+            outcome = text = self.follow(text, steps - 1)
+        return outcome, text
+
+    def _after_tool(self, words: Sequence[str], said: str, steps: int) -> tuple[str, str]:
+        """Run a command of the shell in a copy of the folder, then init again, and what that names."""
+        kept = self._place / f"kept-{steps}"
         self._outcomes.clear()
         shutil.copytree(self._place / "data", kept)
         try:
@@ -129,7 +134,7 @@ class _Trial:
             ran = subprocess.run(["sh", "-c", line], cwd=self._place, capture_output=True, text=True, check=False)
             if ran.returncode:
                 return REFUSED, f"{line}: {ran.stderr}"
-            return self.run(["imagenet-prep", "init", "data"])
+            return self._go_on(self.run(["imagenet-prep", "init", "data"]), said, steps)
         finally:
             self._outcomes.clear()
             shutil.rmtree(self._place / "data")

@@ -560,8 +560,8 @@ FAULTS: Mapping[str, tuple[Mapping[str, str], str]] = {
         {"v.json": json.dumps(via(region("cat", "rect", x=1)))},
         "regions[0]: a rect without its numbers",
     ),
-    "CVAT: tags": (
-        {"annotations.xml": cvat(("a.jpg", '<tag label="cat" source="manual"/>'))},
+    "CVAT: two tags of an image": (
+        {"annotations.xml": cvat(("a.jpg", '<tag label="cat" source="manual"/><tag label="dog"/>'))},
         "annotations.xml: no image has a box or a polygon; expected some; tags are classes of whole images",
     ),
     "CVAT: rotated": (

@@ -179,7 +179,7 @@ def schema_of(path: Path, schema: Any) -> Schema:
     )
 
 
-_BOXES = re.compile(r"box|object|annotation")
+_BOXES = re.compile(r"box|object|annotations\b")
 """Words in the names of columns that hold boxes, or of the fields of those."""
 
 

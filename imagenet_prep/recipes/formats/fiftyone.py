@@ -1,16 +1,21 @@
-"""FiftyOne: labels.json with relative boxes by the stem of each image, and the names of the classes by number."""
+"""FiftyOne: relative boxes in labels.json, by the stem of each image, or in the samples.json of a whole dataset.
+
+labels.json has the names of the classes by number; samples.json has names, and the split of an image among its tags.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct
+from msgspec import Struct, ValidationError, convert
 
 from imagenet_prep.recipes.annotated_images import AnnotatedImages
 from imagenet_prep.recipes.box_files import Drawn, DrawnObject, json_in
 from imagenet_prep.recipes.box_policy import fault
 from imagenet_prep.recipes.formats import Format
+from imagenet_prep.recipes.splits import split_name
+from imagenet_prep.text import listed
 
 if TYPE_CHECKING:
     from imagenet_prep.recipes.schema import BoxKeys
@@ -22,12 +27,15 @@ class _Detection(Struct):
 
 
 class _Detections(Struct):
-    labels: dict[str, list[_Detection] | None]
+    labels: dict[str, list[_Detection] | None] = {}
     classes: list[str] | None = None
+    samples: list[dict[str, Any]] | None = None
 
 
 def _read(path: Path) -> list[Drawn]:
     content: _Detections = json_in(path, _Detections, "FiftyOne")
+    if content.samples is not None:
+        return [_sample(sample, f"{path}: samples[{number}]") for number, sample in enumerate(content.samples)]
     images = []
     for name, detections in content.labels.items():
         drawn = Drawn(name, f"{path}: labels.{name}", [], is_relative=True)
@@ -38,6 +46,30 @@ def _read(path: Path) -> list[Drawn]:
             drawn.objects.append(DrawnObject(label, (x, y, x + width, y + height), where))
         images.append(drawn)
     return images
+
+
+def _sample(sample: dict[str, Any], where: str) -> Drawn:
+    """An image of a whole dataset; of several fields of boxes, ground_truth is the one that counts."""
+    fields = {name: value for name, value in sample.items() if isinstance(value, dict) and "detections" in value}
+    if len(fields) > 1 and _TRUTH not in fields:
+        raise fault(where, f"boxes in {listed(fields)}", f"expected one field of boxes, or {_TRUTH}")
+    name = _TRUTH if _TRUTH in fields else next(iter(fields), "")
+    try:
+        detections = convert(fields[name]["detections"] if fields else [], list[_Detection])
+        tags = convert(sample.get("tags") or [], list[str])
+        drawn = Drawn(convert(sample.get("filepath"), str), where, [], is_relative=True)
+    except ValidationError as error:
+        raise fault(where, str(error), "expected filepath, tags, and detections of label and bounding_box") from error
+    splits = {split for tag in tags if (split := split_name(tag))}
+    drawn.split = splits.pop() if len(splits) == 1 else ""
+    for number, detection in enumerate(detections):
+        x, y, width, height = detection.bounding_box
+        place = f"{where}.{name}.detections[{number}]"
+        drawn.objects.append(DrawnObject(_label(detection.label, None, place), (x, y, x + width, y + height), place))
+    return drawn
+
+
+_TRUTH = "ground_truth"
 
 
 def _label(label: int | str, classes: list[str] | None, where: str) -> str:
@@ -53,7 +85,9 @@ def _mark(keys: BoxKeys, images: AnnotatedImages) -> None:
 
 
 def _is_of(_name: str, ends: bytes) -> bool:
-    return b'"labels"' in ends and b'"bounding_box"' in ends and b'"classes"' in ends
+    of_labels = b'"labels"' in ends and b'"classes"' in ends
+    of_samples = b'"samples"' in ends and b'"filepath"' in ends
+    return b'"bounding_box"' in ends and (of_labels or of_samples)
 
 
 FORMAT = Format("fiftyone", "FiftyOne", "fiftyone", (".json",), _is_of, _mark)

@@ -343,6 +343,7 @@ def _unread(inspection: Inspection, what: str, names: Sequence[str]) -> InputErr
 
 
 _TO_CSV = "write {} labels to a CSV with the columns filename and label, and name it in `labels`"
+_MATLAB = ".mat"
 _KNOWN_FORMS = "expected CSV, TSV, JSON lines, path:label or path label"
 _FAULTS = {
     "packed": (" holds {count} that would not be read: {names}", "expected folders and plain tars"),
@@ -359,6 +360,8 @@ def _fault(inspection: Inspection, kind: str, names: Sequence[str], tool: str = 
     what, expected = _FAULTS[kind.removeprefix("text ")]
     what = what.format(count=counted(names), names=listed(names), tool=tool)
     hint = _TO_CSV.format("their" if kind == "annotations" else "the")
+    if all(name.lower().endswith(_MATLAB) for name in names):
+        hint = "write them to a table, or read them in Python: source: {python: ...}, as the page on tables shows"
     hint = "unpack them, or move them away" if kind == "packed" else hint
     return InputError(f"{inspection.folder}{what}", expected, hint)
 

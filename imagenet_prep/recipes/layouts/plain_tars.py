@@ -24,13 +24,16 @@ from imagenet_prep.recipes.layouts import (
     unpacking,
 )
 from imagenet_prep.recipes.layouts.class_folders import Shape, faults_of, is_usual, shape_of
-from imagenet_prep.recipes.splits import Division, counted, suffix_of
+from imagenet_prep.recipes.splits import Division, counted, split_name, stem_of, suffix_of
 from imagenet_prep.sources.names import Names
 from imagenet_prep.sources.tars import folder_of_tar, noun_of
 from imagenet_prep.text import listed, number_of
 
 _SHARD = re.compile(r"[-_. ]*\d+$")
 _DEEP = "a recipe can say: source: {tar: ..., class_folder: inner}, or path"
+_FOR_READERS = re.compile(r"licen[cs]e|read_?me|copying", re.IGNORECASE)
+"""Texts of a set that say nothing of its images, by their names without endings."""
+
 _WNID = re.compile(r"n\d{8}")
 
 
@@ -51,6 +54,7 @@ def _recognise_plain(inspection: Inspection) -> Reading | None:
     classes = shape.classes
     if classes:
         faults += faults_of(inspection.folder, shape, _DEEP)
+    faults += _faults_of_splits(inspection, shape, names)
     evidence = f"{number_of(len(inspection.archives), noun_of(inspection.archives))} of {counted(names)}"
     evidence += f", in {number_of(len(classes), 'folder')}: {listed(classes)}" if classes else ", in no folder"
     evidence += f", the tars are the splits: {listed(shape.splits)}" if are_splits else ""
@@ -81,6 +85,17 @@ def _unlabelled(shape: Shape, names: Sequence[str]) -> list[str]:
     root = FolderTree.take(names)
     folders = [f"{shape.lead}{folder}" for folder in shape.roles.unlabelled]
     return [f"{number_of(root.at(path).total, 'file')} without a class in {path}, left out" for path in folders]
+
+
+def _faults_of_splits(inspection: Inspection, shape: Shape, names: Sequence[str]) -> list[InputError]:
+    """The fault of folders in tars that are splits without classes, and others that are none: train and test1."""
+    tops = {name.partition("/")[0] for name in names if "/" in name}
+    folders = set(shape.classes) if shape.classes else set() if shape.splits else tops
+    called = sorted(filter(split_name, folders))
+    if not called or (shape.classes and len(called) < len(folders)):
+        return []
+    what = f"{inspection.folder}: folders in tars are called as splits are, not as classes: {listed(called)}"
+    return [InputError(what, "expected a folder a class", unpacking(inspection.folder, list(inspection.archives)))]
 
 
 def _doubtful(inspection: Inspection, shape: Shape) -> list[InputError]:
@@ -119,9 +134,9 @@ def _reading(inspection: Inspection, content: Content, shape: Shape, *, tar_fold
             fit = sum(is_of(content, each) for each in listing.names)
             wrong.append(strange(inspection.folder / name, names, content, fit))
     others = [name for listing in inspection.archives.values() for name in listing.names if not is_of(content, name)]
-    data = [name for name in others if suffix_of(name) in DATA]
+    data = [name for name in others if suffix_of(name) in DATA and not _FOR_READERS.fullmatch(stem_of(name))]
     empty = [name for name, listing in inspection.archives.items() if not len(listing.names)]
-    plain = [name for name in others if suffix_of(name) not in DATA]
+    plain = [name for name in others if name not in data]
     what = f"{inspection.folder}: tars hold {counted(data)} that would not be read: {listed(data)}"
     hint = unpacking(inspection.folder, list(inspection.archives))
     members = list(shape.files.names()) if shape.files else _members(inspection, content, tar_folders=tar_folders)

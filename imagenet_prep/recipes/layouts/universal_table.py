@@ -16,7 +16,7 @@ from imagenet_prep.recipes.layouts import CERTAIN, ONLY_IF_ASKED, POSSIBLE, Choi
 from imagenet_prep.recipes.layouts.class_folders import shape_of
 from imagenet_prep.recipes.recipe_file import RecipeFile
 from imagenet_prep.recipes.row_files import RowListing, find_images
-from imagenet_prep.recipes.row_source import MASKS, Rows
+from imagenet_prep.recipes.row_source import FILES, MASKS, Rows
 from imagenet_prep.recipes.row_tables import ENDINGS, PARQUET, column_names, is_table, read_tables
 from imagenet_prep.recipes.sample_sources import list_samples
 from imagenet_prep.recipes.schema import Recipe, Source
@@ -32,7 +32,7 @@ _NAME = "universal-table"
 
 
 def recognise(inspection: Inspection) -> Reading | None:
-    """Tables called metadata, or as splits are, that name images in a column file_name."""
+    """Tables called metadata, or as splits are, or in Parquet, that name images in a column file_name."""
     groups = _tables_in(inspection)
     if not groups:
         return None
@@ -128,9 +128,12 @@ def _tables_in(inspection: Inspection) -> dict[str, list[str]]:
     tables = [name for name in inspection.listing.names if name.lower().endswith(ENDINGS)]
     metadata = [name for name in tables if stem_of(name).lower() == _METADATA]
     of_splits = [name for name in tables if "/" not in name and split_name(stem_of(name))]
+    indexes = [name for name in tables if "/" not in name and name.lower().endswith(PARQUET)]
     groups: dict[str, list[str]] = {}
-    for name in metadata or of_splits:
-        if any(_COLUMN.fullmatch(column) for column in column_names(inspection.folder / name)):
+    for name in metadata or of_splits or indexes:
+        is_index = name in indexes  # no labels file can be one
+        columns = column_names(inspection.folder / name)
+        if any(_COLUMN.fullmatch(column) or (is_index and column in FILES) for column in columns):
             groups.setdefault(_split_of(name), []).append(name)
     if "" in groups and len(groups) > 1:
         return {}

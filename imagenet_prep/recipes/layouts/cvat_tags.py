@@ -1,0 +1,66 @@
+"""CVAT's tags: an XML of images with a tag each, the class of the whole image, and no boxes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from imagenet_prep.errors import InputError
+from imagenet_prep.recipes.annotated_images import find_rows
+from imagenet_prep.recipes.box_files import xml_in
+from imagenet_prep.recipes.formats.cvat import FORMAT
+from imagenet_prep.recipes.inspection import Inspection
+from imagenet_prep.recipes.labels import class_order
+from imagenet_prep.recipes.layouts import CERTAIN, Proposal, Reading
+from imagenet_prep.recipes.splits import splits_above
+from imagenet_prep.text import listed, number_of
+
+
+def recognise(inspection: Inspection) -> Reading | None:
+    """Files whose images have one tag each and no shape, of at least half of the images."""
+    files = sorted(inspection.annotations.get(FORMAT.tool, ()))
+    if not files or inspection.content != "image":
+        return None
+    labels: dict[str, str] = {}
+    try:
+        for name in files:
+            tagged = _read(inspection.folder / name)
+            if tagged is None:
+                return None
+            labels |= _labels_of(tagged, inspection.items, inspection.folder / name)
+    except InputError:
+        return None  # the layout of boxes says what is wrong
+    if 2 * len(labels) < len(inspection.items):
+        return None
+    classes = class_order(set(labels.values()))
+    bare = [name for name in inspection.items if name not in labels]
+    what = f"{inspection.folder}: {number_of(len(bare), 'image')} without a tag: {listed(bare)}"
+    return Reading(
+        CERTAIN + 2,
+        (f"{listed(files)} has a tag of {len(labels):,} images: {listed(classes)}",),
+        f"the tags are the classes: {listed(classes)}",
+        Proposal("files", "image", list(labels), splits=splits_above(list(labels)), written_labels=labels),
+        used=files,
+        lost=[InputError(what, "expected one for each")] if bare else [],
+        labelled=len(labels),
+        classes=len(classes),
+        left_out=len(bare),
+    )
+
+
+def _read(path: Path) -> dict[str, str] | None:
+    """The tag of each image; None if an image has a shape, or several tags."""
+    tags: dict[str, str] = {}
+    for element in xml_in(path).iter("image"):
+        labels = [child.get("label", "") for child in element if child.tag == "tag"]
+        if len(labels) < len(element) or len(labels) > 1:
+            return None
+        if labels and labels[0]:
+            tags[element.get("name", "")] = labels[0]
+    return tags
+
+
+def _labels_of(tags: dict[str, str], images: Sequence[str], path: Path) -> dict[str, str]:
+    """The tags by the images of the folder that their names mean."""
+    rows = find_rows(list(tags), images, path.parent, path)
+    return {images[row]: label for row, label in zip(rows, tags.values(), strict=True) if row >= 0}
