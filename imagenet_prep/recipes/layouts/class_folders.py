@@ -146,7 +146,7 @@ def _recognise(layout: str, inspection: Inspection) -> Reading | None:
         proposal,
         faults,
         used=used,
-        lost=[*_missed(inspection, shape), *several_lists],
+        lost=[*_missed(inspection, shape), *_labelled_elsewhere(inspection, shape), *several_lists],
         passed=[*_unlabelled(inspection, shape), *list_notes],
         labelled=len(proposal.names),
         classes=len(classes),
@@ -235,6 +235,22 @@ def _missed(inspection: Inspection, shape: Shape) -> list[InputError]:
             InputError(f"{inspection.folder}: {first} is in no class folder ({count})", "expected CLASS/FILE")
         )
     return missed
+
+
+def _labelled_elsewhere(inspection: Inspection, shape: Shape) -> list[InputError]:
+    """The folders without classes whose images a table labels in a way that can't be joined to the class folders."""
+    lost = []
+    tables = [table for table in inspection.partial if table.has_labels and not table.is_of_test]
+    for folder in shape.roles.unlabelled:
+        lead = f"{shape.lead}{folder}/"
+        rows = {row for row, name in enumerate(inspection.items) if name.startswith(lead)}
+        for table in tables:
+            if rows <= table.label_by_row().keys():
+                known = listed(sorted({str(label) for label in table.label_by_row().values()}))
+                what = f"{inspection.folder}: {table.where} labels the images of {lead} as {known}, and is not read"
+                names = f"with the names of the class folders: {listed(shape.classes)}"
+                lost.append(InputError(what, f"expected a file in {lead} or called as that folder, {names}"))
+    return lost
 
 
 def _as_split(inspection: Inspection, shape: Shape, folder: str) -> str:
