@@ -250,6 +250,24 @@ def synology_thumbnails(painter: Painter) -> Truth:
 
 
 @kept
+def splits_of_two_cases(painter: Painter) -> Truth:
+    """Two people's halves of a set: Cat and Dog in train are cat and dog in val; a person asks whether they are one."""
+    train = paint_classes(painter, "train/{name}/{number}.jpg", ["Cat", "Dog"], 4)
+    val = paint_classes(painter, "val/{name}/{number}.jpg", ["cat", "dog"], 2)
+    classes = train | {path: name.capitalize() for path, name in val.items()}
+    return Truth(classes, splits=all_in(train, "train") | all_in(val, "validation"), must_ask=True)
+
+
+@kept
+def letters_of_two_cases(painter: Painter) -> Truth:
+    """Handwriting (NIST's letters): the folders a and A are two classes, in each split."""
+    names = ["A", "B", "a", "b"]
+    train = paint_classes(painter, "train/{name}/{number}.png", names, 3)
+    test = paint_classes(painter, "test/{name}/{number}.png", names, 2, first=9)
+    return Truth(train | test, splits=all_in(train, "train") | all_in(test, "test"))
+
+
+@kept
 def splits_within_classes(painter: Painter) -> Truth:
     """MIT Indoor and lab folders: each class has its own train and test folder (cat/train/1.jpg)."""
     train = paint_classes(painter, "{name}/train/{number}.jpg", ["cat", "dog", "fox"], 4)

@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from imagenet_prep.errors import InputError
-from imagenet_prep.escaping import command
+from imagenet_prep.escaping import command, quoted
 from imagenet_prep.recipes.asked_splits import asked_folders, asked_lists
 from imagenet_prep.recipes.folder_roles import FolderTree, Roles, mask_folders, misread, mixed_masks, nested, roles_of
 from imagenet_prep.recipes.inspection import Inspection
@@ -146,7 +146,12 @@ def _recognise(layout: str, inspection: Inspection) -> Reading | None:
         proposal,
         faults,
         used=used,
-        lost=[*_missed(inspection, shape), *several_lists],
+        lost=[
+            *_missed(inspection, shape),
+            *_labelled_elsewhere(inspection, shape),
+            *_of_another_case(inspection, shape),
+            *several_lists,
+        ],
         passed=[*_unlabelled(inspection, shape), *list_notes],
         labelled=len(proposal.names),
         classes=len(classes),
@@ -235,6 +240,47 @@ def _missed(inspection: Inspection, shape: Shape) -> list[InputError]:
             InputError(f"{inspection.folder}: {first} is in no class folder ({count})", "expected CLASS/FILE")
         )
     return missed
+
+
+def _labelled_elsewhere(inspection: Inspection, shape: Shape) -> list[InputError]:
+    """The folders without classes whose images a table labels in a way that can't be joined to the class folders."""
+    lost = []
+    tables = [table for table in inspection.partial if table.has_labels and not table.is_of_test]
+    for folder in shape.roles.unlabelled:
+        lead = f"{shape.lead}{folder}/"
+        rows = {row for row, name in enumerate(inspection.items) if name.startswith(lead)}
+        for table in tables:
+            if rows <= table.label_by_row().keys():
+                known = listed(sorted({str(label) for label in table.label_by_row().values()}))
+                what = f"{inspection.folder}: {table.where} labels the images of {lead} as {known}, and is not read"
+                names = f"with the names of the class folders: {listed(shape.classes)}"
+                lost.append(InputError(what, f"expected a file in {lead} or called as that folder, {names}"))
+    return lost
+
+
+def _of_another_case(inspection: Inspection, shape: Shape) -> list[InputError]:
+    """The class folders of different splits whose names differ in the case of letters alone: they may be one class."""
+    alike: dict[str, list[str]] = {}
+    for name in shape.classes:
+        alike.setdefault(name.casefold(), []).append(name)
+    several = [names for names in alike.values() if len(names) > 1 and _are_in_other_splits(shape, names)]
+    if not several:
+        return []
+    what = f"{inspection.folder}: classes that differ in the case of letters alone: {' and '.join(several[0])}"
+    moves = []
+    for first, *others in several:
+        for other in others:
+            for division, _, _ in shape.files.runs[other]:
+                place = inspection.folder / division.lead
+                moves.append(f"mv -- {quoted(str(place / other))} {quoted(str(place / first))}")
+    way = f"to make them one: {' && '.join(moves)}"
+    return [InputError(what, "expected one name for each class", way)]
+
+
+def _are_in_other_splits(shape: Shape, names: Sequence[str]) -> bool:
+    """Whether no folder of a split holds two of these classes."""
+    leads = [division.lead for name in names for division, _, _ in shape.files.runs[name]]
+    return len(leads) == len(set(leads))
 
 
 def _as_split(inspection: Inspection, shape: Shape, folder: str) -> str:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
 from imagenet_prep.recipes.inspection import Inspection
+from imagenet_prep.recipes.labels_file import without_ending
 from imagenet_prep.recipes.layouts import CERTAIN, Proposal, Reading
 from imagenet_prep.recipes.layouts.class_folders import Shape, shape_of
 from imagenet_prep.recipes.split_lists import read_cells
@@ -67,9 +68,18 @@ def _lists_of(inspection: Inspection, folder: str) -> Iterator[str]:
 
 
 def _read_classes(inspection: Inspection, shape: Shape, folder: str, name: str) -> dict[str, str]:
-    """The class of each image of a folder, by the columns of a list; none if one has no class."""
+    """The class of each image of a folder, by the columns of a list; none if one has no class.
+
+    The list names files, with their endings or without.
+    """
     images = {path.rpartition("/")[2]: path for path in inspection.items if path.startswith(f"{folder}/")}
+    stems = {without_ending(last): path for last, path in images.items()}
     lines = read_cells(inspection.folder / name)
+    return _classes_in(shape, images, lines) or (_classes_in(shape, stems, lines) if len(stems) == len(images) else {})
+
+
+def _classes_in(shape: Shape, images: Mapping[str, str], lines: Sequence[Sequence[str]]) -> dict[str, str]:
+    """The class of each of some images, which are by their names, in the cells of a list; none if one has no class."""
     columns = range(min(map(len, lines), default=0))
     last = [[cell.rpartition("/")[2] for cell in cells] for cells in lines]
     place = next((column for column in columns if sum(cells[column] in images for cells in last) >= len(images)), None)
