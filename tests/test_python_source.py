@@ -16,7 +16,7 @@ from existing import existing
 from made_folders import picture
 from made_rows import mask, read_split
 from made_tars import save
-from running import PROGRAM, command, command_here, error_lines, prep_here
+from running import PROGRAM, command, command_here, error_lines, prep, prep_here
 
 ROWS = """
     import io

@@ -244,6 +244,10 @@ def _words_of(columns: dict[str, list[Any]], label: str | None) -> dict[int, str
 # MosaicML's shards, and LMDB ------------------------------------------------------------------------------------
 
 
+_OF_OBJECTS = ("objects", "object", "annotations", "bbox", "bboxes", "boxes", "litter", "faces")
+"""Usual names of columns of boxes, which no reader of MosaicML's shards takes."""
+
+
 def _of_mds(path: Path) -> Samples:
     samples = _of_slices(path, iter_mds(path))
     for name, encoding in unread_columns(path).items():
