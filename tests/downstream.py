@@ -33,7 +33,7 @@ def read(folder: Path) -> int:
         view: memoryview = record.encoded
         shape: tuple[int, ...] = record.array().shape
         boxes: list[float] = [box.xmin for box in record.boxes]
-        total += label + len(name) + len(view) + shape[0] + len(boxes)
+        total += (label or 0) + len(name) + len(view) + shape[0] + len(boxes)
     return total + len(records[2:4]) + len(records[[0, 1]])
 
 
