@@ -6,8 +6,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 ARGS ?=
 EXTRAS ?=
-# Three for two processors: one of them waits for a server, a worker or a timer.
-TEST_WORKERS := $(shell expr $$(nproc 2>/dev/null || getconf _NPROCESSORS_ONLN) \* 3 / 2)
+# Four for two processors: half of them wait for a server, a worker or a timer.
+TEST_WORKERS := $(shell expr $$(nproc 2>/dev/null || getconf _NPROCESSORS_ONLN) \* 2)
 EVERY_CORE := --numprocesses $(TEST_WORKERS) --dist worksteal
 
 .PHONY: help imagenet demo test docs release lint check portable exhaustive fuzz mutants torture bench bench-planning rehearsal screenshots clean
