@@ -156,7 +156,7 @@ def test_other_formats_become_jpegs_and_a_recipe_says_so_before(tmp_path: Path) 
 def test_a_recipe_that_takes_fewer_files_is_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """init counts what its recipe takes, and refuses one that loses files."""
     save(tmp_path / "in", *numbered("{}.jpg"), "x.png")
-    monkeypatch.setattr("imagenet_prep.stages.init._patterns", lambda proposal, where: ["in/*.png"])
+    monkeypatch.setattr("imagenet_prep.recipes.recipe_text._patterns", lambda proposal, where: ["in/*.png"])
     assert "r.yaml would take 1 files, and 7 were found" in (said := refused(tmp_path)), said
     assert not [*tmp_path.glob("*.yaml")]
 

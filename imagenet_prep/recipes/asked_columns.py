@@ -14,6 +14,13 @@ _OF_LISTS = ("class-lists", "class-lines")
 """Layouts whose --label names a list, which they look for themselves."""
 
 
+def refuse_unknown_image_column(inspection: Inspection) -> None:
+    """Raise UsageError if tables name the images, and none has the column that the user names for their paths."""
+    wanted, columns = inspection.asked.image, _columns_of(inspection)
+    if wanted is not None and columns and wanted not in columns:
+        raise _no_column(inspection, "image", wanted)
+
+
 def refuse_unused_columns(inspection: Inspection, choice: Choice) -> None:
     """Raise UsageError if the recipe does not take a column that the user names."""
     asked = inspection.asked
@@ -22,14 +29,15 @@ def refuse_unused_columns(inspection: Inspection, choice: Choice) -> None:
     for option, wanted in (("label", label), ("image", asked.image)):
         if wanted is None or wanted in taken or set(wanted.rpartition(":")[2].split(",")) <= taken:
             continue
-        columns = _columns_of(inspection)
-        what = f"{inspection.folder} has no table with the column {wanted}, which --{option} names"
-        expected = f"expected one of {listed(columns, 20)}" if columns else "expected a table of the images"
-        raise UsageError(what, expected, f"without --{option}: {_without(inspection, option)}")
+        raise _no_column(inspection, option, wanted)
 
 
-def _without(inspection: Inspection, option: str) -> str:
-    return inspection.asked.command(inspection.folder, **{option: None})
+def _no_column(inspection: Inspection, option: str, wanted: str) -> UsageError:
+    columns = _columns_of(inspection)
+    what = f"{inspection.folder} has no table with the column {wanted}, which --{option} names"
+    expected = f"expected one of {listed(columns, 20)}" if columns else "expected a table of the images"
+    without = inspection.asked.command(inspection.folder, **{option: None})
+    return UsageError(what, expected, f"without --{option}: {without}")
 
 
 def _names_in(proposal: Proposal) -> Iterator[str]:
@@ -57,5 +65,5 @@ def _columns_of(inspection: Inspection) -> list[str]:
     """The columns of all tables that name images."""
     columns: dict[str, None] = {}
     for table in (*inspection.labels, *inspection.partial):
-        columns |= dict.fromkeys(filter(None, (table.column, table.label, *table.table.columns)))
+        columns |= dict.fromkeys(filter(None, (table.column, *table.images, table.label, *table.table.columns)))
     return list(columns)

@@ -83,7 +83,7 @@ def find_images(file: RecipeFile, rows: Rows, root: Path, engine: Engine) -> Row
 
 def _strip(file: RecipeFile) -> str:
     """The beginning that the recipe takes off every path."""
-    return str(getattr(file.recipe, "strip", None) or "")
+    return file.recipe.strip or ""
 
 
 def _place_of(image: RowImage, strip: str) -> str:
