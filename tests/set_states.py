@@ -16,9 +16,12 @@ from imagenet_prep import Layout, convert
 from imagenet_prep.recipes.recipe_set import RecipeSet
 from imagenet_prep.shards.share import Share
 
-RECIPE = "source: {folders: data}\nsplits: {train: 0.75, validation: 0.25}\nshards: {train: 4, validation: 2}\n"
+RECIPE = (
+    "source: {folders: data}\nsplits: {train: 0.75, validation: 0.25}\nshards: {train: 4, validation: 2}\n"
+    "first_label: 1\n"
+)
 GROWING = RECIPE + "grow: true\n"
-OTHER = RECIPE + "first_label: 5\n"
+OTHER = RECIPE.replace("first_label: 1", "first_label: 5")
 """Records of other bytes and the same lengths: the sizes of the shards are equal."""
 
 

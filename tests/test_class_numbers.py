@@ -550,6 +550,21 @@ def test_labels_that_can_not_be_are_refused(tmp_path: Path, labels: tuple[str, .
 
 
 @pytest.mark.parametrize(
+    ("prefix", "words"),
+    [("", "made from other inputs"), ("output_file_prefix: more\n", "class cat would have label 0")],
+)
+def test_another_first_label_is_refused(tmp_path: Path, prefix: str, words: str) -> None:
+    """A set that exists, and a set beside it: a declared number is never replaced in silence."""
+    save_images(tmp_path / "data", "cat/1.jpg", "dog/2.jpg")
+    recipe = "source: {folders: data}\nfirst_label: "
+    layout = make(tmp_path, f"{recipe}5\n")
+    with pytest.raises(PrepError, match=words):
+        make(tmp_path, f"{recipe}0\n{prefix}")
+    make(tmp_path, f"source: {{folders: data}}\n{prefix}")
+    assert sorted(record.label or 0 for record in imagenet_prep.open(layout.output_dir, "train")) == [5, 6]
+
+
+@pytest.mark.parametrize(
     ("labels", "right"), [([2, 1], [2, 1]), ([2, -1], [2, None]), ([-1, -1], [None, None]), ([None, 1], [None, 1])]
 )
 def test_a_list_of_classes_numbers_those_without_an_image(

@@ -104,19 +104,23 @@ class SharedNumbering(Struct, frozen=True):
         if classes.is_numbered and file.recipe.first_label is None and self.first_label is not None:
             classes = replace(classes, first_label=self.first_label)
             refuse_below_first(file, classes)
-        base = self._find_base(classes)
+        base = self._find_base(classes, file.recipe.first_label)
         if base is not None and file.recipe.classes is None and not classes.is_numbered:
             classes = _renumbered(classes, base)
         if self.known is not None and self.known.numbering.labels:
             _NumberingCheck(file, classes, self.known, self.grows).refuse_difference()
         return classes if base is None else _with_others(classes, base)
 
-    def _find_base(self, classes: Classes) -> Numbering | None:
-        """The numbering to take: that of the set itself if it has all classes, otherwise that of the others."""
+    def _find_base(self, classes: Classes, declared: int | None) -> Numbering | None:
+        """The numbering to take: that of the set itself if it has all classes, otherwise that of the others.
+
+        None where the recipe declares another first label: then its own numbers are compared with those.
+        """
         own = self.own.numbering if self.own is not None else Numbering()
-        if own.labels.keys() >= set(classes.names):
+        if own.labels.keys() >= set(classes.names) and declared in (None, own.first_label):
             return own
-        return self.known.numbering if self.known is not None and self.known.numbering.labels else None
+        known = self.known.numbering if self.known is not None else Numbering()
+        return known if known.labels and declared in (None, known.first_label) else None
 
     def number_boxes(self, file: RecipeFile, annotations: Annotations) -> None:
         """Give boxes the labels that DATA_DIR has for their classes, unless their files or the recipe number them.
