@@ -337,7 +337,7 @@ FOLDERS: dict[str, Made] = {
             **images("train/1.jpg", "train/2.jpg", "test/3.jpg"),
             **{f"{name}.csv": rows("{n},a,1,2,8,9", own, EDGES).encode() for name, own in CSV_SPLITS.items()},
         },
-        "test.csv, train.csv annotates 3 of 3 images: 3 boxes of 1 class: a",
+        "test.csv, train.csv annotate 3 of 3 images: 3 boxes of 1 class: a",
         **CSV_SPLITS,
     ),
     "two CSVs of boxes of the same images": refused(

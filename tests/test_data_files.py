@@ -34,14 +34,6 @@ from imagenet_prep.sources.stored_arrays import ArrayStream
 from imagenet_prep.sources.tars import list_tars
 from imagenet_prep.stages.init import init
 
-
-def test_boxes_in_a_column_are_never_dropped_in_silence(tmp_path: Path) -> None:
-    """A parquet file with objects is refused; the message names the column."""
-    KNOWN["parquet_of_objects"](Painter(tmp_path / "data"))
-    with pytest.raises(InputError, match="the column objects: not read"):
-        init(tmp_path / "data", tmp_path / "r.yaml", ENGINE)
-
-
 # arrays --------------------------------------------------------------------------------------------------------
 
 _PICTURES = np.zeros((5, 8, 9, 3), np.uint8)

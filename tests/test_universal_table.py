@@ -368,7 +368,7 @@ def test_a_row_without_a_label_makes_a_record_without_one(tmp_path: Path) -> Non
     save(tmp_path / "t.csv", table(rows, "csv"))
     (tmp_path / "r.yaml").write_text("source: {table: t.csv}\n")
     said = command_here("convert", tmp_path / "out", "--config", tmp_path / "r.yaml")
-    assert "1 file has no label, nor has the record: b.jpg" in said.stdout + said.stderr
+    assert "1 record has no label: b.jpg" in said.stdout + said.stderr
     found = imagenet_prep.open(tmp_path / "out", "train")
     assert {record.filename: record.class_index for record in found} == {"a.jpg": 0, "b.jpg": None}
 

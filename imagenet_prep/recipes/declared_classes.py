@@ -168,7 +168,10 @@ def name_classes_of(
         text = f"class_names: {flow(dict(names))}   # by the numbers of the table"
         if len(names) <= _MOST_CLASSES:
             return NamedClasses(text, renamed(classes, names))
-    return NamedClasses("", classes) if inspection is None else _found_names(classes, inspection, target)
+    has_words = classes.texts != classes.names  # the source knows them, from a file of its own
+    if inspection is None or has_words:
+        return NamedClasses("", classes)
+    return _found_names(classes, inspection, target)
 
 
 def _found_names(classes: Classes, inspection: Inspection, target: Path) -> NamedClasses:
