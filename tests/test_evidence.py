@@ -558,3 +558,16 @@ def test_a_column_that_is_not_there_is_refused(tmp_path: Path, asked: InitOption
     with pytest.raises(UsageError, match=re.escape(said)):
         init(tmp_path / "data", tmp_path / "r.yaml", ENGINE, asked=asked)
     assert not (tmp_path / "r.yaml").exists()
+
+
+@pytest.mark.parametrize(
+    ("lines", "names"),
+    [
+        (("n00000001 1 kit fox", "n00000002 2 siamang"), {"n00000001": "kit fox", "n00000002": "siamang"}),
+        (("n00000001 kit fox", "n00000002 2 toed sloth"), {"n00000001": "kit fox", "n00000002": "2 toed sloth"}),
+    ],
+)
+def test_the_number_of_a_line_is_no_part_of_a_name(lines: tuple[str, ...], names: dict[str, str]) -> None:
+    """ImageNet's map_clsloc.txt has an id, a number and the words in each line."""
+    found = read_names(Path("map_clsloc.txt"), "\n".join(lines).encode())
+    assert found.names_of(names) == names

@@ -222,15 +222,24 @@ def _from_csv(text: str) -> NamesOfClasses | None:
     return _keyed((row[0].strip(), row[1].strip()) for row in body)
 
 
+def _without_numbers(pairs: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Ids and names, where each name may have the number of its line before it, as in ImageNet's map_clsloc.txt."""
+    split = [name.strip().partition(" ") for _, name in pairs]
+    is_counted = all(number == str(line) for line, (number, _, _) in enumerate(split, 1))
+    if is_counted and all(name for _, _, name in split):
+        return [(key, name.strip()) for (key, _), (_, _, name) in zip(pairs, split, strict=True)]
+    return [(key, name.strip()) for key, name in pairs]
+
+
 def _from_lines(text: str) -> NamesOfClasses | None:
     """A name a line, in order; or an id and a name in each."""
     lines = [line.strip() for line in text.splitlines() if line.strip() and not line.startswith("#")]
     if lines and "," in lines[0] and lines[0].partition(",")[0].strip().lower() in _IDS:
         return _from_csv(text)
-    pairs = [match.groups() for match in map(_WORDS.fullmatch, lines) if match]
+    pairs = [(str(match[1]), str(match[2])) for match in map(_WORDS.fullmatch, lines) if match]
     if len(pairs) == len(lines):
         if all(_ID.fullmatch(key) for key, _ in pairs):
-            return _keyed((key, name.strip()) for key, name in pairs)
+            return _keyed((key, name) for key, name in _without_numbers(pairs))
         if all(_ID.fullmatch(name.strip()) for _, name in pairs):
             return _keyed((name.strip(), key) for key, name in pairs)
         if all("\t" in line for line in lines):
