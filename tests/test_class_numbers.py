@@ -82,6 +82,45 @@ def by_lists(folder: Path) -> Divided:
     return Divided({"train": layout, "test": layout})
 
 
+def by_column(folder: Path) -> Divided:
+    """A table with a column of splits; the rows of validation lack the first class."""
+    rows = [(f"{name}{n}.jpg", name, split) for name, n, split in images_by_split()]
+    save_images(folder / "data", *(name for name, _, _ in rows))
+    table = "".join(f"{','.join(row)}\n" for row in rows)
+    save(folder / "labels.csv", f"filename,label,split\n{table}".encode())
+    layout = make(folder, "source: {files: 'data/*.jpg'}\nlabels: {file: labels.csv, split: split}\n")
+    return Divided({"train": layout, "validation": layout})
+
+
+def by_a_table_of_each(folder: Path) -> Divided:
+    """A labels file of each split in one recipe; that of validation lacks the first class."""
+    rows = images_by_split()
+    save_images(folder / "data", *(f"{name}{n}.jpg" for name, n, _ in rows))
+    for split in ("train", "validation"):
+        lines = (f"{name}{n}.jpg,{name}\n" for name, n, other in rows if other == split)
+        save(folder / f"{split}.csv", "".join(("filename,label\n", *lines)).encode())
+    files = "{train: train.csv, validation: validation.csv}"
+    layout = make(folder, f"source: {{files: 'data/*.jpg'}}\nlabels: {{file: {files}}}\n")
+    return Divided({"train": layout, "validation": layout})
+
+
+def by_rows(folder: Path) -> Divided:
+    """A source that is a table for each split; that of validation lacks the first class."""
+    rows = images_by_split()
+    save_images(folder / "data", *(f"{name}{n}.jpg" for name, n, _ in rows))
+    for split in ("train", "validation"):
+        lines = (f"data/{name}{n}.jpg,{name}\n" for name, n, other in rows if other == split)
+        save(folder / f"{split}.csv", "".join(("file_name,label\n", *lines)).encode())
+    layout = make(folder, "source: {table: {train: train.csv, validation: validation.csv}}\n")
+    return Divided({"train": layout, "validation": layout})
+
+
+def images_by_split() -> list[tuple[str, int, str]]:
+    """The class, number and split of images; validation has none of the first class."""
+    train = [(name, number, "train") for name in INDEX for number in (1, 2)]
+    return train + [(name, number, "validation") for name in ("dog", "fox") for number in (3, 4)]
+
+
 def by_fractions(folder: Path) -> Divided:
     """Shares by hashes, of a record that the recipe maps itself."""
     save_images(folder / "data", *(f"{name}/{name}{n}.jpg" for name in INDEX for n in range(8)))
@@ -124,7 +163,17 @@ def by_growth(folder: Path) -> Divided:
 
 ROUTES: dict[str, Callable[[Path], Divided]] = {
     route.__name__.removeprefix("by_"): route
-    for route in (by_folders, by_lists, by_fractions, by_one_csv_a_split, by_prefixes, by_growth)
+    for route in (
+        by_folders,
+        by_lists,
+        by_column,
+        by_a_table_of_each,
+        by_rows,
+        by_fractions,
+        by_one_csv_a_split,
+        by_prefixes,
+        by_growth,
+    )
 }
 
 
