@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from pathlib import Path
 
+import kept_annotated  # noqa: F401 - enters its folders
+import kept_in_archives  # noqa: F401 - the same
+import kept_in_tables  # noqa: F401 - the same
 import pytest
+from kept_folders import KNOWN, Painter
 from made_sets import ENGINE
 from running import prep
 from test_layouts import save
@@ -83,3 +88,13 @@ def test_the_command(tmp_path: Path) -> None:
     quiet = prep("init", "flowers", "--output", "other.yaml", "--quiet", cwd=tmp_path)
     assert (quiet.returncode, quiet.stdout, quiet.stderr) == (0, "", "")
     assert (tmp_path / "other.yaml").exists()
+
+
+@pytest.mark.parametrize("name", ["food_101", "column_y", "coco_polygons", "camvid_of_fastai", "quick_draw"])
+def test_each_key_has_a_comment(tmp_path: Path, name: str) -> None:
+    """The recipe that init writes is the documentation."""
+    KNOWN[name](Painter(tmp_path / "data"))
+    text = init(tmp_path / "data", tmp_path / "r.yaml", ENGINE).text
+    keys = [line for line in text.splitlines() if re.match(r"\w+:", line)]
+    assert len(keys) >= 7
+    assert [line for line in keys if "   # " not in line] == []

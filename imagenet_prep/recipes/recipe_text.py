@@ -71,7 +71,8 @@ def render_recipe(proposal: Proposal, folder: Path, recipe: Path, asked: InitOpt
         said = {"file": written_path(recipe, TABLE), "unlabelled": "skip", **several}
         blocks.append(block("labels", said, "written by init, from the folders and their lists"))
     for key, value in proposal.annotations.items():
-        blocks.append(block(key, {name: _annotation(where, name, each) for name, each in value.items()}))
+        paths = {name: _annotation(where, name, each) for name, each in value.items()}
+        blocks.append(block(key, paths, _ANNOTATION_NOTES[key]))
         if value.get("polygons") == "masks":
             blocks[-1] += (
                 "\n# polygons: masks makes a PNG of each outline, which costs time and space; boxes leaves them out"
@@ -83,10 +84,12 @@ def render_recipe(proposal: Proposal, folder: Path, recipe: Path, asked: InitOpt
         _render_splits(proposal, where, asked),
         "shard_size: 100MB   # files of about this size, at least one; or shards: N",
         "compression: none   # or gzip, zlib",
-        "shuffle: true   # the same order every time\nseed: 12345",
+        "shuffle: true   # the same order every time\nseed: 12345   # another number is another order",
     ]
     return "\n\n".join(blocks) + "\n"
 
+
+_ANNOTATION_NOTES = {"boxes": "the objects of each image", "mask": "the class of each pixel"}
 
 _CONTENT_NOTES: dict[Content, str] = {
     "image": "images are kept as they are; `resize: 256` makes them smaller",
