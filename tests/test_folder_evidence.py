@@ -409,6 +409,7 @@ def test_tables_next_to_class_folders_are_the_splits(tmp_path: Path, form: str) 
     paint(tmp_path / "in", list(images), texts)
     made, _ = run_init(tmp_path, "in")
     assert_same(made, LISTED)
+    assert "splits:   # by lists of names\n" in (tmp_path / "r.yaml").read_text()
 
 
 def test_lists_that_share_an_image_are_no_splits(tmp_path: Path) -> None:
@@ -506,6 +507,55 @@ def test_a_split_that_is_nothing_is_refused(tmp_path: Path, splits: list[str], s
         run_init(tmp_path, "in", *[word for split in splits for word in ("--split", split)])
     assert said in str(caught.value)
     assert not (tmp_path / "r.yaml").exists()
+
+
+NAMED = {"a0.jpg": "x", "a1.jpg": "y", "b0.jpg": "x", "b1.jpg": "y"}
+CLASS_TABLE = "filename,label\n" + "".join(f"{name},{label}\n" for name, label in NAMED.items())
+
+UNUSED: dict[str, tuple[dict[str, str | None], dict[str, str], list[str], str]] = {
+    "class folders and a list with a line of no image": (
+        of("", "a", "b"),
+        {"x.lst": "a/a0.jpg\nb/b0.jpg\n", "y.lst": "a/a1.jpg\nb/none.jpg\n"},
+        ["--split", "train=x.lst", "--split", "test=y.lst"],
+        "y.lst, line 2: b/none.jpg is no image there",
+    ),
+    "a table and a list with a line of no image": (
+        dict.fromkeys(NAMED),
+        {"l.csv": CLASS_TABLE, "x.lst": "a0.jpg\nb0.jpg\n", "y.lst": "none.jpg\n"},
+        ["--split", "train=x.lst", "--split", "test=y.lst"],
+        "y.lst, line 1: none.jpg is no image there",
+    ),
+    "lists of classes": (
+        {f"{name[0]}/{name}": None for name in NAMED},
+        {"car.txt": "a0\nb0\n", "bus.txt": "a1\nb1\n"},
+        ["--as", "class-lists", "--split", "train=a", "--split", "test=b"],
+        "the recipe would not have --split train=a and --split test=b",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", UNUSED)
+def test_a_split_that_no_recipe_would_have_is_refused(tmp_path: Path, name: str) -> None:
+    """The splits that a user names are those of the recipe, or the command says why not; no recipe is written."""
+    images, texts, options, said = UNUSED[name]
+    paint(tmp_path / "in", list(images), texts)
+    with pytest.raises(UsageError) as caught:
+        run_init(tmp_path, "in", *options)
+    assert said in str(caught.value)
+    assert "without --split: imagenet-prep init" in str(caught.value)
+    assert not (tmp_path / "r.yaml").exists()
+
+
+def test_split_takes_folders_of_any_name_next_to_a_table(tmp_path: Path) -> None:
+    """The labels come from the table, and the splits from the folders that the user names."""
+    images = {f"{name[0]}/{name}": label for name, label in NAMED.items()}
+    paint(tmp_path / "in", list(images), {"l.csv": CLASS_TABLE})
+    made, _ = run_init(tmp_path, "in", "--as", "with-labels", "--split", "train=a", "--split", "test=b")
+    divided = {
+        split: {path: label for path, label in images.items() if path.startswith(folder)}
+        for split, folder in (("train", "a/"), ("test", "b/"))
+    }
+    assert_same(made, divided)
 
 
 # lists of data sets ----------------------------------------------------------------------------------------------

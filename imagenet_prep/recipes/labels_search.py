@@ -82,6 +82,13 @@ class LabelsFile(Struct, frozen=True):
         return {row: label for row, label in pairs if row >= 0 and label is not None and row not in undivided}
 
     @property
+    def split_names(self) -> list[str]:
+        """The splits that its files or the values of a column say; none if it says nothing of splits."""
+        if self.files:
+            return list(self.files)
+        return list(self.splits.splits.values()) if self.splits is not None and self.splits.is_sure else []
+
+    @property
     def is_of_test(self) -> bool:
         """Whether it lists images of a test, whose labels are not known: test.csv, or an example of a submission."""
         name = self.where.rpartition("/")[2].lower()

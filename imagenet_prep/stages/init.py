@@ -15,7 +15,7 @@ from imagenet_prep.escaping import NAME, command, escaped, quoted
 from imagenet_prep.model import Engine, Progress, Silent
 from imagenet_prep.recipes.asked import InitOptions
 from imagenet_prep.recipes.asked_columns import refuse_unknown_image_column, refuse_unused_columns
-from imagenet_prep.recipes.asked_splits import check_asked
+from imagenet_prep.recipes.asked_splits import check_asked, refuse_unused_splits
 from imagenet_prep.recipes.declared_classes import (
     ANOTHER_NAME,
     declare_classes,
@@ -26,7 +26,7 @@ from imagenet_prep.recipes.declared_classes import (
 from imagenet_prep.recipes.inspection import inspect_folder
 from imagenet_prep.recipes.labels import labels_in_words
 from imagenet_prep.recipes.layouts import choose_layout, known_layouts
-from imagenet_prep.recipes.layouts.universal_table import choose_table
+from imagenet_prep.recipes.layouts.universal_table import choose_table, splits_by_value
 from imagenet_prep.recipes.loading import load, read
 from imagenet_prep.recipes.recipe_dataset import RecipeDataset
 from imagenet_prep.recipes.recipe_text import describe, files_of, render_classes, render_recipe, render_record
@@ -107,13 +107,15 @@ def init(
     if inspection is not None:
         check_asked(inspection)
     if inspection is None:
-        columns, settings = Source(label=asked.label, image=asked.image), Recipe(strip=asked.strip)
+        columns = Source(label=asked.label, image=asked.image)
+        settings = Recipe(strip=asked.strip, splits=splits_by_value(asked.splits) or None)
         choice = choose_table(folder, engine, columns, settings)
     else:
         refuse_unknown_image_column(inspection)
         choice = choose_layout(inspection, layout)
         refuse_unused_columns(inspection, choice)
     proposal = choice.proposal
+    refuse_unused_splits(folder, asked, inspection, proposal.split_names)
     if proposal.written_lists:
         lists = {split: {"manifest": written_path(target, list_end(split))} for split in proposal.written_lists}
         proposal = replace(proposal, places=lists)

@@ -74,6 +74,13 @@ class Proposal(Struct, frozen=True):
     remarks: Sequence[str] = ()
     first_label: int | None = None
 
+    @property
+    def split_names(self) -> list[str]:
+        """The splits that the recipe has, by folders, lists, files or the values of a column; none: of shares."""
+        lists = (*self.places, *self.splits.values(), *self.lists, *self.written_lists, *self.divided)
+        of_table = self.table.split_names if self.table is not None else ()
+        return list(dict.fromkeys((*lists, *filter(None, self.paths), *of_table)))
+
 
 class Way(Struct, frozen=True):
     """A way to read a folder that can be chosen: how many images it gives a class, and the options that choose it.

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from msgspec.structs import replace
 
 from imagenet_prep.errors import InputError
-from imagenet_prep.recipes.asked_splits import asked_lists
+from imagenet_prep.recipes.asked_splits import asked_folders, asked_lists
 from imagenet_prep.recipes.inspection import Inspection, main_content
 from imagenet_prep.recipes.label_columns import class_candidates, separator_of
 from imagenet_prep.recipes.labels_file import LABELS, LINES, flat_labels, without_ending
@@ -282,7 +282,10 @@ def _propose(inspection: Inspection, table: LabelsFile) -> tuple[Proposal, froze
     proposal = Proposal("files", inspection.content, items, table=table)
     if table.table.splits is not None:
         return proposal, frozenset()
-    if (splits := splits_above(items)) and not asked_lists(inspection):
+    folders = asked_folders(inspection) or {}
+    is_whole = bool(folders) and all(name.startswith(tuple(f"{folder}/" for folder in folders)) for name in items)
+    splits = folders if is_whole else splits_above(items)
+    if splits and not asked_lists(inspection):
         return replace(proposal, splits=splits), frozenset()
     lists = _lists_of(inspection, table, items)
     if lists is None:
