@@ -409,6 +409,14 @@ def test_tables_next_to_class_folders_are_the_splits(tmp_path: Path, form: str) 
     paint(tmp_path / "in", list(images), texts)
     made, _ = run_init(tmp_path, "in")
     assert_same(made, LISTED)
+
+
+def test_the_comment_of_splits_says_what_divides_them(tmp_path: Path) -> None:
+    """Lists that init writes next to the recipe are no folders."""
+    texts = {"train.csv": ",Filename\n0,a/a0.jpg\n1,b/b0.jpg\n", "test.csv": ",Filename\n0,a/a1.jpg\n1,b/b1.jpg\n"}
+    paint(tmp_path / "in", list(of("images/", "a", "b")), texts)
+    made, _ = run_init(tmp_path, "in")
+    assert_same(made, LISTED)
     assert "splits:   # by lists of names\n" in (tmp_path / "r.yaml").read_text()
 
 
