@@ -490,6 +490,15 @@ def test_split_takes_folders_of_any_name(tmp_path: Path) -> None:
     assert "splits:   # by the folders\n  train: {folder: one}\n  test: {folder: two}\n" in recipe
 
 
+@pytest.mark.parametrize("top", ["größe", "-a", "été"])
+def test_folders_of_any_script_become_splits(tmp_path: Path, top: str) -> None:
+    """Two folders called train are two splits, whose names have letters that the names of shards can have."""
+    paint(tmp_path / "in", [f"{folder}/train/{n}.jpg" for folder in (top, "small") for n in range(2)])
+    made, _ = run_init(tmp_path, "in", "--as", "unlabelled")
+    assert len(made.splits) == 2
+    assert sum(len(split.catalog) for split in made.splits) == 4
+
+
 def test_split_takes_lists_of_any_name(tmp_path: Path) -> None:
     """Lists that are called otherwise are taken by their names; images in none are left out, and counted."""
     paint(tmp_path / "in", list(of("", "a", "b")), {"x.lst": "a/a0.jpg\nb/b0.jpg\n", "y.lst": "a/a1.jpg\n"})

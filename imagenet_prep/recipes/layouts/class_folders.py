@@ -24,6 +24,7 @@ from imagenet_prep.recipes.splits import (
     Division,
     is_image_folder,
     is_mask_folder,
+    name_as_split,
     split_name,
     split_names,
     splits_above,
@@ -285,7 +286,7 @@ def _are_in_other_splits(shape: Shape, names: Sequence[str]) -> bool:
 
 def _as_split(inspection: Inspection, shape: Shape, folder: str) -> str:
     """The command that takes a folder next to the splits as one more."""
-    splits = {**shape.splits, folder: re.sub(r"[^A-Za-z0-9_]", "-", folder)}
+    splits = {**shape.splits, folder: name_as_split(folder)}
     places = {split: f"{shape.lead}{top}" for top, split in splits.items()}
     return f"as one more split: {inspection.asked.command(inspection.folder, splits=places)}"
 
@@ -396,7 +397,7 @@ def _splits_by_tops(names: Sequence[str]) -> dict[str, str]:
     splits = split_names(tops)
     if "train" not in splits.values() or len(splits) < 2 or not all("/" in name for name in names):
         return {}
-    return {top: splits.get(top, re.sub(r"[^A-Za-z0-9_]", "-", top)) for top in sorted(tops)}
+    return {top: splits.get(top) or name_as_split(top) for top in sorted(tops)}
 
 
 LAYOUTS = {name: functools.partial(_recognise, name) for name in _KINDS} | {
