@@ -48,7 +48,7 @@ def flow(value: Any) -> str:
 
 
 def place_in_recipe(folder: Path, recipe: Path) -> str:
-    """The folder as written in the recipe: relative if it is below the recipe, otherwise absolute."""
+    """A folder or a file as written in the recipe: relative if it is below the recipe, otherwise absolute."""
     full, base = folder.resolve(), recipe.parent.resolve()
     is_below = full.is_relative_to(base) and "DATAPATH" not in os.environ
     return full.relative_to(base).as_posix() if is_below else full.as_posix()
