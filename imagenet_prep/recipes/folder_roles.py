@@ -118,10 +118,6 @@ class Roles(Struct, frozen=True):
         """The folders of which no image has a class."""
         return [*self.unlabelled, *self.doubtful, *self.missed]
 
-    def is_left_out(self, name: str) -> bool:
-        """Whether a file, by its name from ``lead``, is in no class folder."""
-        return name.startswith(tuple(f"{folder}/" for folder in self.left_out))
-
     def places(self) -> dict[str, dict[str, Any]]:
         """The recipe's ``splits`` that takes these folders, of a source that starts at ``lead``; none if all do."""
         left_out = [f"!{literal(folder)}/**/*" for folder in self.left_out]

@@ -49,15 +49,14 @@ class Shape(Struct, frozen=True):
         """The classes in the order of their labels."""
         return class_order(self.files)
 
-    def class_of(self, name: str) -> str | None:
-        """The class of a file by its name; None if it is in no class folder."""
-        below = name.removeprefix(self.lead)
-        if not name.startswith(self.lead) or self.roles.is_left_out(below):
-            return None
-        tops = [*filter(None, self.roles.splits), *self.roles.parts]
-        inner = next((top for top in tops if below.startswith(f"{top}/")), "")
-        folder, slash, _ = below.removeprefix(f"{inner}/" if inner else "").partition("/")
-        return folder if slash and (inner or not tops or "" in self.roles.splits) else None
+    def class_by_file(self) -> dict[str, str]:
+        """The class of each file that is in a class folder, by the file's name."""
+        classes: dict[str, str] = {}
+        for class_name, runs in self.files.runs.items():
+            for division, start, stop in runs:
+                for row in division.rows[start:stop]:
+                    classes[self.files.file_names[row]] = class_name
+        return classes
 
     @property
     def has_classes(self) -> bool:
