@@ -15,9 +15,10 @@ from PIL import Image
 
 from imagenet_prep.errors import InputError, PrepError, UsageError
 from imagenet_prep.recipes.asked import InitOptions
-from imagenet_prep.recipes.folder_roles import FolderTree, is_no_class, roles_of
+from imagenet_prep.recipes.folder_roles import FolderTree, in_flow, is_no_class, misread, roles_of
 from imagenet_prep.recipes.loading import load
 from imagenet_prep.recipes.recipe_dataset import RecipeDataset
+from imagenet_prep.recipes.recipe_file import read_recipe
 from imagenet_prep.recipes.splits import split_folders, split_name, split_names
 from imagenet_prep.sources.names import Names
 from imagenet_prep.stages.init import init
@@ -573,6 +574,25 @@ def test_split_takes_folders_of_any_name_next_to_a_table(tmp_path: Path) -> None
         for split, folder in (("train", "a/"), ("test", "b/"))
     }
     assert_same(made, divided)
+
+
+@pytest.mark.parametrize("folder", ["null", "True", "a: b", "it's", "p1", "größe", "7", "a\nb", "*x", "a, b"])
+def test_a_folder_in_a_hint_is_read_back(tmp_path: Path, folder: str) -> None:
+    """The lines that a message gives for a recipe mean the folders that they name."""
+    splits = {"train": {"folder": [folder, "p2"]}}
+    (tmp_path / "r.yaml").write_text(f"source: {{folders: in}}\nsplits: {in_flow(splits)}\n")
+    assert read_recipe(tmp_path / "r.yaml").recipe.splits == splits
+
+
+@pytest.mark.parametrize("names", [("null", "query"), ("a, b", "query"), ("1e3", "gallery", "x")])
+def test_the_classes_in_a_hint_are_read_back(tmp_path: Path, names: tuple[str, ...]) -> None:
+    """A hint lists the folders as classes; their names come back as they are, whatever YAML makes of them."""
+    trees = {"": FolderTree.take([f"{name}/{number}.jpg" for name in names for number in range(2)])}
+    wrong = misread(trees, {"": "train"}, is_divided=False)
+    assert wrong is not None
+    listing = wrong.choice.rpartition("or ")[2].partition(", if")[0]
+    (tmp_path / "r.yaml").write_text(f"source: {{folders: in}}\n{listing}\n")
+    assert read_recipe(tmp_path / "r.yaml").recipe.classes == list(names)
 
 
 # lists of data sets ----------------------------------------------------------------------------------------------

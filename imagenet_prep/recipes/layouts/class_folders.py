@@ -18,6 +18,7 @@ from imagenet_prep.recipes.folder_roles import FolderTree, Roles, mask_folders, 
 from imagenet_prep.recipes.inspection import Inspection
 from imagenet_prep.recipes.labels import ClassFolders, class_order, folder_faults, misread_masks
 from imagenet_prep.recipes.layouts import LIKELY, ONLY_IF_ASKED, POSSIBLE, Proposal, Reading, as_command
+from imagenet_prep.recipes.recipe_lines import flow
 from imagenet_prep.recipes.split_lists import SplitLists, find_split_lists, read_split_lists
 from imagenet_prep.recipes.splits import (
     FOLDERS,
@@ -105,7 +106,7 @@ def faults_of(where: object, shape: Shape, ways: str, way: str = "") -> list[Inp
         )
     if not shape.roles.within and (inner := nested(shape.files.deep())):
         what = f"{where}: folders within classes would lose their names: {listed(inner)}"
-        hint = f"{ways}; a recipe with classes: [{', '.join(list(shape.files)[:20])}] takes the first"
+        hint = f"{ways}; a recipe with classes: [{', '.join(map(flow, list(shape.files)[:20]))}] takes the first"
         faults.append(InputError(what, "expected one level of class folders", hint))
     return faults
 
