@@ -18,6 +18,7 @@ from imagenet_prep.recipes import labels_file
 from imagenet_prep.recipes.joined_tables import family_of, join_tables, split_in, spread
 from imagenet_prep.recipes.label_columns import Candidate, SplitColumn
 from imagenet_prep.recipes.labels_file import LINES, LabelsFault, LabelTable, form_of
+from imagenet_prep.recipes.splits import place_of_split
 from imagenet_prep.recipes.table_forms import Sought, TableForm, class_values, last_name, parse_table, probe_form
 from imagenet_prep.text import listed, number_of
 
@@ -358,8 +359,7 @@ def _are_apart(parts: Sequence[tuple[str, LabelsFile]]) -> bool:
 
 def _joined(folder: Path, parts: Sequence[tuple[str, LabelsFile]], items: Sequence[str]) -> LabelsFile:
     """The files of several splits as one."""
-    order = ["train", "validation", "test"]
-    ordered = sorted(parts, key=lambda part: (order.index(part[0]), part[1].where))
+    ordered = sorted(parts, key=lambda part: (place_of_split(part[0]), part[1].where))
     first = ordered[0][1]
     table = join_tables([(split, file.table, _place(folder, file.where)) for split, file in ordered])
     rows = [row for _, file in ordered for row in file.rows]

@@ -149,6 +149,12 @@ FOLDERS = {"train": "train", "validation": "validation", "valid": "validation", 
 USUAL = ("train", "validation", "test")
 """The usual splits, in their order."""
 
+
+def place_of_split(split: str) -> tuple[int, str]:
+    """The place of a split among others, as a key to sort by: the usual ones first, then by name."""
+    return (USUAL.index(split) if split in USUAL else len(USUAL)), split
+
+
 ONLY = "train"
 """The name of the split where there is but one."""
 

@@ -169,11 +169,7 @@ def _propose(
     proposal = Proposal("folders", inspection.content, names, shape.lead, splits=shape.splits, options=options)
     lists = _lists_of(inspection, shape, names)
     if lists is not None:
-        proposal = replace(proposal, names=lists.names, splits={})
-        used = frozenset(lists.files.values())
-        if lists.is_plain:
-            return replace(proposal, lists=lists.files), used
-        return replace(proposal, written_lists=lists.divided), used
+        return proposal.divide(lists), frozenset(lists.files.values())
     places = {} if is_usual(shape.roles) else shape.roles.places()
     return replace(proposal, places=places), None
 

@@ -22,14 +22,13 @@ from imagenet_prep.recipes.row_source import FILES, MASKS, Rows
 from imagenet_prep.recipes.row_tables import ENDINGS, PARQUET, column_names, is_table, read_tables
 from imagenet_prep.recipes.sample_sources import list_samples
 from imagenet_prep.recipes.schema import Recipe, Source
-from imagenet_prep.recipes.splits import split_name, stem_of
+from imagenet_prep.recipes.splits import place_of_split, split_name, stem_of
 from imagenet_prep.sources.names import text_of
 from imagenet_prep.sources.parquets import has_images
 from imagenet_prep.text import listed, number_of
 
 _METADATA = "metadata"
 _COLUMN = re.compile(r"(.*_)?file_name")
-_ORDER = ("train", "validation", "test")
 _NAME = "universal-table"
 
 
@@ -147,17 +146,13 @@ def _tables_in(inspection: Inspection) -> dict[str, list[str]]:
             groups.setdefault(_split_of(name), []).append(name)
     if "" in groups and len(groups) > 1:
         return {}
-    return {split: groups[split] for split in sorted(groups, key=_place)}
+    return {split: groups[split] for split in sorted(groups, key=place_of_split)}
 
 
 def _split_of(name: str) -> str:
     """The split that a table is of, by its own name or that of a folder above it; "" for none."""
     *folders, _ = name.split("/")
     return next((split for text in (*folders, stem_of(name)) if (split := split_name(text))), "")
-
-
-def _place(split: str) -> tuple[int, str]:
-    return (_ORDER.index(split) if split in _ORDER else len(_ORDER), split)
 
 
 def _certainty(inspection: Inspection, rows: Rows, bare: int) -> int:

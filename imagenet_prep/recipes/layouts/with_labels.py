@@ -290,10 +290,7 @@ def _propose(inspection: Inspection, table: LabelsFile) -> tuple[Proposal, froze
     lists = _lists_of(inspection, table, items)
     if lists is None:
         return proposal, frozenset()
-    proposal, used = replace(proposal, names=lists.names), frozenset(lists.files.values())
-    if lists.is_plain:
-        return replace(proposal, lists=lists.files), used
-    return replace(proposal, written_lists=lists.divided), used
+    return proposal.divide(lists), frozenset(lists.files.values())
 
 
 def _lists_of(inspection: Inspection, table: LabelsFile, items: Sequence[str]) -> SplitLists | None:
