@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import re
 import shlex
@@ -31,7 +32,7 @@ from running import command, command_here, prep_here
 from test_folders import check
 
 from imagenet_prep import Layout, convert
-from imagenet_prep.errors import InputError, UsageError
+from imagenet_prep.errors import InputError, PrepError, UsageError
 from imagenet_prep.recipes.asked import InitOptions
 from imagenet_prep.recipes.class_names import read_names
 from imagenet_prep.recipes.labels import labels_in_words
@@ -460,6 +461,40 @@ def test_a_copy_of_imagenet_is_named(tmp_path: Path) -> None:
     summary = init(tmp_path / "data", tmp_path / "r.yaml", ENGINE)
     lines = [line for line in summary.evidence if line.endswith(f"convert data-shards --raw {tmp_path / 'data'}")]
     assert lines[0].startswith("these are ImageNet's classes; convert reads such a copy, and any boxes in it,")
+
+
+@pytest.mark.parametrize("data", [".", "t.csv"])
+def test_the_command_for_a_copy_of_imagenet_is_one_that_works(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, data: str
+) -> None:
+    """The current folder has a name of its own in the command; a table is no copy, and gets no such command."""
+    from imagenet_prep.ilsvrc2012.facts import synsets
+
+    paths = {f"{wnid}/{wnid}_1.jpg": wnid for wnid in synsets()}
+    table = "file_name,label\n" + "".join(f"{path},{wnid}\n" for path, wnid in paths.items())
+    Made(images(*paths) | ({} if data == "." else {data: table.encode()})).save(tmp_path / "data")
+    monkeypatch.chdir(tmp_path / "data")
+    lines = init(Path(data), tmp_path / "r.yaml", ENGINE).evidence
+    commands = [line.rpartition(": ")[2] for line in lines if line.startswith("these are ImageNet's classes")]
+    assert commands == (["imagenet-prep convert data-shards --raw ."] if data == "." else [])
+
+
+def test_a_recipe_that_can_not_be_written_leaves_no_list_of_classes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The file of the names of classes is removed again, so that the same command can run once more."""
+    names = [f"c{number:03}" for number in range(201)]
+    Made(images(*(f"{name}/1.jpg" for name in names))).save(tmp_path / "data")
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("imagenet_prep.stages.init.save_bytes", full)
+        with pytest.raises(PrepError):
+            init(tmp_path / "data", tmp_path / "r.yaml", ENGINE)
+    assert [path.name for path in tmp_path.iterdir()] == ["data"]
+    assert init(tmp_path / "data", tmp_path / "r.yaml", ENGINE).class_list == tmp_path / "r-classes.txt"
 
 
 # files of names and paths ---------------------------------------------------------------------------------------

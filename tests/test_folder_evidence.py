@@ -15,9 +15,10 @@ from PIL import Image
 
 from imagenet_prep.errors import InputError, PrepError, UsageError
 from imagenet_prep.recipes.asked import InitOptions
-from imagenet_prep.recipes.folder_roles import FolderTree, is_no_class, roles_of
+from imagenet_prep.recipes.folder_roles import FolderTree, in_flow, is_no_class, misread, roles_of
 from imagenet_prep.recipes.loading import load
 from imagenet_prep.recipes.recipe_dataset import RecipeDataset
+from imagenet_prep.recipes.recipe_file import read_recipe
 from imagenet_prep.recipes.splits import split_folders, split_name, split_names
 from imagenet_prep.sources.names import Names
 from imagenet_prep.stages.init import init
@@ -411,6 +412,15 @@ def test_tables_next_to_class_folders_are_the_splits(tmp_path: Path, form: str) 
     assert_same(made, LISTED)
 
 
+def test_the_comment_of_splits_says_what_divides_them(tmp_path: Path) -> None:
+    """Lists that init writes next to the recipe are no folders."""
+    texts = {"train.csv": ",Filename\n0,a/a0.jpg\n1,b/b0.jpg\n", "test.csv": ",Filename\n0,a/a1.jpg\n1,b/b1.jpg\n"}
+    paint(tmp_path / "in", list(of("images/", "a", "b")), texts)
+    made, _ = run_init(tmp_path, "in")
+    assert_same(made, LISTED)
+    assert "splits:   # by lists of names\n" in (tmp_path / "r.yaml").read_text()
+
+
 def test_lists_that_share_an_image_are_no_splits(tmp_path: Path) -> None:
     """All images are in one split then; so they are where a line names no image."""
     for text in (LISTS["meta/train.txt"], "a/none\n"):
@@ -481,6 +491,15 @@ def test_split_takes_folders_of_any_name(tmp_path: Path) -> None:
     assert "splits:   # by the folders\n  train: {folder: one}\n  test: {folder: two}\n" in recipe
 
 
+@pytest.mark.parametrize("top", ["größe", "-a", "été"])
+def test_folders_of_any_script_become_splits(tmp_path: Path, top: str) -> None:
+    """Two folders called train are two splits, whose names have letters that the names of shards can have."""
+    paint(tmp_path / "in", [f"{folder}/train/{n}.jpg" for folder in (top, "small") for n in range(2)])
+    made, _ = run_init(tmp_path, "in", "--as", "unlabelled")
+    assert len(made.splits) == 2
+    assert sum(len(split.catalog) for split in made.splits) == 4
+
+
 def test_split_takes_lists_of_any_name(tmp_path: Path) -> None:
     """Lists that are called otherwise are taken by their names; images in none are left out, and counted."""
     paint(tmp_path / "in", list(of("", "a", "b")), {"x.lst": "a/a0.jpg\nb/b0.jpg\n", "y.lst": "a/a1.jpg\n"})
@@ -506,6 +525,74 @@ def test_a_split_that_is_nothing_is_refused(tmp_path: Path, splits: list[str], s
         run_init(tmp_path, "in", *[word for split in splits for word in ("--split", split)])
     assert said in str(caught.value)
     assert not (tmp_path / "r.yaml").exists()
+
+
+NAMED = {"a0.jpg": "x", "a1.jpg": "y", "b0.jpg": "x", "b1.jpg": "y"}
+CLASS_TABLE = "filename,label\n" + "".join(f"{name},{label}\n" for name, label in NAMED.items())
+
+UNUSED: dict[str, tuple[dict[str, str | None], dict[str, str], list[str], str]] = {
+    "class folders and a list with a line of no image": (
+        of("", "a", "b"),
+        {"x.lst": "a/a0.jpg\nb/b0.jpg\n", "y.lst": "a/a1.jpg\nb/none.jpg\n"},
+        ["--split", "train=x.lst", "--split", "test=y.lst"],
+        "y.lst, line 2: b/none.jpg is no image there",
+    ),
+    "a table and a list with a line of no image": (
+        dict.fromkeys(NAMED),
+        {"l.csv": CLASS_TABLE, "x.lst": "a0.jpg\nb0.jpg\n", "y.lst": "none.jpg\n"},
+        ["--split", "train=x.lst", "--split", "test=y.lst"],
+        "y.lst, line 1: none.jpg is no image there",
+    ),
+    "lists of classes": (
+        {f"{name[0]}/{name}": None for name in NAMED},
+        {"car.txt": "a0\nb0\n", "bus.txt": "a1\nb1\n"},
+        ["--as", "class-lists", "--split", "train=a", "--split", "test=b"],
+        "the recipe would not have --split train=a and --split test=b",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", UNUSED)
+def test_a_split_that_no_recipe_would_have_is_refused(tmp_path: Path, name: str) -> None:
+    """The splits that a user names are those of the recipe, or the command says why not; no recipe is written."""
+    images, texts, options, said = UNUSED[name]
+    paint(tmp_path / "in", list(images), texts)
+    with pytest.raises(UsageError) as caught:
+        run_init(tmp_path, "in", *options)
+    assert said in str(caught.value)
+    assert "without --split: imagenet-prep init" in str(caught.value)
+    assert not (tmp_path / "r.yaml").exists()
+
+
+def test_split_takes_folders_of_any_name_next_to_a_table(tmp_path: Path) -> None:
+    """The labels come from the table, and the splits from the folders that the user names."""
+    images = {f"{name[0]}/{name}": label for name, label in NAMED.items()}
+    paint(tmp_path / "in", list(images), {"l.csv": CLASS_TABLE})
+    made, _ = run_init(tmp_path, "in", "--as", "with-labels", "--split", "train=a", "--split", "test=b")
+    divided = {
+        split: {path: label for path, label in images.items() if path.startswith(folder)}
+        for split, folder in (("train", "a/"), ("test", "b/"))
+    }
+    assert_same(made, divided)
+
+
+@pytest.mark.parametrize("folder", ["null", "True", "a: b", "it's", "p1", "größe", "7", "a\nb", "*x", "a, b"])
+def test_a_folder_in_a_hint_is_read_back(tmp_path: Path, folder: str) -> None:
+    """The lines that a message gives for a recipe mean the folders that they name."""
+    splits = {"train": {"folder": [folder, "p2"]}}
+    (tmp_path / "r.yaml").write_text(f"source: {{folders: in}}\nsplits: {in_flow(splits)}\n")
+    assert read_recipe(tmp_path / "r.yaml").recipe.splits == splits
+
+
+@pytest.mark.parametrize("names", [("null", "query"), ("a, b", "query"), ("1e3", "gallery", "x")])
+def test_the_classes_in_a_hint_are_read_back(tmp_path: Path, names: tuple[str, ...]) -> None:
+    """A hint lists the folders as classes; their names come back as they are, whatever YAML makes of them."""
+    trees = {"": FolderTree.take([f"{name}/{number}.jpg" for name in names for number in range(2)])}
+    wrong = misread(trees, {"": "train"}, is_divided=False)
+    assert wrong is not None
+    listing = wrong.choice.rpartition("or ")[2].partition(", if")[0]
+    (tmp_path / "r.yaml").write_text(f"source: {{folders: in}}\n{listing}\n")
+    assert read_recipe(tmp_path / "r.yaml").recipe.classes == list(names)
 
 
 # lists of data sets ----------------------------------------------------------------------------------------------

@@ -46,6 +46,22 @@ def test_any_bytes_are_a_table_or_a_fault(content: bytes, form: Form) -> None:
             typed(column, table.lines, table.is_text)
 
 
+def test_a_line_for_each_label_keeps_the_split_of_its_file() -> None:
+    """Several lines of one file are one row of the table, with the labels of all and the split that they share."""
+    content = b"filename,label,split\na.jpg,x,train\na.jpg,y,train\nb.jpg,x,test\nc.jpg,y,train\n"
+    table = parse_labels(content, "csv", several="lines", split="split")
+    rows = list(zip(table.paths, table.labels or (), table.splits or (), strict=True))
+    assert rows == [("a.jpg", ["x", "y"], "train"), ("b.jpg", ["x"], "test"), ("c.jpg", ["y"], "train")]
+
+
+def test_lines_of_one_file_in_two_splits_are_refused() -> None:
+    """A file can't be in the train and the test split at once."""
+    content = b"filename,label,split\na.jpg,x,train\na.jpg,y,test\n"
+    with pytest.raises(LabelsFault, match="the split is test, and train in line 2") as fault:
+        parse_labels(content, "csv", several="lines", split="split")
+    assert fault.value.line == 3
+
+
 @pytest.mark.parametrize(
     ("values", "kind", "expected"),
     [

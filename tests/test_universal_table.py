@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,8 @@ from made_tars import in_memory, pack, save
 from running import command_here
 
 import imagenet_prep
-from imagenet_prep.errors import InputError, UsageError
+from imagenet_prep.errors import InputError, PrepError, UsageError
+from imagenet_prep.recipes.asked import InitOptions
 from imagenet_prep.recipes.layouts.universal_table import choose_table
 from imagenet_prep.recipes.loading import load
 from imagenet_prep.recipes.schema import Source
@@ -493,6 +495,40 @@ def test_init_takes_a_table(tmp_path: Path, form: str) -> None:
         assert {
             path: (record["image/class/text"], record["age"], record["text"]) for path, record in found.items()
         } == {row["file_name"]: (row["label"], row["age"], row["text"]) for row in rows}
+
+
+VALUES = "file_name,label,split\na.jpg,x,one\nb.jpg,y,two\nc.jpg,x,one\n"
+ASKED = InitOptions(splits={"train": "one", "test": "two"})
+
+
+@pytest.mark.parametrize("data", ["data/t.csv", "data"])
+def test_split_takes_values_of_the_column(tmp_path: Path, data: str) -> None:
+    """--split train=one: the recipe says which value each split is, for a table alone and for one in a folder."""
+    rows = list(csv.DictReader(VALUES.splitlines()))
+    images(tmp_path / "data", rows)
+    save(tmp_path / "data" / ("t.csv" if data.endswith("csv") else "metadata.csv"), VALUES.encode())
+    summary = init(tmp_path / data, tmp_path / "r.yaml", ENGINE, asked=ASKED)
+    assert "splits:   # by the values of the column\n  train: {value: one}\n  test: {value: two}\n" in summary.text
+    command_here("convert", tmp_path / "out", "--config", tmp_path / "r.yaml")
+    assert read_split(tmp_path / "out", "train", set()).keys() == {"a.jpg", "c.jpg"}
+    assert read_split(tmp_path / "out", "test", set()).keys() == {"b.jpg"}
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (VALUES.replace(",split", ",other"), "no row names a split"),
+        (VALUES.replace("two", "three"), "the split 'three'\nexpected one of one, two, as `splits` has them"),
+    ],
+)
+def test_a_split_that_the_table_lacks_is_refused(tmp_path: Path, content: str, said: str) -> None:
+    """Values that no row has, or that --split does not name: no recipe is written."""
+    images(tmp_path / "data", list(csv.DictReader(content.splitlines())))
+    save(tmp_path / "data" / "t.csv", content.encode())
+    with pytest.raises(PrepError) as caught:
+        init(tmp_path / "data" / "t.csv", tmp_path / "r.yaml", ENGINE, asked=ASKED)
+    assert said in str(caught.value)
+    assert not (tmp_path / "r.yaml").exists()
 
 
 def test_the_recipe_of_a_table_is_named_like_it(tmp_path: Path) -> None:

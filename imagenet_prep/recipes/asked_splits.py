@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Collection
 from pathlib import Path
 
-from imagenet_prep.errors import UsageError
+from imagenet_prep.errors import InputError, UsageError
+from imagenet_prep.recipes.asked import InitOptions
 from imagenet_prep.recipes.inspection import Inspection
+from imagenet_prep.recipes.labels_file import match
+from imagenet_prep.sources.folders import read_file_list
 from imagenet_prep.text import listed
 
 _MOST_VALUES = 10
@@ -61,6 +65,36 @@ def check_asked(inspection: Inspection) -> None:
     if len(set(sorts.values())) > 1:
         what = ", ".join(f"{name} is one of {sort}" for name, sort in sorts.items())
         raise UsageError(f"--split: {what}", "expected folders, list files or values alone")
+
+
+def refuse_unused_splits(
+    folder: Path, asked: InitOptions, inspection: Inspection | None, split_names: Collection[str]
+) -> None:
+    """Raise UsageError if the recipe lacks a split that the user names; ``split_names`` are those that it has.
+
+    A layout takes some sorts of splits only, and a list with a line that names no image can't be taken.
+    """
+    unused = [f"--split {split}={place}" for split, place in asked.splits.items() if split not in split_names]
+    if not unused:
+        return
+    what = f"{folder}: the recipe would not have {' and '.join(unused)}"
+    expected = "expected folders, lists or values that divide the images of this layout"
+    if inspection is not None and (unknown := _unknown_line(inspection)):
+        what, expected = f"{folder}: {unknown}", "expected the path of an image in each line, and each image once"
+    raise UsageError(what, expected, f"without --split: {asked.command(folder, splits={})}")
+
+
+def _unknown_line(inspection: Inspection) -> str:
+    """The first line of the user's lists that names no image, for a message; "" if there is none."""
+    for name in asked_lists(inspection).values():
+        path = inspection.folder / name
+        with contextlib.suppress(InputError):
+            listing = read_file_list(path, inspection.folder)
+            rows = match(listing.names, inspection.items, inspection.folder, path)
+            for text, line, row in zip(listing.names, listing.lines, rows, strict=True):
+                if row < 0:
+                    return f"{name}, line {line}: {text} is no image there"
+    return ""
 
 
 def _values(inspection: Inspection) -> set[str]:

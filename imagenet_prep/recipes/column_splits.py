@@ -9,7 +9,7 @@ from imagenet_prep.recipes.labels import Labelled
 from imagenet_prep.recipes.labels_file import LabelTable
 from imagenet_prep.recipes.recipe_file import RecipeFile
 from imagenet_prep.recipes.schema import Labels, PlaceKeys
-from imagenet_prep.recipes.splits import Division, split_name
+from imagenet_prep.recipes.splits import Division, place_of_split, split_name
 from imagenet_prep.text import listed
 
 
@@ -29,15 +29,8 @@ def divisions_of_table(file: RecipeFile, labelled: Labelled) -> list[Division]:
         value = table.splits[line] if line >= 0 else None
         if value is not None:
             rows[names[value]].append(row)
-    order = list(file.recipe.splits or ()) or sorted(rows, key=_place_of)
+    order = list(file.recipe.splits or ()) or sorted(rows, key=place_of_split)
     return [Division(split, np.array(rows[split], np.int64), is_ordered=False) for split in order if rows.get(split)]
-
-
-_ORDER = ("train", "validation", "test")
-
-
-def _place_of(split: str) -> tuple[int, str]:
-    return (_ORDER.index(split) if split in _ORDER else len(_ORDER)), split
 
 
 def _names_of_values(file: RecipeFile, table: LabelTable, labelled: Labelled) -> dict[str, str]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
 from msgspec import Struct
@@ -19,8 +19,7 @@ from imagenet_prep.recipes.labels_file import flat_labels
 from imagenet_prep.recipes.layouts import Proposal
 from imagenet_prep.recipes.recipe_dataset import RecipeDataset
 from imagenet_prep.recipes.recipe_lines import block, flow, path_below, place_in_recipe
-from imagenet_prep.storage.files import save_bytes
-from imagenet_prep.storage.refusals import writing
+from imagenet_prep.recipes.written_files import ANOTHER_NAME, CLASSES, written_file, written_path
 from imagenet_prep.text import listed, number_of
 
 _MOST_CLASSES = 200
@@ -31,14 +30,7 @@ class ClassList(Struct, frozen=True):
     """The keys of a recipe that declare its classes, and the file of their names, if they are many."""
 
     text: str = ""
-    path: Path | None = None
-    content: bytes = b""
-
-    def save(self) -> None:
-        """Write the file, if there is one."""
-        if self.path is not None:
-            with writing(self.path):
-                save_bytes(self.path, self.content)
+    files: Mapping[Path, bytes] = {}
 
 
 def declare_classes(dataset: RecipeDataset, proposal: Proposal, target: Path) -> ClassList:
@@ -67,12 +59,12 @@ def declare_classes(dataset: RecipeDataset, proposal: Proposal, target: Path) ->
     if len(names) <= _MOST_CLASSES or not can_be_lines:
         listing = f"[{', '.join(map(flow, names))}]"
         return ClassList(f"classes: {listing}   # {note}\n{first}")
-    path = target.parent / f"{target.stem}-classes.txt"
+    path = written_file(target, CLASSES)
     if path.exists():
         raise UsageError(f"{path} already exists", "expected a new file for the names of classes", ANOTHER_NAME)
-    where = path.resolve().as_posix() if "DATAPATH" in os.environ else path.name
+    key = block("classes", written_path(target, CLASSES), f"{len(names):,} names, {note}")
     content = "".join(f"{name}\n" for name in names).encode()
-    return ClassList(f"{block('classes', where, f'{len(names):,} names, {note}')}\n{first}", path, content)
+    return ClassList(f"{key}\n{first}", {path: content})
 
 
 _FIRST = "the number of the first class in every split"
@@ -122,9 +114,6 @@ def _order_in(names: NamesOfClasses) -> list[str]:
     return sorted(numbers, key=lambda name: numbers[name])
 
 
-ANOTHER_NAME = "choose another name with --output"
-
-
 def _are_numbers(proposal: Proposal) -> bool:
     """Whether the labels are numbers of a table, which stand as they are."""
     table = proposal.table
@@ -154,9 +143,7 @@ def name_classes_of(
         if not asked.names.is_file():
             raise UsageError(f"{asked.names} is not there", "expected the file of the names of classes")
         path = asked.names.resolve()
-        base = target.parent.resolve()
-        is_below = path.is_relative_to(base) and "DATAPATH" not in os.environ
-        where = path.relative_to(base).as_posix() if is_below else path.as_posix()
+        where = place_in_recipe(path, target)
         found = read_names(path, path.read_bytes()).names_of(classes.names)
         if lacking := [name for name in classes.names if name not in found]:
             what = f"{asked.names} names {len(found):,} of {number_of(len(classes.names), 'class', 'classes')}"

@@ -10,6 +10,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from imagenet_prep.recipes.recipe_lines import flow, is_plain
 from imagenet_prep.recipes.splits import (
     USUAL,
     is_image_folder,
@@ -117,10 +118,6 @@ class Roles(Struct, frozen=True):
     def left_out(self) -> list[str]:
         """The folders of which no image has a class."""
         return [*self.unlabelled, *self.doubtful, *self.missed]
-
-    def is_left_out(self, name: str) -> bool:
-        """Whether a file, by its name from ``lead``, is in no class folder."""
-        return name.startswith(tuple(f"{folder}/" for folder in self.left_out))
 
     def places(self) -> dict[str, dict[str, Any]]:
         """The recipe's ``splits`` that takes these folders, of a source that starts at ``lead``; none if all do."""
@@ -365,7 +362,7 @@ def misread(trees: Mapping[str, FolderTree], splits: Mapping[str, str], *, is_di
         is_divided: whether the recipe says itself where its splits are.
     """
     named = list(dict.fromkeys(name for tree in trees.values() for name in tree.below))
-    listing = f"or classes: [{', '.join(named[:_MOST_NAMED])}{', ...' * (len(named) > _MOST_NAMED)}]"
+    listing = f"or classes: [{', '.join(map(flow, named[:_MOST_NAMED]))}{', ...' * (len(named) > _MOST_NAMED)}]"
     listing += ", if that is what they are"
     wrong = _misread_splits(trees, splits)
     for lead, tree in trees.items():
@@ -431,11 +428,14 @@ def _splits_that_fit(roles: Roles) -> str:
 def in_flow(value: Any) -> str:
     """Mappings and lists of names in one line of YAML."""
     if isinstance(value, Mapping):
-        return f"{{{', '.join(f'{name}: {in_flow(inner)}' for name, inner in value.items())}}}"
+        return f"{{{', '.join(f'{in_flow(name)}: {in_flow(inner)}' for name, inner in value.items())}}}"
     if isinstance(value, list):
         return f"[{', '.join(map(in_flow, value))}]"
     text = str(value)
-    return text if re.fullmatch(r"[A-Za-z_][\w./-]*", text) else f"'{text.replace(chr(39), chr(39) * 2)}'"
+    if is_plain(text) or not text.isprintable():
+        return flow(text)
+    quotes_twice = text.replace("'", "''")
+    return f"'{quotes_twice}'"
 
 
 def nested(classes: Mapping[str, Sequence[str]]) -> list[str]:
@@ -458,7 +458,7 @@ def mask_folders(classes: Mapping[str, Sequence[str]]) -> Misread | None:
     if not masks or not others or not _are_masks(masks, others, classes):
         return None
     what = f"the folders {listed(classes)} look like images and their masks, not like classes"
-    listing = f"or classes: [{', '.join(classes)}], if that is what they are"
+    listing = f"or classes: [{', '.join(map(flow, classes))}], if that is what they are"
     return Misread(what, f"the images alone (source: {{files: '{others[0]}/**/*'}}); {listing}")
 
 

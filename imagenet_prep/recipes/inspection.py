@@ -147,6 +147,8 @@ def inspect_folder(folder: Path, engine: Engine, asked: InitOptions | None = Non
     faults += _unreadable(folder, [f"{name} ({kind})" for name, kind in known.items() if name not in fit])
     judged = _alike(folder, judged, items or members, asked)
     tables = [found for found in judged.values() if isinstance(found, LabelsFile)]
+    refusals = [found for found in judged.values() if isinstance(found, LabelsRefusal)]
+    lists_of_splits = {place.removeprefix("./") for place in asked.splits.values()}
     joined = join_by_split(folder, tables, items or members)
     parts = {name for table in joined for name in table.places}
     tables = [*joined, *(table for table in tables if table.where not in parts)]
@@ -159,7 +161,7 @@ def inspect_folder(folder: Path, engine: Engine, asked: InitOptions | None = Non
         holders={each: [name for name, kind in kinds.items() if kind == each] for each in {*kinds.values()}},
         labels=[table for table in tables if table.is_most],
         partial=[table for table in tables if not table.is_most],
-        refusals=[found for found in judged.values() if isinstance(found, LabelsRefusal)],
+        refusals=[refusal for refusal in refusals if refusal.where not in lists_of_splits],
         annotations=annotations,
         others={"strange": strange, **others},
         remarks=remarks,

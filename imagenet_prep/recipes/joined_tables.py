@@ -103,11 +103,4 @@ def spread(table: LabelTable, names: Sequence[str]) -> LabelTable:
     if not rows:
         return table
     paths = [name for path in table.paths for name in files.get(path.strip("/"), ())]
-    return replace(
-        table,
-        paths=paths,
-        lines=[table.lines[row] for row in rows],
-        labels=None if table.labels is None else [table.labels[row] for row in rows],
-        splits=None if table.splits is None else [table.splits[row] for row in rows],
-        columns={name: [values[row] for row in rows] for name, values in table.columns.items()},
-    )
+    return replace(table.take(rows), paths=paths)

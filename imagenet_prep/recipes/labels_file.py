@@ -80,6 +80,17 @@ class LabelTable(Struct, frozen=True):
         """Whether a file may have several labels."""
         return any(isinstance(each, list) for each in self.labels or ())
 
+    def take(self, rows: Sequence[int]) -> LabelTable:
+        """The table of some of its rows, in their order; a row can come several times."""
+        return replace(
+            self,
+            paths=[self.paths[row] for row in rows],
+            lines=[self.lines[row] for row in rows],
+            labels=None if self.labels is None else [self.labels[row] for row in rows],
+            splits=None if self.splits is None else [self.splits[row] for row in rows],
+            columns={name: [values[row] for row in rows] for name, values in self.columns.items()},
+        )
+
     def place(self, path: object, line: int) -> str:
         """A line of the file, or the sample of that number, for messages."""
         if self.of_samples:
@@ -174,14 +185,7 @@ def _without_repeats(table: LabelTable) -> LabelTable:
         if text not in seen:
             seen.add(text)
             kept.append(row)
-    return replace(
-        table,
-        paths=[table.paths[row] for row in kept],
-        lines=[table.lines[row] for row in kept],
-        labels=None if table.labels is None else [table.labels[row] for row in kept],
-        splits=None if table.splits is None else [table.splits[row] for row in kept],
-        columns={name: [values[row] for row in kept] for name, values in table.columns.items()},
-    )
+    return table.take(kept)
 
 
 def open_text(content: bytes, newline: str = "\n") -> io.TextIOWrapper:
@@ -462,19 +466,16 @@ def _split(table: LabelTable, several: str) -> LabelTable:
     rows: dict[str, list[int]] = {}
     for row, path in enumerate(table.paths):
         rows.setdefault(path, []).append(row)
-    for name, values in table.columns.items():
-        for each in rows.values():
-            if other := next((row for row in each if values[row] != values[each[0]]), 0):
-                reason = f"{name} is {values[other]}, and {values[each[0]]} in line {table.lines[each[0]]}"
+    shared = {**table.columns, "the split": table.splits or [None] * len(table.paths)}
+    for name, values in shared.items():
+        for several_rows in rows.values():
+            first = several_rows[0]
+            if other := next((row for row in several_rows if values[row] != values[first]), 0):
+                reason = f"{name} is {values[other]}, and {values[first]} in line {table.lines[first]}"
                 raise LabelsFault(table.lines[other], f"{reason}: expected one for all labels of a file")
-    firsts = [each[0] for each in rows.values()]
-    return replace(
-        table,
-        paths=[*rows],
-        lines=[table.lines[row] for row in firsts],
-        labels=[[table.labels[row] for row in each if table.labels[row]] or None for each in rows.values()],
-        columns={name: [values[row] for row in firsts] for name, values in table.columns.items()},
-    )
+    labels = [[table.labels[row] for row in several_rows if table.labels[row]] for several_rows in rows.values()]
+    firsts = table.take([several_rows[0] for several_rows in rows.values()])
+    return replace(firsts, labels=[names or None for names in labels])
 
 
 def _column(header: Sequence[str], wanted: str | None, usual: Sequence[str], what: str) -> str:

@@ -18,6 +18,7 @@ from imagenet_prep.recipes import labels_file
 from imagenet_prep.recipes.joined_tables import family_of, join_tables, split_in, spread
 from imagenet_prep.recipes.label_columns import Candidate, SplitColumn
 from imagenet_prep.recipes.labels_file import LINES, LabelsFault, LabelTable, form_of
+from imagenet_prep.recipes.splits import place_of_split
 from imagenet_prep.recipes.table_forms import Sought, TableForm, class_values, last_name, parse_table, probe_form
 from imagenet_prep.text import listed, number_of
 
@@ -80,6 +81,13 @@ class LabelsFile(Struct, frozen=True):
         pairs = zip(self.rows, self.labels or (), strict=False)
         undivided = {row for row, split in zip(self.rows, self.table.splits or (), strict=False) if split is None}
         return {row: label for row, label in pairs if row >= 0 and label is not None and row not in undivided}
+
+    @property
+    def split_names(self) -> list[str]:
+        """The splits that its files or the values of a column say; none if it says nothing of splits."""
+        if self.files:
+            return list(self.files)
+        return list(self.splits.splits.values()) if self.splits is not None and self.splits.is_sure else []
 
     @property
     def is_of_test(self) -> bool:
@@ -351,8 +359,7 @@ def _are_apart(parts: Sequence[tuple[str, LabelsFile]]) -> bool:
 
 def _joined(folder: Path, parts: Sequence[tuple[str, LabelsFile]], items: Sequence[str]) -> LabelsFile:
     """The files of several splits as one."""
-    order = ["train", "validation", "test"]
-    ordered = sorted(parts, key=lambda part: (order.index(part[0]), part[1].where))
+    ordered = sorted(parts, key=lambda part: (place_of_split(part[0]), part[1].where))
     first = ordered[0][1]
     table = join_tables([(split, file.table, _place(folder, file.where)) for split, file in ordered])
     rows = [row for _, file in ordered for row in file.rows]

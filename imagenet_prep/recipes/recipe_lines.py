@@ -36,19 +36,24 @@ def flow(value: Any) -> str:
         return f"[{', '.join(map(flow, value))}]"
     if not isinstance(value, str):
         return json.dumps(value)
-    is_plain = re.fullmatch(r"[A-Za-z_/][\w./-]*|\.", value, re.ASCII) and value.lower() not in (
-        "true",
-        "false",
-        "null",
-    )
-    return value if is_plain else escaped(json.dumps(value, ensure_ascii=False))
+    return value if is_plain(value) else escaped(json.dumps(value, ensure_ascii=False))
+
+
+def is_plain(text: str) -> bool:
+    """Whether YAML reads a text back as it is, without quotes."""
+    return bool(_PLAIN.fullmatch(text)) and text.lower() not in YAML_WORDS
+
+
+_PLAIN = re.compile(r"[A-Za-z_/][\w./-]*|\.", re.ASCII)
+YAML_WORDS = ("true", "false", "null")
+"""Words that YAML reads as other values than texts."""
 
 
 # paths -------------------------------------------------------------------------------------------------------
 
 
 def place_in_recipe(folder: Path, recipe: Path) -> str:
-    """The folder as written in the recipe: relative if it is below the recipe, otherwise absolute."""
+    """A folder or a file as written in the recipe: relative if it is below the recipe, otherwise absolute."""
     full, base = folder.resolve(), recipe.parent.resolve()
     is_below = full.is_relative_to(base) and "DATAPATH" not in os.environ
     return full.relative_to(base).as_posix() if is_below else full.as_posix()

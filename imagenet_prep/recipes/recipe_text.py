@@ -163,14 +163,15 @@ def _render_splits(proposal: Proposal, where: str, asked: InitOptions) -> str:
         values = {value for value in table.table.splits if value is not None}
         if table.splits is not None and not table.splits.is_usual:
             splits = {split: {"value": value} for value, split in table.splits.splits.items()}
-            return block("splits", splits, "by the values of the column")
+            return block("splits", splits, _PLACE_NOTES["value"])
         how = "each with a file of labels" if table.files else "as the column says"
         return f"# splits: {', '.join(sorted(values))}, {how}"
     if proposal.lists:
         lists = {name: {"manifest": path_below(where, path)} for name, path in proposal.lists.items()}
-        return block("splits", lists, "by lists of names")
+        return block("splits", lists, _PLACE_NOTES["manifest"])
     if proposal.places:
-        return block("splits", proposal.places, "by the folders")
+        keys = {key for place in proposal.places.values() for key in place}
+        return block("splits", proposal.places, next((note for key, note in _PLACE_NOTES.items() if key in keys)))
     if proposal.splits and proposal.kind == "files":
         lead = "." if where.startswith("/") else literal(path_below(where, proposal.lead.rstrip("/")))
         files = {name: {"files": path_below(lead, f"{literal(top)}/**/*")} for top, name in proposal.splits.items()}
@@ -180,6 +181,15 @@ def _render_splits(proposal: Proposal, where: str, asked: InitOptions) -> str:
     if len(proposal.names) < FEWEST:
         return f"# splits: {flow(SHARES)}   # one split, train, as it is"
     return block("splits", SHARES, "by a hash of the name, so that new files move no old ones")
+
+
+_PLACE_NOTES = {
+    "manifest": "by lists of names",
+    "value": "by the values of the column",
+    "folder": "by the folders",
+    "files": "by the folders",
+}
+"""The note on the splits, by the key of their places."""
 
 
 def render_classes(proposal: Proposal) -> str:

@@ -232,10 +232,13 @@ def _splits_of(file: RecipeFile, images: Sequence[RowImage]) -> list[str]:
 
     Raises:
         InputError: only some have one, or a name can't be that of a split.
+        UsageError: the recipe divides them by the values of a column that is not there.
     """
     values = {image.split for image in images}
     places = rules.places_of(file).items()
     by_value = {text: name for name, (sort, texts) in places if sort == "value" for text in texts}
+    if by_value and values == {""}:
+        raise file.fault(("splits",), "no row names a split", "expected a column split with these values")
     if values == {""} or (file.recipe.splits is not None and not by_value):
         return [""] * len(images)
     if bare := next((image for image in images if not image.split), None):

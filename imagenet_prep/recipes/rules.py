@@ -261,7 +261,8 @@ def places_of(file: RecipeFile) -> dict[str, tuple[str, list[str]]]:
             raise file.fault(key, f"{value!r} can't be", "expected a fraction, or {folder | files | manifest: ...}")
         place = file.convert(value, PlaceKeys, key)
         sort = _only(file, key, place, PlaceKeys.__struct_fields__)
-        if sort == "value" and not (isinstance(file.recipe.labels, Labels) and file.recipe.labels.split):
+        of_table = isinstance(file.recipe.labels, Labels) and file.recipe.labels.split is not None
+        if sort == "value" and not of_table and not has_rows(file):
             raise file.fault((*key, sort), "no column of splits", "expected labels: {file: ..., split: COLUMN}")
         place_texts = getattr(place, sort)
         places[name] = sort, list(place_texts) if isinstance(place_texts, list) else [str(place_texts)]

@@ -14,6 +14,7 @@ from imagenet_prep.recipes.annotating import Annotations
 from imagenet_prep.recipes.formats import load_format
 from imagenet_prep.recipes.labels import Classes, refuse_below_first
 from imagenet_prep.recipes.recipe_file import RecipeFile
+from imagenet_prep.recipes.recipe_lines import YAML_WORDS
 from imagenet_prep.recipes.schema import BoxKeys
 from imagenet_prep.state.manifest import RECIPE, Manifest, usable_manifest
 from imagenet_prep.state.numbering import Numbering
@@ -220,13 +221,11 @@ def _flow(names: Sequence[str]) -> str:
 
 
 _PLAIN = re.compile(r"[^\W\d_][\w -]*[\w]|[^\W\d_]|0|[1-9]\d*")
-_WORDS = ("true", "false", "null")
-"""YAML's own words."""
 
 
 def _quoted(name: str) -> str:
     """A name as YAML reads it back."""
-    is_plain = _PLAIN.fullmatch(name) is not None and name.lower() not in _WORDS
+    is_plain = _PLAIN.fullmatch(name) is not None and name.lower() not in YAML_WORDS
     return name if is_plain else json.dumps(name, ensure_ascii=False)
 
 

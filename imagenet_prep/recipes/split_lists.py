@@ -14,7 +14,7 @@ from msgspec import Struct
 from imagenet_prep.errors import InputError
 from imagenet_prep.recipes.inspection import Inspection
 from imagenet_prep.recipes.labels_file import match
-from imagenet_prep.recipes.splits import USUAL, split_names, stem_of, suffix_of
+from imagenet_prep.recipes.splits import USUAL, place_of_split, split_names, stem_of, suffix_of
 from imagenet_prep.sources.folders import read_file_list
 from imagenet_prep.storage.files import read_plain
 
@@ -149,8 +149,7 @@ def _called_as_splits(inspection: Inspection) -> Iterator[dict[str, str]]:
         splits = _splits_of(several)
         if len(splits) > 1 and "train" in splits.values() and len(set(splits.values())) == len(splits):
             files = {split: name for name, split in splits.items()}
-            usual = [split for split in USUAL if split in files]
-            yield {split: files[split] for split in (*usual, *sorted(files.keys() - {*usual}))}
+            yield {split: files[split] for split in sorted(files, key=place_of_split)}
 
 
 def _may_be_list(name: str) -> bool:

@@ -55,6 +55,12 @@ def split_name(folder: str) -> str:
     return _SPLIT_OF_WORD[re.sub(r"[^a-z]", "", match[1].lower())] if match else ""
 
 
+def name_as_split(folder: str) -> str:
+    """The name of a split for a folder of any name: other characters than letters, digits and _ become hyphens."""
+    name = re.sub(r"[^A-Za-z0-9_]", "-", folder)
+    return f"_{name[1:]}" if name.startswith("-") else name
+
+
 def split_names(folders: Iterable[str]) -> dict[str, str]:
     """The split of each folder that is called as one, by its path; eval next to test is validation.
 
@@ -71,8 +77,7 @@ def split_names(folders: Iterable[str]) -> dict[str, str]:
     for folder, split in splits.items():
         words.setdefault(split, set()).add(re.sub(r"[\W\d_]", "", last[folder].lower()))
     return {
-        folder: split if len(words[split]) == 1 else re.sub(r"[^A-Za-z0-9_]", "-", last[folder])
-        for folder, split in splits.items()
+        folder: split if len(words[split]) == 1 else name_as_split(last[folder]) for folder, split in splits.items()
     }
 
 
@@ -103,7 +108,8 @@ def splits_above(names: Iterable[str]) -> dict[str, str]:
         places["/".join(folders[:place])] = split_name(folders[place - 1]) if place else ""
     if "" in places or len(places) < 2:
         return {}
-    return places if len(set(places.values())) == len(places) else {each: re.sub(r"\W", "-", each) for each in places}
+    is_unique = len(set(places.values())) == len(places)
+    return places if is_unique else {folder: name_as_split(folder) for folder in places}
 
 
 def stem_of(name: str) -> str:
@@ -142,6 +148,12 @@ FOLDERS = {"train": "train", "validation": "validation", "valid": "validation", 
 
 USUAL = ("train", "validation", "test")
 """The usual splits, in their order."""
+
+
+def place_of_split(split: str) -> tuple[int, str]:
+    """The place of a split among others, as a key to sort by: the usual ones first, then by name."""
+    return (USUAL.index(split) if split in USUAL else len(USUAL)), split
+
 
 ONLY = "train"
 """The name of the split where there is but one."""

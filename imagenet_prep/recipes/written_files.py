@@ -1,4 +1,4 @@
-"""Files that init writes next to a recipe and that it names: lists of splits, and a table of labels."""
+"""Files that init writes next to a recipe and that it names: lists of splits and of classes, and a table of labels."""
 
 from __future__ import annotations
 
@@ -15,6 +15,11 @@ from imagenet_prep.storage.refusals import writing
 
 TABLE = "labels.csv"
 """The end of the name of a table of labels."""
+
+CLASSES = "classes.txt"
+"""The end of the name of a list of classes."""
+
+ANOTHER_NAME = "choose another name with --output"
 
 
 def list_end(split: str) -> str:
@@ -63,7 +68,7 @@ def saved(files: Mapping[Path, bytes]) -> Iterator[None]:
     """
     existing = next((path for path in files if path.exists()), None)
     if existing is not None:
-        raise UsageError(f"{existing} already exists", "expected a new file", "choose another name with --output")
+        raise UsageError(f"{existing} already exists", "expected a new file", ANOTHER_NAME)
     try:
         for path, content in files.items():
             with writing(path):

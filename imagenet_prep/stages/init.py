@@ -15,24 +15,23 @@ from imagenet_prep.escaping import NAME, command, escaped, quoted
 from imagenet_prep.model import Engine, Progress, Silent
 from imagenet_prep.recipes.asked import InitOptions
 from imagenet_prep.recipes.asked_columns import refuse_unknown_image_column, refuse_unused_columns
-from imagenet_prep.recipes.asked_splits import check_asked
+from imagenet_prep.recipes.asked_splits import check_asked, refuse_unused_splits
 from imagenet_prep.recipes.declared_classes import (
-    ANOTHER_NAME,
     declare_classes,
     hot_classes,
     name_classes_of,
     order_of_file,
 )
-from imagenet_prep.recipes.inspection import inspect_folder
+from imagenet_prep.recipes.inspection import Inspection, inspect_folder
 from imagenet_prep.recipes.labels import labels_in_words
 from imagenet_prep.recipes.layouts import choose_layout, known_layouts
-from imagenet_prep.recipes.layouts.universal_table import choose_table
+from imagenet_prep.recipes.layouts.universal_table import choose_table, splits_by_value
 from imagenet_prep.recipes.loading import load, read
 from imagenet_prep.recipes.recipe_dataset import RecipeDataset
 from imagenet_prep.recipes.recipe_text import describe, files_of, render_classes, render_recipe, render_record
 from imagenet_prep.recipes.row_tables import ENDINGS, is_table
 from imagenet_prep.recipes.schema import Recipe, Source
-from imagenet_prep.recipes.written_files import list_end, saved, written_path
+from imagenet_prep.recipes.written_files import ANOTHER_NAME, list_end, saved, written_path
 from imagenet_prep.storage.files import save_bytes
 from imagenet_prep.storage.location import refuse_url
 from imagenet_prep.storage.refusals import writing
@@ -107,13 +106,15 @@ def init(
     if inspection is not None:
         check_asked(inspection)
     if inspection is None:
-        columns, settings = Source(label=asked.label, image=asked.image), Recipe(strip=asked.strip)
+        columns = Source(label=asked.label, image=asked.image)
+        settings = Recipe(strip=asked.strip, splits=splits_by_value(asked.splits) or None)
         choice = choose_table(folder, engine, columns, settings)
     else:
         refuse_unknown_image_column(inspection)
         choice = choose_layout(inspection, layout)
         refuse_unused_columns(inspection, choice)
     proposal = choice.proposal
+    refuse_unused_splits(folder, asked, inspection, proposal.split_names)
     if proposal.written_lists:
         lists = {split: {"manifest": written_path(target, list_end(split))} for split in proposal.written_lists}
         proposal = replace(proposal, places=lists)
@@ -140,20 +141,19 @@ def init(
         notes = "".join(f"# {_as_unused(escaped(note))}\n" for note in choice.unused)
         text = f"{_head(found, target)}{notes}\n" + "\n\n".join(filter(None, parts)) + "\n"
         read(target, text)
-        classes_declared.save()
-        with writing(target):
+        with saved(classes_declared.files), writing(target):
             save_bytes(target, text.encode())
     return InitSummary(
         recipe=target,
         text=text,
         found=found,
         layout=choice.name,
-        evidence=(*evidence, *order_evidence, *names.evidence, *_of_imagenet(folder, dataset)),
+        evidence=(*evidence, *order_evidence, *names.evidence, *_of_imagenet(folder, dataset, inspection)),
         classes=dict(zip(names.classes.names, counts.values(), strict=True)),
         labels=labels_in_words(names.classes.names, names.classes.numbers),
         passed=choice.passed,
         warnings=dataset.warnings,
-        class_list=classes_declared.path,
+        class_list=next(iter(classes_declared.files), None),
     )
 
 
@@ -168,14 +168,14 @@ def _as_unused(note: str) -> str:
     return note if " is not used: " in note else f"not used: {note}"
 
 
-def _of_imagenet(folder: Path, dataset: RecipeDataset) -> list[str]:
+def _of_imagenet(folder: Path, dataset: RecipeDataset, inspection: Inspection | None) -> list[str]:
     """The note on class folders that are those of ImageNet, which convert reads without a recipe."""
     from imagenet_prep.ilsvrc2012.facts import synsets
 
     names = dataset.classes.names
-    if len(names) < _FEWEST_OF_IMAGENET or not set(names) <= {*synsets()}:
+    if inspection is None or len(names) < _FEWEST_OF_IMAGENET or not set(names) <= {*synsets()}:
         return []
-    way = command("convert", Path(f"{folder.name}-shards"), (("raw", folder),))
+    way = command("convert", Path(f"{folder.resolve().name}-shards"), (("raw", folder),))
     return [f"these are ImageNet's classes; convert reads such a copy, and any boxes in it, without a recipe: {way}"]
 
 

@@ -15,12 +15,14 @@ from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from imagenet_prep.errors import InputError, UsageError, all_of
 from imagenet_prep.escaping import command_line, quoted
 from imagenet_prep.recipes.columns import Content
 from imagenet_prep.recipes.inspection import Inspection, ending_of, strange
 from imagenet_prep.recipes.labels_search import LabelsFile
+from imagenet_prep.recipes.split_lists import SplitLists
 from imagenet_prep.recipes.splits import counted, grouped, suffix_of
 from imagenet_prep.sources.folders import EMPTY, HIDDEN, PRIVATE
 from imagenet_prep.text import listed, number_of
@@ -73,6 +75,20 @@ class Proposal(Struct, frozen=True):
     options: Mapping[str, str | bool] = {}
     remarks: Sequence[str] = ()
     first_label: int | None = None
+
+    @property
+    def split_names(self) -> list[str]:
+        """The splits that the recipe has, by folders, lists, files or the values of a column; none: of shares."""
+        lists = (*self.places, *self.splits.values(), *self.lists, *self.written_lists, *self.divided)
+        of_table = self.table.split_names if self.table is not None else ()
+        return list(dict.fromkeys((*lists, *filter(None, self.paths), *of_table)))
+
+    def divide(self, lists: SplitLists) -> Proposal:
+        """The same files, divided by lists: the recipe names them, or those that init writes."""
+        proposal = replace(self, names=lists.names, splits={})
+        if lists.is_plain:
+            return replace(proposal, lists=lists.files)
+        return replace(proposal, written_lists=lists.divided)
 
 
 class Way(Struct, frozen=True):

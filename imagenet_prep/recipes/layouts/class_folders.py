@@ -18,12 +18,14 @@ from imagenet_prep.recipes.folder_roles import FolderTree, Roles, mask_folders, 
 from imagenet_prep.recipes.inspection import Inspection
 from imagenet_prep.recipes.labels import ClassFolders, class_order, folder_faults, misread_masks
 from imagenet_prep.recipes.layouts import LIKELY, ONLY_IF_ASKED, POSSIBLE, Proposal, Reading, as_command
+from imagenet_prep.recipes.recipe_lines import flow
 from imagenet_prep.recipes.split_lists import SplitLists, find_split_lists, read_split_lists
 from imagenet_prep.recipes.splits import (
     FOLDERS,
     Division,
     is_image_folder,
     is_mask_folder,
+    name_as_split,
     split_name,
     split_names,
     splits_above,
@@ -48,15 +50,14 @@ class Shape(Struct, frozen=True):
         """The classes in the order of their labels."""
         return class_order(self.files)
 
-    def class_of(self, name: str) -> str | None:
-        """The class of a file by its name; None if it is in no class folder."""
-        below = name.removeprefix(self.lead)
-        if not name.startswith(self.lead) or self.roles.is_left_out(below):
-            return None
-        tops = [*filter(None, self.roles.splits), *self.roles.parts]
-        inner = next((top for top in tops if below.startswith(f"{top}/")), "")
-        folder, slash, _ = below.removeprefix(f"{inner}/" if inner else "").partition("/")
-        return folder if slash and (inner or not tops or "" in self.roles.splits) else None
+    def class_by_file(self) -> dict[str, str]:
+        """The class of each file that is in a class folder, by the file's name."""
+        classes: dict[str, str] = {}
+        for class_name, runs in self.files.runs.items():
+            for division, start, stop in runs:
+                for row in division.rows[start:stop]:
+                    classes[self.files.file_names[row]] = class_name
+        return classes
 
     @property
     def has_classes(self) -> bool:
@@ -105,7 +106,7 @@ def faults_of(where: object, shape: Shape, ways: str, way: str = "") -> list[Inp
         )
     if not shape.roles.within and (inner := nested(shape.files.deep())):
         what = f"{where}: folders within classes would lose their names: {listed(inner)}"
-        hint = f"{ways}; a recipe with classes: [{', '.join(list(shape.files)[:20])}] takes the first"
+        hint = f"{ways}; a recipe with classes: [{', '.join(map(flow, list(shape.files)[:20]))}] takes the first"
         faults.append(InputError(what, "expected one level of class folders", hint))
     return faults
 
@@ -168,11 +169,7 @@ def _propose(
     proposal = Proposal("folders", inspection.content, names, shape.lead, splits=shape.splits, options=options)
     lists = _lists_of(inspection, shape, names)
     if lists is not None:
-        proposal = replace(proposal, names=lists.names, splits={})
-        used = frozenset(lists.files.values())
-        if lists.is_plain:
-            return replace(proposal, lists=lists.files), used
-        return replace(proposal, written_lists=lists.divided), used
+        return proposal.divide(lists), frozenset(lists.files.values())
     places = {} if is_usual(shape.roles) else shape.roles.places()
     return replace(proposal, places=places), None
 
@@ -285,7 +282,7 @@ def _are_in_other_splits(shape: Shape, names: Sequence[str]) -> bool:
 
 def _as_split(inspection: Inspection, shape: Shape, folder: str) -> str:
     """The command that takes a folder next to the splits as one more."""
-    splits = {**shape.splits, folder: re.sub(r"[^A-Za-z0-9_]", "-", folder)}
+    splits = {**shape.splits, folder: name_as_split(folder)}
     places = {split: f"{shape.lead}{top}" for top, split in splits.items()}
     return f"as one more split: {inspection.asked.command(inspection.folder, splits=places)}"
 
@@ -396,7 +393,7 @@ def _splits_by_tops(names: Sequence[str]) -> dict[str, str]:
     splits = split_names(tops)
     if "train" not in splits.values() or len(splits) < 2 or not all("/" in name for name in names):
         return {}
-    return {top: splits.get(top, re.sub(r"[^A-Za-z0-9_]", "-", top)) for top in sorted(tops)}
+    return {top: splits.get(top) or name_as_split(top) for top in sorted(tops)}
 
 
 LAYOUTS = {name: functools.partial(_recognise, name) for name in _KINDS} | {

@@ -24,7 +24,7 @@ def recognise(inspection: Inspection) -> Reading | None:
     if not shape.splits or "" in shape.splits or not shape.roles.unlabelled:
         return None
     assert inspection.content is not None
-    labels = {name.removeprefix(shape.lead): shape.class_of(name) for name in shape.files.names()}
+    labels = {name.removeprefix(shape.lead): class_name for name, class_name in shape.class_by_file().items()}
     splits, used = dict(shape.splits), []
     for folder, split in split_names(shape.roles.unlabelled).items():
         for name in _lists_of(inspection, f"{shape.lead}{folder}"):
@@ -48,7 +48,7 @@ def recognise(inspection: Inspection) -> Reading | None:
             list(labels),
             shape.lead,
             splits=splits,
-            written_labels={name: label for name, label in labels.items() if label is not None},
+            written_labels=labels,
         ),
         used=frozenset(used),
         passed=[note] if left else [],

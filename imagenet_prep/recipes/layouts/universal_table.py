@@ -8,6 +8,8 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from imagenet_prep.errors import InputError
 from imagenet_prep.model import Engine
 from imagenet_prep.recipes.columns import Content
@@ -20,14 +22,13 @@ from imagenet_prep.recipes.row_source import FILES, MASKS, Rows
 from imagenet_prep.recipes.row_tables import ENDINGS, PARQUET, column_names, is_table, read_tables
 from imagenet_prep.recipes.sample_sources import list_samples
 from imagenet_prep.recipes.schema import Recipe, Source
-from imagenet_prep.recipes.splits import split_name, stem_of
+from imagenet_prep.recipes.splits import place_of_split, split_name, stem_of
 from imagenet_prep.sources.names import text_of
 from imagenet_prep.sources.parquets import has_images
 from imagenet_prep.text import listed, number_of
 
 _METADATA = "metadata"
 _COLUMN = re.compile(r"(.*_)?file_name")
-_ORDER = ("train", "validation", "test")
 _NAME = "universal-table"
 
 
@@ -45,6 +46,8 @@ def recognise(inspection: Inspection) -> Reading | None:
     rows = None
     try:
         rows = read_tables(source, paths)
+        if asked.splits.values() and set(asked.splits.values()) <= {image.split for image in rows.images}:
+            recipe = replace(recipe, splits=splits_by_value(asked.splits))
         found = find_images(_as_file(folder, recipe), rows, folder, inspection.engine)
     except InputError as error:
         is_sure = _says_more(paths) or (rows is not None and _names_most(inspection, folder, rows))
@@ -57,7 +60,7 @@ def recognise(inspection: Inspection) -> Reading | None:
         _certainty(inspection, rows, len(bare)),
         (_evidence(inspection, tables, rows, len(bare)), *_evidence_of(found)),
         meaning,
-        _propose(found, groups, source, inspection.content or "image"),
+        _propose(found, groups, source, recipe, inspection.content or "image"),
         used=tables,
         alone=[name for name in inspection.archives if any(image.startswith(f"{name}/") for image in named)],
         is_labelled=rows.roles.label is not None,
@@ -86,12 +89,12 @@ def choose_table(path: Path, engine: Engine, source: Source | None = None, recip
         evidence = f"{path.name} holds {number_of(len(names), 'image')}"
         return Choice("parquet", (evidence,), (), Proposal("parquet", "image", names, paths={"": [path.name]}))
     groups = {_split_of(path.name): [path]}
-    source = source or Source()
+    source, recipe = source or Source(), recipe or Recipe()
     rows = read_tables(source, groups)
-    found = find_images(_as_file(path, recipe or Recipe()), rows, path.parent, engine)
+    found = find_images(_as_file(path, recipe), rows, path.parent, engine)
     content = main_content(found.listing.names) or "image"
     evidence = f"{path.name} names {number_of(len(found.images), 'image')} in its column `{rows.roles.image}`"
-    proposal = _propose(found, {split: [path.name] for split in groups}, source, content)
+    proposal = _propose(found, {split: [path.name] for split in groups}, source, recipe, content)
     return Choice(_NAME, (evidence, *_evidence_of(found)), tuple(_others_of(path)), proposal)
 
 
@@ -119,8 +122,14 @@ def _says_more(groups: Mapping[str, Sequence[Path]]) -> bool:
     return not names.isdisjoint(("objects", "xmin", *MASKS))
 
 
+def splits_by_value(splits: Mapping[str, str]) -> dict[str, dict[str, str]]:
+    """A recipe's ``splits`` for splits that are values of a column."""
+    return {split: {"value": value} for split, value in splits.items()}
+
+
 def _as_file(path: Path, recipe: Recipe) -> RecipeFile:
-    return RecipeFile(path, recipe, {(): 1})
+    """A recipe of a table, before it is written."""
+    return RecipeFile(path, replace(recipe, source=Source(table=path.name)), {(): 1})
 
 
 def _tables_in(inspection: Inspection) -> dict[str, list[str]]:
@@ -137,17 +146,13 @@ def _tables_in(inspection: Inspection) -> dict[str, list[str]]:
             groups.setdefault(_split_of(name), []).append(name)
     if "" in groups and len(groups) > 1:
         return {}
-    return {split: groups[split] for split in sorted(groups, key=_place)}
+    return {split: groups[split] for split in sorted(groups, key=place_of_split)}
 
 
 def _split_of(name: str) -> str:
     """The split that a table is of, by its own name or that of a folder above it; "" for none."""
     *folders, _ = name.split("/")
     return next((split for text in (*folders, stem_of(name)) if (split := split_name(text))), "")
-
-
-def _place(split: str) -> tuple[int, str]:
-    return (_ORDER.index(split) if split in _ORDER else len(_ORDER), split)
 
 
 def _certainty(inspection: Inspection, rows: Rows, bare: int) -> int:
@@ -160,7 +165,9 @@ def _certainty(inspection: Inspection, rows: Rows, bare: int) -> int:
     return CERTAIN + 1
 
 
-def _propose(found: RowListing, groups: Mapping[str, Sequence[str]], source: Source, content: Content) -> Proposal:
+def _propose(
+    found: RowListing, groups: Mapping[str, Sequence[str]], source: Source, recipe: Recipe, content: Content
+) -> Proposal:
     named = {"label": source.label, "image": source.image}
     return Proposal(
         "table",
@@ -168,6 +175,7 @@ def _propose(found: RowListing, groups: Mapping[str, Sequence[str]], source: Sou
         list(found.listing.names),
         paths={split: list(several) for split, several in groups.items()},
         splits={split: split for split in found.splits},
+        places=recipe.splits or {},
         options={key: column for key, column in named.items() if column is not None},
     )
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from msgspec.structs import replace
 
 from imagenet_prep.errors import InputError
-from imagenet_prep.recipes.asked_splits import asked_lists
+from imagenet_prep.recipes.asked_splits import asked_folders, asked_lists
 from imagenet_prep.recipes.inspection import Inspection, main_content
 from imagenet_prep.recipes.label_columns import class_candidates, separator_of
 from imagenet_prep.recipes.labels_file import LABELS, LINES, flat_labels, without_ending
@@ -255,7 +255,7 @@ def _named_by_folders(items: Sequence[str], shape: Shape, table: LabelsFile) -> 
     labels = table.label_by_row()
     if not shape.has_classes or not labels or not all(isinstance(label, int) for label in labels.values()):
         return table
-    for by_name in (_folders(shape), {name: name.rpartition("/")[0].rpartition("/")[2] for name in items}):
+    for by_name in (shape.class_by_file(), {name: name.rpartition("/")[0].rpartition("/")[2] for name in items}):
         if any(items[row] not in by_name for row in labels):
             continue
         pairs = {(label, by_name[items[row]]) for row, label in labels.items()}
@@ -282,15 +282,15 @@ def _propose(inspection: Inspection, table: LabelsFile) -> tuple[Proposal, froze
     proposal = Proposal("files", inspection.content, items, table=table)
     if table.table.splits is not None:
         return proposal, frozenset()
-    if (splits := splits_above(items)) and not asked_lists(inspection):
+    folders = asked_folders(inspection) or {}
+    is_whole = bool(folders) and all(name.startswith(tuple(f"{folder}/" for folder in folders)) for name in items)
+    splits = folders if is_whole else splits_above(items)
+    if splits and not asked_lists(inspection):
         return replace(proposal, splits=splits), frozenset()
     lists = _lists_of(inspection, table, items)
     if lists is None:
         return proposal, frozenset()
-    proposal, used = replace(proposal, names=lists.names), frozenset(lists.files.values())
-    if lists.is_plain:
-        return replace(proposal, lists=lists.files), used
-    return replace(proposal, written_lists=lists.divided), used
+    return proposal.divide(lists), frozenset(lists.files.values())
 
 
 def _lists_of(inspection: Inspection, table: LabelsFile, items: Sequence[str]) -> SplitLists | None:
@@ -366,7 +366,7 @@ def _certainty(items: Sequence[str], shape: Shape, table: LabelsFile) -> int:
         return POSSIBLE if _has_agreeing_column(items, shape, table) else LIKELY
     if not table.has_labels:
         return POSSIBLE
-    folders = _folders(shape)
+    folders = shape.class_by_file()
     pairs = [(folders.get(items[row], ""), label) for row, label in table.label_by_row().items()]
     if not _is_one_to_one(pairs):
         return LIKELY
@@ -382,7 +382,7 @@ def _has_agreeing_column(items: Sequence[str], shape: Shape, table: LabelsFile) 
     """Whether one of several columns says what the folders say, and no other one is called as classes are."""
     others = 0
     agrees = False
-    folders = _folders(shape)
+    folders = shape.class_by_file()
     for candidate in class_candidates(table.table.columns, table.column):
         values = table.table.columns[candidate.columns[0]]
         pairs = [
@@ -395,16 +395,6 @@ def _has_agreeing_column(items: Sequence[str], shape: Shape, table: LabelsFile) 
         else:
             others += candidate.is_known
     return agrees and not others
-
-
-def _folders(shape: Shape) -> dict[str, str]:
-    """The class folder of each file that is in one."""
-    folders: dict[str, str] = {}
-    for folder, runs in shape.files.runs.items():
-        for division, start, stop in runs:
-            for row in division.rows[start:stop]:
-                folders[shape.files.file_names[row]] = folder
-    return folders
 
 
 LAYOUTS = {
