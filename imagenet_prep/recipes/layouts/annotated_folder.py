@@ -303,16 +303,17 @@ def _refuse(inspection: Inspection, error: InputError, files: Sequence[str] = ()
 
 def _images_and_masks(inspection: Inspection) -> tuple[list[str], list[str]]:
     """The images of a folder, and those that are in folders of masks."""
-    masks = [name for name in inspection.items if _mask_folder(name)]
-    found = set(masks)
-    return [name for name in inspection.items if name not in found], masks
+    holds_masks = functools.cache(_is_below_masks)  # all files of a folder have one answer
+    images: list[str] = []
+    masks: list[str] = []
+    for name in inspection.items:
+        (masks if holds_masks(name.rpartition("/")[0]) else images).append(name)
+    return images, masks
 
 
-def _mask_folder(name: str) -> str:
-    """The folder of masks that a file is in, by its path; "" if it is in none."""
-    folders = name.split("/")[:-1]
-    place = next((place for place, each in enumerate(folders, 1) if is_mask_folder(each)), 0)
-    return "/".join(folders[:place])
+def _is_below_masks(folder: str) -> bool:
+    """Whether a folder, or one above it, has the name of one of masks or annotations."""
+    return any(map(is_mask_folder, folder.split("/")))
 
 
 def _has_classes(names: Sequence[str]) -> bool:
