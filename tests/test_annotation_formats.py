@@ -627,6 +627,10 @@ FAULTS: Mapping[str, tuple[Mapping[str, str], str]] = {
         "no column for label; expected one of image, x1, y1, x2, y2, kind, breed; if it is one of them, choose it: "
         "imagenet-prep init in --as csv-boxes --label kind",
     ),
+    "CSV: a row cut short, and a column of images of another name": (
+        {"b.csv": "bild,label,xmin,ymin,xmax,ymax\na.jpg,cat,1,1,9,9\na.jpg\n"},
+        "b.csv, line 3: 6 columns expected, 1 found",
+    ),
     "YOLO: no labels": (
         {"data.yaml": "train: images\nnames: [cat, dog]\n"},
         "data.yaml is that of a YOLO set, and no text file has a box of an image; expected labels/train/a.txt for",

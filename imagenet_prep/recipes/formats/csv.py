@@ -253,10 +253,7 @@ def _columns_of(folder: AnnotatedFolder, name: str, rows: Sequence[Sequence[str]
     folded = [cell.lower() for cell in header]
     roles = _roles(folded)
     if "path" not in columns and set(folded).isdisjoint(roles["path"]):
-        known = {*map(stem_of, folder.images), *(image.rpartition("/")[2] for image in folder.images)}
-        hits = [sum(row[place].rpartition("/")[2] in known for row in rows[1:]) for place in range(len(header))]
-        if max(hits, default=0):
-            columns["path"] = header[hits.index(max(hits))]
+        columns |= _column_of_images(folder.images, rows)
     if "label" in columns or not set(folded).isdisjoint(roles["label"]) or _is_nameless(header, columns):
         return columns
     used = {column.lower() for column in columns.values()}
@@ -268,6 +265,17 @@ def _columns_of(folder: AnnotatedFolder, name: str, rows: Sequence[Sequence[str]
 
 
 _MOST_NAMED = 4
+
+
+def _column_of_images(images: Sequence[str], rows: Sequence[Sequence[str]]) -> dict[str, str]:
+    """The column that has the names of most images; none if no column has one."""
+    known = {*map(stem_of, images), *(image.rpartition("/")[2] for image in images)}
+    counts = dict.fromkeys(rows[0], 0)
+    for row in rows[1:]:
+        for column, cell in zip(rows[0], row, strict=False):  # a row may be cut short
+            counts[column] += cell.rpartition("/")[2] in known
+    column = max(counts, key=counts.__getitem__)
+    return {"path": column} if counts[column] else {}
 
 
 def _is_nameless(header: Sequence[str], columns: Mapping[str, str]) -> bool:
