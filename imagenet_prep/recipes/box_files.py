@@ -64,6 +64,12 @@ class DrawnObject(Struct, gc=False):
         ring = [coordinate for point in points for coordinate in point]
         return cls(label, corners_of([ring]), where, rings=[ring])
 
+    @classmethod
+    def rectangle(cls, label: str, corners: Sequence[tuple[float, float]], where: str) -> DrawnObject:
+        """An object whose box has these two opposite corners, in any order."""
+        first, second = corners
+        return cls(label, corners_of([[*first, *second]]), where)
+
 
 class Drawn(Struct):
     """An image as a file has it.

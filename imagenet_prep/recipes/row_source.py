@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from msgspec import Struct
 
 from imagenet_prep.errors import InputError
-from imagenet_prep.recipes.box_policy import Corners, Size
+from imagenet_prep.recipes.box_policy import Corners, Size, corners_of_size
 from imagenet_prep.recipes.labels_file import LabelTable
 from imagenet_prep.text import listed
 from imagenet_prep.tfrecord.inception import EDGES
@@ -373,4 +373,4 @@ def _object_of(box: Any, label: Any, where: str) -> RowObject:
     if not isinstance(box, list) or len(box) != len(EDGES):
         raise fault(where, f"a bbox of {_shown(box)}", "expected x, y, width, height in pixels")
     x, y, width, height = (_number(value, where, "bbox") for value in box)
-    return RowObject(_class_of(label, where), (x, y, x + width, y + height))
+    return RowObject(_class_of(label, where), corners_of_size(x, y, width, height))

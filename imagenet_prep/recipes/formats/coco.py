@@ -24,7 +24,7 @@ from imagenet_prep.recipes.box_files import (
     json_fault,
     size_of,
 )
-from imagenet_prep.recipes.box_policy import Corners, fault
+from imagenet_prep.recipes.box_policy import Corners, corners_of_size, fault
 from imagenet_prep.recipes.formats import AnnotatedFolder, Format, Proposed
 from imagenet_prep.recipes.object_masks import NO_OUTLINE, Outline, Runs, box_of, check_outline, read_outline
 from imagenet_prep.sources.names import below, text_of
@@ -218,8 +218,7 @@ def _corners(
 ) -> Corners:
     """The box of an annotation, in pixels: its own, or that of its outline."""
     if annotation.bbox is not None:
-        x, y, width, height = annotation.bbox
-        return x, y, x + width, y + height
+        return corners_of_size(*annotation.bbox)
     if outline is None and has_outlines and not isinstance(annotation, _Outlined):
         raise PolygonError(where)
     is_segment = isinstance(outline, Runs) and outline.segment is not None

@@ -14,16 +14,13 @@ from imagenet_prep.errors import InputError
 from imagenet_prep.escaping import command
 from imagenet_prep.recipes.annotated_images import AnnotatedImages
 from imagenet_prep.recipes.box_files import Drawn, DrawnObject, number_in, read_names, rows_in, size_of
-from imagenet_prep.recipes.box_policy import Corners, Size, fault
+from imagenet_prep.recipes.box_policy import NAMELESS, NO_PIXELS, Corners, Size, corners_of_size, fault
 from imagenet_prep.recipes.formats import AnnotatedFolder, Format, Proposed
 from imagenet_prep.recipes.labels_file import LABELS, PATHS, LabelsFault, csv_rows
 from imagenet_prep.recipes.splits import stem_of
 
 if TYPE_CHECKING:
     from imagenet_prep.recipes.schema import BoxKeys
-
-_NO_PIXELS = 2
-"""Relative corners are smaller, even those of a box that leads out of its image; pixels of a whole file never are."""
 
 _ROLES: Mapping[str, tuple[str, ...]] = {
     "path": (*PATHS, "image_path", "imageid", "image_id", "file_name", "image_name"),
@@ -56,9 +53,6 @@ _IN_A_CELL: Mapping[str, tuple[str, ...]] = {
 
 _NO_HEADER = {"path": "1", "xmin": "2", "ymin": "3", "xmax": "4", "ymax": "5", "label": "6"}
 """The columns of a CSV without a header, as keras-retinanet has them."""
-
-_NAMELESS = "object"
-"""The class of boxes in a table that has no class."""
 
 
 class _TableReader(Struct, frozen=True):
@@ -162,15 +156,16 @@ def _row(texts: Mapping[str, str], where: str) -> _Row:
         raise fault(where, "an empty cell", "expected an image, four corners and a class")
     if not any(edges):
         return _Row(texts["path"], texts["label"], None, size, where)
-    xmin, ymin, xmax, ymax = (number_in(edge, where) for edge in edges)
+    first, second, third, fourth = (number_in(edge, where) for edge in edges)
+    corners = first, second, third, fourth
     if "box_width" in texts:
-        xmax, ymax = xmin + xmax, ymin + ymax
-    return _Row(texts["path"], texts["label"], (xmin, ymin, xmax, ymax), size, where)
+        corners = corners_of_size(*corners)
+    return _Row(texts["path"], texts["label"], corners, size, where)
 
 
 def _is_relative(rows: Iterable[_Row]) -> bool:
     """Whether the boxes of a CSV are relative: most of them, since a few may lead far out of their image."""
-    are_small = [max(row.corners) < _NO_PIXELS for row in rows if row.corners is not None]
+    are_small = [max(row.corners) < NO_PIXELS for row in rows if row.corners is not None]
     return not are_small or 2 * sum(are_small) > len(are_small)
 
 
@@ -239,7 +234,7 @@ def _propose(folder: AnnotatedFolder) -> Proposed | None:
     if not _has_header(rows):
         value["header"] = False
     elif "label" not in columns and _is_nameless(rows[0], columns):
-        value["names"] = (_NAMELESS,)
+        value["names"] = (NAMELESS,)
     return Proposed(value, used)
 
 

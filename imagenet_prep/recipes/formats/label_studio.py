@@ -10,7 +10,7 @@ from urllib.parse import unquote
 
 from imagenet_prep.recipes.annotated_images import AnnotatedImages
 from imagenet_prep.recipes.box_files import Drawn, DrawnObject, json_in
-from imagenet_prep.recipes.box_policy import fault
+from imagenet_prep.recipes.box_policy import corners_around, corners_of_size, fault
 from imagenet_prep.recipes.formats import Format
 
 if TYPE_CHECKING:
@@ -84,9 +84,8 @@ def _object(shape: _Shape, where: str) -> DrawnObject:
             return DrawnObject.polygon(label, points, where)
         x, y = shape["x"] / 100, shape["y"] / 100
         if kind == "ellipselabels":
-            width, height = shape["radiusX"] / 100, shape["radiusY"] / 100
-            return DrawnObject(label, (x - width, y - height, x + width, y + height), where)
-        return DrawnObject(label, (x, y, x + shape["width"] / 100, y + shape["height"] / 100), where)
+            return DrawnObject(label, corners_around(x, y, shape["radiusX"] / 100, shape["radiusY"] / 100), where)
+        return DrawnObject(label, corners_of_size(x, y, shape["width"] / 100, shape["height"] / 100), where)
     except (KeyError, TypeError, ValueError) as error:
         raise fault(where, f"{kind} without its numbers", "expected those that Label Studio writes") from error
 

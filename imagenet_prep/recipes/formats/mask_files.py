@@ -13,7 +13,7 @@ from imagenet_prep.images import mask_pixels
 from imagenet_prep.images.jpeg import ImageError
 from imagenet_prep.recipes.annotated_images import AnnotatedImages, need_annotations
 from imagenet_prep.recipes.box_files import Marked
-from imagenet_prep.recipes.box_policy import fault
+from imagenet_prep.recipes.box_policy import NAMELESS, fault
 from imagenet_prep.recipes.formats import AnnotatedFolder, Format, Proposed
 from imagenet_prep.recipes.formats.runs import is_table
 from imagenet_prep.recipes.mask_folders import LOSSLESS
@@ -24,9 +24,6 @@ from imagenet_prep.storage.files import read_plain
 
 if TYPE_CHECKING:
     from imagenet_prep.recipes.schema import BoxKeys
-
-CLASS = "object"
-"""The class of all objects, where the recipe has no name for it."""
 
 _PAIRED = 0.9
 """The least share of files in folders of masks that belong to an image."""
@@ -43,7 +40,7 @@ def _mark(keys: BoxKeys, images: AnnotatedImages) -> None:
     images.file.polygons = "masks"
     for row, path in enumerate(paths):
         if path in by_image:
-            images.mark(row, _read(root, path, by_image[path], images, names[0] if names else CLASS))
+            images.mark(row, _read(root, path, by_image[path], images, names[0] if names else NAMELESS))
     images.missing += missing
 
 

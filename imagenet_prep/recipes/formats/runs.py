@@ -10,7 +10,7 @@ from imagenet_prep.images import mask_pixels
 from imagenet_prep.images.jpeg import ImageError
 from imagenet_prep.recipes.annotated_images import AnnotatedImages
 from imagenet_prep.recipes.box_files import Marked
-from imagenet_prep.recipes.box_policy import Size, fault
+from imagenet_prep.recipes.box_policy import NAMELESS, Size, fault
 from imagenet_prep.recipes.formats import AnnotatedFolder, Format, Proposed
 from imagenet_prep.recipes.labels_file import LabelsFault, read_rows
 from imagenet_prep.recipes.mask_names import is_mask_folder
@@ -22,9 +22,6 @@ if TYPE_CHECKING:
 
 _RUNS = "encodedpixels"
 _CLASSES = ("classid", "class", "label")
-
-CLASS = "object"
-"""The class of all objects of a table without a column of classes."""
 
 
 class _RunsOfObject(NamedTuple):
@@ -63,7 +60,7 @@ def _rows(path: Path) -> Iterator[_RunsOfObject]:
     if _RUNS not in folded:
         raise fault(str(path), "no column EncodedPixels", f"expected it among {', '.join(cells)}")
     names, runs = next(iter(cells.values())), folded[_RUNS]
-    labels = next((folded[name] for name in _CLASSES if name in folded), [CLASS] * len(lines))
+    labels = next((folded[name] for name in _CLASSES if name in folded), [NAMELESS] * len(lines))
     for number, line in enumerate(lines):
         text = (runs[number] or "").strip()
         yield _RunsOfObject(

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from imagenet_prep.recipes.annotated_images import AnnotatedImages
 from imagenet_prep.recipes.box_files import Drawn, DrawnObject, json_in, rows_in
-from imagenet_prep.recipes.box_policy import fault
+from imagenet_prep.recipes.box_policy import corners_around, corners_of_size, fault
 from imagenet_prep.recipes.formats import Format
 
 if TYPE_CHECKING:
@@ -77,12 +77,11 @@ def _object(region: _ViaRegion, attribute: str | None, where: str) -> DrawnObjec
             points = list(zip(*(_numbers(shape[name]) for name in _POINTS), strict=True))
             return DrawnObject.polygon(label, points, where)
         if kind == "rect":
-            x, y, width, height = _numbers([shape[name] for name in ("x", "y", "width", "height")])
-            return DrawnObject(label, (x, y, x + width, y + height), where)
+            sides = _numbers([shape[name] for name in ("x", "y", "width", "height")])
+            return DrawnObject(label, corners_of_size(*sides), where)
         if kind in ("circle", "ellipse"):
-            sides = [shape.get(name, shape.get("r")) for name in ("rx", "ry")]
-            x, y, width, height = _numbers([shape["cx"], shape["cy"], *sides])
-            return DrawnObject(label, (x - width, y - height, x + width, y + height), where)
+            radii = [shape.get(name, shape.get("r")) for name in ("rx", "ry")]
+            return DrawnObject(label, corners_around(*_numbers([shape["cx"], shape["cy"], *radii])), where)
     except (KeyError, TypeError, ValueError) as error:
         raise fault(where, f"a {kind} without its numbers", "expected those that VIA writes") from error
     raise fault(where, f"the shape {kind!r}", "expected rect, circle, ellipse or polygon")
