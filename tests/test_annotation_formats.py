@@ -596,6 +596,13 @@ FAULTS: Mapping[str, tuple[Mapping[str, str], str]] = {
         for labels in (5, "c", [None], [3], [""], [])
     },
     **{
+        f"Label Studio: {numbers}": (
+            {"p.json": json.dumps([task("/x/a.jpg", {**percent(CAT), **numbers})])},
+            "object 0: rectanglelabels without its numbers",
+        )
+        for numbers in ({"x": True}, {"width": "9"})
+    },
+    **{
         f"Label Studio: {name}": ({"p.json": json.dumps([one], indent=1)}, "no task of Label Studio")
         for name, one in {
             "no result": {**task("/x/a.jpg"), "annotations": [{}], "old": LS_REGION},

@@ -234,6 +234,13 @@ def number_in(text: str, where: str) -> float:
     raise fault(where, f"{text[:40]!r}", f"expected a finite number, at most {MOST:,}")
 
 
+def numbers_in(values: Sequence[Any]) -> list[float]:
+    """The numbers of a JSON whose types nobody has checked; raises TypeError if one is a text, or true or false."""
+    if any(isinstance(value, bool) or not isinstance(value, (int, float)) for value in values):
+        raise TypeError
+    return list(values)
+
+
 def text_in(path: Path) -> str:
     """The text of an annotation file; raises InputError if it is not UTF-8."""
     try:
