@@ -178,6 +178,15 @@ def _mark(keys: BoxKeys, images: AnnotatedImages) -> None:
 # init ----------------------------------------------------------------------------------------------------------
 
 
+def _rows_of(path: Path) -> list[list[str]]:
+    """The first rows of a file, which may have gigabytes."""
+    with path.open("rb") as file:
+        return _first_rows(file.read(_PROBED_BYTES))
+
+
+_PROBED_BYTES = 1 << 20
+
+
 def _first_rows(content: bytes) -> list[list[str]]:
     """The cells of the first lines, without blanks around them."""
     whole = content[: content.rfind(b"\n") + 1] or content
@@ -222,7 +231,7 @@ def _propose(folder: AnnotatedFolder) -> Proposed | None:
     if not folder.files:
         return None
     files = sorted(folder.files)
-    rows = _first_rows((folder.path / files[0]).read_bytes())
+    rows = _rows_of(folder.path / files[0])
     value: dict[str, Any] = {"csv": files}
     columns = _columns_of(folder, files[0], rows) if _has_header(rows) else {}
     if columns:
@@ -282,7 +291,7 @@ def _is_nameless(header: Sequence[str], columns: Mapping[str, str]) -> bool:
 
 def _names_file(folder: AnnotatedFolder) -> list[str]:
     """The CSV of two columns that has a name, and a number or an id, for every class of the tables."""
-    rows = [row for name in folder.files for row in _first_rows((folder.path / name).read_bytes())]
+    rows = [row for name in folder.files for row in _rows_of(folder.path / name)]
     cells = {cell for row in rows for cell in row}
     for name in (name for name in folder.names if name.lower().endswith(".csv") and name not in folder.files):
         with contextlib.suppress(InputError):
