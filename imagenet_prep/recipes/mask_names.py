@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import functools
+import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 _MASK_FOLDERS = frozenset(
     (
@@ -91,3 +92,9 @@ def folder_around(names: Iterable[str]) -> str:
     """The name of the folder that each file is directly in: "images" for a/images/1.png and b/images/2.png; or ""."""
     folders = {name.rpartition("/")[0].rpartition("/")[2] for name in names}
     return folders.pop() if len(folders) == 1 else ""
+
+
+def folders_around(names: Sequence[str]) -> str:
+    """The folders that all of these files are in, with a slash behind them; "" for none."""
+    common = os.path.commonpath([name.rpartition("/")[0] for name in (min(names), max(names))])
+    return f"{common}/" if common else ""
