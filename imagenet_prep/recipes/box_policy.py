@@ -128,6 +128,9 @@ def _shown(corners: Corners) -> str:
     return ", ".join(f"{value:g}" for value in corners)
 
 
-def fault(where: str, problem: str, expected: str = "") -> InputError:
-    """The error for a place in an annotation file."""
-    return InputError(f"{where}: {problem}", expected, "correct it and run the same command again")
+CORRECT = "correct it and run the same command again"
+
+
+def fault(where: str, problem: str, expected: str = "", hint: str = CORRECT) -> InputError:
+    """The error for a place in an annotation file, or for a row."""
+    return InputError(f"{where}: {problem}", expected, hint)
