@@ -596,6 +596,13 @@ FAULTS: Mapping[str, tuple[Mapping[str, str], str]] = {
         for labels in (5, "c", [None], [3], [""], [])
     },
     **{
+        f"Label Studio: {numbers}": (
+            {"p.json": json.dumps([task("/x/a.jpg", {**percent(CAT), **numbers})])},
+            "object 0: rectanglelabels without its numbers",
+        )
+        for numbers in ({"x": True}, {"width": "9"})
+    },
+    **{
         f"Label Studio: {name}": ({"p.json": json.dumps([one], indent=1)}, "no task of Label Studio")
         for name, one in {
             "no result": {**task("/x/a.jpg"), "annotations": [{}], "old": LS_REGION},
@@ -626,6 +633,10 @@ FAULTS: Mapping[str, tuple[Mapping[str, str], str]] = {
         {"b.csv": "image,x1,y1,x2,y2,kind,breed\na.jpg,1,1,2,2,x,y\n"},
         "no column for label; expected one of image, x1, y1, x2, y2, kind, breed; if it is one of them, choose it: "
         "imagenet-prep init in --as csv-boxes --label kind",
+    ),
+    "CSV: a row cut short, and a column of images of another name": (
+        {"b.csv": "bild,label,xmin,ymin,xmax,ymax\na.jpg,cat,1,1,9,9\na.jpg\n"},
+        "b.csv, line 3: 6 columns expected, 1 found",
     ),
     "YOLO: no labels": (
         {"data.yaml": "train: images\nnames: [cat, dog]\n"},

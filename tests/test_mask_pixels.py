@@ -171,3 +171,18 @@ def test_pixels_turn_and_shrink_as_a_png_does(orientation: int) -> None:
         fitted = mask_pixels.fit_pixels(mask, turned, orientation)
         assert fitted.shape == turned[::-1]
         assert (fitted == pixels_of(mask_pixels.fit_png(mask_pixels.encode_mask(mask), turned, orientation))).all()
+
+
+@pytest.mark.parametrize("form", ["GIF", "TIFF"])
+@pytest.mark.parametrize(
+    "read",
+    [mask_pixels.png_of, mask_pixels.decode_mask, lambda data: mask_pixels.threshold_mask(data, 128)],
+    ids=["png_of", "decode_mask", "threshold_mask"],
+)
+def test_a_mask_of_several_frames_is_refused(read: Callable[[bytes], object], form: str) -> None:
+    """Nobody can know which frame of a file is the mask."""
+    first, second = (Image.fromarray(np.full((4, 5), value, np.uint8)) for value in (0, 255))
+    buffer = io.BytesIO()
+    first.save(buffer, form, save_all=True, append_images=[second])
+    with pytest.raises(ImageError, match="it has several frames: expected one"):
+        read(buffer.getvalue())

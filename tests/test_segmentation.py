@@ -642,6 +642,23 @@ def test_a_panoptic_png_that_is_missing_or_of_another_size(tmp_path: Path) -> No
         make(tmp_path, PANOPTIC)
 
 
+@pytest.mark.parametrize("form", ["../elsewhere/1.png", "a/../../elsewhere/1.png", "{elsewhere}/1.png"])
+def test_a_panoptic_png_outside_its_folder(tmp_path: Path, form: str) -> None:
+    """A path that leads out of the folder of the PNGs is refused in planning, even if a PNG is there."""
+    panoptic_set(tmp_path / "coco", 3)
+    annotations = tmp_path / "coco/annotations"
+    elsewhere = annotations / "elsewhere"
+    (annotations / "panoptic_val2017/a").mkdir()
+    elsewhere.mkdir()
+    shutil.copy(annotations / "panoptic_val2017/000000000001.png", elsewhere / "1.png")
+    value = json.loads((annotations / "panoptic_val2017.json").read_text())
+    value["annotations"][1]["file_name"] = form.format(elsewhere=elsewhere)
+    save(annotations / "panoptic_val2017.json", json.dumps(value))
+    with pytest.raises(InputError, match=r"leads out of .*annotations/panoptic_val2017"):
+        make(tmp_path, PANOPTIC)
+    assert not list((tmp_path / "out").glob("train-*"))
+
+
 def test_polygons_without_pycocotools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """convert names the extra before a shard is made; init takes boxes, and says what is left out."""
     coco_outlines(tmp_path / "coco", 3)

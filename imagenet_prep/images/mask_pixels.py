@@ -181,7 +181,7 @@ def decode_mask(data: Buffer) -> Pixels:
     """The pixels of a mask of one object: 1 wherever the file is not 0, which is black.
 
     Raises:
-        ImageError: it can't be decoded, or its format loses values.
+        ImageError: it can't be decoded, has several frames, or its format loses values.
     """
     import numpy as np
 
@@ -203,12 +203,14 @@ def box_of_pixels(pixels: Pixels) -> tuple[float, float, float, float] | None:
 
 @contextlib.contextmanager
 def _opened(data: Buffer) -> Iterator[Image.Image]:
-    """A mask of a format that keeps its values, opened; raises ImageError for another one."""
+    """A mask of a format that keeps its values, opened; raises ImageError for another one, or for several frames."""
     kind = format_of(data) or "file of no known format"
     if kind not in LOSSLESS:
         raise ImageError(f"a {kind} does not keep the values of a mask: expected {', '.join(LOSSLESS)}")
     with opened(data, kind) as image:
         check_claim(image.width, image.height, len(data))
+        if getattr(image, "n_frames", 1) > 1:
+            raise ImageError("it has several frames: expected one")
         yield image
 
 
@@ -239,8 +241,6 @@ def png_of(data: Buffer) -> Buffer:
     if format_of(data) == "PNG":
         return data
     with _opened(data) as image:
-        if getattr(image, "n_frames", 1) > 1:
-            raise ImageError("it has several frames: expected one")
         return _encoded(image)
 
 
@@ -248,7 +248,7 @@ def threshold_mask(data: Buffer, threshold: int) -> bytes:
     """A PNG of 255 where the brightness of a mask is ``threshold`` or more, 0 elsewhere; for masks in JPEG, too.
 
     Raises:
-        ImageError: it can't be decoded.
+        ImageError: it can't be decoded, or has several frames.
     """
     import numpy as np
 

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
 import msgspec
@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.images.jpeg import ImageError
-from imagenet_prep.images.mask_pixels import check_pycocotools
+from imagenet_prep.images.mask_pixels import box_of_pixels, check_pycocotools
 from imagenet_prep.recipes.box_policy import BoxesOutside, Corners, ImpossibleBox, PlacedBox, Size, fault, place_box
 from imagenet_prep.recipes.labels_file import LabelsFault, csv_rows, read_rows
 from imagenet_prep.recipes.object_masks import Outline, Polygons, check_outline, outline_text
@@ -27,6 +27,10 @@ from imagenet_prep.recipes.object_masks import corners_of as corners_of
 from imagenet_prep.recipes.recipe_file import read_texts
 from imagenet_prep.storage.files import read_plain, view_of
 from imagenet_prep.text import has_doctype
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 LARGEST = 1 << 26
 """Bytes of an annotation of one image, or of a file of names."""
@@ -63,6 +67,12 @@ class DrawnObject(Struct, gc=False):
             raise fault(where, f"a polygon of {len(points)} points", "expected at least three")
         ring = [coordinate for point in points for coordinate in point]
         return cls(label, corners_of([ring]), where, rings=[ring])
+
+    @classmethod
+    def rectangle(cls, label: str, corners: Sequence[tuple[float, float]], where: str) -> DrawnObject:
+        """An object whose box has these two opposite corners, in any order."""
+        first, second = corners
+        return cls(label, corners_of([[*first, *second]]), where)
 
 
 class Drawn(Struct):
@@ -163,6 +173,20 @@ class BoxFile(Struct):
         image.add(placed.corners, text=shape.label, **shape.values)
         self.outline(image, shape.rings, shape.where)
 
+    def add_pixels(self, image: Marked, label: str, pixels: NDArray[np.uint8], outline: Outline, where: str) -> None:
+        """Add an object by the pixels of its outline: its box is the one around them.
+
+        Raises:
+            InputError: no pixel is inside.
+        """
+        corners = box_of_pixels(pixels)
+        if corners is None:
+            raise fault(where, "an object without a pixel", "expected one that is not 0, which is black")
+        placed = self.place(corners, image, where)
+        assert placed.corners is not None
+        image.add(placed.corners, text=label, area=float(pixels.sum()))
+        self.outline(image, outline, where)
+
     def outline(self, image: Marked, outline: Outline | None, where: str) -> None:
         """Keep the outline of the box that was added last, if masks are asked for.
 
@@ -226,6 +250,13 @@ def number_in(text: str, where: str) -> float:
     if abs(value) <= MOST:
         return value
     raise fault(where, f"{text[:40]!r}", f"expected a finite number, at most {MOST:,}")
+
+
+def numbers_in(values: Sequence[Any]) -> list[float]:
+    """The numbers of a JSON whose types nobody has checked; raises TypeError if one is a text, or true or false."""
+    if any(isinstance(value, bool) or not isinstance(value, (int, float)) for value in values):
+        raise TypeError
+    return list(values)
 
 
 def text_in(path: Path) -> str:
@@ -346,13 +377,18 @@ def walk(folder: Path, ending: str) -> Iterator[str]:
     yield from sorted(name for name in names if not re.search(r"(^|/)\.", name))
 
 
-def rows_in(path: Path, *, header: bool = True) -> Iterator[tuple[str, dict[str, str]]]:
-    """The place of each row of a CSV, and its cells by column ("1", "2", ... without a header); "" for an empty one."""
+def columns_in(path: Path, *, header: bool = True) -> tuple[Sequence[int], dict[str, list[str | None]]]:
+    """The line of each row of a CSV, and the cells of each column ("1", "2", ... without a header); None: empty."""
     view = view_of(path)
     try:
-        lines, cells = read_rows(bytes(view[0 : len(view)]), "csv", header=header)
+        return read_rows(bytes(view[0 : len(view)]), "csv", header=header)
     except LabelsFault as error:
         raise fault(f"{path}, line {error.line}", error.reason) from error
+
+
+def rows_in(path: Path, *, header: bool = True) -> Iterator[tuple[str, dict[str, str]]]:
+    """The place of each row of a CSV, and its cells by column, as ``columns_in``; "" for an empty one."""
+    lines, cells = columns_in(path, header=header)
     values = zip(*cells.values(), strict=True)
     for line, row in zip(lines, values, strict=False):
         yield f"{path}, line {line}", {name: cell or "" for name, cell in zip(cells, row, strict=True)}

@@ -22,11 +22,27 @@ Corners = tuple[float, float, float, float]
 Size = tuple[int, int]
 """Width and height in pixels."""
 
+NO_PIXELS = 2
+"""Relative corners are smaller, even those of a box that leads out of its image; pixels of a whole file never are."""
+
+NAMELESS = "object"
+"""The class of objects in files that have no classes."""
+
 SLACK = 1.0
 """Pixels by which a box may lead out of its image: COCO's own boxes do, by rounding."""
 
 RELATIVE_SLACK = 0.002
 """The same for relative boxes, whose image's size their file does not say: a pixel of 500."""
+
+
+def corners_of_size(x: float, y: float, width: float, height: float) -> Corners:
+    """The corners of a box by its upper left one and its size."""
+    return x, y, x + width, y + height
+
+
+def corners_around(x: float, y: float, half_width: float, half_height: float) -> Corners:
+    """The corners of the box around a centre."""
+    return x - half_width, y - half_height, x + half_width, y + half_height
 
 
 class ImpossibleBox(Struct, frozen=True):
@@ -112,6 +128,9 @@ def _shown(corners: Corners) -> str:
     return ", ".join(f"{value:g}" for value in corners)
 
 
-def fault(where: str, problem: str, expected: str = "") -> InputError:
-    """The error for a place in an annotation file."""
-    return InputError(f"{where}: {problem}", expected, "correct it and run the same command again")
+CORRECT = "correct it and run the same command again"
+
+
+def fault(where: str, problem: str, expected: str = "", hint: str = CORRECT) -> InputError:
+    """The error for a place in an annotation file, or for a row."""
+    return InputError(f"{where}: {problem}", expected, hint)

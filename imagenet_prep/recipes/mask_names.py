@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
+import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 _MASK_FOLDERS = frozenset(
     (
@@ -31,20 +33,27 @@ _IMAGE_PART = re.compile(r"images?|imgs?|inputs?|photos?|pictures?|frames?|origi
 _GLUED = re.compile(r"(.+?)(annot|masks?|labels?|gt)", re.IGNORECASE)
 
 
+_KEPT = 1 << 14
+"""Names of folders whose answers are kept: each is asked about for every file in it, by every format."""
+
+
 def _plain(folder: str) -> str:
     return re.sub(r"[^a-z0-9]", "", folder.lower())
 
 
+@functools.lru_cache(_KEPT)
 def is_image_folder(name: str) -> bool:
     """Whether a folder has a name that says no more than that images are in it."""
     return _plain(name) in _IMAGE_FOLDERS
 
 
+@functools.lru_cache(_KEPT)
 def is_mask_folder(name: str) -> bool:
     """Whether a folder has the name of one of masks or annotations."""
     return _plain(name) in _MASK_FOLDERS
 
 
+@functools.lru_cache(_KEPT)
 def may_be_mask_folder(name: str) -> bool:
     """Whether a word of a folder's name means masks, as in train_masks and trainannot: its files must show the rest."""
     return is_mask_folder(name) or core_of(name, images=False) != name
@@ -83,3 +92,9 @@ def folder_around(names: Iterable[str]) -> str:
     """The name of the folder that each file is directly in: "images" for a/images/1.png and b/images/2.png; or ""."""
     folders = {name.rpartition("/")[0].rpartition("/")[2] for name in names}
     return folders.pop() if len(folders) == 1 else ""
+
+
+def folders_around(names: Sequence[str]) -> str:
+    """The folders that all of these files are in, with a slash behind them; "" for none."""
+    common = os.path.commonpath([name.rpartition("/")[0] for name in (min(names), max(names))])
+    return f"{common}/" if common else ""

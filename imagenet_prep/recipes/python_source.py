@@ -17,9 +17,10 @@ from typing import Any
 from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.escaping import command, rerun
 from imagenet_prep.images import ending_of
+from imagenet_prep.recipes.box_policy import fault
 from imagenet_prep.recipes.python_rows import Function, PythonRow
 from imagenet_prep.recipes.recipe_file import RecipeFile
-from imagenet_prep.recipes.row_source import Rows, TableRow, fault, find_roles, gather
+from imagenet_prep.recipes.row_source import Rows, TableRow, find_roles, gather
 from imagenet_prep.recipes.schema import Source
 from imagenet_prep.sources.catalog import fault_of_name
 from imagenet_prep.sources.names import text_of

@@ -9,14 +9,11 @@ from typing import Any
 from msgspec import Struct
 
 from imagenet_prep.recipes.box_files import BoxFile, Marked
-from imagenet_prep.recipes.box_policy import Size
-from imagenet_prep.recipes.row_source import RowImage, RowObject, fault
+from imagenet_prep.recipes.box_policy import NO_PIXELS, Size, fault
+from imagenet_prep.recipes.row_source import RowImage, RowObject
 from imagenet_prep.sources.names import name_of
 from imagenet_prep.storage.files import kind_of
 from imagenet_prep.text import listed
-
-_NO_PIXELS = 2
-"""Corners of relative boxes are smaller; pixels of a whole table never are."""
 
 
 class RowMarks(Struct, frozen=True):
@@ -123,7 +120,7 @@ def _are_numbers(objects: Sequence[tuple[RowObject, str]]) -> bool:
 
 def _refuse_relative(objects: Sequence[tuple[RowObject, str]]) -> None:
     """Raise InputError if no box of all is as large as a pixel: they are relative to their images."""
-    if objects and all(max(map(abs, shape.corners)) < _NO_PIXELS for shape, _ in objects):
+    if objects and all(max(map(abs, shape.corners)) < NO_PIXELS for shape, _ in objects):
         shape, where = objects[0]
         corners = ", ".join(f"{value:g}" for value in shape.corners)
         hint = "multiply them by the image's width and height"

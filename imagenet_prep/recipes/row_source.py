@@ -15,8 +15,7 @@ from typing import Any, NamedTuple
 
 from msgspec import Struct
 
-from imagenet_prep.errors import InputError
-from imagenet_prep.recipes.box_policy import Corners, Size
+from imagenet_prep.recipes.box_policy import Corners, Size, corners_of_size, fault
 from imagenet_prep.recipes.labels_file import LabelTable
 from imagenet_prep.text import listed
 from imagenet_prep.tfrecord.inception import EDGES
@@ -32,8 +31,6 @@ _BBOXES = ("bbox", "bboxes")
 _CATEGORIES = ("categories", "category")
 
 _WHOLE = re.compile(r"0|[1-9]\d{0,17}", re.ASCII)
-
-CORRECT = "correct it and run the same command again"
 
 
 class TableRow(NamedTuple):
@@ -144,11 +141,6 @@ class Rows(Struct, frozen=True):
             self.is_text,
             places=[image.where for image in images],
         )
-
-
-def fault(where: str, problem: str, expected: str = "", hint: str = CORRECT) -> InputError:
-    """The error for a row."""
-    return InputError(f"{where}: {problem}", expected, hint)
 
 
 def gather(rows: Sequence[TableRow], roles: ColumnRoles, *, is_text: bool) -> Rows:
@@ -373,4 +365,4 @@ def _object_of(box: Any, label: Any, where: str) -> RowObject:
     if not isinstance(box, list) or len(box) != len(EDGES):
         raise fault(where, f"a bbox of {_shown(box)}", "expected x, y, width, height in pixels")
     x, y, width, height = (_number(value, where, "bbox") for value in box)
-    return RowObject(_class_of(label, where), (x, y, x + width, y + height))
+    return RowObject(_class_of(label, where), corners_of_size(x, y, width, height))

@@ -24,10 +24,10 @@ from imagenet_prep.recipes.box_files import (
     json_fault,
     size_of,
 )
-from imagenet_prep.recipes.box_policy import Corners, fault
+from imagenet_prep.recipes.box_policy import Corners, corners_of_size, fault
 from imagenet_prep.recipes.formats import AnnotatedFolder, Format, Proposed
 from imagenet_prep.recipes.object_masks import NO_OUTLINE, Outline, Runs, box_of, check_outline, read_outline
-from imagenet_prep.sources.names import text_of
+from imagenet_prep.sources.names import below, text_of
 from imagenet_prep.storage.files import kind_of, view_of
 
 if TYPE_CHECKING:
@@ -192,9 +192,13 @@ def _outline_of(annotation: _Annotation, where: str) -> Outline | None:
 
 def _panoptic_png(path: Path, annotation: _Annotation, image: Marked, file: BoxFile, where: str) -> Runs:
     """The PNG of an image's segments: in the folder that is named as their file is, next to it."""
-    png = path.with_suffix("") / annotation.file_name
+    folder = path.with_suffix("")
+    expected = f"expected the PNG of its segments in {folder}"
+    name = Path(annotation.file_name)
+    if name.is_absolute() or ".." in name.parts:
+        raise fault(where, f"file_name {annotation.file_name[:80]!r} leads out of {folder}", expected)
+    png = below(folder, annotation.file_name)
     if kind_of(png) != "file":
-        expected = f"expected the PNG of its segments in {path.with_suffix('')}"
         raise InputError(f"{where}: {png} is not there", expected, "unpack the PNGs there")
     image.mask_files.append(png)
     return Runs(file=text_of(os.path.relpath(png, file.root)), length=png.stat().st_size)
@@ -214,8 +218,7 @@ def _corners(
 ) -> Corners:
     """The box of an annotation, in pixels: its own, or that of its outline."""
     if annotation.bbox is not None:
-        x, y, width, height = annotation.bbox
-        return x, y, x + width, y + height
+        return corners_of_size(*annotation.bbox)
     if outline is None and has_outlines and not isinstance(annotation, _Outlined):
         raise PolygonError(where)
     is_segment = isinstance(outline, Runs) and outline.segment is not None

@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from imagenet_prep.recipes.annotated_images import AnnotatedImages
 from imagenet_prep.recipes.box_files import Drawn, DrawnObject, json_in
+from imagenet_prep.recipes.box_policy import corners_of_size
 from imagenet_prep.recipes.formats import Format
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ def _drawn(image: _CreateMLImage, where: str) -> Drawn:
     for number, annotation in enumerate(image.annotations):
         box = annotation.coordinates
         x, y = box.x - box.width / 2, box.y - box.height / 2
-        corners = (x, y, x + box.width, y + box.height)
+        corners = corners_of_size(x, y, box.width, box.height)
         drawn.objects.append(DrawnObject(annotation.label, corners, f"{where}.annotations[{number}]"))
     return drawn
 

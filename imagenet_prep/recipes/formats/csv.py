@@ -14,16 +14,13 @@ from imagenet_prep.errors import InputError
 from imagenet_prep.escaping import command
 from imagenet_prep.recipes.annotated_images import AnnotatedImages
 from imagenet_prep.recipes.box_files import Drawn, DrawnObject, number_in, read_names, rows_in, size_of
-from imagenet_prep.recipes.box_policy import Corners, Size, fault
+from imagenet_prep.recipes.box_policy import NAMELESS, NO_PIXELS, Corners, Size, corners_of_size, fault
 from imagenet_prep.recipes.formats import AnnotatedFolder, Format, Proposed
 from imagenet_prep.recipes.labels_file import LABELS, PATHS, LabelsFault, csv_rows
 from imagenet_prep.recipes.splits import stem_of
 
 if TYPE_CHECKING:
     from imagenet_prep.recipes.schema import BoxKeys
-
-_NO_PIXELS = 2
-"""Relative corners are smaller, even those of a box that leads out of its image; pixels of a whole file never are."""
 
 _ROLES: Mapping[str, tuple[str, ...]] = {
     "path": (*PATHS, "image_path", "imageid", "image_id", "file_name", "image_name"),
@@ -56,9 +53,6 @@ _IN_A_CELL: Mapping[str, tuple[str, ...]] = {
 
 _NO_HEADER = {"path": "1", "xmin": "2", "ymin": "3", "xmax": "4", "ymax": "5", "label": "6"}
 """The columns of a CSV without a header, as keras-retinanet has them."""
-
-_NAMELESS = "object"
-"""The class of boxes in a table that has no class."""
 
 
 class _TableReader(Struct, frozen=True):
@@ -162,15 +156,16 @@ def _row(texts: Mapping[str, str], where: str) -> _Row:
         raise fault(where, "an empty cell", "expected an image, four corners and a class")
     if not any(edges):
         return _Row(texts["path"], texts["label"], None, size, where)
-    xmin, ymin, xmax, ymax = (number_in(edge, where) for edge in edges)
+    first, second, third, fourth = (number_in(edge, where) for edge in edges)
+    corners = first, second, third, fourth
     if "box_width" in texts:
-        xmax, ymax = xmin + xmax, ymin + ymax
-    return _Row(texts["path"], texts["label"], (xmin, ymin, xmax, ymax), size, where)
+        corners = corners_of_size(*corners)
+    return _Row(texts["path"], texts["label"], corners, size, where)
 
 
 def _is_relative(rows: Iterable[_Row]) -> bool:
     """Whether the boxes of a CSV are relative: most of them, since a few may lead far out of their image."""
-    are_small = [max(row.corners) < _NO_PIXELS for row in rows if row.corners is not None]
+    are_small = [max(row.corners) < NO_PIXELS for row in rows if row.corners is not None]
     return not are_small or 2 * sum(are_small) > len(are_small)
 
 
@@ -181,6 +176,15 @@ def _mark(keys: BoxKeys, images: AnnotatedImages) -> None:
 
 
 # init ----------------------------------------------------------------------------------------------------------
+
+
+def _rows_of(path: Path) -> list[list[str]]:
+    """The first rows of a file, which may have gigabytes."""
+    with path.open("rb") as file:
+        return _first_rows(file.read(_PROBED_BYTES))
+
+
+_PROBED_BYTES = 1 << 20
 
 
 def _first_rows(content: bytes) -> list[list[str]]:
@@ -227,7 +231,7 @@ def _propose(folder: AnnotatedFolder) -> Proposed | None:
     if not folder.files:
         return None
     files = sorted(folder.files)
-    rows = _first_rows((folder.path / files[0]).read_bytes())
+    rows = _rows_of(folder.path / files[0])
     value: dict[str, Any] = {"csv": files}
     columns = _columns_of(folder, files[0], rows) if _has_header(rows) else {}
     if columns:
@@ -239,7 +243,7 @@ def _propose(folder: AnnotatedFolder) -> Proposed | None:
     if not _has_header(rows):
         value["header"] = False
     elif "label" not in columns and _is_nameless(rows[0], columns):
-        value["names"] = (_NAMELESS,)
+        value["names"] = (NAMELESS,)
     return Proposed(value, used)
 
 
@@ -253,10 +257,7 @@ def _columns_of(folder: AnnotatedFolder, name: str, rows: Sequence[Sequence[str]
     folded = [cell.lower() for cell in header]
     roles = _roles(folded)
     if "path" not in columns and set(folded).isdisjoint(roles["path"]):
-        known = {*map(stem_of, folder.images), *(image.rpartition("/")[2] for image in folder.images)}
-        hits = [sum(row[place].rpartition("/")[2] in known for row in rows[1:]) for place in range(len(header))]
-        if max(hits, default=0):
-            columns["path"] = header[hits.index(max(hits))]
+        columns |= _column_of_images(folder.images, rows)
     if "label" in columns or not set(folded).isdisjoint(roles["label"]) or _is_nameless(header, columns):
         return columns
     used = {column.lower() for column in columns.values()}
@@ -270,6 +271,17 @@ def _columns_of(folder: AnnotatedFolder, name: str, rows: Sequence[Sequence[str]
 _MOST_NAMED = 4
 
 
+def _column_of_images(images: Sequence[str], rows: Sequence[Sequence[str]]) -> dict[str, str]:
+    """The column that has the names of most images; none if no column has one."""
+    known = {*map(stem_of, images), *(image.rpartition("/")[2] for image in images)}
+    counts = dict.fromkeys(rows[0], 0)
+    for row in rows[1:]:
+        for column, cell in zip(rows[0], row, strict=False):  # a row may be cut short
+            counts[column] += cell.rpartition("/")[2] in known
+    column = max(counts, key=counts.__getitem__)
+    return {"path": column} if counts[column] else {}
+
+
 def _is_nameless(header: Sequence[str], columns: Mapping[str, str]) -> bool:
     """Whether a table has no column but those of images and boxes: none can be the class."""
     names = {name.lower() for name in header if name not in columns.values()}
@@ -279,7 +291,7 @@ def _is_nameless(header: Sequence[str], columns: Mapping[str, str]) -> bool:
 
 def _names_file(folder: AnnotatedFolder) -> list[str]:
     """The CSV of two columns that has a name, and a number or an id, for every class of the tables."""
-    rows = [row for name in folder.files for row in _first_rows((folder.path / name).read_bytes())]
+    rows = [row for name in folder.files for row in _rows_of(folder.path / name)]
     cells = {cell for row in rows for cell in row}
     for name in (name for name in folder.names if name.lower().endswith(".csv") and name not in folder.files):
         with contextlib.suppress(InputError):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from imagenet_prep.recipes.annotated_images import AnnotatedImages, need_annotations
 from imagenet_prep.recipes.box_files import Drawn, DrawnObject, number_in, text_in
-from imagenet_prep.recipes.box_policy import fault
+from imagenet_prep.recipes.box_policy import corners_of_size, fault
 from imagenet_prep.recipes.formats import AnnotatedFolder, Format, Proposed
 
 if TYPE_CHECKING:
@@ -32,7 +32,8 @@ def _read(path: Path) -> list[Drawn]:
             raise fault(where, f"the image {words[0]}", f"expected one of {path.parent / 'images.txt'}")
         name = names[words[0]]
         x, y, width, height = (number_in(word, where) for word in words[1:])
-        box = DrawnObject(name.rpartition("/")[0].rpartition("/")[2], (x, y, x + width, y + height), where)
+        class_name = name.rpartition("/")[0].rpartition("/")[2]
+        box = DrawnObject(class_name, corners_of_size(x, y, width, height), where)
         split = _SPLITS[is_train[words[0]]] if words[0] in is_train else ""
         images.append(Drawn(name, where, [box], split=split))
     return images

@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 
 from imagenet_prep.recipes.annotated_images import AnnotatedImages
 from imagenet_prep.recipes.box_files import Drawn, DrawnObject, number_in, size_of, xml_in
-from imagenet_prep.recipes.box_policy import fault
+from imagenet_prep.recipes.box_policy import corners_around, fault
 from imagenet_prep.recipes.formats import Format
 
 if TYPE_CHECKING:
@@ -50,8 +50,8 @@ def _object(element: ElementTree.Element, where: str) -> DrawnObject:
         points = [(number_in(x, where), number_in(y, where)) for x, y in pairs]
         return DrawnObject.polygon(label, points, where)
     if element.tag == "ellipse":
-        x, y, width, height = (_number(element.attrib, name, where) for name in ("cx", "cy", "rx", "ry"))
-        return DrawnObject(label, (x - width, y - height, x + width, y + height), where)
+        x, y, half_width, half_height = (_number(element.attrib, name, where) for name in ("cx", "cy", "rx", "ry"))
+        return DrawnObject(label, corners_around(x, y, half_width, half_height), where)
     raise fault(where, f"a {element.tag}", "expected a box, a polygon or an ellipse")
 
 

@@ -5,6 +5,7 @@ labels.json has the names of the classes by number; samples.json has names, and 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ from msgspec import Struct, ValidationError, convert
 
 from imagenet_prep.recipes.annotated_images import AnnotatedImages
 from imagenet_prep.recipes.box_files import Drawn, DrawnObject, json_in
-from imagenet_prep.recipes.box_policy import fault
+from imagenet_prep.recipes.box_policy import corners_of_size, fault
 from imagenet_prep.recipes.formats import Format
 from imagenet_prep.recipes.splits import split_name
 from imagenet_prep.text import listed
@@ -38,13 +39,9 @@ def _read(path: Path) -> list[Drawn]:
         return [_sample(sample, f"{path}: samples[{number}]") for number, sample in enumerate(content.samples)]
     images = []
     for name, detections in content.labels.items():
-        drawn = Drawn(name, f"{path}: labels.{name}", [], is_relative=True)
-        for number, detection in enumerate(detections or ()):
-            where = f"{drawn.where}[{number}]"
-            x, y, width, height = detection.bounding_box
-            label = _label(detection.label, content.classes, where)
-            drawn.objects.append(DrawnObject(label, (x, y, x + width, y + height), where))
-        images.append(drawn)
+        where = f"{path}: labels.{name}"
+        objects = _objects(detections or (), content.classes, where)
+        images.append(Drawn(name, where, objects, is_relative=True))
     return images
 
 
@@ -57,19 +54,25 @@ def _sample(sample: dict[str, Any], where: str) -> Drawn:
     try:
         detections = convert(fields[name]["detections"] if fields else [], list[_Detection])
         tags = convert(sample.get("tags") or [], list[str])
-        drawn = Drawn(convert(sample.get("filepath"), str), where, [], is_relative=True)
+        file_name = convert(sample.get("filepath"), str)
     except ValidationError as error:
         raise fault(where, str(error), "expected filepath, tags, and detections of label and bounding_box") from error
     splits = {split for tag in tags if (split := split_name(tag))}
-    drawn.split = splits.pop() if len(splits) == 1 else ""
-    for number, detection in enumerate(detections):
-        x, y, width, height = detection.bounding_box
-        place = f"{where}.{name}.detections[{number}]"
-        drawn.objects.append(DrawnObject(_label(detection.label, None, place), (x, y, x + width, y + height), place))
-    return drawn
+    split = splits.pop() if len(splits) == 1 else ""
+    objects = _objects(detections, None, f"{where}.{name}.detections")
+    return Drawn(file_name, where, objects, is_relative=True, split=split)
 
 
 _TRUTH = "ground_truth"
+
+
+def _objects(detections: Sequence[_Detection], classes: list[str] | None, where: str) -> list[DrawnObject]:
+    objects = []
+    for number, detection in enumerate(detections):
+        place = f"{where}[{number}]"
+        label = _label(detection.label, classes, place)
+        objects.append(DrawnObject(label, corners_of_size(*detection.bounding_box), place))
+    return objects
 
 
 def _label(label: int | str, classes: list[str] | None, where: str) -> str:

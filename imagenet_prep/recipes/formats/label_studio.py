@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from imagenet_prep.recipes.annotated_images import AnnotatedImages
-from imagenet_prep.recipes.box_files import Drawn, DrawnObject, json_in
-from imagenet_prep.recipes.box_policy import fault
+from imagenet_prep.recipes.box_files import Drawn, DrawnObject, json_in, numbers_in
+from imagenet_prep.recipes.box_policy import corners_around, corners_of_size, fault
 from imagenet_prep.recipes.formats import Format
 
 if TYPE_CHECKING:
@@ -80,15 +80,20 @@ def _object(shape: _Shape, where: str) -> DrawnObject:
     label = shape[kind][0]
     try:
         if kind == "polygonlabels":
-            points = [(x / 100, y / 100) for x, y in shape["points"]]
-            return DrawnObject.polygon(label, points, where)
-        x, y = shape["x"] / 100, shape["y"] / 100
+            points = [_parts(pair) for pair in shape["points"]]
+            return DrawnObject.polygon(label, [(x, y) for x, y in points], where)
         if kind == "ellipselabels":
-            width, height = shape["radiusX"] / 100, shape["radiusY"] / 100
-            return DrawnObject(label, (x - width, y - height, x + width, y + height), where)
-        return DrawnObject(label, (x, y, x + shape["width"] / 100, y + shape["height"] / 100), where)
+            centre_and_radii = _parts([shape[name] for name in ("x", "y", "radiusX", "radiusY")])
+            return DrawnObject(label, corners_around(*centre_and_radii), where)
+        sides = _parts([shape[name] for name in ("x", "y", "width", "height")])
+        return DrawnObject(label, corners_of_size(*sides), where)
     except (KeyError, TypeError, ValueError) as error:
         raise fault(where, f"{kind} without its numbers", "expected those that Label Studio writes") from error
+
+
+def _parts(percents: Sequence[Any]) -> list[float]:
+    """Numbers in percent as parts of one; raises TypeError if one is no number."""
+    return [number / 100 for number in numbers_in(percents)]
 
 
 def _mark(keys: BoxKeys, images: AnnotatedImages) -> None:

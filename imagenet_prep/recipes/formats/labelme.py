@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from imagenet_prep.recipes.annotated_images import AnnotatedImages
-from imagenet_prep.recipes.box_files import Drawn, DrawnObject, corners_of, json_in, size_of
-from imagenet_prep.recipes.box_policy import fault
+from imagenet_prep.recipes.box_files import Drawn, DrawnObject, json_in, size_of
+from imagenet_prep.recipes.box_policy import corners_around, fault
 from imagenet_prep.recipes.formats import Format
 
 if TYPE_CHECKING:
@@ -50,9 +50,9 @@ def _object(shape: _LabelMeShape, where: str) -> DrawnObject:
         what = f"a shape {shape.shape_type!r} of {len(points)} points"
         raise fault(where, what, "expected a rectangle or a circle of two points, or a polygon")
     if shape.shape_type == "rectangle":
-        return DrawnObject(shape.label, corners_of([[*points[0], *points[1]]]), where)
-    (x, y), radius = points[0], math.dist(*points)
-    return DrawnObject(shape.label, (x - radius, y - radius, x + radius, y + radius), where)
+        return DrawnObject.rectangle(shape.label, points, where)
+    radius = math.dist(*points)
+    return DrawnObject(shape.label, corners_around(*points[0], radius, radius), where)
 
 
 def _mark(keys: BoxKeys, images: AnnotatedImages) -> None:

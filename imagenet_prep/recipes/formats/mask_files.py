@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,21 +12,19 @@ from imagenet_prep.errors import InputError
 from imagenet_prep.images import mask_pixels
 from imagenet_prep.images.jpeg import ImageError
 from imagenet_prep.recipes.annotated_images import AnnotatedImages, need_annotations
-from imagenet_prep.recipes.box_files import Marked
-from imagenet_prep.recipes.box_policy import fault
+from imagenet_prep.recipes.box_files import Marked, columns_named
+from imagenet_prep.recipes.box_policy import NAMELESS, fault
 from imagenet_prep.recipes.formats import AnnotatedFolder, Format, Proposed
 from imagenet_prep.recipes.formats.runs import is_table
 from imagenet_prep.recipes.mask_folders import LOSSLESS
 from imagenet_prep.recipes.mask_names import is_image_folder, is_mask_folder
 from imagenet_prep.recipes.object_masks import Runs
+from imagenet_prep.recipes.splits import stem_of
 from imagenet_prep.sources.names import below, text_of
 from imagenet_prep.storage.files import read_plain
 
 if TYPE_CHECKING:
     from imagenet_prep.recipes.schema import BoxKeys
-
-CLASS = "object"
-"""The class of all objects, where the recipe has no name for it."""
 
 _PAIRED = 0.9
 """The least share of files in folders of masks that belong to an image."""
@@ -39,11 +37,11 @@ def _mark(keys: BoxKeys, images: AnnotatedImages) -> None:
         raise InputError(f"boxes: names: {len(names)} names", "expected one: files of masks have no classes")
     paths = [os.path.relpath(below(images.roots.base, name), root) for name in images.names]
     by_image, missing = group_masks(paths, _mask_paths(keys.places, root))
-    images.file.columns = ("boxes.area",)
+    images.file.columns = columns_named("area")
     images.file.polygons = "masks"
     for row, path in enumerate(paths):
         if path in by_image:
-            images.mark(row, _read(root, path, by_image[path], images, names[0] if names else CLASS))
+            images.mark(row, _read(root, path, by_image[path], images, names[0] if names else NAMELESS))
     images.missing += missing
 
 
@@ -52,8 +50,7 @@ def _mask_paths(folders: Sequence[str], root: Path) -> list[str]:
     paths: list[str] = []
     for text in folders:
         folder = need_annotations(below(root, text), "folder")
-        names = (os.path.relpath(path, root) for path in folder.rglob("*") if path.suffix.lower() in LOSSLESS)
-        paths += [name for name in names if any(map(is_mask_folder, name.split("/")[:-1]))]
+        paths += _in_mask_folders(os.path.relpath(path, root) for path in folder.rglob("*"))
     return sorted(paths)
 
 
@@ -71,13 +68,7 @@ def _read(root: Path, path: str, files: Sequence[str], images: AnnotatedImages, 
         image.size = image.size or size
         if size != image.size:
             raise fault(str(file), f"{size[0]} x {size[1]} pixels", f"expected {image.size[0]} x {image.size[1]}")
-        corners = mask_pixels.box_of_pixels(pixels)
-        if corners is None:
-            raise fault(str(file), "no pixel of it is an object's", "expected one that is not black")
-        placed = images.file.place(corners, image, str(file))
-        assert placed.corners is not None
-        image.add(placed.corners, text=class_name, area=float(pixels.sum()))
-        images.file.outline(image, Runs(file=text_of(name), length=len(data)), str(file))
+        images.file.add_pixels(image, class_name, pixels, Runs(file=text_of(name), length=len(data)), str(file))
         image.mask_files.append(file)
     return image
 
@@ -90,7 +81,7 @@ def group_masks(images: Sequence[str], files: Sequence[str]) -> tuple[dict[str, 
     """
     counts = Counter(map(_place_of_image, images))
     owners = {place: image for image in images if counts[place := _place_of_image(image)] == 1}
-    owners |= {f"{_place_of_image(image)}/{_stem(image)}".lstrip("/"): image for image in images}
+    owners |= {f"{_place_of_image(image)}/{stem_of(image)}".lstrip("/"): image for image in images}
     grouped: dict[str, list[str]] = {}
     missing: list[str] = []
     for file in files:
@@ -105,10 +96,6 @@ def group_masks(images: Sequence[str], files: Sequence[str]) -> tuple[dict[str, 
 def _place_of_image(path: str) -> str:
     """The folders of an image without those that only say that images are in them."""
     return "/".join(folder for folder in path.split("/")[:-1] if not is_image_folder(folder))
-
-
-def _stem(path: str) -> str:
-    return path.rpartition("/")[2].rpartition(".")[0]
 
 
 # init ----------------------------------------------------------------------------------------------------------
@@ -136,7 +123,8 @@ def _head(path: Path) -> bytes:
         return file.read(1 << 10)
 
 
-def _in_mask_folders(names: Sequence[str]) -> Iterator[str]:
+def _in_mask_folders(names: Iterable[str]) -> Iterator[str]:
+    """The images in folders of masks, of a format that keeps their values."""
     for name in names:
         if name.lower().endswith(LOSSLESS) and any(map(is_mask_folder, name.split("/")[:-1])):
             yield name

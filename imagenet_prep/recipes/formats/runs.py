@@ -9,22 +9,18 @@ from typing import TYPE_CHECKING, NamedTuple
 from imagenet_prep.images import mask_pixels
 from imagenet_prep.images.jpeg import ImageError
 from imagenet_prep.recipes.annotated_images import AnnotatedImages
-from imagenet_prep.recipes.box_files import Marked
-from imagenet_prep.recipes.box_policy import Size, fault
+from imagenet_prep.recipes.box_files import Marked, columns_in, columns_named
+from imagenet_prep.recipes.box_policy import NAMELESS, Size, fault
 from imagenet_prep.recipes.formats import AnnotatedFolder, Format, Proposed
-from imagenet_prep.recipes.labels_file import LabelsFault, read_rows
 from imagenet_prep.recipes.mask_names import is_mask_folder
 from imagenet_prep.recipes.object_masks import Runs
-from imagenet_prep.storage.files import view_of
 
 if TYPE_CHECKING:
     from imagenet_prep.recipes.schema import BoxKeys
 
 _RUNS = "encodedpixels"
+_NO_OBJECT = "-1"
 _CLASSES = ("classid", "class", "label")
-
-CLASS = "object"
-"""The class of all objects of a table without a column of classes."""
 
 
 class _RunsOfObject(NamedTuple):
@@ -37,7 +33,7 @@ class _RunsOfObject(NamedTuple):
 
 
 def _mark(keys: BoxKeys, images: AnnotatedImages) -> None:
-    images.file.columns = ("boxes.area",)
+    images.file.columns = columns_named("area")
     images.file.polygons = "masks"
     for path in images.paths(keys.places):
         by_image: dict[str, list[_RunsOfObject]] = {}
@@ -54,38 +50,27 @@ def _mark(keys: BoxKeys, images: AnnotatedImages) -> None:
 
 def _rows(path: Path) -> Iterator[_RunsOfObject]:
     """The rows of a table: its first column names the images."""
-    view = view_of(path)
-    try:
-        lines, cells = read_rows(bytes(view[0 : len(view)]), "csv")
-    except LabelsFault as error:
-        raise fault(f"{path}, line {error.line}", error.reason) from error
+    lines, cells = columns_in(path)
     folded = {name.lower(): values for name, values in cells.items()}
     if _RUNS not in folded:
         raise fault(str(path), "no column EncodedPixels", f"expected it among {', '.join(cells)}")
     names, runs = next(iter(cells.values())), folded[_RUNS]
-    labels = next((folded[name] for name in _CLASSES if name in folded), [CLASS] * len(lines))
+    labels = next((folded[name] for name in _CLASSES if name in folded), [NAMELESS] * len(lines))
     for number, line in enumerate(lines):
-        text = (runs[number] or "").strip()
-        yield _RunsOfObject(
-            names[number] or "", labels[number] or "", "" if text == "-1" else text, f"{path}, line {line}"
-        )
+        text = runs[number] or ""
+        text = "" if text == _NO_OBJECT else text
+        yield _RunsOfObject(names[number] or "", labels[number] or "", text, f"{path}, line {line}")
 
 
 def _add(images: AnnotatedImages, image: Marked, size: Size, line: _RunsOfObject) -> None:
     """Add an object: its box is the one around its pixels."""
     try:
-        outline = Runs(size=(size[1], size[0]), counts=_counts(line.runs.split(), size))
-        assert isinstance(outline.counts, list)
-        pixels = mask_pixels.fill_runs(outline.counts, size)
+        counts = _counts(line.runs.split(), size)
+        pixels = mask_pixels.fill_runs(counts, size)
     except (ImageError, ValueError) as error:
         raise fault(line.where, f"runs that can't be: {error}", "expected starts from 1 and lengths in turn") from error
-    corners = mask_pixels.box_of_pixels(pixels)
-    if corners is None:
-        raise fault(line.where, "runs without a pixel")
-    placed = images.file.place(corners, image, line.where)
-    assert placed.corners is not None
-    image.add(placed.corners, text=line.label, area=float(pixels.sum()))
-    images.file.outline(image, outline, line.where)
+    outline = Runs(size=(size[1], size[0]), counts=counts)
+    images.file.add_pixels(image, line.label, pixels, outline, line.where)
 
 
 def _counts(words: Sequence[str], size: Size) -> list[int]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from imagenet_prep.recipes.annotated_images import AnnotatedImages
-from imagenet_prep.recipes.box_files import Drawn, DrawnObject, corners_of, json_in, size_of
+from imagenet_prep.recipes.box_files import Drawn, DrawnObject, json_in, size_of
 from imagenet_prep.recipes.box_policy import fault
 from imagenet_prep.recipes.formats import Format
 
@@ -57,7 +57,7 @@ def _object(drawn: _SuperviselyObject, where: str) -> DrawnObject:
     if drawn.geometry_type != "rectangle" or len(points) != 2:
         what = f"a {drawn.geometry_type} of {len(points)} points"
         raise fault(where, what, "expected a rectangle of two corners, or a polygon")
-    return DrawnObject(drawn.class_title, corners_of([[*points[0], *points[1]]]), where)
+    return DrawnObject.rectangle(drawn.class_title, points, where)
 
 
 def _mark(keys: BoxKeys, images: AnnotatedImages) -> None:

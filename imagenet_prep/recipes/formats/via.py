@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,8 +10,8 @@ import msgspec
 from msgspec import Struct
 
 from imagenet_prep.recipes.annotated_images import AnnotatedImages
-from imagenet_prep.recipes.box_files import Drawn, DrawnObject, json_in, rows_in
-from imagenet_prep.recipes.box_policy import fault
+from imagenet_prep.recipes.box_files import Drawn, DrawnObject, json_in, numbers_in, rows_in
+from imagenet_prep.recipes.box_policy import corners_around, corners_of_size, fault
 from imagenet_prep.recipes.formats import Format
 
 if TYPE_CHECKING:
@@ -74,15 +74,14 @@ def _object(region: _ViaRegion, attribute: str | None, where: str) -> DrawnObjec
         raise fault(where, f"a rotated {kind}", "expected one along the sides of the image")
     try:
         if kind in ("polygon", "polyline"):
-            points = list(zip(*(_numbers(shape[name]) for name in _POINTS), strict=True))
+            points = list(zip(*(numbers_in(shape[name]) for name in _POINTS), strict=True))
             return DrawnObject.polygon(label, points, where)
         if kind == "rect":
-            x, y, width, height = _numbers([shape[name] for name in ("x", "y", "width", "height")])
-            return DrawnObject(label, (x, y, x + width, y + height), where)
+            sides = numbers_in([shape[name] for name in ("x", "y", "width", "height")])
+            return DrawnObject(label, corners_of_size(*sides), where)
         if kind in ("circle", "ellipse"):
-            sides = [shape.get(name, shape.get("r")) for name in ("rx", "ry")]
-            x, y, width, height = _numbers([shape["cx"], shape["cy"], *sides])
-            return DrawnObject(label, (x - width, y - height, x + width, y + height), where)
+            radii = [shape.get(name, shape.get("r")) for name in ("rx", "ry")]
+            return DrawnObject(label, corners_around(*numbers_in([shape["cx"], shape["cy"], *radii])), where)
     except (KeyError, TypeError, ValueError) as error:
         raise fault(where, f"a {kind} without its numbers", "expected those that VIA writes") from error
     raise fault(where, f"the shape {kind!r}", "expected rect, circle, ellipse or polygon")
@@ -92,13 +91,6 @@ _USUAL = ("class", "label", "name", "type", "category")
 
 
 _POINTS = ("all_points_x", "all_points_y")
-
-
-def _numbers(values: Sequence[Any]) -> list[float]:
-    """Coordinates; raises TypeError if one is a text."""
-    if any(isinstance(value, bool) or not isinstance(value, (int, float)) for value in values):
-        raise TypeError
-    return list(values)
 
 
 def _label(attributes: dict[str, Any], attribute: str | None, where: str) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from imagenet_prep.recipes.annotated_images import AnnotatedImages
 from imagenet_prep.recipes.box_files import Drawn, DrawnObject, number_in, text_in
-from imagenet_prep.recipes.box_policy import fault
+from imagenet_prep.recipes.box_policy import corners_of_size, fault
 from imagenet_prep.recipes.formats import Format
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def _read(path: Path) -> list[Drawn]:
                 raise fault(f"{where}: line {place}", line[:40], f"expected x, y, width and height of {count} faces")
             x, y, width, height = (number_in(word, f"{path}, line {place}") for word in words[:4])
             if count != "0":
-                box = (x, y, x + width, y + height)
+                box = corners_of_size(x, y, width, height)
                 drawn.objects.append(DrawnObject(_CLASS, box, f"{path}, line {place}"))
         images.append(drawn)
     return images

@@ -13,7 +13,7 @@ from imagenet_prep.errors import InputError
 from imagenet_prep.escaping import command
 from imagenet_prep.recipes.annotated_images import AnnotatedImages
 from imagenet_prep.recipes.box_files import Drawn, DrawnObject, number_in, read_data_yaml, read_names, text_in
-from imagenet_prep.recipes.box_policy import fault
+from imagenet_prep.recipes.box_policy import NO_PIXELS, corners_around, fault
 from imagenet_prep.recipes.formats import AnnotatedFolder, Format, Lists, Proposed, folders_of
 from imagenet_prep.recipes.labels_file import match
 from imagenet_prep.recipes.splits import stem_of
@@ -22,9 +22,6 @@ from imagenet_prep.text import listed
 
 if TYPE_CHECKING:
     from imagenet_prep.recipes.schema import BoxKeys
-
-_NO_PIXELS = 2
-"""Relative corners are smaller, even those of a box that leads out of its image; pixels of a whole file never are."""
 
 
 def _read(path: Path, names: Sequence[str], posed: int) -> Drawn:
@@ -41,16 +38,20 @@ def _shape(words: Sequence[str], names: Sequence[str], where: str) -> DrawnObjec
     if len(words) != 5 and not is_polygon:
         expected = "expected 5: class, x, y, width, height; key points and confidences are not read"
         raise fault(where, f"{len(words)} values", expected)
-    if not words[0].isdecimal() or len(words[0]) > 18 or not "".join(names[int(words[0]) :][:1]):
+    number = int(words[0]) if words[0].isdecimal() and len(words[0]) <= _MOST_DIGITS else len(names)
+    name = names[number] if number < len(names) else ""
+    if not name:
         raise fault(where, f"class {words[0][:40]}", f"expected 0 to {len(names) - 1}, the classes of `names`")
     values = [number_in(word, where) for word in words[1:]]
-    if not all(-_NO_PIXELS < value < _NO_PIXELS for value in values):
+    if not all(-NO_PIXELS < value < NO_PIXELS for value in values):
         raise fault(where, " ".join(words[1:]), "expected numbers from 0 to 1, relative to the image")
-    name = names[int(words[0])]
     if is_polygon:
         return DrawnObject.polygon(name, list(zip(values[::2], values[1::2], strict=True)), where)
     x, y, width, height = values
-    return DrawnObject(name, (x - width / 2, y - height / 2, x + width / 2, y + height / 2), where)
+    return DrawnObject(name, corners_around(x, y, width / 2, height / 2), where)
+
+
+_MOST_DIGITS = 18
 
 
 def _mark(keys: BoxKeys, images: AnnotatedImages) -> None:

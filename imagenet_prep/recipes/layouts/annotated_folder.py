@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -21,7 +20,7 @@ from imagenet_prep.recipes.formats import FORMATS, AnnotatedFolder, Proposed, al
 from imagenet_prep.recipes.inspection import Inspection
 from imagenet_prep.recipes.layouts import CERTAIN, LIKELY, Layout, Proposal, Reading, as_command
 from imagenet_prep.recipes.layouts.class_folders import shape_of
-from imagenet_prep.recipes.mask_names import folder_around
+from imagenet_prep.recipes.mask_names import folder_around, folders_around
 from imagenet_prep.recipes.schema import Boxes
 from imagenet_prep.recipes.splits import is_image_folder, is_mask_folder, splits_above, stem_of
 from imagenet_prep.sources.catalog import Catalog
@@ -128,7 +127,7 @@ def _unaccepted(inspection: Inspection, lost: Sequence[str], proposed: Proposed)
 
 def _without_classes(matched: _Matched) -> Proposal:
     """The images, divided by the folders of splits that they are in."""
-    names, lead = matched.names(), _lead(matched.images)
+    names, lead = matched.names(), folders_around(matched.images)
     names = [name.removeprefix(lead) for name in names]
     splits = {} if matched.found.divided else splits_above(names)
     return Proposal("files", "image", names, lead, splits=splits)
@@ -303,16 +302,17 @@ def _refuse(inspection: Inspection, error: InputError, files: Sequence[str] = ()
 
 def _images_and_masks(inspection: Inspection) -> tuple[list[str], list[str]]:
     """The images of a folder, and those that are in folders of masks."""
-    masks = [name for name in inspection.items if _mask_folder(name)]
-    found = set(masks)
-    return [name for name in inspection.items if name not in found], masks
+    holds_masks = functools.cache(_is_below_masks)  # all files of a folder have one answer
+    images: list[str] = []
+    masks: list[str] = []
+    for name in inspection.items:
+        (masks if holds_masks(name.rpartition("/")[0]) else images).append(name)
+    return images, masks
 
 
-def _mask_folder(name: str) -> str:
-    """The folder of masks that a file is in, by its path; "" if it is in none."""
-    folders = name.split("/")[:-1]
-    place = next((place for place, each in enumerate(folders, 1) if is_mask_folder(each)), 0)
-    return "/".join(folders[:place])
+def _is_below_masks(folder: str) -> bool:
+    """Whether a folder, or one above it, has the name of one of masks or annotations."""
+    return any(map(is_mask_folder, folder.split("/")))
 
 
 def _has_classes(names: Sequence[str]) -> bool:
@@ -325,7 +325,7 @@ def _has_classes(names: Sequence[str]) -> bool:
 
 def _mixed(inspection: Inspection, names: Sequence[str], masks: Sequence[str]) -> list[InputError]:
     """The fault of masks that patterns of the images would match."""
-    lead = _lead(names)
+    lead = folders_around(names)
     endings = {name.rpartition(".")[2] for name in names}
     is_deep = any("/" in name.removeprefix(lead) for name in names)
     if folder_around(name.removeprefix(lead) for name in names):
@@ -333,12 +333,6 @@ def _mixed(inspection: Inspection, names: Sequence[str], masks: Sequence[str]) -
     found = [name for name in masks if is_deep and name.startswith(lead) and name.rpartition(".")[2] in endings]
     what = f"{inspection.folder}: masks are among images of the same ending: {listed(found)}"
     return [InputError(what, "expected the images in a folder of their own", "move them to images/")] if found else []
-
-
-def _lead(names: Sequence[str]) -> str:
-    """The folders that all images are in."""
-    common = os.path.commonpath([name.rpartition("/")[0] for name in (min(names), max(names))])
-    return f"{common}/" if common else ""
 
 
 # each kind of annotation ---------------------------------------------------------------------------------------

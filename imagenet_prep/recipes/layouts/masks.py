@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -21,7 +20,7 @@ from imagenet_prep.recipes.inspection import Inspection
 from imagenet_prep.recipes.layouts import CERTAIN, LIKELY, Proposal, Reading
 from imagenet_prep.recipes.layouts.class_folders import shape_of
 from imagenet_prep.recipes.mask_folders import LOSSY, THRESHOLD, lossy_fault, reduced
-from imagenet_prep.recipes.mask_names import is_mask_folder, is_mask_suffix, may_be_mask_folder
+from imagenet_prep.recipes.mask_names import folders_around, is_mask_folder, is_mask_suffix, may_be_mask_folder
 from imagenet_prep.recipes.schema import Mask
 from imagenet_prep.recipes.splits import splits_above, stem_of
 from imagenet_prep.sources.names import below
@@ -251,7 +250,7 @@ def _read(inspection: Inspection, masks: _Masks, images: Sequence[str], others: 
     if bare:
         value["unmasked"] = "skip"
     left_out = set(bare)
-    lead = _lead(images)
+    lead = folders_around(images)
     names = [name.removeprefix(lead) for name in images if name not in left_out]
     count = f"{len(images) - len(bare):,} of {len(images):,} images"
     proposal = Proposal("files", "image", names, lead, splits=splits_above(names), annotations={"mask": value})
@@ -281,12 +280,6 @@ def _value(masks: _Masks) -> dict[str, Any]:
     if masks.is_lossy:
         value["threshold"] = THRESHOLD
     return value
-
-
-def _lead(names: Sequence[str]) -> str:
-    """The folders that all images are in."""
-    common = os.path.commonpath([name.rpartition("/")[0] for name in (min(names), max(names))])
-    return f"{common}/" if common else ""
 
 
 def _lost(inspection: Inspection, bare: Sequence[str], missing: Sequence[str]) -> Iterator[InputError]:
