@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from imagenet_prep.errors import InputError
 from imagenet_prep.images import ending_of
 from imagenet_prep.sources.mds_shards import SlicedSample
+from imagenet_prep.sources.stored_arrays import damage_named
 from imagenet_prep.storage.files import view_of
 from imagenet_prep.tfrecord.example import ExampleError, parse_fields, read_varints
 
@@ -44,12 +44,9 @@ def iter_lmdb(path: Path) -> Iterator[SlicedSample]:
         InputError: it is damaged, or a value is no image and no Datum with an encoded one.
     """
     view = view_of(path)[0 : path.stat().st_size]
-    try:
+    with damage_named(path, "an LMDB of images"):
         for value in _iter_values(view):
             yield _sample(view, value)
-    except (struct.error, ValueError, LookupError, OverflowError, RecursionError) as error:
-        what = f"{path} can't be read as an LMDB of images"
-        raise InputError(what, str(error), "get an intact copy of it") from error
 
 
 def _iter_values(view: memoryview) -> Iterator[_Value]:
