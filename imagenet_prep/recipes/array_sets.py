@@ -14,7 +14,7 @@ from imagenet_prep.errors import InputError
 from imagenet_prep.images import arrays as npy
 from imagenet_prep.model import Engine
 from imagenet_prep.recipes import downsampled
-from imagenet_prep.recipes.joined_samples import Samples, join_samples, split_of, usual_label
+from imagenet_prep.recipes.joined_samples import Samples, join_samples, split_of, usual_label, words_beside_split
 from imagenet_prep.sources import array_files
 from imagenet_prep.sources.array_files import ArrayFile
 from imagenet_prep.sources.array_formats import counts_from_1
@@ -190,8 +190,8 @@ def _unnamed_pairs(members: Sequence[FoundArray]) -> dict[str, str]:
 
 def class_of_file(path: Path) -> str:
     """The class that a file of arrays is called by: its name without words of splits."""
-    words = [word for word in re.split(r"[_\-.]+", path.stem) if not split_of(word)]
-    return path.stem if len(words) == len(re.split(r"[_\-.]+", path.stem)) else "_".join(words)
+    has_split = split_of(path.stem) != ""
+    return "_".join(words_beside_split(path.stem)) if has_split else path.stem
 
 
 def are_class_files(arrays: Sequence[FoundArray]) -> bool:
