@@ -493,6 +493,20 @@ def test_minus_1_is_no_class(partly: Layout) -> None:
     assert (verdict.problems, verdict.notes) == ((), ("train: 2 records of 6 without a label",))
 
 
+@pytest.mark.filterwarnings("ignore:.*has no label")
+@pytest.mark.parametrize(
+    ("more", "labels", "unlabelled"), [("", ("2", "-1", "0"), 1), (", several: ' '", ("2 1", "1", "0 1"), 0)]
+)
+def test_raw_data_counts_the_same_records_without_a_label(
+    tmp_path: Path, more: str, labels: tuple[str, ...], unlabelled: int
+) -> None:
+    """As the shards do; an image with several labels has some."""
+    layout = unlabelled_set(tmp_path, more, labels)
+    shards = imagenet_prep.open(layout.output_dir, "train")
+    raw = imagenet_prep.open(layout.output_dir, "train", source="raw", config=tmp_path / "recipe.yaml")
+    assert (raw.unlabelled, shards.unlabelled) == (unlabelled, unlabelled)
+
+
 def test_convert_says_how_many_have_no_label(tmp_path: Path) -> None:
     """And which are the first."""
     unlabelled_set(tmp_path)

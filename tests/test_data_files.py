@@ -8,7 +8,7 @@ import json
 import struct
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import h5py
@@ -114,6 +114,46 @@ def test_a_stream_of_rows_has_the_bytes_of_the_array(start: int, size: int) -> N
     stream = ArrayStream(lambda: values)
     stream.seek(start)
     assert stream.read(size) == expected[start : None if size < 0 else start + size]
+
+
+def _stl(folder: Path, labels: Sequence[int]) -> list[Path]:
+    (folder / "train_X.bin").write_bytes(bytes(len(labels) * 3 * 96 * 96))
+    (folder / "train_y.bin").write_bytes(bytes(labels))
+    (folder / "class_names.txt").write_text("ant\nbee\ncat\n")
+    return sorted(folder.iterdir())
+
+
+def _cifar(folder: Path, labels: Sequence[int]) -> list[Path]:
+    (folder / "data_batch_1.bin").write_bytes(b"".join(bytes([label]) + bytes(3072) for label in labels))
+    (folder / "batches.meta.txt").write_text("ant\nbee\ncat\n\n")
+    return sorted(folder.iterdir())
+
+
+def _named_npz(folder: Path, labels: Sequence[int]) -> list[Path]:
+    names = np.array(["ant", "bee", "cat"])
+    np.savez(folder / "a.npz", x=np.zeros((len(labels), 8, 9, 3), np.uint8), y=np.array(labels), class_names=names)
+    return [folder / "a.npz"]
+
+
+@pytest.mark.parametrize(
+    ("save", "labels", "first"),
+    [
+        (_stl, (1, 2, 3, 1), 1),
+        (_stl, (1, 2, 2, 1), 1),
+        (_cifar, (0, 1, 2), 0),
+        (_cifar, (1, 2), 0),
+        (_named_npz, (0, 1, 2, 0, 1), 0),
+        (_named_npz, (1, 2, 3, 1, 2), 1),
+    ],
+)
+def test_names_in_order_count_as_their_format_does(
+    tmp_path: Path, save: Callable[[Path, Sequence[int]], list[Path]], labels: Sequence[int], first: int
+) -> None:
+    """From 1 in STL-10, from 0 in CIFAR-10, though a class has no image; elsewhere the largest number tells."""
+    (samples,) = list_arrays(save(tmp_path, labels), ENGINE).values()
+    names = dict(enumerate(("ant", "bee", "cat"), first))
+    words = samples.words[str(samples.label)]
+    assert [words[label] for label in samples.columns[str(samples.label)]] == [names[label] for label in labels]
 
 
 @pytest.mark.parametrize(

@@ -152,6 +152,20 @@ def test_classes_get_their_names_from_the_map(tmp_path: Path) -> None:
     assert (texts[1], texts[1000]) == ("crane", "thing_1000")
 
 
+def test_a_map_of_some_classes_moves_no_number(tmp_path: Path) -> None:
+    """Labels count from 1, though the map starts later."""
+    (tmp_path / "small").mkdir()
+    batch = Batch(np.zeros((3, 3 * 16 * 16), np.uint8), [5, 7, 6], None)
+    (tmp_path / "small/val_data").write_bytes(pickle.dumps(batch.values))
+    (tmp_path / "small/map_clsloc.txt").write_text(
+        "".join(f"n0000000{label} {label} a{label}\n" for label in (5, 6, 7))
+    )
+    command("init", "small", cwd=tmp_path)
+    command("convert", "out", "--config", "small.yaml", cwd=tmp_path)
+    records = imagenet_prep.open(tmp_path / "out", "validation")
+    assert sorted((record.label, record.class_index) for record in records) == [(5, 4), (6, 5), (7, 6)]
+
+
 def test_without_the_map_it_is_asked_for(tmp_path: Path) -> None:
     """Labels are numbers then, and init says what names them."""
     write_batches(tmp_path / "small", "npz")

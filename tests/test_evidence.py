@@ -526,6 +526,23 @@ def test_names_of_ids_are_read(name: str) -> None:
     assert [names[key].rpartition("/")[2] for key in ids] == ["cat", "dog"]
 
 
+@pytest.mark.parametrize(("ids", "first_label"), [(("1", "2"), 1), (("0", "1"), 0), (("1", "3"), 1), (("2", "3"), 1)])
+def test_names_in_order_count_from_the_first_label(tmp_path: Path, ids: tuple[str, ...], first_label: int) -> None:
+    """As the recipe declares it, in init and in convert, though the last classes, or the first ones, have no image."""
+    names = ("ant", "bee", "cat", "dog")
+    files = images(*(f"{name}/{number}{name}.jpg" for name in ids for number in range(2)))
+    Made(files).save(tmp_path / "data")
+    (tmp_path / "names.txt").write_text("\n".join(names))
+    asked = InitOptions(names=tmp_path / "names.txt")
+    summary = init(tmp_path / "data", tmp_path / "r.yaml", ENGINE, asked=asked)
+    declared = re.sub("first_label: .", f"first_label: {first_label}", summary.text)
+    (tmp_path / "r.yaml").write_text(declared)
+    right = [names[int(name) - first_label] for name in ids]
+    assert list(load(tmp_path / "r.yaml", None, ENGINE).classes.names) == right
+    if declared == summary.text:
+        assert list(summary.classes) == right
+
+
 def test_names_that_lack_a_class_are_refused(tmp_path: Path) -> None:
     """init and a recipe name the id without a name."""
     Made({**images(*CATS), "n.json": b'{"cat": "feline"}'}).save(tmp_path / "data")

@@ -170,6 +170,10 @@ class PlannedSet(Struct, frozen=True):
     recipe: Mapping[str, str] = {}
     has_labels: bool = False
 
+    def count_unlabelled(self, split: PlannedSplit) -> int:
+        """The number of images of a split that lack a label; none where labels are not counted."""
+        return split.catalog.count_by_label().get(0, 0) if self.has_labels else 0
+
 
 class Asked(Struct, frozen=True):
     """The inputs of a plan, except for the images themselves: if they are equal, so is the plan.
@@ -410,7 +414,7 @@ def plan_of(
                 classes=len(split.catalog.count_by_label().keys() - {0}),
                 boxes=len(split.catalog.boxes) // 4,
                 shards=len(split.plans),
-                unlabelled=split.catalog.count_by_label().get(0, 0) if planned.has_labels else 0,
+                unlabelled=planned.count_unlabelled(split),
             )
             for name, split in splits.items()
         },

@@ -56,8 +56,8 @@ class ArrayRecordPacker(Packer):
         """The number of each class by its name: records may have numbers alone."""
         if source.manifest is None or not source.manifest.dataset.classes:
             return {}
-        numbers = {name: index for index, name in sorted(source.numbering.names_by_index.items())}
-        return {CLASSES: encode_classes(numbers)}
+        by_index = sorted(source.numbering.indices.items(), key=lambda pair: pair[1])
+        return {CLASSES: encode_classes(dict(by_index))}
 
 
 PACKER = ArrayRecordPacker

@@ -36,7 +36,7 @@ class FolderPacker(Packer):
     def finish(self, source: SourceSet, out: Path) -> Mapping[str, bytes]:
         """Create the folders of classes without images in a split; and list the numbers, where they are needed."""
         classes = {text_of(folder.name) for split in source.splits for folder in below(out, split).glob("*")}
-        numbers = {name: index for index, name in source.numbering.names_by_index.items()}
+        numbers = source.numbering.indices
         classes.update(source.manifest.dataset.classes if source.manifest else ())
         for split, name in itertools.product(source.splits, sorted(classes)):
             make_folder(below(out, f"{split}/{name}"))

@@ -78,7 +78,7 @@ class ParquetPacker(Packer):
 
     def _find_names(self, source: SourceSet) -> list[str]:
         """The name of each class from 0 up; none if the set has no classes."""
-        names = source.numbering.names_by_index
+        names = {index: name for name, index in source.numbering.indices.items()}
         if not names or max(names) > MOST_CLASSES:
             return []
         return [names.get(index, f"label_{index}") for index in range(max(names) + 1)]

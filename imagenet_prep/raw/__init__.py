@@ -121,7 +121,8 @@ def _open_raw(
         hint = f"imagenet_prep.open({str(layout.data_dir)!r}, {split!r}) reads its shards"
         raise UsageError(f"{split} has grown: {grown[0]} has shards of its own", "expected a set that has not", hint)
     lists = any_number(planned.entry.features)
-    records = RawSet(found[split], Numbering.read(planned.entry, planned.settings), lists)
+    numbering = Numbering.read(planned.entry, planned.settings)
+    records = RawSet(found[split], numbering, lists, planned.count_unlabelled(found[split]))
     if planned.entry.kind == ILSVRC2012:
         records.name_classes(_name_imagenet)
     return records

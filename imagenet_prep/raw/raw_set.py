@@ -35,7 +35,7 @@ class RawSet(RecordSequence):
         UsageError: the split is in a file that can only be read in its order.
     """
 
-    def __init__(self, planned: PlannedSplit, numbering: Numbering, lists: frozenset[str]) -> None:
+    def __init__(self, planned: PlannedSplit, numbering: Numbering, lists: frozenset[str], unlabelled: int) -> None:
         catalog = planned.catalog
         super().__init__(catalog.split)
         for container in catalog.containers:
@@ -46,7 +46,7 @@ class RawSet(RecordSequence):
                 hint = "imagenet-prep convert it, and open its shards"
                 raise UsageError(what, "expected tars that are not compressed, zips or folders", hint)
         self._numbering = numbering
-        self.unlabelled = planned.catalog.count_by_label().get(0, 0) if numbering.labels else 0
+        self.unlabelled = unlabelled
         self._place = str(planned.source)
         self._catalog, self._recorder = catalog, planned.recorder.of_headers()
         self._lists = lists

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -13,9 +14,10 @@ from imagenet_prep.errors import InputError
 from imagenet_prep.images import arrays as npy
 from imagenet_prep.model import Engine
 from imagenet_prep.recipes import downsampled
-from imagenet_prep.recipes.joined_samples import Samples, join_samples, split_of, usual_label
+from imagenet_prep.recipes.joined_samples import Samples, join_samples, split_of, usual_label, words_beside_split
 from imagenet_prep.sources import array_files
 from imagenet_prep.sources.array_files import ArrayFile
+from imagenet_prep.sources.array_formats import counts_from_1
 from imagenet_prep.sources.catalog import CatalogBuilder
 from imagenet_prep.sources.names import shown_name
 from imagenet_prep.sources.stored_arrays import HOLDS_OBJECTS, StoredArray
@@ -93,7 +95,8 @@ def list_arrays(paths: Sequence[Path], engine: Engine) -> dict[str, Samples]:
         if path.name == downsampled.SYNSETS:
             class_names, words["labels"] = downsampled.read_synsets(path)
         else:
-            names = read_plain(path).decode("utf-8", "replace").split("\n")
+            lines = read_plain(path).decode("utf-8", "replace").split("\n")
+            names = [line.strip() for line in lines if line.strip()]
     arrays, unread = open_all([path for path in paths if path.name not in NAMES])
     parts: dict[str, list[Samples]] = {}
     for (split, _), members in group_arrays(arrays).items():
@@ -105,20 +108,26 @@ def list_arrays(paths: Sequence[Path], engine: Engine) -> dict[str, Samples]:
     for several in parts.values():
         several[0].passed += unread
         several[0].class_names = class_names
-    _name_classes([part for several in parts.values() for part in several], [name.strip() for name in names])
+    are_from_1 = all(counts_from_1(array.path.name) for array in arrays)
+    _name_classes(list(itertools.chain(*parts.values())), names, are_from_1=are_from_1)
     return {split: join_samples(several) for split, several in parts.items()}
 
 
-def _name_classes(parts: Sequence[Samples], names: Sequence[str]) -> None:
-    """Give the classes of all parts their names, which are in the order of the numbers from 0, or from 1."""
-    names = [name for name in names if name]
-    labels = [label for part in parts if part.label for label in part.columns[part.label]]
-    if not names or not labels or any(not isinstance(label, int) or label > len(names) for label in labels):
+def _name_classes(parts: Sequence[Samples], names_in_file: Sequence[str], *, are_from_1: bool) -> None:
+    """Give the classes of all parts the names of a file, or of an array, which are in the order of their numbers.
+
+    Numbers count from 0; or from 1, if one is as large as there are names, or if ``are_from_1`` and none is 0.
+    """
+    labelled = [part for part in parts if part.label is not None]
+    numbers = [label for part in labelled for label in part.columns[str(part.label)]]
+    if not numbers or not all(isinstance(number, int) for number in numbers):
         return
-    first = int(max(labels) == len(names))
-    for part in parts:
-        if part.label is not None:
-            part.words = {**part.words, part.label: dict(enumerate(names, first))}
+    for part in labelled:
+        words = part.words.get(str(part.label), {})
+        names = names_in_file or (list(words.values()) if 0 in words else [])
+        if names and max(numbers) <= len(names):
+            first = int(max(numbers) == len(names) or (are_from_1 and min(numbers) > 0))
+            part.words = {**part.words, str(part.label): dict(enumerate(names, first))}
 
 
 # which arrays belong together ----------------------------------------------------------------------------------
@@ -181,8 +190,8 @@ def _unnamed_pairs(members: Sequence[FoundArray]) -> dict[str, str]:
 
 def class_of_file(path: Path) -> str:
     """The class that a file of arrays is called by: its name without words of splits."""
-    words = [word for word in re.split(r"[_\-.]+", path.stem) if not split_of(word)]
-    return path.stem if len(words) == len(re.split(r"[_\-.]+", path.stem)) else "_".join(words)
+    has_split = split_of(path.stem) != ""
+    return "_".join(words_beside_split(path.stem)) if has_split else path.stem
 
 
 def are_class_files(arrays: Sequence[FoundArray]) -> bool:

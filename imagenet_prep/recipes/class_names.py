@@ -59,11 +59,11 @@ class NamesOfClasses(Struct, frozen=True):
     by_id: Mapping[str, str] = {}
     in_order: Sequence[str] = ()
 
-    def names_of(self, ids: Collection[str]) -> dict[str, str]:
+    def names_of(self, ids: Collection[str], first_label: int | None = None) -> dict[str, str]:
         """The name of each id that has one.
 
-        Names without ids, or with those of WordNet for numbers, count from 0; or from 1, if an id is as large as there
-        are names.
+        Names without ids, or with those of WordNet for numbers, count from ``first_label``, if each number then has a
+        name. Otherwise they count from 0; or from 1, if an id is as large as there are names.
         """
         plain = {_plain(key): name for key, name in self.by_id.items()}
         found = {each: plain[_plain(each)] for each in ids if _plain(each) in plain}
@@ -72,6 +72,8 @@ class NamesOfClasses(Struct, frozen=True):
             return found
         numbers = {each: int(each) for each in ids if each.isascii() and each.isdigit()}
         first = int(len(names) in numbers.values())
+        if first_label is not None and all(0 <= number - first_label < len(names) for number in numbers.values()):
+            first = first_label
         places = {each: number - first for each, number in numbers.items()}
         return {each: names[place] for each, place in places.items() if 0 <= place < len(names)}
 
@@ -101,7 +103,7 @@ def name_classes(file: RecipeFile, root: AnyPath, classes: Classes) -> Classes:
         place = str(path)
     else:
         names, place = NamesOfClasses(dict(said)), file.place(("class_names",))
-    found = names.names_of(classes.names)
+    found = names.names_of(classes.names, file.recipe.first_label)
     lacking = [name for name in classes.names if name not in found]
     if lacking:
         what = f"{place} names {number_of(len(found), 'class', 'classes')} of {len(classes.names):,}"

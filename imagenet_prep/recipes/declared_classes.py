@@ -40,16 +40,16 @@ def declare_classes(dataset: RecipeDataset, proposal: Proposal, target: Path) ->
         UsageError: they are so many that they need a file, and it exists.
     """
     classes = dataset.classes
-    if proposal.first_label is not None:
-        return ClassList(block("first_label", proposal.first_label, _FIRST))
-    if not classes.names or proposal.kind not in ("folders", "files", "tar"):
+    first_number = _first_number(classes, proposal)
+    if first_number is not None:
+        return ClassList(block("first_label", first_number, _FIRST))
+    if not classes.names or proposal.kind not in _KINDS:
         return ClassList()
     are_numbers = _are_numbers(proposal) or classes.is_numbered
     are_ids = are_numbers and max(classes.numbers) > LARGEST_NUMBER
     least = 0 if are_ids else min(classes.numbers)
     if are_numbers and not are_ids:
-        first_number = int(least == 1)  # sets count from 0 or from 1, and the first classes may have no image
-        return ClassList(block("first_label", first_number, _FIRST) if least >= 0 else "")
+        return ClassList()
     if not are_ids and classes.numbers != tuple(range(least, least + len(classes.names))):
         return ClassList()
     first = block("first_label", least, _FIRST)
@@ -68,6 +68,21 @@ def declare_classes(dataset: RecipeDataset, proposal: Proposal, target: Path) ->
 
 
 _FIRST = "the number of the first class in every split"
+_KINDS = ("folders", "files", "tar")
+"""The sources whose classes a recipe lists."""
+
+
+def _first_number(classes: Classes, proposal: Proposal) -> int | None:
+    """The number of the first class that the recipe declares, for classes that are numbers; None for others."""
+    if proposal.first_label is not None:
+        return proposal.first_label
+    are_numbers = classes.is_numbered or _are_numbers(proposal)
+    if not are_numbers or not classes.names or proposal.kind not in _KINDS:
+        return None
+    least = min(classes.numbers)
+    if least < 0 or max(classes.numbers) > LARGEST_NUMBER:
+        return None
+    return int(least == 1)  # sets count from 0 or from 1, and the first classes may have no image
 
 
 def hot_classes(proposal: Proposal) -> str:
@@ -144,7 +159,7 @@ def name_classes_of(
             raise UsageError(f"{asked.names} is not there", "expected the file of the names of classes")
         path = asked.names.resolve()
         where = place_in_recipe(path, target)
-        found = read_names(path, path.read_bytes()).names_of(classes.names)
+        found = read_names(path, path.read_bytes()).names_of(classes.names, _first_number(classes, proposal))
         if lacking := [name for name in classes.names if name not in found]:
             what = f"{asked.names} names {len(found):,} of {number_of(len(classes.names), 'class', 'classes')}"
             raise InputError(f"{what}: {listed(lacking)} has no name there", "expected a name for each class")
@@ -158,10 +173,10 @@ def name_classes_of(
     has_words = classes.texts != classes.names  # the source knows them, from a file of its own
     if inspection is None or has_words:
         return NamedClasses("", classes)
-    return _found_names(classes, inspection, target)
+    return _found_names(classes, _first_number(classes, proposal), inspection, target)
 
 
-def _found_names(classes: Classes, inspection: Inspection, target: Path) -> NamedClasses:
+def _found_names(classes: Classes, first_number: int | None, inspection: Inspection, target: Path) -> NamedClasses:
     """The only file of the folder that names all classes: taken if it says which name is of which id."""
     candidates: dict[str, NamesOfClasses] = {}
     if not classes.names:
@@ -169,7 +184,7 @@ def _found_names(classes: Classes, inspection: Inspection, target: Path) -> Name
     for name in _name_files(inspection):
         with contextlib.suppress(InputError, OSError):
             names = read_names(inspection.folder / name, (inspection.folder / name).read_bytes())
-            found = names.names_of(classes.names)
+            found = names.names_of(classes.names, first_number)
             if (
                 len(found) == len(classes.names)
                 and not names.are_ids
@@ -190,7 +205,8 @@ def _found_names(classes: Classes, inspection: Inspection, target: Path) -> Name
         "the name of each class, by its id",
     )
     count = number_of(len(classes.names), "class", "classes")
-    return NamedClasses(text, renamed(classes, names.names_of(classes.names)), (f"{where} names all of {count}",))
+    named = renamed(classes, names.names_of(classes.names, first_number))
+    return NamedClasses(text, named, (f"{where} names all of {count}",))
 
 
 def _with_names(inspection: Inspection, target: Path, name: str) -> str:

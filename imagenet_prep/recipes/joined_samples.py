@@ -115,6 +115,11 @@ def split_of(name: str) -> str:
     return next((split for word in words if (split := "test" if word == "t10k" else split_name(word))), "")
 
 
+def words_beside_split(name: str) -> list[str]:
+    """The words of a name, except those that stand for splits: bedroom and lmdb for bedroom_train_lmdb."""
+    return [word for word in re.split(r"[_\-.]+", name) if not split_of(word)]
+
+
 def usual_label(columns: Iterable[str]) -> str | None:
     """The column that is called as labels usually are; None if there is none."""
     known = set(columns)

@@ -291,7 +291,8 @@ def _by_number(file: RecipeFile, known: Collection[int], table: LabelTable, path
     names = names if len(set(names)) == len(names) else tuple(map(str, numbers))
     first = file.recipe.first_label
     if first is None:
-        first = min(table.class_names, default=int(table.of_samples and is_downsampled(path.name)))
+        is_batch = table.of_samples and is_downsampled(path.name)
+        first = int(is_batch or len(table.class_names) > 0)  # downsampled ImageNet's labels, and its map, are from 1
     classes = Classes(names, texts, tuple(numbers), first, is_numbered=True)
     refuse_below_first(file, classes)
     return classes

@@ -14,7 +14,7 @@ from imagenet_prep.errors import InputError
 from imagenet_prep.images import ending_of
 from imagenet_prep.model import Engine
 from imagenet_prep.recipes.array_sets import list_arrays
-from imagenet_prep.recipes.joined_samples import Samples, join_samples, split_of, usual_label
+from imagenet_prep.recipes.joined_samples import Samples, join_samples, usual_label, words_beside_split
 from imagenet_prep.recipes.labels import NO_LABEL
 from imagenet_prep.recipes.labels_file import flat_labels
 from imagenet_prep.recipes.row_marks import RowMarks
@@ -272,8 +272,8 @@ def _lmdb(paths: Sequence[Path], engine: Engine) -> dict[str, Samples]:
 
 def _class_of_database(path: Path) -> str:
     """The name of a database's folder without the words of splits: bedroom_train_lmdb is bedroom."""
-    words = [word for word in re.split(r"[_\-.]+", path.parent.name) if word != "lmdb" and not split_of(word)]
-    return "_".join(words)
+    words = words_beside_split(path.parent.name)
+    return "_".join(word for word in words if word != "lmdb")
 
 
 def _of_slices(path: Path, found: Iterable[SlicedSample]) -> Samples:

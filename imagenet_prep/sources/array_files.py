@@ -85,11 +85,9 @@ def open_arrays(path: Path) -> Mapping[str, StoredArray]:
     """
     with damage_named(path):
         with open_plain(path) as file:
-            head = file.read(4)
-            head += file.read(_HEAD - len(head))
+            head = file.read(_HEAD)
         if is_of_array_format(path.name, head):
             return open_array_format(path, head)
-        head = head[:4]
         if head.startswith(b"PK"):
             return {name: _as_pictures(stored, is_pickle=False) for name, stored in _of_npz(path).items()}
         if _PICKLE.match(head) or (is_downsampled(path.name) and head[:1] in (b"}", b"(")):  # protocols 0 and 1

@@ -43,6 +43,11 @@ def open_array_format(path: Path, head: bytes) -> Arrays:
     return read(path)
 
 
+def counts_from_1(name: str) -> bool:
+    """Whether labels count from 1 in a file of this name: in MATLAB's, and in STL-10's."""
+    return name.lower().endswith(".mat") or _STL.fullmatch(name) is not None
+
+
 def _is_hdf5(name: str, head: bytes) -> bool:
     is_named = name.lower().endswith((".h5", ".hdf5", ".mat"))
     return is_named and (head.startswith(_HDF5) or (head.startswith(_MATLAB) and b"7.3" in head[:16]))

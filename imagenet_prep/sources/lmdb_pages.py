@@ -12,10 +12,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from imagenet_prep.errors import InputError
 from imagenet_prep.images import ending_of
 from imagenet_prep.sources.mds_shards import SlicedSample
+from imagenet_prep.sources.stored_arrays import damage_named
 from imagenet_prep.storage.files import view_of
+from imagenet_prep.tfrecord.example import ExampleError, parse_fields, read_varints
 
 MAGIC = b"\xde\xc0\xef\xbe"
 """Bytes 16 to 19 of a database."""
@@ -27,6 +28,7 @@ _TREE = struct.Struct("<IHHQQQQQ")  # padding, flags, depth, branches, leaves, o
 _BRANCH, _LEAF, _BIG = 1, 2, 1
 _SUBTREE = 2
 _EMPTY = (1 << 64) - 1
+_DATUM_IMAGE, _DATUM_LABEL = (4, 2), (5, 0)  # field and wire type of `data` and of `label`
 
 
 class _Value(NamedTuple):
@@ -42,12 +44,9 @@ def iter_lmdb(path: Path) -> Iterator[SlicedSample]:
         InputError: it is damaged, or a value is no image and no Datum with an encoded one.
     """
     view = view_of(path)[0 : path.stat().st_size]
-    try:
+    with damage_named(path, "an LMDB of images"):
         for value in _iter_values(view):
             yield _sample(view, value)
-    except (struct.error, ValueError, LookupError, OverflowError, RecursionError) as error:
-        what = f"{path} can't be read as an LMDB of images"
-        raise InputError(what, str(error), "get an intact copy of it") from error
 
 
 def _iter_values(view: memoryview) -> Iterator[_Value]:
@@ -110,44 +109,22 @@ def _name_of_key(key: bytes) -> str:
 
 
 def _with_ending(name: str, ending: str) -> str:
-    return name if ending_of_name(name) else f"{name}{ending}"
-
-
-def ending_of_name(name: str) -> bool:
-    """Whether a name ends as those of images do."""
-    return name.lower().endswith((".jpg", ".jpeg", ".png"))
+    is_image_name = name.lower().endswith((".jpg", ".jpeg", ".png"))
+    return name if is_image_name else f"{name}{ending}"
 
 
 def _parse_datum(view: memoryview, value: _Value) -> tuple[int, int, int]:
     """The place of the image in a Datum, and its label."""
-    at, stop = value.offset, value.offset + value.length
-    place, length, label = 0, 0, 0
-    while at < stop:
-        tag, at = _varint(view, at)
-        if tag & 7 == 0:
-            number, at = _varint(view, at)
-            label = number - ((number >> 63) << 64) if tag >> 3 == 5 else label  # -1 has all bits
-        elif tag & 7 == 2:
-            size, at = _varint(view, at)
-            if tag >> 3 == 4:
-                place, length = at, size
-            at += size
-        elif tag & 7 == 5:
-            at += 4
-        else:
-            raise ValueError("a value is no Datum")
-    if at != stop or not length:
+    try:
+        fields = parse_fields(view, value.offset, value.offset + value.length)
+    except ExampleError as error:
+        raise ValueError("a value is no Datum") from error
+    image_start = image_stop = label = 0
+    for field, wire, start, stop in fields:
+        if (field, wire) == _DATUM_IMAGE:
+            image_start, image_stop = start, stop
+        elif (field, wire) == _DATUM_LABEL:
+            (label,) = read_varints(view, start, stop)
+    if image_start == image_stop:
         raise ValueError("a value is no Datum")
-    return place, length, label
-
-
-def _varint(view: memoryview, at: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        byte = view[at]
-        value |= (byte & 127) << shift
-        at, shift = at + 1, shift + 7
-        if byte < 128:
-            return value, at
-        if shift > 63:
-            raise ValueError("a number of more than 10 bytes")
+    return image_start, image_stop - image_start, label

@@ -6,21 +6,21 @@ its columns without a fixed size, then all columns (https://docs.mosaicml.com/pr
 
 from __future__ import annotations
 
-import contextlib
 import json
 import struct
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from imagenet_prep.errors import InputError
 from imagenet_prep.images import ending_of
+from imagenet_prep.sources.stored_arrays import damage_named
 from imagenet_prep.storage.files import view_of
 
 _IMAGES = ("jpeg", "png", "bytes", "jpegarray")
 _NUMBERS = {"int": "q", "int8": "b", "int16": "h", "int32": "i", "int64": "q", "uint8": "B", "uint16": "H"}
 _NUMBERS |= {"uint32": "I", "uint64": "Q", "float16": "e", "float32": "f", "float64": "d"}
 _LARGEST_COUNT = 1 << 28
+_NOUN = "a shard of MDS"
 
 
 _Column = tuple[str, str, int | None]
@@ -43,7 +43,7 @@ def iter_mds(path: Path) -> Iterator[SlicedSample]:
         InputError: it is damaged, or has no column of images.
     """
     view = view_of(path)[0 : path.stat().st_size]
-    with _damage_named(path):
+    with damage_named(path, _NOUN):
         offsets, columns = _header(view)
         for number in range(len(offsets) - 1):
             yield _sample(view[offsets[number] : offsets[number + 1]], offsets[number], number, columns)
@@ -56,7 +56,7 @@ def unread_columns(path: Path) -> dict[str, str]:
         InputError: the shard is damaged, or has no column of images.
     """
     view = view_of(path)[0 : path.stat().st_size]
-    with _damage_named(path):
+    with damage_named(path, _NOUN):
         offsets, columns = _header(view)
         if len(offsets) < 2:
             return {}
@@ -76,14 +76,6 @@ def _header(view: memoryview) -> tuple[tuple[int, ...], Sequence[_Column]]:
     config = json.loads(bytes(view[4 * (count + 2) : offsets[0]]))
     columns = list(zip(config["column_names"], config["column_encodings"], config["column_sizes"], strict=True))
     return offsets, columns
-
-
-@contextlib.contextmanager
-def _damage_named(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except (struct.error, ValueError, LookupError, TypeError, OverflowError, RecursionError) as error:
-        raise InputError(f"{path} can't be read as a shard of MDS", str(error), "get an intact copy of it") from error
 
 
 def _cells(data: memoryview, number: int, columns: Sequence[_Column]) -> Iterator[tuple[str, str, int, memoryview]]:

@@ -134,17 +134,6 @@ def read_schema(path: Path) -> Schema:
         return schema_of(path, file.schema_arrow)
 
 
-def may_hold_images(path: Path) -> bool:
-    """Whether a file has a column of images, or can't be read."""
-    try:
-        read_schema(path)
-    except InputError as error:
-        return "holds no images" not in error.what
-    except UsageError:
-        return True
-    return True
-
-
 def schema_of(path: Path, schema: Any) -> Schema:
     """The columns of a file by pyarrow's schema.
 
@@ -208,11 +197,15 @@ def has_images(path: Path) -> bool:
     Raises:
         InputError: it is damaged, or no parquet file.
     """
-    check_pyarrow()
-    from pyarrow.parquet import read_schema as read
+    return image_column(_arrow_schema(path)) is not None
 
-    with faults_named(path, 0):
-        return image_column(read(path)) is not None
+
+def may_hold_images(path: Path) -> bool:
+    """Whether a file has a column of images, or can't be read."""
+    try:
+        return has_images(path)
+    except (InputError, UsageError):
+        return True
 
 
 def read_names(path: Path) -> list[str]:
@@ -221,12 +214,16 @@ def read_names(path: Path) -> list[str]:
     Raises:
         InputError: it is damaged, or no parquet file.
     """
+    schema = _arrow_schema(path)
+    return [] if image_column(schema) else list(schema.names)
+
+
+def _arrow_schema(path: Path) -> Any:
     check_pyarrow()
     from pyarrow.parquet import read_schema as read
 
     with faults_named(path, 0):
-        schema = read(path)
-    return [] if image_column(schema) else list(schema.names)
+        return read(path)
 
 
 def read_table(path: Path) -> dict[str, list[Any]]:

@@ -175,8 +175,8 @@ def need_library(name: str, extra: str, what: str) -> Any:
 
 
 @contextlib.contextmanager
-def damage_named(path: Path) -> Iterator[None]:
-    """Turn any failure of a library to read a file into an error that names the file."""
+def damage_named(path: Path, noun: str = "arrays") -> Iterator[None]:
+    """Turn any failure to read a file, or of a library, into an error that names the file; it may hold a ``noun``."""
     try:
         yield
     except (InputError, UsageError, MemoryError):
@@ -188,4 +188,4 @@ def damage_named(path: Path) -> Iterator[None]:
         remedy = "get an intact copy of it"
         if HOLDS_OBJECTS in reason:
             remedy = "save images and labels as two arrays: numpy.savez('data.npz', x=images, y=labels)"
-        raise InputError(f"{path} can't be read as arrays", reason, remedy) from error
+        raise InputError(f"{path} can't be read as {noun}", reason, remedy) from error

@@ -48,9 +48,9 @@ class Numbering(Struct, frozen=True):
         return {label: name for name, label in self.labels.items()}
 
     @property
-    def names_by_index(self) -> dict[int, str]:
-        """The name of each class by its label counted from 0."""
-        return {label - self.first_label: name for name, label in self.labels.items()}
+    def indices(self) -> dict[str, int]:
+        """The label of each class counted from 0, by its name."""
+        return {name: label - self.first_label for name, label in self.labels.items()}
 
 
 class Placed(Protocol):

@@ -21,6 +21,7 @@ from imagenet_prep.recipes.layouts import CERTAIN, ONLY_IF_ASKED, Layout, Propos
 from imagenet_prep.recipes.sample_sources import list_samples
 from imagenet_prep.recipes.splits import grouped, stem_of
 from imagenet_prep.recipes.table_forms import class_values
+from imagenet_prep.sources.array_formats import counts_from_1
 from imagenet_prep.sources.parquets import may_hold_images
 from imagenet_prep.text import listed, number_of
 
@@ -129,13 +130,13 @@ def _tables_beside(inspection: Inspection, kind: str) -> list[str]:
 
 
 def _first_label(names: Sequence[str], table: LabelsFile, label: str | None) -> int | None:
-    """The number of the first class where a format counts from 1: MATLAB's, and Inception's, whose 0 is no class."""
-    is_of_matlab = all(name.lower().endswith(".mat") for name in names)
+    """The number of the first class where a format counts from 1, or Inception's, whose 0 is no class."""
+    are_arrays_from_1 = all(counts_from_1(name.rpartition("/")[2]) for name in names)
     is_named_from_1 = min(table.table.words, default=0) == 1
-    counts_from_1 = label == "image/class/label" or is_of_matlab or is_named_from_1
+    is_from_1 = label == "image/class/label" or are_arrays_from_1 or is_named_from_1
     labels = flat_labels(table.labels or ())
     are_numbers = bool(labels) and all(isinstance(number, int) and number > 0 for number in labels)
-    return 1 if counts_from_1 and are_numbers else None
+    return 1 if is_from_1 and are_numbers else None
 
 
 def _rivals(inspection: Inspection, names: Sequence[str]) -> list[str]:
