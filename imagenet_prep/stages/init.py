@@ -31,7 +31,6 @@ from imagenet_prep.recipes.loading import load, read
 from imagenet_prep.recipes.recipe_dataset import RecipeDataset
 from imagenet_prep.recipes.recipe_text import describe, files_of, render_classes, render_recipe, render_record
 from imagenet_prep.recipes.row_tables import ENDINGS, is_table
-from imagenet_prep.recipes.schema import Recipe, Source
 from imagenet_prep.recipes.written_files import list_end, saved, written_path
 from imagenet_prep.storage.files import save_bytes
 from imagenet_prep.storage.location import refuse_url
@@ -107,8 +106,7 @@ def init(
     if inspection is not None:
         check_asked(inspection)
     if inspection is None:
-        columns, settings = Source(label=asked.label, image=asked.image), Recipe(strip=asked.strip)
-        choice = choose_table(folder, engine, columns, settings)
+        choice = choose_table(folder, engine, asked)
     else:
         refuse_unknown_image_column(inspection)
         choice = choose_layout(inspection, layout)
