@@ -668,3 +668,15 @@ def test_the_recipe_of_a_table_has_the_columns_that_are_named(tmp_path: Path) ->
     save(tmp_path / "t.csv", table(rows, "csv"))
     choice = choose_table(tmp_path / "t.csv", ENGINE, InitOptions(label="species", image="photo"))
     assert choice.proposal.options == {"label": "species", "image": "photo"}
+
+
+@pytest.mark.parametrize("words", [("--split", "train=x"), ("--as", "coco")])
+def test_options_that_one_table_has_no_use_for_are_refused(tmp_path: Path, words: tuple[str, str]) -> None:
+    """They are never ignored in silence, and no recipe is written."""
+    images(tmp_path, LABELLED)
+    save(tmp_path / "t.csv", table(LABELLED, "csv"))
+    refused = prep_here("init", "t.csv", *words, "-q", cwd=tmp_path)
+    assert refused.returncode == 2
+    assert refused.stderr.startswith(f"error: {words[0]} ")
+    assert "with one table" in refused.stderr
+    assert not (tmp_path / "t.yaml").exists()

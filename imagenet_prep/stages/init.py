@@ -102,12 +102,13 @@ def init(
         raise UsageError(f"there is no layout {layout}", f"expected --as with one of {', '.join(known)}")
     asked = replace(asked or InitOptions(), layout=layout, output=output)
     (progress or Silent()).note(f"inspecting {folder}")
-    inspection = None if is_alone else inspect_folder(folder, engine, asked)
-    if inspection is not None:
-        check_asked(inspection)
-    if inspection is None:
+    inspection = None
+    if is_alone:
+        _refuse_unused_options(asked)
         choice = choose_table(folder, engine, asked)
     else:
+        inspection = inspect_folder(folder, engine, asked)
+        check_asked(inspection)
         refuse_unknown_image_column(inspection)
         choice = choose_layout(inspection, layout)
         refuse_unused_columns(inspection, choice)
@@ -153,6 +154,15 @@ def init(
         warnings=dataset.warnings,
         class_list=classes_declared.path,
     )
+
+
+def _refuse_unused_options(asked: InitOptions) -> None:
+    """Raise UsageError for options that one table has no use for."""
+    if asked.splits:
+        hint = "the table's column `split` divides it, or `splits` in the recipe"
+        raise UsageError("--split with one table", "expected a folder, or no --split", hint)
+    if asked.layout not in (None, "universal-table", "parquet"):
+        raise UsageError(f"--as {asked.layout} with one table", "expected a folder, or no --as")
 
 
 def _head(found: str, target: Path) -> str:
