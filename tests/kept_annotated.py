@@ -11,11 +11,10 @@ import csv
 import io
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import PurePosixPath
 from typing import Any
 
 import numpy as np
-from kept_folders import ANY, Box, Painter, Truth, kept
+from kept_folders import ANY, Box, Painter, Truth, kept, name_of, stem
 from PIL import Image
 
 SIZE = (80, 40)
@@ -50,27 +49,9 @@ def draw(painter: Painter, paths: Iterable[str], classes: Sequence[str] = CLASSE
     return boxes
 
 
-def only_boxes(
-    boxes: Boxes,
-    *,
-    splits: Mapping[str, str] | None = None,
-    numbers: Mapping[str, int] | None = None,
-    object_masks: Mapping[str, Sequence[np.ndarray]] | None = None,
-    left_out: Sequence[str] = (),
-    choices: Sequence[Truth] = (),
-    must_ask: bool = False,
-) -> Truth:
+def only_boxes(boxes: Boxes, **more: Any) -> Truth:
     """Images that have boxes and no class."""
-    return Truth(
-        dict.fromkeys(boxes),
-        boxes=boxes,
-        splits=splits,
-        numbers=numbers,
-        object_masks=object_masks,
-        left_out=left_out,
-        choices=choices,
-        must_ask=must_ask,
-    )
+    return Truth(dict.fromkeys(boxes), boxes=boxes, **more)
 
 
 def only_masks(masks: Mapping[str, np.ndarray], **more: Any) -> Truth:
@@ -86,16 +67,6 @@ def splits_of(paths: Iterable[str], **folders: str) -> dict[str, str]:
             if path.startswith(folder):
                 splits[path] = split
     return splits
-
-
-def stem(path: str) -> str:
-    """The name of a file without its folders and its ending."""
-    return PurePosixPath(path).stem
-
-
-def name_of(path: str) -> str:
-    """The name of a file without its folders."""
-    return PurePosixPath(path).name
 
 
 def table(rows: Iterable[Sequence[object]], header: str = "") -> str:

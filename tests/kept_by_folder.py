@@ -5,10 +5,9 @@ from __future__ import annotations
 import io
 import json
 import zipfile
-from collections.abc import Iterable, Mapping
-from pathlib import PurePosixPath
+from collections.abc import Callable, Iterable, Mapping
 
-from kept_folders import Painter, Truth, kept
+from kept_folders import Painter, Truth, kept, name_of, stem
 from PIL import Image
 
 # helpers of both lists of classified folders -------------------------------------------------------------------
@@ -50,14 +49,9 @@ def table(*rows: Iterable[object], sign: str = ",") -> str:
     return "".join(sign.join(map(str, row)) + "\n" for row in rows)
 
 
-def stem(path: str) -> str:
-    """The name of a file without folders and ending."""
-    return PurePosixPath(path).stem
-
-
-def base(path: str) -> str:
-    """The name of a file without folders."""
-    return PurePosixPath(path).name
+def by_name(values: Mapping[str, object], part: Callable[[str], str]) -> list[tuple[str, object]]:
+    """A row of each path: a part of it (``name_of`` or ``stem``), and its value."""
+    return [(part(path), value) for path, value in values.items()]
 
 
 def mask_file(value: int = 255) -> bytes:
@@ -335,7 +329,7 @@ def plant_seedlings(painter: Painter) -> Truth:
     """Kaggle, Plant Seedlings: class folders in train, loose images in test, and a submission of one made-up class."""
     train = paint_classes(painter, "train/{name}/{number}a.png", ["Black-grass", "Charlock", "Maize"], 4)
     test = painter.paint_all("test/00{}.png", 4)
-    lines = ((base(path), "Sugar beet") for path in test)
+    lines = ((name_of(path), "Sugar beet") for path in test)
     painter.write("sample_submission.csv", table(("file", "species"), *lines))
     return Truth(train, splits=all_in(train, "train"), left_out=test)
 

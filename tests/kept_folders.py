@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import numpy as np
 from PIL import Image
@@ -69,6 +69,16 @@ class Painter:
         assert number < MOST_IMAGES, "a folder has more images than colours"
         self.painted.append(path)
         return number
+
+
+def stem(path: str) -> str:
+    """The name of a file without its folders and its ending."""
+    return PurePosixPath(path).stem
+
+
+def name_of(path: str) -> str:
+    """The name of a file without its folders."""
+    return PurePosixPath(path).name
 
 
 def colour_of(number: int) -> tuple[int, int, int]:

@@ -25,16 +25,14 @@ from kept_annotated import (
     Boxes,
     boxes_of,
     classes_mask,
-    name_of,
     numbered,
     only_boxes,
     only_masks,
     png,
     splits_of,
-    stem,
     table,
 )
-from kept_folders import Painter, Truth, kept
+from kept_folders import Painter, Truth, kept, name_of, stem
 
 from imagenet_prep.tfrecord.example import BytesList, Feature, FloatList, Int64List, encode_example
 from imagenet_prep.tfrecord.framing import frame
@@ -50,6 +48,18 @@ def stacked(painter: Painter, name: str, count: int, shape: tuple[int, ...]) -> 
     """Arrays of images in one: their paths, and N x ``shape``."""
     paths = numbered(name + "/{}", count)
     return paths, np.stack([painter.pixels(path, shape) for path in paths])
+
+
+def array_a_class(
+    painter: Painter, counts: Mapping[str, int], shape: tuple[int, ...], written: tuple[int, ...]
+) -> Classes:
+    """A .npy of images of each class, called by it; each image is ``written`` in this shape."""
+    classes: Classes = {}
+    for name, count in counts.items():
+        paths, images = stacked(painter, f"{name}.npy", count, shape)
+        painter.write(f"{name}.npy", npy(images.reshape(count, *written)))
+        classes |= dict.fromkeys(paths, name)
+    return classes
 
 
 def labels_of(count: int, classes: int = 3, first: int = 0) -> np.ndarray:
@@ -132,22 +142,15 @@ def kuzushiji_mnist(painter: Painter) -> Truth:
 @kept
 def quick_draw(painter: Painter) -> Truth:
     """Quick, Draw!: one .npy a class, called by it, of N drawings of 784 numbers."""
-    classes: Classes = {}
-    for name, count in {"aircraft carrier": 3, "cat": 4, "zigzag": 3}.items():
-        paths, images = stacked(painter, f"{name}.npy", count, (28, 28))
-        painter.write(f"{name}.npy", npy(images.reshape(count, 784)))
-        classes |= dict.fromkeys(paths, name)
-    return Truth(classes)
+    counts = {"aircraft carrier": 3, "cat": 4, "zigzag": 3}
+    return Truth(array_a_class(painter, counts, (28, 28), (784,)))
 
 
 @kept
 def one_array_a_class(painter: Painter) -> Truth:
     """Arrays by class as a lab keeps them: healthy.npy and sick.npy of N x height x width x 3, beside a README."""
-    classes: Classes = {}
-    for name, count in {"healthy": 5, "sick": 3}.items():
-        paths, images = stacked(painter, f"{name}.npy", count, (12, 16, 3))
-        painter.write(f"{name}.npy", npy(images))
-        classes |= dict.fromkeys(paths, name)
+    shape = (12, 16, 3)
+    classes = array_a_class(painter, {"healthy": 5, "sick": 3}, shape, shape)
     painter.write("README.txt", "RGB, uint8\n")
     return Truth(classes)
 

@@ -9,15 +9,14 @@ from collections.abc import Iterable, Sequence
 
 from kept_by_folder import (
     all_in,
-    base,
+    by_name,
     numbered,
     paint_classes,
     renamed,
-    stem,
     table,
     unlabelled,
 )
-from kept_folders import Painter, Truth, kept
+from kept_folders import Painter, Truth, kept, name_of, stem
 
 
 def dealt(paths: Sequence[str], names: Sequence[str]) -> dict[str, str]:
@@ -55,7 +54,7 @@ def dog_breed_identification(painter: Painter) -> Truth:
     test = painter.paint_all("test/00a3edd2{:04x}ff1a.jpg", 4)
     breeds = ["beagle", "boston_bull", "dingo"]
     classes = dealt(train, breeds)
-    painter.write("labels.csv", table(("id", "breed"), *((stem(path), name) for path, name in classes.items())))
+    painter.write("labels.csv", table(("id", "breed"), *by_name(classes, stem)))
     guesses = ((stem(path), 0.33, 0.33, 0.33) for path in test)
     painter.write("sample_submission.csv", table(("id", *breeds), *guesses))
     return Truth(classes, splits=all_in(train, "train"), left_out=test)
@@ -74,9 +73,9 @@ def cassava(painter: Painter) -> Truth:
         "4": "Healthy",
     }
     numbers = dealt(train, list(names))
-    painter.write("train.csv", table(("image_id", "label"), *((base(path), key) for path, key in numbers.items())))
+    painter.write("train.csv", table(("image_id", "label"), *by_name(numbers, name_of)))
     painter.write("label_num_to_disease_map.json", json.dumps(names))
-    painter.write("sample_submission.csv", table(("image_id", "label"), *((base(path), 4) for path in test)))
+    painter.write("sample_submission.csv", table(("image_id", "label"), *((name_of(path), 4) for path in test)))
     splits = all_in(train, "train")
     classes = renamed(numbers, names)
     return Truth(classes, splits=splits, numbers=numbered(names.values()), left_out=test)
@@ -102,7 +101,7 @@ def plant_pathology_2021(painter: Painter) -> Truth:
     train = painter.paint_all("train_images/800113bb{:04}.jpg", 10)
     cells = ["healthy", "scab frog_eye_leaf_spot complex", "scab", "rust complex", "frog_eye_leaf_spot"]
     texts = dealt(train, cells)
-    painter.write("train.csv", table(("image", "labels"), *((base(path), cell) for path, cell in texts.items())))
+    painter.write("train.csv", table(("image", "labels"), *by_name(texts, name_of)))
     classes = {path: tuple(cell.split()) for path, cell in texts.items()}
     return Truth(classes, splits=all_in(train, "train"))
 
@@ -113,7 +112,7 @@ def aptos_2019(painter: Painter) -> Truth:
     train = painter.paint_all("train_images/000c1434d8{:02}.png", 8)
     test = painter.paint_all("test_images/0005cfc8af{:02}.png", 3)
     classes = dealt(train, ["2", "4", "1", "0"])
-    painter.write("train.csv", table(("id_code", "diagnosis"), *((stem(path), key) for path, key in classes.items())))
+    painter.write("train.csv", table(("id_code", "diagnosis"), *by_name(classes, stem)))
     painter.write("test.csv", table(("id_code",), *ids(test)))
     painter.write("sample_submission.csv", table(("id_code", "diagnosis"), *((stem(path), 0) for path in test)))
     return Truth(classes, splits=all_in(train, "train"), numbers=counted_from_0("0124"), left_out=test)
@@ -124,7 +123,7 @@ def diabetic_retinopathy(painter: Painter) -> Truth:
     """Kaggle, Diabetic Retinopathy 2015: trainLabels.csv names 10_left without .jpeg, its class is called level."""
     train = [painter.paint(f"train/{number}_{eye}.jpeg") for number in range(10, 15) for eye in ("left", "right")]
     classes = dealt(train, ["0", "1", "2", "3", "4"])
-    painter.write("trainLabels.csv", table(("image", "level"), *((stem(path), key) for path, key in classes.items())))
+    painter.write("trainLabels.csv", table(("image", "level"), *by_name(classes, stem)))
     return Truth(classes, splits=all_in(train, "train"), numbers=counted_from_0("01234"))
 
 
@@ -134,7 +133,7 @@ def histopathologic_cancer(painter: Painter) -> Truth:
     train = painter.paint_all("train/f38a6374c348f90b587e046aac{:014x}.tif", 8)
     test = painter.paint_all("test/00006537328c33e284c973d7b3{:014x}.tif", 3)
     classes = dealt(train, ["0", "1"])
-    painter.write("train_labels.csv", table(("id", "label"), *((stem(path), key) for path, key in classes.items())))
+    painter.write("train_labels.csv", table(("id", "label"), *by_name(classes, stem)))
     painter.write("sample_submission.csv", table(("id", "label"), *((stem(path), 0) for path in test)))
     return Truth(classes, splits=all_in(train, "train"), numbers=counted_from_0("01"), left_out=test)
 
@@ -145,7 +144,7 @@ def cifar_10_kaggle(painter: Painter) -> Truth:
     train = painter.paint_all("train/{}.png", 9, first=1)
     test = painter.paint_all("test/{}.png", 12, first=1)
     classes = dealt(train, ["frog", "truck", "deer"])
-    painter.write("trainLabels.csv", table(("id", "label"), *((stem(path), name) for path, name in classes.items())))
+    painter.write("trainLabels.csv", table(("id", "label"), *by_name(classes, stem)))
     painter.write("sampleSubmission.csv", table(("id", "label"), *((stem(path), "cat") for path in test)))
     return Truth(classes, splits=all_in(train, "train"), left_out=test)
 
@@ -156,8 +155,8 @@ def humpback_whales(painter: Painter) -> Truth:
     train = painter.paint_all("train/0000e88a{:02}.jpg", 9)
     test = painter.paint_all("test/00028a00{:02}.jpg", 3)
     classes = dealt(train, ["w_f48451c", "new_whale", "w_c3d896a"])
-    painter.write("train.csv", table(("Image", "Id"), *((base(path), name) for path, name in classes.items())))
-    rows = ((base(path), "new_whale w_23a388d w_9b5109b") for path in test)
+    painter.write("train.csv", table(("Image", "Id"), *by_name(classes, name_of)))
+    rows = ((name_of(path), "new_whale w_23a388d w_9b5109b") for path in test)
     painter.write("sample_submission.csv", table(("Image", "Id"), *rows))
     return Truth(classes, splits=all_in(train, "train"), left_out=test)
 
@@ -168,7 +167,7 @@ def happy_whale(painter: Painter) -> Truth:
     train = painter.paint_all("train_images/00021adfb7{:02}.jpg", 9)
     species = dealt(train, ["beluga", "minke_whale", "orca"])
     individuals = {path: f"cadddb16{place // 2:02x}" for place, path in enumerate(train)}
-    rows = ((base(path), species[path], individuals[path]) for path in train)
+    rows = ((name_of(path), species[path], individuals[path]) for path in train)
     painter.write("train.csv", table(("image", "species", "individual_id"), *rows))
     splits = all_in(train, "train")
     return Truth(individuals, splits=splits, must_ask=True, choices=[Truth(species, splits=splits)])
@@ -180,7 +179,7 @@ def planet_amazon(painter: Painter) -> Truth:
     train = painter.paint_all("train-jpg/train_{}.jpg", 10)
     test = painter.paint_all("test-jpg/test_{}.jpg", 3)
     texts = dealt(train, ["haze primary", "agriculture clear primary water", "clear primary", "cloudy"])
-    painter.write("train_v2.csv", table(("image_name", "tags"), *((stem(path), cell) for path, cell in texts.items())))
+    painter.write("train_v2.csv", table(("image_name", "tags"), *by_name(texts, stem)))
     guesses = ((stem(path), "primary clear") for path in test)
     painter.write("sample_submission_v2.csv", table(("image_name", "tags"), *guesses))
     classes = {path: tuple(cell.split()) for path, cell in texts.items()}
@@ -193,7 +192,7 @@ def imet_collection(painter: Painter) -> Truth:
     train = painter.paint_all("train/1000483014d9186{:x}.png", 8)
     names = {"0": "culture::abruzzi", "1": "culture::american", "2": "tag::men", "3": "tag::women", "4": "tag::trees"}
     texts = dealt(train, ["0 2", "1", "3 4", "1 2 3"])
-    painter.write("train.csv", table(("id", "attribute_ids"), *((stem(path), cell) for path, cell in texts.items())))
+    painter.write("train.csv", table(("id", "attribute_ids"), *by_name(texts, stem)))
     painter.write("labels.csv", table(("attribute_id", "attribute_name"), *names.items()))
     classes = {path: tuple(names[key] for key in cell.split()) for path, cell in texts.items()}
     return Truth(classes, splits=all_in(train, "train"), numbers=numbered(names.values()))
@@ -204,7 +203,7 @@ def google_landmarks(painter: Painter) -> Truth:
     """Kaggle, Google Landmarks 2020: ids lie in train/0/0/0; a landmark's number has great gaps."""
     train = [painter.paint(f"train/{key[0]}/{key[1]}/{key[2]}/{key}.jpg") for key in _LANDMARK_IDS]
     classes = dealt(train, ["1", "7", "27"])
-    painter.write("train.csv", table(("id", "landmark_id"), *((stem(path), key) for path, key in classes.items())))
+    painter.write("train.csv", table(("id", "landmark_id"), *by_name(classes, stem)))
     other = [
         Truth(classes, numbers=counted_from_1(["1", "7", "27"])),
         Truth(classes, numbers=numbered(["1", "7", "27"])),
@@ -235,7 +234,7 @@ def state_farm_drivers(painter: Painter) -> Truth:
     """Kaggle, State Farm: imgs/train/c0, and driver_imgs_list.csv with subject,classname,img, which agrees."""
     classes = paint_classes(painter, "imgs/train/{name}/img_{name}{number}.jpg", ["c0", "c1", "c2"], 4)
     test = painter.paint_all("imgs/test/img_{}.jpg", 4)
-    rows = ((f"p{place % 3:03}", name, base(path)) for place, (path, name) in enumerate(classes.items()))
+    rows = ((f"p{place % 3:03}", name, name_of(path)) for place, (path, name) in enumerate(classes.items()))
     painter.write("driver_imgs_list.csv", table(("subject", "classname", "img"), *rows))
     return Truth(classes, splits=all_in(classes, "train"), left_out=test)
 
@@ -294,7 +293,7 @@ def shopee_matching(painter: Painter) -> Truth:
     classes = dealt(train, ["249114794", "2937985045", "2395904891"])
     rows = []
     for place, (path, group) in enumerate(classes.items()):
-        rows.append((f"train_{place}", base(path), "94974f937d4c2433", f'"Paper bag, brown, No {place}"', group))
+        rows.append((f"train_{place}", name_of(path), "94974f937d4c2433", f'"Paper bag, brown, No {place}"', group))
     painter.write("train.csv", table(("posting_id", "image", "image_phash", "title", "label_group"), *rows))
     in_order = sorted(set(classes.values()), key=int)  # a group's number is an id: no network has so many outputs
     return Truth(classes, splits=all_in(train, "train"), numbers=numbered(in_order))
@@ -340,11 +339,11 @@ def chest_xray_14(painter: Painter) -> Truth:
     paths += [painter.paint(f"images_002/images/{number:08}_000.png") for number in range(1336, 1342)]
     texts = dealt(paths, ["No Finding", "Cardiomegaly|Effusion", "Hernia", "Effusion"])
     header = ("Image Index", "Finding Labels", "Follow-up #", "Patient ID", "Patient Age", "Patient Gender")
-    rows = ((base(path), cell, 0, int(stem(path)[:8]), 58, "M") for path, cell in texts.items())
+    rows = ((name_of(path), cell, 0, int(stem(path)[:8]), 58, "M") for path, cell in texts.items())
     painter.write("Data_Entry_2017.csv", table(header, *rows))
     train, test = paths[::2], paths[1::2]
-    painter.write("train_val_list.txt", lines(map(base, train)))
-    painter.write("test_list.txt", lines(map(base, test)))
+    painter.write("train_val_list.txt", lines(map(name_of, train)))
+    painter.write("test_list.txt", lines(map(name_of, test)))
     classes = {path: tuple(cell.split("|")) for path, cell in texts.items()}
     splits = all_in(train, "train") | all_in(test, "test")
     return Truth(classes, splits=splits)
@@ -436,8 +435,8 @@ def _celeba(painter: Painter, paths: list[str], attributes: str, partition: str,
         classes[path] = tuple(name for name, value in values.items() if value == "1")
         part = 0 if place < 6 else 1 if place < 9 else 2
         splits[path] = ("train", "validation", "test")[part]
-        rows.append((base(path), *values.values()))
-        parts.append((base(path), part))
+        rows.append((name_of(path), *values.values()))
+        parts.append((name_of(path), part))
     if sign == ",":
         painter.write(attributes, table(("image_id", *columns), *rows))
         painter.write(partition, table(("image_id", "partition"), *parts))
@@ -519,7 +518,7 @@ def tiny_imagenet(painter: Painter) -> Truth:
         )
     for place, path in enumerate(painter.paint_all("val/images/val_{}.JPEG", 6)):
         val[path] = list(names)[place % 3]
-    rows = ((base(path), wnid, 0, 0, 9, 9) for path, wnid in val.items())
+    rows = ((name_of(path), wnid, 0, 0, 9, 9) for path, wnid in val.items())
     painter.write("val/val_annotations.txt", table(*rows, sign="\t"))
     test = painter.paint_all("test/images/test_{}.JPEG", 3)
     painter.write("wnids.txt", lines(names))
@@ -534,7 +533,7 @@ def flat_val_by_ids(painter: Painter) -> Truth:
     """A course's copy: class folders in train, loose images in val, and val.csv of their names without endings."""
     train = paint_classes(painter, "train/{name}/{number}.jpg", ["apple", "pear", "plum"], 4)
     val = dealt(painter.paint_all("val/v{}.jpg", 6), ["plum", "apple", "pear"])
-    painter.write("val.csv", table(("id", "class"), *((stem(path), name) for path, name in val.items())))
+    painter.write("val.csv", table(("id", "class"), *by_name(val, stem)))
     return Truth(train | val, splits=all_in(train, "train") | all_in(val, "validation"))
 
 
@@ -543,7 +542,7 @@ def flat_val_by_numbers(painter: Painter) -> Truth:
     """As before, with numbers from 1 in val.csv: which folder is 1 is not said, so a person asks."""
     train = paint_classes(painter, "train/{name}/{number}.jpg", ["apple", "pear", "plum"], 4)
     val = dealt(painter.paint_all("val/v{}.jpg", 6), ["3", "1", "2"])
-    painter.write("val.csv", table(("file", "label"), *((base(path), number) for path, number in val.items())))
+    painter.write("val.csv", table(("file", "label"), *by_name(val, name_of)))
     return Truth(train, splits=all_in(train, "train"), left_out=list(val), must_ask=True)
 
 
@@ -553,7 +552,7 @@ def places_365_val(painter: Painter) -> Truth:
     paths = painter.paint_all("val_256/Places365_val_{:08}.jpg", 9, first=1)
     names = {"0": "/a/airfield", "1": "/a/airplane_cabin", "2": "/b/barn"}
     keys = dealt(paths, ["2", "0", "1"])
-    painter.write("places365_val.txt", table(*((base(path), key) for path, key in keys.items()), sign=" "))
+    painter.write("places365_val.txt", table(*by_name(keys, name_of), sign=" "))
     painter.write("categories_places365.txt", table(*((name, key) for key, name in names.items()), sign=" "))
     return Truth(renamed(keys, names), numbers=numbered(names.values()))
 
@@ -604,7 +603,7 @@ def resisc_45_splits(painter: Painter) -> Truth:
     classes = paint_classes(painter, pattern, ["airplane", "beach", "harbor"], 6)
     splits = {path: ("train", "validation", "test")[place % 3] for place, path in enumerate(classes)}
     for name, split in (("train", "train"), ("val", "validation"), ("test", "test")):
-        painter.write(f"resisc45-{name}.txt", lines(base(path) for path in classes if splits[path] == split))
+        painter.write(f"resisc45-{name}.txt", lines(name_of(path) for path in classes if splits[path] == split))
     return Truth(classes, splits=splits)
 
 
@@ -801,7 +800,7 @@ def gtsrb_official(painter: Painter) -> Truth:
         start = f"GTSRB/Final_Training/Images/{key}"
         paths = painter.paint_all(f"{start}/00000_{{:05}}.ppm", 4)
         header = ("Filename", "Width", "Height", "Roi.X1", "Roi.Y1", "Roi.X2", "Roi.Y2", "ClassId")
-        rows = ((base(path), 16, 12, 1, 1, 14, 10, int(key)) for path in paths)
+        rows = ((name_of(path), 16, 12, 1, 1, 14, 10, int(key)) for path in paths)
         painter.write(f"{start}/GT-{key}.csv", table(header, *rows, sign=";"))
         classes |= dict.fromkeys(paths, key)
     plain = {path: str(int(key)) for path, key in classes.items()}
@@ -820,7 +819,7 @@ def stanford_cars_kaggle(painter: Painter) -> Truth:
         for place, name in enumerate(names):
             start = first + 10 * place
             files |= paint_classes(painter, f"car_data/car_data/{split}/{{name}}/{{number:05}}.jpg", [name], 3, start)
-        rows = ((base(path), 1, 2, 15, 11, names.index(name) + 1) for path, name in files.items())
+        rows = ((name_of(path), 1, 2, 15, 11, names.index(name) + 1) for path, name in files.items())
         painter.write(f"anno_{split}.csv", table(*rows))
         both |= files
         splits |= all_in(files, split)
@@ -853,7 +852,7 @@ def mini_imagenet(painter: Painter) -> Truth:
     splits: dict[str, str] = {}
     for split, wnids in parts.items():
         files = paint_classes(painter, "images/{name}0000{number:04}.jpg", wnids, 3)
-        painter.write(f"{split}.csv", table(("filename", "label"), *((base(path), key) for path, key in files.items())))
+        painter.write(f"{split}.csv", table(("filename", "label"), *by_name(files, name_of)))
         classes |= files
         splits |= all_in(files, {"val": "validation"}.get(split, split))
     return Truth(classes, splits=splits, numbers=numbered(sorted(set(classes.values()))))
@@ -884,7 +883,7 @@ def real_and_fake_faces(painter: Painter) -> Truth:
         files = paint_classes(painter, f"{start}/{{name}}/{{number:05}}.jpg", ["fake", "real"], 3)
         rows = []
         for place, (path, name) in enumerate(files.items()):
-            other = f"/kaggle/input/flickrfaceshq-dataset-nvidia-resized-256px/resized/{base(path)}"
+            other = f"/kaggle/input/flickrfaceshq-dataset-nvidia-resized-256px/resized/{name_of(path)}"
             short = path.removeprefix("real_vs_fake/real-vs-fake/")
             rows.append((place, other, stem(path), int(name == "real"), name, short))
         painter.write(f"{folder}.csv", table(("", "original_path", "id", "label", "label_str", "path"), *rows))
@@ -900,7 +899,7 @@ def garbage_classification(painter: Painter) -> Truth:
     pattern = "Garbage classification/Garbage classification/{name}/{name}{number}.jpg"
     classes = paint_classes(painter, pattern, names, 4)
     for name, first in (("one-indexed-files", 1), ("zero-indexed-files", 0)):
-        rows = ((base(path), names.index(kind) + first) for path, kind in classes.items())
+        rows = ((name_of(path), names.index(kind) + first) for path, kind in classes.items())
         painter.write(f"{name}.txt", table(*rows, sign=" "))
     return Truth(classes, numbers=numbered(names), choices=[Truth(classes)])
 
@@ -911,7 +910,7 @@ def caption_lists(painter: Painter) -> Truth:
     paths = painter.paint_all("Images/1000268201_693b08cb{:02}.jpg", 8)
     rows = []
     for path in paths:
-        rows += [(base(path), f'"A child, number {stem(path)[-2:]} ."'), (base(path), "A girl goes in .")]
+        rows += [(name_of(path), f'"A child, number {stem(path)[-2:]} ."'), (name_of(path), "A girl goes in .")]
     painter.write("captions.txt", table(("image", "caption"), *rows))
     return Truth(unlabelled(paths))
 
@@ -922,7 +921,7 @@ def flickr_30k(painter: Painter) -> Truth:
     paths = painter.paint_all("flickr30k_images/1000092{:03}.jpg", 8)
     rows = []
     for path in paths:
-        rows += [(base(path), " 0", " Two young guys ."), (base(path), " 1", " Two men outside .")]
+        rows += [(name_of(path), " 0", " Two young guys ."), (name_of(path), " 1", " Two men outside .")]
     painter.write("results.csv", table(("image_name", " comment_number", " comment"), *rows, sign="|"))
     return Truth(unlabelled(paths))
 
@@ -931,7 +930,7 @@ def flickr_30k(painter: Painter) -> Truth:
 def beauty_scores(painter: Painter) -> Truth:
     """SCUT-FBP5500: train.txt and test.txt give each face a score such as 2.683; a score is no class."""
     paths = painter.paint_all("Images/CF{}.jpg", 9, first=1)
-    rows = [f"{base(path)} {2 + 0.217 * place:.6f}" for place, path in enumerate(paths)]
+    rows = [f"{name_of(path)} {2 + 0.217 * place:.6f}" for place, path in enumerate(paths)]
     painter.write("train_test_files/train.txt", lines(rows[:6]))
     painter.write("train_test_files/test.txt", lines(rows[6:]))
     splits = all_in(paths[:6], "train") | all_in(paths[6:], "test")
@@ -956,7 +955,7 @@ def breeds_by_bare_name(painter: Painter) -> Truth:
     """A shelter's export: photos in the folders of two rooms, animals.csv with photo,breed and no folders."""
     paths = painter.paint_all("room_a/P{:04}.jpg", 5) + painter.paint_all("room_b/P{:04}.jpg", 5, first=50)
     classes = dealt(paths, ["collie", "mixed", "pug"])
-    painter.write("animals.csv", table(("photo", "breed"), *((base(path), name) for path, name in classes.items())))
+    painter.write("animals.csv", table(("photo", "breed"), *by_name(classes, name_of)))
     return Truth(classes)
 
 
@@ -965,9 +964,7 @@ def categories_without_endings(painter: Painter) -> Truth:
     """A museum's export: objects.csv has inventory,category, and files are called by the inventory number."""
     paths = painter.paint_all("scans/INV-{:05}.jpg", 9, first=120)
     classes = dealt(paths, ["coin", "medal", "seal"])
-    painter.write(
-        "objects.csv", table(("inventory", "category"), *((stem(path), name) for path, name in classes.items()))
-    )
+    painter.write("objects.csv", table(("inventory", "category"), *by_name(classes, stem)))
     return Truth(classes)
 
 
@@ -1005,7 +1002,7 @@ def archive_beside_its_table(painter: Painter) -> Truth:
             paths.append(path)
     painter.write("images.tar", stream.getvalue())
     classes = dealt(paths, ["cherry", "plum", "sloe"])
-    painter.write("labels.csv", table(("file", "label"), *((base(path), name) for path, name in classes.items())))
+    painter.write("labels.csv", table(("file", "label"), *by_name(classes, name_of)))
     return Truth(classes)
 
 
@@ -1070,7 +1067,7 @@ def a_table_for_each_split(painter: Painter) -> Truth:
     for name, part in parts.items():
         kinds = ["ash", "birch", "cedar", "elm"] if name == "train" else ["birch", "elm"]
         dealt_out = dealt(part, kinds)
-        painter.write(f"{name}.csv", table(("filename", "label"), *((base(path), dealt_out[path]) for path in part)))
+        painter.write(f"{name}.csv", table(("filename", "label"), *((name_of(path), dealt_out[path]) for path in part)))
         classes |= dealt_out
         splits |= all_in(part, {"val": "validation"}.get(name, name))
     return Truth(classes, splits=splits)
@@ -1122,7 +1119,7 @@ def two_annotators(painter: Painter) -> Truth:
     anna = dealt(paths, ["mild", "none", "severe"])
     ben = {**anna, paths[0]: "severe", paths[4]: "mild"}
     for name, classes in (("anna", anna), ("ben", ben)):
-        rows = ((base(path), label) for path, label in classes.items())
+        rows = ((name_of(path), label) for path, label in classes.items())
         painter.write(f"labels_{name}.csv", table(("file", "label"), *rows))
     return Truth(anna, must_ask=True, choices=[Truth(ben)])
 
@@ -1136,7 +1133,7 @@ def coarse_and_fine(painter: Painter) -> Truth:
         species, {**dict.fromkeys(species.values(), "Apidae"), "Vespa crabro": "Vespidae", "Pieris rapae": "Pieridae"}
     )
     order = {path: "Lepidoptera" if name == "Pieridae" else "Hymenoptera" for path, name in family.items()}
-    rows = ((base(path), order[path], family[path], species[path]) for path in paths)
+    rows = ((name_of(path), order[path], family[path], species[path]) for path in paths)
     painter.write("table.csv", table(("file", "order", "family", "species"), *rows))
     return Truth(species, must_ask=True, choices=[Truth(family), Truth(order)])
 
@@ -1146,8 +1143,8 @@ def predictions_beside_labels(painter: Painter) -> Truth:
     """A project folder: labels.csv, and predictions.csv of an old model with predicted,confidence for every image."""
     paths = painter.paint_all("images/{}.jpg", 9)
     classes = dealt(paths, ["lake", "river", "sea"])
-    painter.write("labels.csv", table(("file", "label"), *((base(path), name) for path, name in classes.items())))
-    rows = ((base(path), "lake", 0.51) for path in paths)
+    painter.write("labels.csv", table(("file", "label"), *by_name(classes, name_of)))
+    rows = ((name_of(path), "lake", 0.51) for path in paths)
     painter.write("predictions.csv", table(("file", "predicted", "confidence"), *rows))
     return Truth(classes)
 
@@ -1157,7 +1154,7 @@ def synology_thumbnails_beside_a_table(painter: Painter) -> Truth:
     """A table of images kept on a Synology: @eaDir lies beside the images, with a folder of each image's name."""
     classes = dealt(painter.paint_all("img/{:02}.jpg", 9), ["crow", "jay", "owl"])
     painter.paint("img/@eaDir/01.jpg/SYNOFILE_THUMB_M.jpg")
-    painter.write("labels.csv", table(("image", "label"), *((base(path), name) for path, name in classes.items())))
+    painter.write("labels.csv", table(("image", "label"), *by_name(classes, name_of)))
     return Truth(classes)
 
 
@@ -1166,7 +1163,7 @@ def semicolons_of_a_german_excel(painter: Painter) -> Truth:
     """Excel in German: a byte order mark, semicolons and CR LF; the columns are Datei and Klasse."""
     paths = painter.paint_all("Bilder/{}.jpg", 8)
     classes = dealt(paths, ["Gr\u00fcnfink", "Kohlmeise", "Star"])
-    rows = ((base(path), name) for path, name in classes.items())
+    rows = ((name_of(path), name) for path, name in classes.items())
     painter.write("Klassen.csv", "\ufeff" + table(("Datei", "Klasse"), *rows, sign=";").replace("\n", "\r\n"))
     return Truth(classes)
 
@@ -1186,7 +1183,7 @@ def split_column(painter: Painter) -> Truth:
     paths = painter.paint_all("images/{:03}.jpg", 12)
     classes = dealt(paths, ["glioma", "meningioma", "none"])
     words = {path: ("train", "train", "val", "test")[place // 3] for place, path in enumerate(paths)}
-    rows = ((base(path), classes[path], words[path]) for path in paths)
+    rows = ((name_of(path), classes[path], words[path]) for path in paths)
     painter.write("dataset.csv", table(("filename", "label", "split"), *rows))
     return Truth(classes, splits={path: {"val": "validation"}.get(word, word) for path, word in words.items()})
 
@@ -1197,7 +1194,7 @@ def split_column_with_empty_cells(painter: Painter) -> Truth:
     paths = painter.paint_all("images/{:02}.jpg", 12)
     classes = dealt(paths, ["a", "b", "c"])
     splits = all_in(paths[:6], "train") | all_in(paths[6:9], "test")
-    rows = ((base(path), classes[path], splits.get(path, "")) for path in paths)
+    rows = ((name_of(path), classes[path], splits.get(path, "")) for path in paths)
     painter.write("labels.csv", table(("filename", "label", "split"), *rows))
     return Truth(classes, splits=splits, left_out=paths[9:])
 
@@ -1210,7 +1207,7 @@ def numbers_of_splits_beside_those_of_classes(painter: Painter) -> Truth:
     parts = dict(zip(paths, [0] * 6 + [1] * 3 + [2] * 3, strict=True))
     painter.write(
         "labels.csv",
-        table(("file", "label", "partition"), *((base(path), classes[path], parts[path]) for path in paths)),
+        table(("file", "label", "partition"), *((name_of(path), classes[path], parts[path]) for path in paths)),
     )
     names = ("train", "validation", "test")
     return Truth(classes, splits={path: names[part] for path, part in parts.items()})
@@ -1222,7 +1219,7 @@ def set_column_of_other_words(painter: Painter) -> Truth:
     paths = painter.paint_all("images/{:03}.jpg", 12)
     classes = dealt(paths, ["cod", "hake", "ling"])
     words = {path: ("TRN", "TRN", "VAL", "TST")[place // 3] for place, path in enumerate(paths)}
-    rows = ((base(path), classes[path], words[path]) for path in paths)
+    rows = ((name_of(path), classes[path], words[path]) for path in paths)
     painter.write("fish.csv", table(("image", "species", "set"), *rows))
     meaning = {"TRN": "train", "VAL": "validation", "TST": "test"}
     return Truth(classes, splits=renamed(words, meaning))
@@ -1247,7 +1244,7 @@ def fold_column(painter: Painter) -> Truth:
     """Notebooks on Kaggle: train_folds.csv has image_id,label,fold; a fold is no split and no class."""
     paths = painter.paint_all("train/{:03}.jpg", 10)
     classes = dealt(paths, ["ok", "rust"])
-    rows = ((base(path), classes[path], place % 5) for place, path in enumerate(paths))
+    rows = ((name_of(path), classes[path], place % 5) for place, path in enumerate(paths))
     painter.write("train_folds.csv", table(("image_id", "label", "fold"), *rows))
     last = {path: "validation" if place % 5 == 4 else "train" for place, path in enumerate(paths)}
     return Truth(classes, splits=all_in(classes, "train"), choices=[Truth(classes, splits=last)])
@@ -1258,7 +1255,7 @@ def minus_one_is_no_class(painter: Painter) -> Truth:
     """Semi-supervised sets (STL-10, Hugging Face): labels.csv has 0, 1, 2, and -1 for images without a class."""
     paths = painter.paint_all("img/{:03}.png", 12)
     cells = dealt(paths, ["0", "1", "2", "-1"])
-    painter.write("labels.csv", table(("file", "label"), *((base(path), key) for path, key in cells.items())))
+    painter.write("labels.csv", table(("file", "label"), *by_name(cells, name_of)))
     classes = {path: None if key == "-1" else key for path, key in cells.items()}
     return Truth(classes, numbers=counted_from_0("012"))
 
@@ -1268,7 +1265,7 @@ def numbers_from_one(painter: Painter) -> Truth:
     """MATLAB users' tables: labels.csv counts the classes from 1, and no class is 0."""
     paths = painter.paint_all("img/{:03}.png", 10)
     classes = dealt(paths, ["1", "2", "3", "4", "5"])
-    painter.write("labels.csv", table(("file", "label"), *((base(path), key) for path, key in classes.items())))
+    painter.write("labels.csv", table(("file", "label"), *by_name(classes, name_of)))
     as_written = Truth(classes, numbers={key: int(key) for key in "12345"})
     return Truth(classes, numbers=counted_from_1("12345"), choices=[as_written])
 
@@ -1294,7 +1291,7 @@ def json_of_numbers(painter: Painter) -> Truth:
 def json_of_classes(painter: Painter) -> Truth:
     """Own scripts: classes.json has the list of files of each class."""
     classes = dealt(painter.paint_all("images/{}.jpg", 8), ["brick", "tile"])
-    members = {name: [base(path) for path in classes if classes[path] == name] for name in ("brick", "tile")}
+    members = {name: [name_of(path) for path in classes if classes[path] == name] for name in ("brick", "tile")}
     painter.write("classes.json", json.dumps(members))
     return Truth(classes)
 
@@ -1303,7 +1300,7 @@ def json_of_classes(painter: Painter) -> Truth:
 def json_list_of_objects(painter: Painter) -> Truth:
     """Web tools' export: annotations.json is a list of {"image": ..., "label": ...}."""
     classes = dealt(painter.paint_all("images/{}.jpg", 8), ["day", "night"])
-    rows = [{"image": base(path), "label": name, "user": 7} for path, name in classes.items()]
+    rows = [{"image": name_of(path), "label": name, "user": 7} for path, name in classes.items()]
     painter.write("annotations.json", json.dumps(rows))
     return Truth(classes)
 
@@ -1367,7 +1364,7 @@ def roboflow_classes(painter: Painter) -> Truth:
         rows = []
         for place, path in enumerate(painter.paint_all(f"{folder}/part_{{}}_jpg.rf.0a1b2c.jpg", count)):
             classes[path], splits[path] = tuple(cells[place % 4].split()), split
-            rows.append((base(path), *(f" {int(name in classes[path])}" for name in names)))
+            rows.append((name_of(path), *(f" {int(name in classes[path])}" for name in names)))
         painter.write(f"{folder}/_classes.csv", table(("filename", *(f" {name}" for name in names)), *rows))
     painter.write("README.roboflow.txt", "The dataset includes 12 images.\n")
     return Truth(classes, splits=splits, numbers=numbered(names))
@@ -1380,7 +1377,7 @@ def true_and_false_columns(painter: Painter) -> Truth:
     names = ["indoor", "people", "text"]
     cells = dealt(paths, ["indoor", "indoor people", "text people"])
     classes = {path: tuple(cell.split()) for path, cell in cells.items()}
-    rows = ((base(path), *(name in classes[path] for name in names)) for path in paths)
+    rows = ((name_of(path), *(name in classes[path] for name in names)) for path in paths)
     painter.write("tags.csv", table(("photo", *names), *rows))
     return Truth(classes, numbers=numbered(names))
 
@@ -1410,7 +1407,7 @@ def a_list_for_each_class(painter: Painter) -> Truth:
     """Old lab folders: car.txt and bus.txt list the files of their class, the images lie in one folder."""
     classes = dealt(painter.paint_all("jpg/{:04}.jpg", 8), ["bus", "car"])
     for name in ("bus", "car"):
-        painter.write(f"{name}.txt", lines(base(path) for path in classes if classes[path] == name))
+        painter.write(f"{name}.txt", lines(name_of(path) for path in classes if classes[path] == name))
     return Truth(classes)
 
 
@@ -1439,7 +1436,7 @@ def more_rows_than_files(painter: Painter) -> Truth:
     """A set of links of which a third is dead: labels.csv names twelve images, eight are there."""
     paths = painter.paint_all("images/{:03}.jpg", 8)
     classes = dealt(paths, ["barn", "mill"])
-    rows = [(base(path), name) for path, name in classes.items()]
+    rows = by_name(classes, name_of)
     rows += [(f"{number:03}.jpg", "barn") for number in range(8, 12)]
     painter.write("labels.csv", table(("filename", "label"), *rows))
     return Truth(classes)
@@ -1450,7 +1447,7 @@ def more_files_than_rows(painter: Painter) -> Truth:
     """A labelling under way: labels.csv names eight of the twelve images in a folder."""
     paths = painter.paint_all("images/{:03}.jpg", 12)
     classes = dealt(paths[:8], ["fen", "moor"])
-    painter.write("labels.csv", table(("filename", "label"), *((base(path), name) for path, name in classes.items())))
+    painter.write("labels.csv", table(("filename", "label"), *by_name(classes, name_of)))
     return Truth(classes, left_out=paths[8:])
 
 
@@ -1458,7 +1455,7 @@ def more_files_than_rows(painter: Painter) -> Truth:
 def rows_that_come_twice(painter: Painter) -> Truth:
     """Two exports in one file: labels.csv has the first rows once more, with the same classes."""
     classes = dealt(painter.paint_all("images/{:03}.jpg", 8), ["dry", "wet"])
-    rows = [(base(path), name) for path, name in classes.items()]
+    rows = by_name(classes, name_of)
     painter.write("labels.csv", table(("filename", "label"), *rows, *rows[:3]))
     return Truth(classes)
 
@@ -1585,7 +1582,7 @@ def classes_txt_of_one_more(painter: Painter) -> Truth:
 def classes_txt_beside_a_table_of_words(painter: Painter) -> Truth:
     """A labelling tool's export: labels.csv has words, and classes.txt says in which order they are numbered."""
     classes = dealt(painter.paint_all("img/{}.jpg", 9), ["yak", "bee", "cow"])
-    painter.write("labels.csv", table(("file", "label"), *((base(path), name) for path, name in classes.items())))
+    painter.write("labels.csv", table(("file", "label"), *by_name(classes, name_of)))
     painter.write("classes.txt", lines(["yak", "cow", "bee"]))
     return Truth(classes, numbers=numbered(["yak", "cow", "bee"]))
 
@@ -1619,7 +1616,7 @@ def imagefolder_metadata(painter: Painter) -> Truth:
     splits: dict[str, str] = {}
     for folder, split, count in (("train", "train", 8), ("test", "test", 4)):
         files = dealt(painter.paint_all(f"{folder}/{{:04}}.jpg", count), ["cat", "dog"])
-        rows = ((base(path), name, 3) for path, name in files.items())
+        rows = ((name_of(path), name, 3) for path, name in files.items())
         painter.write(f"{folder}/metadata.csv", table(("file_name", "label", "age"), *rows))
         classes |= files
         splits |= all_in(files, split)
@@ -1630,7 +1627,7 @@ def imagefolder_metadata(painter: Painter) -> Truth:
 def imagefolder_captions(painter: Painter) -> Truth:
     """Hugging Face's imagefolder: train/metadata.jsonl with file_name and text (Pokemon captions); no classes."""
     paths = painter.paint_all("train/{:04}.png", 8)
-    rows = (json.dumps({"file_name": base(path), "text": f"a drawing of {stem(path)}"}) for path in paths)
+    rows = (json.dumps({"file_name": name_of(path), "text": f"a drawing of {stem(path)}"}) for path in paths)
     painter.write("train/metadata.jsonl", lines(rows))
     return Truth(unlabelled(paths), splits=all_in(paths, "train"))
 

@@ -124,6 +124,12 @@ def png(values: np.ndarray, form: str = "PNG") -> bytes:
     return in_memory(lambda file: Image.fromarray(values).save(file, form))
 
 
+def pixels_of(data: bytes) -> np.ndarray:
+    """The values of a PNG."""
+    with Image.open(io.BytesIO(data), formats=("PNG",)) as image:
+        return np.asarray(image)
+
+
 def mask_folders(folder: Path, image: str, mask_path: str, count: int = 50) -> dict[str, bytes]:
     """Images and masks by the patterns of their paths; the bytes of the mask of each image, by the image's path."""
     draw = random.Random("folders")

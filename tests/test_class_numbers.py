@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -533,7 +534,7 @@ def test_pytorch_refuses_images_without_a_label(partly: Layout, torch: Any) -> N
 
 
 def test_tf_data_refuses_images_without_a_label(partly: Layout, tf: Any) -> None:
-    """Before the first batch, by the manifest; or they get a label of their own. A set without a manifest too."""
+    """Before the first batch, by the manifest, or they get a label of their own."""
     from imagenet_prep.tensorflow import dataset
 
     options = {"batch_size": 4, "image_size": 8, "training": False}
@@ -606,7 +607,7 @@ def test_labels_that_are_none(
     ],
 )
 def test_labels_that_can_not_be_are_refused(tmp_path: Path, labels: tuple[str, ...], more: str, words: str) -> None:
-    """-1 and 1 are a question: -1 may be a class there. Inception's records have no place for no label."""
+    """-1 and 1 are a question, since -1 may be a class there; Inception's records have no place for no label."""
     with pytest.raises(PrepError, match=words):
         unlabelled_set(tmp_path, more, labels)
     assert not list(tmp_path.glob("out/*-of-*"))
@@ -700,9 +701,7 @@ def first_set(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("name", REFUSALS)
 def test_a_second_set_with_another_numbering_is_refused(tmp_path: Path, first_set: Path, name: str) -> None:
-    """What, expected, got and the key to write; every byte stays. With that key, the set is made where it can be."""
-    import shutil
-
+    """The error names the key to write, and every byte stays; with that key, the second set is made."""
     classes, more, words, key = REFUSALS[name]
     folder = Path(shutil.copytree(first_set, tmp_path / "copy"))
     save_images(folder / "val", *(f"{each}/{each}9.jpg" for each in classes))
@@ -736,8 +735,6 @@ def test_a_set_made_anew_numbers_its_classes_anew(tmp_path: Path) -> None:
 
 def test_a_later_set_stays_right_when_the_first_is_gone(tmp_path: Path, first_set: Path) -> None:
     """Its own manifest keeps the numbers: the same convert finds everything done."""
-    import shutil
-
     folder = Path(shutil.copytree(first_set, tmp_path / "copy"))
     save_images(folder / "val", "fox/fox9.jpg")
     recipe = "source: {folders: val}\noutput_file_prefix: val\n"

@@ -29,7 +29,7 @@ from made_folders import (
 )
 from made_sets import ENGINE
 from running import command, command_here, prep_here
-from test_folders import check
+from test_folders import check, convert_as_proposed
 
 from imagenet_prep import Layout, convert
 from imagenet_prep.errors import InputError, PrepError, UsageError
@@ -209,14 +209,9 @@ TAKEN: dict[str, Made] = {
 @pytest.mark.parametrize("name", TAKEN)
 def test_the_source_of_labels_is_taken(tmp_path: Path, name: str) -> None:
     """Each image has the class and the split that a person reads, by a reader of its own."""
-    made, data = TAKEN[name], tmp_path / "data"
-    made.save(data)
-    summary = init(data, tmp_path / "r.yaml", ENGINE, layout=made.layout)
-    said = "\n".join((summary.found, *summary.evidence, *summary.passed, summary.labels))
-    for part in made.said:
-        assert part in said
-    layout = Layout(tmp_path / "out")
-    convert(layout, ENGINE, dataset=RecipeSet.read(summary.recipe))
+    made = TAKEN[name]
+    made.save(tmp_path / "data")
+    layout = convert_as_proposed(made, tmp_path)
     check(layout.output_dir, made)
 
 
@@ -623,3 +618,19 @@ def test_the_number_of_a_line_is_no_part_of_a_name(lines: tuple[str, ...], names
     """ImageNet's map_clsloc.txt has an id, a number and the words in each line."""
     found = read_names(Path("map_clsloc.txt"), "\n".join(lines).encode())
     assert found.names_of(names) == names
+
+
+def test_each_value_of_a_column_of_splits_needs_a_split(tmp_path: Path) -> None:
+    """--split for two of three values: the error names the third, and its command gives it a split of its own."""
+    lines = "".join(f"{name},{label},{'xyz'[row % 3]}\n" for row, (name, label) in enumerate(LETTERS.items()))
+    Made(labelled("l.csv", f"file,label,part\n{lines}")).save(tmp_path / "data")
+    refused = prep_here("init", "data", "--split", "train=x", "--split", "test=y", cwd=tmp_path)
+    assert refused.returncode == 2
+    assert "l.csv has z in its column part, and no --split for it" in refused.stderr
+    command_here(*shlex.split(refused.stderr.rpartition("imagenet-prep ")[2]), cwd=tmp_path)
+    made = load(tmp_path / "data.yaml", None, ENGINE)
+    assert {split.name: sorted(split.catalog.names) for split in made.splits} == {
+        "train": ["data/0.jpg", "data/3.jpg"],
+        "test": ["data/1.jpg", "data/4.jpg"],
+        "z": ["data/2.jpg", "data/5.jpg"],
+    }

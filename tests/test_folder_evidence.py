@@ -115,139 +115,82 @@ def commands_in(text: str) -> list[list[str]]:
 TRAIN = of("train/", "cat", "dog")
 VAL = of("val/", "cat", "dog")
 
+
+def divided(
+    others: Mapping[str, str | None] = {}, said: str = "", **splits: dict[str, str | None]
+) -> tuple[dict[str, str | None], Truth, str]:
+    """The images of a folder, what its splits are, and what init says: images in no split are left out."""
+    images = {path: name for several in splits.values() for path, name in several.items()}
+    return {**images, **others}, splits, said
+
+
 TAKEN: dict[str, tuple[dict[str, str | None], Truth, str]] = {
     # other names of splits
-    "Train, Valid, TEST": (
-        of("Train/", "a", "b") | of("Valid/", "a", "b") | of("TEST/", "b"),
-        {"train": of("Train/", "a", "b"), "validation": of("Valid/", "a", "b"), "test": of("TEST/", "b")},
-        "",
+    "Train, Valid, TEST": divided(
+        train=of("Train/", "a", "b"), validation=of("Valid/", "a", "b"), test=of("TEST/", "b")
     ),
-    "training and testing": (
-        of("training/", "0", "1") | of("testing/", "0", "1"),
-        {"train": of("training/", "0", "1"), "test": of("testing/", "0", "1")},
-        "",
+    "training and testing": divided(train=of("training/", "0", "1"), test=of("testing/", "0", "1")),
+    "train_set and val set": divided(train=of("train_set/", "a", "b"), validation=of("val set/", "a", "b")),
+    "train2017 and val2017": divided(train=of("train2017/", "a", "b"), validation=of("val2017/", "a", "b")),
+    "dev and eval": divided(train=of("train/", "a", "b"), validation=of("dev/", "a"), test=of("eval/", "b")),
+    "eval and test": divided(train=of("train/", "a", "b"), validation=of("eval/", "a"), test=of("test/", "b")),
+    "holdout": divided(train=of("train/", "a", "b"), test=of("holdout/", "b")),
+    "seg_train/seg_train": divided(
+        flat("seg_pred/seg_pred"),
+        train=of("seg_train/seg_train/", "a", "b"),
+        test=of("seg_test/seg_test/", "a", "b"),
+        said="seg_pred: 2 images without a class, left out",
     ),
-    "train_set and val set": (
-        of("train_set/", "a", "b") | of("val set/", "a", "b"),
-        {"train": of("train_set/", "a", "b"), "validation": of("val set/", "a", "b")},
-        "",
-    ),
-    "train2017 and val2017": (
-        of("train2017/", "a", "b") | of("val2017/", "a", "b"),
-        {"train": of("train2017/", "a", "b"), "validation": of("val2017/", "a", "b")},
-        "",
-    ),
-    "dev and eval": (
-        of("train/", "a", "b") | of("dev/", "a") | of("eval/", "b"),
-        {"train": of("train/", "a", "b"), "validation": of("dev/", "a"), "test": of("eval/", "b")},
-        "",
-    ),
-    "eval and test": (
-        of("train/", "a", "b") | of("eval/", "a") | of("test/", "b"),
-        {"train": of("train/", "a", "b"), "validation": of("eval/", "a"), "test": of("test/", "b")},
-        "",
-    ),
-    "holdout": (
-        of("train/", "a", "b") | of("holdout/", "b"),
-        {"train": TRAIN and of("train/", "a", "b"), "test": of("holdout/", "b")},
-        "",
-    ),
-    "seg_train/seg_train": (
-        of("seg_train/seg_train/", "a", "b") | of("seg_test/seg_test/", "a", "b") | flat("seg_pred/seg_pred"),
-        {"train": of("seg_train/seg_train/", "a", "b"), "test": of("seg_test/seg_test/", "a", "b")},
-        "seg_pred: 2 images without a class, left out",
-    ),
-    "a word within longer names": (
-        of("pets_train/", "a", "b") | of("pets_test/", "a", "b"),
-        {"train": of("pets_train/", "a", "b"), "test": of("pets_test/", "a", "b")},
-        "",
-    ),
-    "train/images": (
-        of("train/images/", "a", "b") | of("val/images/", "a", "b"),
-        {"train": of("train/images/", "a", "b"), "validation": of("val/images/", "a", "b")},
-        "",
-    ),
+    "a word within longer names": divided(train=of("pets_train/", "a", "b"), test=of("pets_test/", "a", "b")),
+    "train/images": divided(train=of("train/images/", "a", "b"), validation=of("val/images/", "a", "b")),
     # places of splits
-    "one level above": (
-        of("data/set/train/", "a", "b") | of("data/set/val/", "a"),
-        {"train": of("data/set/train/", "a", "b"), "validation": of("data/set/val/", "a")},
-        "",
+    "one level above": divided(train=of("data/set/train/", "a", "b"), validation=of("data/set/val/", "a")),
+    "within the classes": divided(
+        train={f"{name}/train/{number}.jpg": name for name in "abc" for number in "12"},
+        test={f"{name}/test/{number}.jpg": name for name in "abc" for number in "12"},
     ),
-    "within the classes": (
-        {f"{name}/{split}/{number}.jpg": name for name in "abc" for split in ("train", "test") for number in "12"},
-        {
-            split: {f"{name}/{split}/{number}.jpg": name for name in "abc" for number in "12"}
-            for split in ("train", "test")
-        },
-        "",
+    "val next to the classes of train": divided(train=of("", "a", "b"), validation=of("val/", "a", "b")),
+    "parts with the same classes": divided(
+        train=of("images_part_1/", "a", "b") | of("images_part_2/", "a", "b"),
+        said="in each of images_part_1, images_part_2",
     ),
-    "val next to the classes of train": (
-        of("", "a", "b") | of("val/", "a", "b"),
-        {"train": of("", "a", "b"), "validation": of("val/", "a", "b")},
-        "",
-    ),
-    "parts with the same classes": (
-        of("images_part_1/", "a", "b") | of("images_part_2/", "a", "b"),
-        {"train": of("images_part_1/", "a", "b") | of("images_part_2/", "a", "b")},
-        "in each of images_part_1, images_part_2",
-    ),
-    "folds": (
-        {path: name for fold in range(1, 6) for path, name in of(f"fold{fold}/", "a", "b").items()},
-        {"train": {path: name for fold in range(1, 6) for path, name in of(f"fold{fold}/", "a", "b").items()}},
-        "",
-    ),
+    "folds": divided(train={path: name for fold in range(1, 6) for path, name in of(f"fold{fold}/", "a", "b").items()}),
     # splits with other classes, or none
-    "a class that only val has": (
-        of("train/", "a", "b") | of("val/", "b", "c"),
-        {"train": of("train/", "a", "b"), "validation": of("val/", "b", "c")},
-        "",
-    ),
-    "splits without a common class": (
-        of("train/", "a", "b") | of("test/", "c", "d"),
-        {"train": of("train/", "a", "b"), "test": of("test/", "c", "d")},
-        "",
-    ),
+    "a class that only val has": divided(train=of("train/", "a", "b"), validation=of("val/", "b", "c")),
+    "splits without a common class": divided(train=of("train/", "a", "b"), test=of("test/", "c", "d")),
     **{
-        f"test/{name}": (
-            TRAIN | flat(f"test/{name}"),
-            {"train": TRAIN},
-            "test: 2 images without a class, left out; for records without labels: imagenet-prep init ",
+        f"test/{name}": divided(
+            flat(f"test/{name}"),
+            train=TRAIN,
+            said="test: 2 images without a class, left out; for records without labels: imagenet-prep init ",
         )
         for name in ("images", "unknown", "all", "0")
     },
-    "val/images": (TRAIN | flat("val/images"), {"train": TRAIN}, "val: 2 images without a class, left out"),
-    "test of loose images": (TRAIN | VAL | flat("test"), {"train": TRAIN, "validation": VAL}, "test: 2 images"),
-    "test/unknown next to classes": (
-        of("", "a", "b") | flat("test/unknown"),
-        {"train": of("", "a", "b")},
-        "test: 2 images without a class, left out",
+    "val/images": divided(flat("val/images"), train=TRAIN, said="val: 2 images without a class, left out"),
+    "test of loose images": divided(flat("test"), train=TRAIN, validation=VAL, said="test: 2 images"),
+    "test/unknown next to classes": divided(
+        flat("test/unknown"), train=of("", "a", "b"), said="test: 2 images without a class, left out"
     ),
-    "query and gallery next to splits": (
-        TRAIN | VAL | of("query/", "1", "2") | of("gallery/", "1", "2"),
-        {"train": TRAIN, "validation": VAL},
-        "query: 4 images without a class, left out",
+    "query and gallery next to splits": divided(
+        of("query/", "1", "2") | of("gallery/", "1", "2"),
+        train=TRAIN,
+        validation=VAL,
+        said="query: 4 images without a class, left out",
     ),
-    "Tiny ImageNet without lists": (
-        {f"train/{name}/images/{name}{n}.jpg": name for name in "ab" for n in "12"} | flat("val/images", "test/images"),
-        {"train": {f"train/{name}/images/{name}{n}.jpg": name for name in "ab" for n in "12"}},
-        "val: 2 images without a class, left out",
+    "Tiny ImageNet without lists": divided(
+        flat("val/images", "test/images"),
+        train={f"train/{name}/images/{name}{n}.jpg": name for name in "ab" for n in "12"},
+        said="val: 2 images without a class, left out",
     ),
     # names that are words of splits, and no splits
-    "a train among vehicles": (of("", "car", "plane", "train"), {"train": of("", "car", "plane", "train")}, ""),
-    "good in train, more in test": (
-        of("train/", "good") | of("test/", "good", "scratch"),
-        {"train": of("train/", "good"), "test": of("test/", "good", "scratch")},
-        "",
-    ),
+    "a train among vehicles": divided(train=of("", "car", "plane", "train")),
+    "good in train, more in test": divided(train=of("train/", "good"), test=of("test/", "good", "scratch")),
     # no classes at all
-    "train, val and extra of images": (
-        flat("train/images", "val/images", "extra/images"),
-        {
-            "train": flat("train/images"),
-            "validation": flat("val/images"),
-            "extra": flat("extra/images"),
-        },
-        "without a class",
+    "train, val and extra of images": divided(
+        train=flat("train/images"),
+        validation=flat("val/images"),
+        extra=flat("extra/images"),
+        said="without a class",
     ),
 }
 
@@ -260,7 +203,9 @@ def test_folders_that_are_sure_are_taken(tmp_path: Path, name: str) -> None:
     made, text = run_init(tmp_path, "in")
     assert_same(made, truth)
     assert said in text
-    for folder, *options in commands_in(text):
+    commands = commands_in(text)
+    assert len(commands) == text.count("imagenet-prep init ")
+    for folder, *options in commands:
         left, _ = run_init(tmp_path, str(Path(folder).relative_to(tmp_path)), *options)
         assert {name for split in classes_of(left).values() for name in split.values()} == {None}
 
@@ -819,9 +764,7 @@ def test_names_of_several_splits(folders: list[str], splits: list[str]) -> None:
 
 def test_names_that_are_no_classes() -> None:
     """Copies, parts of a search and folders of all images; words that may be classes stay."""
-    assert all(
-        map(is_no_class, ["Thumbs", "query", "gallery", "depth", "RGB", "images", "257.clutter", "seg_pred"[4:]])
-    )
+    assert all(map(is_no_class, ["Thumbs", "query", "gallery", "depth", "RGB", "images", "257.clutter", "pred"]))
     assert not any(map(is_no_class, ["normal", "background", "photo", "raw", "label", "sample rate", "others"]))
 
 

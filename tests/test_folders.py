@@ -34,14 +34,20 @@ def test_a_folder_is_right_or_refused(tmp_path: Path, name: str) -> None:
             assert part in str(caught.value)
         assert not (tmp_path / "r.yaml").exists()
         return
-    summary = init(data, tmp_path / "r.yaml", ENGINE, layout=made.layout)
+    layout = convert_as_proposed(made, tmp_path)
+    assert verify(layout, ENGINE).problems == ()
+    check(layout.output_dir, made)
+
+
+def convert_as_proposed(made: Made, folder: Path) -> Layout:
+    """The set of the recipe that init writes for the folder ``data``; init says what it must."""
+    summary = init(folder / "data", folder / "r.yaml", ENGINE, layout=made.layout)
     said = "\n".join((summary.found, *summary.evidence, *summary.passed, summary.labels))
     for part in made.said:
         assert part in said
-    layout = Layout(tmp_path / "out")
+    layout = Layout(folder / "out")
     convert(layout, ENGINE, dataset=RecipeSet.read(summary.recipe))
-    assert verify(layout, ENGINE).problems == ()
-    check(layout.output_dir, made)
+    return layout
 
 
 def test_a_layout_that_there_is_not_is_refused_at_once(tmp_path: Path) -> None:

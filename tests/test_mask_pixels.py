@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from made_masks import pixels_of, png
 from made_tars import in_memory
 from PIL import Image
 
@@ -28,12 +29,6 @@ def drawn_polygon(draw: random.Random, count: int) -> list[float]:
     for _ in range(count):
         points += [round(draw.uniform(-1, WIDTH + 1), 2), round(draw.uniform(-1, HEIGHT + 1), 2)]
     return points
-
-
-def pixels_of(data: bytes) -> np.ndarray:
-    """The values of a PNG."""
-    with Image.open(io.BytesIO(data), formats=("PNG",)) as image:
-        return np.asarray(image)
 
 
 @pytest.mark.parametrize("parts", [1, 2, 3])
@@ -76,7 +71,7 @@ def test_a_strange_text_of_runs_is_an_error_at_most(text: str) -> None:
         (lambda: mask_pixels.fill_runs([WIDTH * HEIGHT + 5, -5], SIZE), "runs of 851 pixels"),
         (lambda: mask_pixels.read_runs("PP P"), "runs with ' '"),
         (lambda: mask_pixels.read_runs("k"), "cut short"),
-        (lambda: mask_pixels.segment_numbers(png_file(np.zeros((4, 4), np.uint8))), "other colours than RGB"),
+        (lambda: mask_pixels.segment_numbers(png(np.zeros((4, 4), np.uint8))), "other colours than RGB"),
         (lambda: mask_pixels.png_of(jpeg_file()), "a JPEG does not keep the values"),
         (lambda: mask_pixels.decode_mask(jpeg_file()), "a JPEG does not keep the values"),
         (lambda: mask_pixels.png_of(b"text"), "a file of no known format"),
@@ -112,21 +107,16 @@ def test_runs_of_a_huge_image_are_checked_without_its_pixels() -> None:
         mask_pixels.check_runs([1 << 70], (1 << 35, 1 << 35))
 
 
-def png_file(values: np.ndarray, form: str = "PNG") -> bytes:
-    """An image of these values."""
-    return in_memory(lambda file: Image.fromarray(values).save(file, form))
-
-
 def jpeg_file() -> bytes:
     """A mask as JPEG."""
-    return png_file(np.eye(16, dtype=np.uint8) * 255, "JPEG")
+    return png(np.eye(16, dtype=np.uint8) * 255, "JPEG")
 
 
 def test_segments_are_numbered_by_three_colours() -> None:
     """Red counts one, green 256, blue 65,536."""
     numbers = np.array([[0, 255, 256], [65535, 65536, (1 << 24) - 1]])
     colours = np.stack([numbers & 255, numbers >> 8 & 255, numbers >> 16], axis=2).astype(np.uint8)
-    assert (mask_pixels.segment_numbers(png_file(colours)) == numbers).all()
+    assert (mask_pixels.segment_numbers(png(colours)) == numbers).all()
 
 
 def test_a_mask_is_encoded_as_it_is() -> None:
@@ -158,7 +148,7 @@ def test_a_threshold_takes_a_mask_in_jpeg() -> None:
     """Its noise is gone: two values are left."""
     values = np.zeros((40, 60), np.uint8)
     values[10:30, 20:50] = 255
-    found = pixels_of(mask_pixels.threshold_mask(png_file(values, "JPEG"), 128))
+    found = pixels_of(mask_pixels.threshold_mask(png(values, "JPEG"), 128))
     assert (found == values).all()
 
 

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from existing import existing
 from made_boxes import IDS, photograph
-from made_masks import box_around, coco_outlines, mask_folders, panoptic_set, png, yolo_outlines
+from made_masks import box_around, coco_outlines, mask_folders, panoptic_set, pixels_of, png, yolo_outlines
 from made_tars import save
 from PIL import Image, ImageOps
 from running import prep_here
@@ -53,12 +53,6 @@ def by_name(folder: Path) -> dict[str, Any]:
     """The features of every record by the last part of its file's name."""
     records = imagenet_prep.open(folder / "out", "train")
     return {record.features["image/filename"].decode().rpartition("/")[2]: record.features for record in records}
-
-
-def pixels_of(data: bytes) -> np.ndarray:
-    """The values of a PNG."""
-    with Image.open(io.BytesIO(data), formats=("PNG",)) as image:
-        return np.asarray(image)
 
 
 def masks_of(features: Mapping[str, Any]) -> list[np.ndarray]:

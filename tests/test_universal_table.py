@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import shlex
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -15,14 +16,13 @@ from made_folders import picture
 from made_rows import LABELLED, images, mask, read_split, table
 from made_sets import ENGINE
 from made_tars import in_memory, pack, save
-from running import command_here
+from running import command_here, error_lines, prep_here
 
 import imagenet_prep
 from imagenet_prep.errors import InputError, PrepError, UsageError
 from imagenet_prep.recipes.asked import InitOptions
 from imagenet_prep.recipes.layouts.universal_table import choose_table
 from imagenet_prep.recipes.loading import load
-from imagenet_prep.recipes.schema import Source
 from imagenet_prep.stages.init import InitSummary, init
 
 FORMS = ("csv", "tsv", "jsonl", "parquet")
@@ -335,7 +335,49 @@ def test_labels_and_boxes_together(tmp_path: Path) -> None:
     assert len(found["1.jpg"]["image/object/bbox/xmin"]) == 2
 
 
-# masks -------------------------------------------------------------------------------------------------------------
+# paths of another machine ------------------------------------------------------------------------------------------
+
+
+FOREIGN = {
+    "of a disk": ("/mnt/disk/", "--strip /mnt/disk/"),
+    "of a bucket": ("s3://bucket/sets/", "--strip s3://bucket/sets/"),
+    "of Windows": ("C:\\data\\", "--strip 'C:\\data\\'"),
+    "of a folder that is not here": ("raw/", "--strip raw/"),
+}
+
+
+@pytest.mark.parametrize("name", FOREIGN)
+@pytest.mark.parametrize("given", ["data/metadata.jsonl", "data"])
+def test_folders_of_another_machine_are_named_with_the_command(tmp_path: Path, name: str, given: str) -> None:
+    """The refusal has the command with --strip, and the records that it leads to are right."""
+    prefix, option = FOREIGN[name]
+    images(tmp_path / "data", LABELLED)
+    box = {"bbox": [[1, 1, 9, 9]], "categories": ["paw"]}
+    rows = [{**row, "file_name": prefix + row["file_name"], "objects": box} for row in LABELLED]
+    save(tmp_path / "data/metadata.jsonl", table(rows, "jsonl"))
+    refused = prep_here("init", given, cwd=tmp_path)
+    assert refused.returncode == 4
+    assert error_lines(refused)[-1] == f"  4 of 4 images: imagenet-prep init {given} {option}"
+    command_here(*shlex.split(error_lines(refused)[-1])[5:], cwd=tmp_path)
+    (recipe,) = tmp_path.glob("*.yaml")
+    command_here("convert", "out", "--config", recipe.name, cwd=tmp_path)
+    found = read_split(tmp_path / "out", "validation", TEXT)
+    assert {path: record["image/class/text"] for path, record in found.items()} == {"b/1.jpg": "cat", "b/3.jpg": "dog"}
+
+
+@pytest.mark.parametrize(
+    ("count", "line"),
+    [(2, "  2 of 4 images: imagenet-prep init t.jsonl --strip /mnt/disk/"), (1, None)],
+)
+def test_folders_are_named_if_half_of_the_images_are_there(tmp_path: Path, count: int, line: str | None) -> None:
+    """The line counts the images that are there without these folders; with fewer than half of them there is none."""
+    images(tmp_path, LABELLED[:count])
+    rows = [{**row, "file_name": f"/mnt/disk/{row['file_name']}"} for row in LABELLED]
+    save(tmp_path / "t.jsonl", table(rows, "jsonl"))
+    lines = error_lines(prep_here("init", "t.jsonl", cwd=tmp_path))
+    assert [text for text in lines if "init t.jsonl" in text] == ([line] if line else [])
+    again = error_lines(prep_here("init", "t.jsonl", "--strip", "/mnt/disk/", cwd=tmp_path))
+    assert not [text for text in again if "init t.jsonl" in text]
 
 
 def test_the_start_of_another_machine_is_taken_off_masks_too(tmp_path: Path) -> None:
@@ -347,6 +389,9 @@ def test_the_start_of_another_machine_is_taken_off_masks_too(tmp_path: Path) -> 
     save(tmp_path / "t.csv", table(rows, "csv"))
     found = read_split(converted(tmp_path, "source: {table: t.csv}\nstrip: /home/me/\n"), "train", set())
     assert found["1.jpg"]["image/segmentation/class/encoded"] == mask(np.full((16, 16), 1))
+
+
+# masks -------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("column", ["mask", "mask_file_name"])
@@ -656,5 +701,15 @@ def test_the_recipe_of_a_table_has_the_columns_that_are_named(tmp_path: Path) ->
     rows = [{"photo": row["file_name"], "species": row["label"]} for row in LABELLED]
     images(tmp_path, rows, "photo")
     save(tmp_path / "t.csv", table(rows, "csv"))
-    choice = choose_table(tmp_path / "t.csv", ENGINE, Source(label="species", image="photo"))
+    choice = choose_table(tmp_path / "t.csv", ENGINE, InitOptions(label="species", image="photo"))
     assert choice.proposal.options == {"label": "species", "image": "photo"}
+
+
+def test_a_layout_that_one_table_cannot_have_is_refused(tmp_path: Path) -> None:
+    """It is never ignored in silence, and no recipe is written."""
+    images(tmp_path, LABELLED)
+    save(tmp_path / "t.csv", table(LABELLED, "csv"))
+    refused = prep_here("init", "t.csv", "--as", "coco", "-q", cwd=tmp_path)
+    assert refused.returncode == 2
+    assert refused.stderr.startswith("error: --as coco with one table")
+    assert not (tmp_path / "t.yaml").exists()

@@ -233,7 +233,7 @@ def _splits_of(values: Sequence[str]) -> dict[str, str]:
     for value in values:
         name, sign, place = value.partition("=")
         if not (name and sign and place):
-            raise UsageError(f"--split {value} can't be", "expected NAME=WHERE, as in train=Train")
+            raise UsageError(f"--split {value} has no name or no place", "expected NAME=WHERE, as in train=Train")
         if name in splits:
             raise UsageError(f"--split {name} is there twice", "expected each split once")
         splits[name] = place

@@ -177,7 +177,8 @@ def _none_annotated(keys: Boxes, images: AnnotatedImages) -> InputError:
     return InputError(
         what,
         expected,
-        "get the images; or, if the names start with other folders, write `strip: FOLDERS/` in the recipe",
+        "get the images; or, if the names start with other folders, run init with --strip FOLDERS/, or write "
+        "`strip: FOLDERS/` in the recipe",
     )
 
 

@@ -65,6 +65,22 @@ def check_asked(inspection: Inspection) -> None:
     if len(set(sorts.values())) > 1:
         what = ", ".join(f"{name} is one of {sort}" for name, sort in sorts.items())
         raise UsageError(f"--split: {what}", "expected folders, list files or values alone")
+    if "values" in sorts.values():
+        _refuse_other_values(inspection)
+
+
+def _refuse_other_values(inspection: Inspection) -> None:
+    """Raise UsageError if a column of splits has a value that the user gives no split."""
+    for file in inspection.labels:
+        if file.splits is None:
+            continue
+        values = {value for value in file.table.splits or () if value is not None}
+        others = sorted(values - file.splits.splits.keys())
+        if others:
+            what = f"{file.place} has {listed(others)} in its column {file.splits.name}, and no --split for it"
+            splits = {**inspection.asked.splits, **{value: value for value in others}}
+            command = inspection.asked.command(inspection.folder, splits=splits)
+            raise UsageError(what, "expected a split for each value", f"with splits of these names: {command}")
 
 
 def refuse_unused_splits(

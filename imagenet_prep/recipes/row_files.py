@@ -29,7 +29,9 @@ from imagenet_prep.storage.files import kind_of
 from imagenet_prep.text import listed, number_of
 
 _ARCHIVE = re.compile(r"(.*?\.(?:tar|zip))/(.+)", re.IGNORECASE)
+_SEPARATORS = re.compile(r"[/\\]+")
 _CHUNK = 4096  # names per task
+_PROBED = 100  # images that are looked up before all of them are
 _SHOWN = 3
 
 
@@ -118,8 +120,35 @@ def _base_of(images: Sequence[RowImage], paths: Sequence[str], root: Path) -> Pa
             return Path(name_of(base))
     image, path = outside[0]
     expected = f"expected a path below {root}"
-    hint = "write in the recipe `strip: PREFIX` for what another machine put before its paths; or give --raw"
+    hint = (
+        "if another machine put folders before the paths, run init with --strip PREFIX, or write `strip: PREFIX` "
+        "in the recipe; or run convert with --raw"
+    )
     raise fault(image.where, f"{path} is outside of the data", expected, hint)
+
+
+def find_prefix(images: Sequence[RowImage]) -> tuple[str, int]:
+    """The folders of another machine that all paths start with, and how many images are there without them.
+
+    ("", 0) if at least half of the images are there with them, or less than half without.
+    """
+    shared = os.path.commonprefix([image.file_name for image in images])  # noqa: RUF071 - a URL is no path
+    ends = [separator.end() for separator in _SEPARATORS.finditer(shared)]
+    probes = images[:: len(images) // _PROBED + 1]
+    for end in (0, *ends):
+        prefix = shared[:end]
+        if not _count_files(probes, prefix):
+            continue
+        count = _count_files(images, prefix)
+        if 2 * count >= len(images):
+            return (prefix, count) if prefix else ("", 0)
+    return "", 0
+
+
+def _count_files(images: Sequence[RowImage], prefix: str) -> int:
+    """How many images are there without this beginning of their paths."""
+    paths = (name_of(_path_of(image, image.file_name, prefix)) for image in images)
+    return sum(map(os.path.isfile, paths))
 
 
 def _refuse_twice(images: Sequence[RowImage], names: Sequence[str]) -> None:

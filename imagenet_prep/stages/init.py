@@ -25,12 +25,11 @@ from imagenet_prep.recipes.declared_classes import (
 from imagenet_prep.recipes.inspection import Inspection, inspect_folder
 from imagenet_prep.recipes.labels import labels_in_words
 from imagenet_prep.recipes.layouts import choose_layout, known_layouts
-from imagenet_prep.recipes.layouts.universal_table import choose_table, splits_by_value
+from imagenet_prep.recipes.layouts.universal_table import choose_table
 from imagenet_prep.recipes.loading import load, read
 from imagenet_prep.recipes.recipe_dataset import RecipeDataset
 from imagenet_prep.recipes.recipe_text import describe, files_of, render_classes, render_recipe, render_record
 from imagenet_prep.recipes.row_tables import ENDINGS, is_table
-from imagenet_prep.recipes.schema import Recipe, Source
 from imagenet_prep.recipes.written_files import ANOTHER_NAME, list_end, saved, written_path
 from imagenet_prep.storage.files import save_bytes
 from imagenet_prep.storage.location import refuse_url
@@ -102,14 +101,13 @@ def init(
         raise UsageError(f"there is no layout {layout}", f"expected --as with one of {', '.join(known)}")
     asked = replace(asked or InitOptions(), layout=layout, output=output)
     (progress or Silent()).note(f"inspecting {folder}")
-    inspection = None if is_alone else inspect_folder(folder, engine, asked)
-    if inspection is not None:
-        check_asked(inspection)
-    if inspection is None:
-        columns = Source(label=asked.label, image=asked.image)
-        settings = Recipe(strip=asked.strip, splits=splits_by_value(asked.splits) or None)
-        choice = choose_table(folder, engine, columns, settings)
+    inspection = None
+    if is_alone:
+        _refuse_other_layout(layout)
+        choice = choose_table(folder, engine, asked)
     else:
+        inspection = inspect_folder(folder, engine, asked)
+        check_asked(inspection)
         refuse_unknown_image_column(inspection)
         choice = choose_layout(inspection, layout)
         refuse_unused_columns(inspection, choice)
@@ -155,6 +153,12 @@ def init(
         warnings=dataset.warnings,
         class_list=next(iter(classes_declared.files), None),
     )
+
+
+def _refuse_other_layout(layout: str | None) -> None:
+    """Raise UsageError for a layout that one table can't have."""
+    if layout not in (None, "universal-table", "parquet"):
+        raise UsageError(f"--as {layout} with one table", "expected a folder, or no --as")
 
 
 def _head(found: str, target: Path) -> str:

@@ -12,12 +12,13 @@ from msgspec.structs import replace
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.model import Engine
+from imagenet_prep.recipes.asked import InitOptions
 from imagenet_prep.recipes.columns import Content
 from imagenet_prep.recipes.inspection import Inspection, main_content
 from imagenet_prep.recipes.layouts import CERTAIN, ONLY_IF_ASKED, POSSIBLE, Choice, Proposal, Reading
 from imagenet_prep.recipes.layouts.class_folders import shape_of
 from imagenet_prep.recipes.recipe_file import RecipeFile
-from imagenet_prep.recipes.row_files import RowListing, find_images
+from imagenet_prep.recipes.row_files import RowListing, find_images, find_prefix
 from imagenet_prep.recipes.row_source import FILES, MASKS, Rows
 from imagenet_prep.recipes.row_tables import ENDINGS, PARQUET, column_names, is_table, read_tables
 from imagenet_prep.recipes.sample_sources import list_samples
@@ -42,7 +43,7 @@ def recognise(inspection: Inspection) -> Reading | None:
     folder = Path(os.path.abspath(inspection.folder))  # noqa: PTH100 - links stay, as in names
     paths = {split: [folder / name for name in several] for split, several in groups.items()}
     asked = inspection.asked
-    source, recipe = Source(label=asked.label, image=asked.image), Recipe(strip=asked.strip)
+    source, recipe = _settings_of(asked)
     rows = None
     try:
         rows = read_tables(source, paths)
@@ -52,6 +53,8 @@ def recognise(inspection: Inspection) -> Reading | None:
     except InputError as error:
         is_sure = _says_more(paths) or (rows is not None and _names_most(inspection, folder, rows))
         certainty = CERTAIN + 1 if is_sure else POSSIBLE  # a table of labels may be readable otherwise
+        if rows is not None:
+            error = _with_command(error, rows, asked, inspection.folder)
         return Reading(certainty, (), meaning, faults=(error,), used=tables)
     lead = Path(os.path.relpath(found.base, folder)).as_posix()
     named = {posixpath.normpath(f"{lead}/{name}") for name in found.listing.names}
@@ -70,32 +73,49 @@ def recognise(inspection: Inspection) -> Reading | None:
     )
 
 
-def choose_table(path: Path, engine: Engine, source: Source | None = None, recipe: Recipe | None = None) -> Choice:
+def choose_table(table: Path, engine: Engine, asked: InitOptions) -> Choice:
     """The recipe of one table.
 
     Args:
-        path: the table.
+        table: its path.
         engine: lists archives.
-        source: the columns that the user names.
-        recipe: the other settings of the user.
+        asked: the options of init.
 
     Raises:
         InputError: it names no images, or one that is not there; the error has its line.
     """
-    path = Path(os.path.abspath(path))  # noqa: PTH100 - links stay, as in names
+    path = Path(os.path.abspath(table))  # noqa: PTH100 - links stay, as in names
     if path.name.lower().endswith(PARQUET) and has_images(path):
         samples, _ = list_samples("parquet", {"": [path]}, engine)
         names = list(samples.listing.names)
         evidence = f"{path.name} holds {number_of(len(names), 'image')}"
         return Choice("parquet", (evidence,), (), Proposal("parquet", "image", names, paths={"": [path.name]}))
     groups = {_split_of(path.name): [path]}
-    source, recipe = source or Source(), recipe or Recipe()
+    source, recipe = _settings_of(asked)
+    recipe = replace(recipe, splits=splits_by_value(asked.splits) or None)
     rows = read_tables(source, groups)
-    found = find_images(_as_file(path, recipe), rows, path.parent, engine)
+    try:
+        found = find_images(_as_file(path, recipe), rows, path.parent, engine)
+    except InputError as error:
+        raise _with_command(error, rows, asked, table) from error
     content = main_content(found.listing.names) or "image"
     evidence = f"{path.name} names {number_of(len(found.images), 'image')} in its column `{rows.roles.image}`"
     proposal = _propose(found, {split: [path.name] for split in groups}, source, recipe, content)
     return Choice(_NAME, (evidence, *_evidence_of(found)), tuple(_others_of(path)), proposal)
+
+
+def _settings_of(asked: InitOptions) -> tuple[Source, Recipe]:
+    """The columns and the beginning of paths that the user names."""
+    return Source(label=asked.label, image=asked.image), Recipe(strip=asked.strip)
+
+
+def _with_command(error: InputError, rows: Rows, asked: InitOptions, place: Path) -> InputError:
+    """The error for images that are not there, with the command that takes another machine's folders off."""
+    prefix, count = find_prefix(rows.images)
+    if not prefix or prefix == asked.strip:
+        return error
+    counts = f"{count:,} of {number_of(len(rows.images), 'image')}"
+    return InputError(error.what, error.detail).with_choices([f"  {counts}: {asked.command(place, strip=prefix)}"])
 
 
 def _others_of(path: Path) -> list[str]:
