@@ -29,7 +29,7 @@ COUNT = 301
 @pytest.fixture
 def epoch_order(torch: Any) -> Callable[..., Any]:
     """The order of an epoch; not above, since the other Pythons have no PyTorch."""
-    from imagenet_prep.torch import epoch_order
+    from imagenet_prep.torch.epoch_orders import epoch_order
 
     return epoch_order
 
@@ -324,7 +324,8 @@ def test_any_map_style_data_set_is_loaded(torch: Any, numbered: Path) -> None:
 
 def test_a_sampler_gives_the_order(torch: Any, numbered: Path) -> None:
     """PyTorch's and one's own: the same order on all ranks, another each epoch, resumed; the global state is kept."""
-    from imagenet_prep.torch import ImageDataset, Loader, sampled_order
+    from imagenet_prep.torch import ImageDataset, Loader
+    from imagenet_prep.torch.epoch_orders import sampled_order
 
     dataset = ImageDataset(imagenet_prep.open(numbered, "train"))
     expected = [label for _, label in dataset]

@@ -1,0 +1,44 @@
+"""The order of an epoch: of shards that are read a few at a time, or of a sampler."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+
+def sampled_order(sampler: Iterable[int], *, seed: int, epoch: int) -> list[int]:
+    """A sampler's indices for an epoch, with PyTorch's random numbers on the CPU seeded by both and restored."""
+    if hasattr(sampler, "set_epoch"):
+        sampler.set_epoch(epoch)
+    (number,) = np.random.SeedSequence([seed, epoch]).generate_state(1, np.uint64)
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(int(number))
+        return [int(each) for each in sampler]
+
+
+def epoch_order(starts: Sequence[int], *, seed: int, epoch: int, window: int) -> NDArray[np.int64]:
+    """The numbers of all records, each once: shards in random order, and those of ``window`` shards well mixed.
+
+    A spinning disk or network storage then reads ``window`` shards at a time and not all of them at once. The same
+    arguments give the same order with any version of NumPy: it provides random bits, which are sorted.
+
+    Args:
+        starts: the number of each shard's first record, then the total.
+        seed: any number from 0 up.
+        epoch: any number from 0 up; each has an order of its own.
+        window: a number of shards, from 1 up.
+    """
+    bits = np.random.PCG64(np.random.SeedSequence([seed, epoch]))
+
+    def mixed(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+        return numbers[np.argsort(bits.random_raw(len(numbers)), kind="stable")]
+
+    shards = mixed(np.arange(len(starts) - 1))
+    ordered = [np.zeros(0, dtype=np.int64)]
+    for first in range(0, len(shards), window):
+        several = [np.arange(starts[shard], starts[shard + 1]) for shard in shards[first : first + window]]
+        ordered.append(mixed(np.concatenate(several)))
+    return np.concatenate(ordered)

@@ -1,0 +1,100 @@
+"""ImageDataset: pixels and label of every record, as PyTorch's DataLoader takes them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from typing import Any, overload
+
+import torch
+from torch.utils.data import Dataset, Subset
+
+from imagenet_prep.errors import InputError, UsageError
+from imagenet_prep.reading.shard import Record
+from imagenet_prep.reading.shard_set import RecordSequence
+from imagenet_prep.torch.arguments import shown
+from imagenet_prep.torch.crops import Crop
+
+Sample = tuple[Any, int]
+
+
+class ImageDataset(Dataset[Sample]):
+    """``(image, label)`` of every record: ``ImageDataset(imagenet_prep.open("/data/imagenet", "train"), transform)``.
+
+    An image is a uint8 tensor of the shape (3, height, width) in RGB, with the same pixels as Pillow's. ``transform``
+    prepares it for training (those of torchvision.transforms.v2 accept it directly).
+
+    LABELS COUNT FROM 0: 0 to 999 for ImageNet, whose records say 1 to 1000. The first class of every set is 0, whatever
+    its number in the records (``records.first_label``): a label is the ``class_index`` of its record.
+
+    ``[i:j]`` is a data set of those images.
+
+    Args:
+        records: the set that ``open`` gives, or a ``shard`` of it.
+        transform: a function from an image to an item of a batch; None: the image itself.
+        crop: the part of each image to decode, ``RandomResizedCrop(224)`` or ``CenterCrop(224)``; ``transform`` gets it
+            as a uint8 tensor (3, 224, 224). None: whole images.
+        unlabelled: the label of images without one, such as -1. None: they are an error, which names the line that
+            leaves them out.
+
+    Raises:
+        UsageError: an argument has the wrong type: records are what ``open`` gives.
+        InputError: a record is damaged, holds no image or no label, or its label is below that of the first class.
+    """
+
+    def __init__(
+        self,
+        records: RecordSequence,
+        transform: Callable[[torch.Tensor], Any] | None = None,
+        *,
+        crop: Crop | None = None,
+        unlabelled: int | None = None,
+    ) -> None:
+        if not isinstance(records, RecordSequence):
+            folder = os.fspath(records) if isinstance(records, str | os.PathLike) else "/data/imagenet"
+            hint = f"ImageDataset(imagenet_prep.open({folder!r}, 'train'))"
+            raise UsageError(f"ImageDataset({shown(records)})", "expected records that open gives", hint)
+        if transform is not None and not callable(transform):
+            raise UsageError(f"ImageDataset(transform={shown(transform)})", "expected a function of an image")
+        self.records = records
+        self.transform = transform
+        if crop is not None and not isinstance(crop, Crop):
+            raise UsageError(f"ImageDataset(crop={shown(crop)})", "expected RandomResizedCrop(224) or CenterCrop(224)")
+        self.crop = crop
+        self.unlabelled = unlabelled
+
+    def __repr__(self) -> str:
+        return f"ImageDataset({self.records!r}): {len(self):,} images, labels from 0"
+
+    def __len__(self) -> int:
+        return len(self.records)
+
+    @overload
+    def __getitem__(self, index: int) -> Sample: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Subset[Sample]: ...
+
+    def __getitem__(self, index: int | slice) -> Sample | Subset[Sample]:
+        if isinstance(index, slice):
+            return Subset(self, range(*index.indices(len(self))))
+        return self._sample(self.records[index])
+
+    def __getitems__(self, indices: Sequence[int]) -> list[Sample]:
+        """Several samples at once, as PyTorch's DataLoader requests them."""
+        return [self._sample(record) for record in self.records.__getitems__(indices)]
+
+    def _sample(self, record: Record) -> Sample:
+        label = record.class_index
+        if label is None:
+            label = self.unlabelled
+        if label is None:
+            raise InputError(f"{record.place} has no label", "expected a label for each image", _WITHOUT_LABEL)
+        image = self.crop(record) if self.crop else torch.from_numpy(record.array()).permute(2, 0, 1)
+        return (image if self.transform is None else self.transform(image)), label
+
+
+_WITHOUT_LABEL = (
+    "give unlabelled=-1, or leave such images out: "
+    "Subset(dataset, [n for n, record in enumerate(dataset.records) if record.label is not None])"
+)
