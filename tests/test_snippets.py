@@ -59,6 +59,7 @@ LEDGER: dict[str, list[str]] = {
     "docs/howto/coco-voc.md": [HERE.format("coco_is_converted")] * 3,
     "docs/howto/compare.md": ["not: its sets differ, so its status is 3; test_diff.py"],
     "docs/howto/own-splits.md": [SHELL, SHELL, RECIPES, RECIPES, RECIPES],
+    "docs/howto/prove-labels.md": ["not: takes ImageNet; test_prove_labels.py"] * 2,
     "docs/howto/resize.md": [SHELL],
     "docs/howto/resume.md": [SHELL],
     "docs/howto/s3.md": [HERE.format("the_steps_to_a_store_run"), HERE.format("a_set_in_a_store_opens")],
