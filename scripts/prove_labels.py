@@ -1,6 +1,6 @@
 """Prove the labels of an ImageNet set with a published network: ``make prove DATA_DIR=/data/imagenet``.
 
-    python scripts/prove_labels.py DATA_DIR [--split validation] [--images 2000]
+    python scripts/prove_labels.py DATA_DIR [--split validation] [--images 2000] [--first-label 1]
 
 EfficientNet-Lite0, whose weights come as a Python package, classifies a sample spread over all shards. Exit status 0:
 labels and colors are right; 3: they are wrong, the last line says how; 4: the images are too few, or can't be read;
@@ -336,11 +336,15 @@ def main() -> None:
     parser.add_argument("data_dir", help="the folder of the shards")
     parser.add_argument("--split", default=facts.VALIDATION, help="the split to look at (default: validation)")
     parser.add_argument("--images", type=int, default=2000, help="size of the sample; 0: all images (default: 2000)")
+    help_of_first = "the label of the first class, for a set without a manifest (default: 1)"
+    parser.add_argument("--first-label", type=int, help=help_of_first)
     options = parser.parse_args()
     if options.images < 0:
         parser.error(f"--images {options.images}: expected 0 or more")
     try:
         records = imagenet_prep.open(options.data_dir, options.split)
+        if options.first_label is not None:
+            records.first_label = options.first_label
         sample = classify_sample(records, Network(), options.images)
     except PrepError as error:
         print(f"error: {error}", file=sys.stderr)

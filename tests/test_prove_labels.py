@@ -175,6 +175,23 @@ def test_wrong_labels_are_explained(
     assert script.report(sample, verdict)[-1] == sentence
 
 
+def test_a_set_that_counts_from_0_is_right(
+    network: Any,
+    script: ModuleType,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """``--first-label 0`` proves a set of another maker, whose classes count from 0."""
+    write_set(tmp_path, labelled(lambda number: number))
+    monkeypatch.setattr(script, "Network", lambda: network)
+    monkeypatch.setattr(sys, "argv", ["prove_labels.py", str(tmp_path), "--first-label", "0"])
+    with pytest.raises(SystemExit) as end:
+        script.main()
+    assert end.value.code == 0
+    assert capsys.readouterr().out.endswith("\nright: the labels fit the images\n")
+
+
 def test_right_wordnet_ids_are_told_from_wrong_labels(script: ModuleType, network: Any, tmp_path: Path) -> None:
     """A record whose label is another class than its WordNet id: the network says which of them is right."""
     path = next(path for path, wnid in photographs().items() if wnid == "n07920052")
