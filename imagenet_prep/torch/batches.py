@@ -1,4 +1,4 @@
-"""What workers do: seeded items, damaged ones set aside, and a batch made of them."""
+"""Items of a batch are seeded, damaged ones are set aside, and the others become the batch: the work of workers."""
 
 from __future__ import annotations
 
