@@ -11,16 +11,24 @@ from typing import Any
 import pytest
 import tf_fixture
 from existing import existing
+from made_boxes import photograph
 from made_exports import RECIPES, Sample, make_set, samples_of
 from made_sets import ENGINE
+from made_tars import save
+from test_docs import blocks
 from with_torchvision import import_torchvision
 
-from imagenet_prep import Layout, export
-from imagenet_prep.errors import InputError, UsageError
+import imagenet_prep
+from imagenet_prep import Layout, convert, export
+from imagenet_prep.errors import InputError
+from imagenet_prep.recipes.recipe_set import RecipeSet
+from imagenet_prep.records import ShardWriter
 
 pytestmark = [pytest.mark.once, pytest.mark.tensorflow, pytest.mark.torch]
 
 tf = tf_fixture.tf
+
+PAGE = (Path(__file__).parents[1] / "docs" / "export.md").read_text()
 
 Facts = list[dict[str, Any]]
 """The values of each image that a reader gives."""
@@ -105,6 +113,18 @@ def by_timm_from_tars(out: Path, split: str) -> Facts:
     return [{"index": index} for _, index in data]
 
 
+def by_timm_from_tfds(out: Path, split: str) -> Facts:
+    """timm's reader of TFDS; labels are as in the records, from 1."""
+    import_torchvision()
+    from timm.data import create_dataset
+
+    (info,) = existing(out, "*/*/dataset_info.json")
+    keys = {"input_key": "image/encoded", "target_key": "image/class/label"}
+    name = f"tfds/{info.parent.parent.name}:{info.parent.name}"
+    data = create_dataset(name, root=str(out), split=split, is_training=False, batch_size=1, **keys)
+    return [{"index": int(label) - 1} for _, label in data]
+
+
 def by_webdataset(out: Path, split: str) -> Facts:
     """The members of each sample as they are."""
     import webdataset
@@ -185,14 +205,14 @@ def by_tfds(out: Path, split: str) -> Facts:
     decoders = {"image/encoded": tensorflow_datasets.decode.SkipDecoding()}
     features = dict(builder.info.features)
     label = features.get("image/class/label")
-    label = getattr(label, "feature", label)
     facts = []
     for example in tensorflow_datasets.as_numpy(builder.as_dataset(split=split, decoders=decoders)):
         values = {name: plain(value) for name, value in example.items()}
         number = values.get("image/class/label")
-        class_name = label.int2str(number) if isinstance(number, int) else None
         fact = {"filename": values["image/filename"].decode(), "encoded": values["image/encoded"]}
-        facts.append({**fact, "class_name": class_name, "boxes": boxes_in(values), **several_in(values)})
+        if isinstance(label, tensorflow_datasets.features.ClassLabel):
+            fact["class_name"] = label.int2str(number)
+        facts.append({**fact, "boxes": boxes_in(values), **several_in(values)})
     return facts
 
 
@@ -251,7 +271,7 @@ def several_in(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def plain(value: Any) -> Any:
-    """A value of NumPy's as Python's; an optional one that is a list of none or one, as itself."""
+    """A value of NumPy's as Python's."""
     return value.tolist() if hasattr(value, "tolist") else value
 
 
@@ -290,6 +310,7 @@ READERS: list[tuple[str, Callable[[Path, str], Facts], tuple[str, ...]]] = [
     ("parquet", by_datasets_from_parquet, ALL),
     ("parquet", by_pyarrow, ALL),
     ("tfds", by_tfds, PLAIN),
+    ("tfds", by_timm_from_tfds, ("classes",)),
     ("arrayrecord", by_grain, ALL),
 ]
 CASES = [
@@ -318,3 +339,153 @@ def test_the_reader_gives_every_record(
 
 REFUSE_EMPTY = (by_datasets_from_tars, by_datasets_from_parquet, by_tfds)
 """The readers of libraries that raise an error for an empty split."""
+
+
+@pytest.mark.parametrize("name", ["objects", "lists"])
+def test_labels_in_lists_are_named(exports: Exports, tf: Any, name: str) -> None:
+    """The classes of objects, or several of an image: Parquet's schema and TFDS give the name of each number."""
+    import tensorflow_datasets
+    from datasets import load_dataset
+
+    layout, feature = exports.layout(name), {"objects": "image/object/class", "lists": "image/class"}[name]
+    (shard,) = existing(exports.out(name, "parquet"), "train-*.parquet")
+    rows = load_dataset("parquet", data_files=str(shard), cache_dir=str(exports.folder / "cache"))["train"]
+    (info,) = existing(exports.out(name, "tfds"), "*/*/dataset_info.json")
+    features = dict(tensorflow_datasets.builder_from_directory(info.parent).info.features)
+    for column in (rows.features[f"{feature}/label"], features[f"{feature}/label"]):
+        names = getattr(column, "feature", None) or column[0]
+        for sample in samples_of(layout, "train"):
+            labels, texts = (sample.features[f"{feature}/{part}"] for part in ("label", "text"))
+            assert [names.int2str(label).encode() for label in labels] == texts
+
+
+def test_tfds_reads_values_that_some_records_lack(exports: Exports, tf: Any) -> None:
+    """They are lists of none or one; labels keep their names."""
+    import tensorflow_datasets
+
+    (info,) = existing(exports.out("partly", "tfds"), "*/*/dataset_info.json")
+    builder = tensorflow_datasets.builder_from_directory(info.parent)
+    names = dict(builder.info.features)["image/class/label"].feature.names
+    examples = list(tensorflow_datasets.as_numpy(builder.as_dataset(split="train")))
+    found = {(example["image/filename"].decode(), *map(tuple, values_of(example))) for example in examples}
+    samples = samples_of(exports.layout("partly"), "train")
+    assert len(examples) == len(samples)
+    assert found == {
+        (
+            sample.name,
+            tuple(filter(None, [sample.features.get("price")])),
+            () if sample.index is None else (sample.index,),
+        )
+        for sample in samples
+    }
+    assert {sample.class_name for sample in samples} == {None, *names}
+
+
+def values_of(example: Mapping[str, Any]) -> list[list[Any]]:
+    """The values of an example that may be missing."""
+    return [example[name].tolist() for name in ("price", "image/class/label")]
+
+
+@pytest.mark.parametrize("name", ["imagenet", "classes", "gzip", "numbers", "objects", "lists", "partly", "plain"])
+def test_mlcroissant_reads_the_metadata(exports: Exports, name: str, caplog: pytest.LogCaptureFixture) -> None:
+    """No error; no warning but of terms that only the owner of a set knows; classes are records."""
+    import mlcroissant
+
+    caplog.set_level(logging.WARNING)
+    data = mlcroissant.Dataset(jsonld=str(exports.out(name, "croissant") / "croissant.json"))
+    assert not data.metadata.issues.errors
+    unknown = [text for text in data.metadata.issues.warnings if "is recommended" not in text or name == "imagenet"]
+    assert unknown == []
+    record_sets = {record_set.name: record_set for record_set in data.metadata.record_sets}
+    assert record_sets.keys() - {"classes"} == set(exports.splits(name))
+    first = imagenet_prep.open(exports.layout(name).data_dir, "train").first_label
+    classes = list(data.records("classes")) if "classes" in record_sets else []
+    rows = {row["classes/label"] - first: row["classes/name"] for row in classes}
+    named = {sample.index: sample.class_name for sample in samples_of(exports.layout(name), "train")}
+    assert not rows or named.items() - {(None, None)} <= rows.items()
+
+
+def test_grain_resumes_in_the_middle(exports: Exports) -> None:
+    """Grain's own state: an iterator that continues from it gives the records that the first one had not given."""
+    import grain
+
+    paths = [str(path) for path in existing(exports.out("classes", "arrayrecord"), "train-*.array_record")]
+    data = grain.MapDataset.source(grain.sources.ArrayRecordDataSource(paths)).shuffle(seed=3).repeat(2)
+    whole = list(data.to_iter_dataset())
+    records = len(samples_of(exports.layout("classes"), "train"))
+    assert len(whole) == 2 * records
+    assert len(set(whole[:records])) == len(set(whole[records:])) == records
+    for count in (1, 7, records, records + 5):
+        first = iter(data.to_iter_dataset())
+        taken = [next(first) for _ in range(count)]
+        second = iter(data.to_iter_dataset())
+        second.set_state(first.get_state())
+        assert [*taken, *second] == whole
+
+
+def test_the_program_of_the_page_reads_tars(exports: Exports, capsys: pytest.CaptureFixture[str]) -> None:
+    """docs/export.md shows how webdataset reads them."""
+    (program,) = (block for block in blocks(PAGE, "python") if "webdataset.WebDataset" in block)
+    exec(program.replace("/data/imagenet-tars", str(exports.out("imagenet", "webdataset"))), {})
+    labels = [int(line.split()[-1]) for line in capsys.readouterr().out.splitlines()]
+    assert sorted(labels) == sorted(
+        int(sample.index or 0) for sample in samples_of(exports.layout("imagenet"), "train")
+    )
+
+
+def test_the_program_of_the_page_reads_folders(exports: Exports, capsys: pytest.CaptureFixture[str]) -> None:
+    """docs/export.md shows the call for timm."""
+    import_torchvision()
+    (program,) = (block for block in blocks(PAGE, "python") if "class_map" in block)
+    exec(program.replace("/data/imagenet-folders", str(exports.out("classes", "folders"))), {})
+    assert capsys.readouterr().out == "12\n"
+
+
+@pytest.mark.parametrize(
+    ("names", "members"),
+    [
+        (["", "a"], ["000000", "a"]),
+        (["a/", ".JPEG"], ["a/000000", "000001"]),
+        (["a\0b", "../../c"], ["a_b", "/__/c"]),
+        (["__x__/a", "b"], ["x__/a", "b"]),
+        (["a_1.JPEG", "a", "a.JPEG"], ["a_1", "a", "a_2"]),
+        (["a_2.JPEG", "a", "a.JPEG"], ["a_2", "a", "a_2_2"]),
+    ],
+)
+def test_no_name_hides_an_image(tmp_path: Path, names: list[str], members: list[str]) -> None:
+    """webdataset gives every sample, whatever the name of its image."""
+    import webdataset
+
+    (tmp_path / "data").mkdir()
+    with ShardWriter(tmp_path / "data" / "train", shards=1) as writer:
+        for number, name in enumerate(names):
+            writer.write({"image/encoded": b"\xff\xd8\xff%d" % number, "image/class/label": 1, "image/filename": name})
+    out = export(Layout(tmp_path / "data"), "webdataset", tmp_path / "out", ENGINE).out
+    (tar,) = existing(out, "*.tar")
+    samples = list(webdataset.WebDataset([str(tar)], shardshuffle=False))
+    assert [(sample["__key__"], sample["jpg"][3:]) for sample in samples] == [
+        (key, b"%d" % number) for number, key in enumerate(members)
+    ]
+
+
+def test_a_name_that_is_no_line_is_not_listed(tmp_path: Path) -> None:
+    """A class that a text file can't name would shift the others: there is no class_map.txt, and no names in tfds."""
+    for number, name in enumerate(("a", " b")):
+        save(tmp_path / "in" / name / "1.jpg", photograph(20, 20, number))
+    (tmp_path / "recipe.yaml").write_text("source: {folders: in}\nshards: 1\n")
+    layout = Layout(tmp_path / "shards")
+    convert(layout, ENGINE, dataset=RecipeSet.read(tmp_path / "recipe.yaml"))
+    assert not list(export(layout, "folders", tmp_path / "folders", ENGINE).out.glob("*/class_map.txt"))
+    assert not list(export(layout, "tfds", tmp_path / "tfds", ENGINE).out.glob("*/*/*.labels.txt"))
+
+
+def test_an_export_of_another_version_is_refused(
+    tmp_path: Path, exports: Exports, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Names and contents of files change with the version: those of two must not mix."""
+    layout, out = exports.layout("classes"), tmp_path / "out"
+    with monkeypatch.context() as patch:
+        patch.setattr("imagenet_prep.stages.export.PACKING", 1)
+        export(layout, "folders", out, ENGINE)
+    with pytest.raises(InputError, match="or by another version"):
+        export(layout, "folders", out, ENGINE)

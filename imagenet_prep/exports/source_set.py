@@ -226,12 +226,10 @@ class ImageValues(Struct, frozen=True):
     others: Mapping[str, Any]
 
     @property
-    def true_name(self) -> str:
-        """Its file name with the ending of its format: "a.gif" that was made a JPEG is "a.gif.jpg"."""
+    def true_ending(self) -> str:
+        """The ending that its file name lacks: ".jpg" for "a.gif" that was made a JPEG, "" for "a.JPEG"."""
         endings = ENDINGS.get(format_of(self.encoded[:16]), ())
-        if not endings or self.filename.lower().endswith(endings):
-            return self.filename
-        return self.filename + endings[0]
+        return "" if not endings or self.filename.lower().endswith(endings) else endings[0]
 
 
 class Meaning(Struct, frozen=True):

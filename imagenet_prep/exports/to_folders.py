@@ -45,7 +45,8 @@ class FolderPacker(Packer):
 
     def finish(self, source: SourceSet, out: Path) -> Mapping[str, bytes]:
         """Create the folders of classes without images in a split; and list the numbers, where they are needed."""
-        classes = {text_of(folder.name) for split in source.splits for folder in below(out, split).glob("*")}
+        paths = itertools.chain.from_iterable(below(out, split).glob("*") for split in source.splits)
+        classes = {text_of(path.name) for path in paths if path.is_dir()}
         numbers = source.numbering.indices
         classes.update(source.manifest.dataset.classes if source.manifest else ())
         for split, name in itertools.product(source.splits, sorted(classes)):
@@ -84,14 +85,14 @@ def _path(shard: SourceShard, record: Record, values: ImageValues) -> str:
             "expected its wnid, or words for its class: they name the folder",
             "export to webdataset, or make the set with its classes",
         )
-    *folders, name = values.true_name.split("/")
+    *folders, name = values.filename.split("/")
     if of_class in folders:
         folders.remove(of_class)
         if folders and (shard.split.startswith(folders[0]) or folders[0].startswith(shard.split)):
             del folders[0]
-    parts = [*folders, name]
-    path = f"{of_class}/{_WITHIN.join(parts)}"
-    if not all(map(_is_file_name, [*parts, *path.split("/", 1)])):
+    file_name = _WITHIN.join([*folders, name]) + values.true_ending
+    path = f"{of_class}/{file_name}"
+    if not all(map(_is_file_name, (of_class, *folders, name, file_name))):
         raise InputError(
             f"{shard.path}: record {record.number} can't be a file {path!r}",
             "expected a valid file name within the export's folder",

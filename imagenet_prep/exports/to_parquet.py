@@ -56,7 +56,7 @@ class ParquetPacker(Packer):
 
     def _rows(self, files: Files) -> Iterator[dict[str, Any]]:
         for _, values in files.values(self.meaning):
-            image = {"bytes": bytes(values.encoded), "path": values.true_name}
+            image = {"bytes": bytes(values.encoded), "path": values.filename + values.true_ending}
             of_class = {"label": values.class_index, "wnid": values.wnid, "text": values.text}
             yield {**values.others, "image": image, **of_class}
 
