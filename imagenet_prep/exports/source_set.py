@@ -165,7 +165,7 @@ class SourceSet(Struct, frozen=True):
 
 def _counts_by(labels: Mapping[str, int], shard: SourceShard) -> bool:
     """Whether the first record of a shard has the label of its class, if it names both."""
-    with contextlib.suppress(InputError):  # whoever reads the record reports it
+    with contextlib.suppress(InputError):  # the export itself reports the record
         for record in shard.records():
             return None in (record.wnid, record.label) or labels.get(record.wnid or "") == record.label
     return True
