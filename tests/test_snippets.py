@@ -45,7 +45,8 @@ LEDGER: dict[str, list[str]] = {
     "docs/cluster.md": [MACHINES] * 3,
     "docs/export.md": [
         SHELL,
-        "not: webdataset is not installed; scripts/check_exports.py runs it",
+        "test_export_readers.py::test_the_program_of_the_page_reads_tars",
+        "test_export_readers.py::test_the_program_of_the_page_reads_folders",
         SHELL,
         "test_export_tfds.py::test_the_example_of_the_page_runs",
         "test_other_readers.py::test_the_example_of_the_page_runs",
