@@ -233,7 +233,8 @@ def portable(error: Exception) -> Any:
     worker = get_worker_info()
     if worker is None or isinstance(error, PrepError):
         return error
-    return ExceptionWrapper((type(error), error, error.__traceback__), f"in DataLoader worker process {worker.id}")
+    error_info = (type(error), error, error.__traceback__)
+    return ExceptionWrapper(error_info, f"in DataLoader worker process {worker.id}")  # type: ignore[no-untyped-call]
 
 
 def seed_all(text: str) -> None:

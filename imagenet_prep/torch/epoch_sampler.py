@@ -13,7 +13,7 @@ from torch.utils.data import DistributedSampler
 from imagenet_prep.errors import UsageError
 from imagenet_prep.reading.shard_set import RecordSequence
 from imagenet_prep.torch.arguments import shown, whole
-from imagenet_prep.torch.batches import ItemNumber
+from imagenet_prep.torch.batches import ItemNumber, Seeded
 from imagenet_prep.torch.epoch_orders import epoch_order, sampled_order
 from imagenet_prep.torch.epoch_places import EpochPlace, count_batches, remainder, share
 from imagenet_prep.torch.ranks import find_rank
@@ -21,15 +21,13 @@ from imagenet_prep.torch.ranks import find_rank
 
 @dataclass(frozen=True)
 class EpochSettings:
-    """What decides the order of an epoch and its division; ``ranks`` is None where the process knows them."""
+    """What decides the order of an epoch, besides its data set and seed, and its batches."""
 
     batch_size: int
     shuffle: bool
     window: int
-    seed: int
     drop_last: bool
     in_order: bool
-    ranks: tuple[int, int] | None
 
 
 class EpochSampler(DistributedSampler[int]):
@@ -39,14 +37,16 @@ class EpochSampler(DistributedSampler[int]):
     DistributedSampler, whose ``set_epoch`` it calls. It holds no Loader, so that workers end with their Loader.
     """
 
-    def __init__(self, dataset: Any, order: Iterable[int] | None, settings: EpochSettings) -> None:
+    def __init__(self, seeded: Seeded, order: Iterable[int] | None, settings: EpochSettings) -> None:
         # not DistributedSampler's, which asks for the rank at once: a process group may be made later
-        self.dataset, self.order, self.settings = dataset, order, settings
-        self.shuffle, self.seed, self.drop_last = settings.shuffle, settings.seed, settings.drop_last
+        self.dataset, self.order, self.settings = seeded.dataset, order, settings
+        self.shuffle, self.seed, self.drop_last = settings.shuffle, seeded.settings.seed, settings.drop_last
         self.place = EpochPlace(batch_size=settings.batch_size)
-        self._count = len(dataset if order is None else order)  # type: ignore[arg-type]
+        self._given_ranks = seeded.settings.ranks
+        self._count = len(self.dataset if order is None else order)  # type: ignore[arg-type]
         self._is_loaded = False
         self._divided_from: EpochPlace | None = None
+        self.check_count(self._given_ranks[1] if self._given_ranks else 1)  # the process may have more ranks later
 
     # ranks ------------------------------------------------------------------------------------------------------
 
@@ -62,7 +62,7 @@ class EpochSampler(DistributedSampler[int]):
 
     @property
     def _ranks(self) -> tuple[int, int]:
-        return self.settings.ranks or find_rank()
+        return self._given_ranks or find_rank()
 
     @property
     def epoch(self) -> int:  # type: ignore[override]
@@ -131,7 +131,7 @@ class EpochSampler(DistributedSampler[int]):
             "records": self._count,
             "shuffle": settings.shuffle,
             "window": settings.window,
-            "seed": settings.seed,
+            "seed": self.seed,
             "drop_last": settings.drop_last,
             "sampler": None if self.order is None else type(self.order).__name__,
         }
@@ -144,7 +144,7 @@ class EpochSampler(DistributedSampler[int]):
 
     # counts -----------------------------------------------------------------------------------------------------
 
-    def check_count(self, *, world: int | None = None) -> None:
+    def check_count(self, world: int | None = None) -> None:
         """Raise UsageError if there are too few records for one batch of each rank."""
         size, drop_last = self.settings.batch_size, self.drop_last
         world = self.num_replicas if world is None else world
@@ -205,7 +205,7 @@ class EpochSampler(DistributedSampler[int]):
     def _order(self, epoch: int) -> Any:
         settings = self.settings
         if self.order is not None:
-            order = sampled_order(self.order, seed=settings.seed, epoch=epoch)
+            order = sampled_order(self.order, seed=self.seed, epoch=epoch)
             if len(order) != self._count:
                 raise UsageError(f"the sampler gave {len(order)} numbers, its length is {self._count}")
             return order
@@ -213,4 +213,4 @@ class EpochSampler(DistributedSampler[int]):
             return range(self._count)
         records = getattr(self.dataset, "records", self.dataset)
         starts = records.starts if isinstance(records, RecordSequence) else [0, self._count]
-        return epoch_order(starts, seed=settings.seed, epoch=epoch, window=settings.window)
+        return epoch_order(starts, seed=self.seed, epoch=epoch, window=settings.window)

@@ -120,23 +120,16 @@ class Loader(DataLoader[Any]):
                 batch_size=whole("Loader(batch_size=", batch_size, 1),
                 shuffle=shuffle,
                 window=whole("Loader(window=", window, 1),
-                seed=dataset.settings.seed,
                 drop_last=shuffle if drop_last is None else drop_last,
                 in_order=options.get("in_order", True),
-                ranks=dataset.settings.ranks,
             )
-            epochs = EpochSampler(dataset.dataset, sampler, settings)
-            epochs.check_count(world=settings.ranks[1] if settings.ranks else 1)
-            batching: dict[str, Any] = {
-                "batch_size": settings.batch_size,
-                "sampler": epochs,
-                "drop_last": settings.drop_last,
-            }
+            epochs = EpochSampler(dataset, sampler, settings)
+            options |= {"batch_size": settings.batch_size, "sampler": epochs, "drop_last": settings.drop_last}
         else:
             epochs = _sampler_within(batch_sampler)
-            batching = {"batch_sampler": batch_sampler}
+            options["batch_sampler"] = batch_sampler
         self._left_out = LeftOut()
-        super().__init__(dataset, **batching, **_prepared(options, dataset, channels_last=channels_last))
+        super().__init__(dataset, **_prepared(options, dataset, channels_last=channels_last))
         # a DataLoader with a batch_sampler has another sampler and no batch_size: the attributes say what is used
         vars(self).update(sampler=epochs, batch_size=epochs.settings.batch_size, drop_last=epochs.drop_last)
         self._latest: weakref.ref[LoaderIterator] | None = None
@@ -242,13 +235,13 @@ class LoaderIterator(Iterator[Any]):
             self._place = loader.sampler.begin()
             loader._latest = weakref.ref(self)
             with loader.sampler.divided(self._place):
-                self._batches = DataLoader.__iter__(loader)  # type: ignore[assignment]
+                self._batches = DataLoader.__iter__(loader)
         elif loader.persistent_workers and loader._latest != weakref.ref(self):
             raise UsageError("a later iterator has the workers", "expected one at a time with persistent_workers")
         with loader.sampler.divided(self._place):
             loaded = next(self._batches, None)
             if loaded is None:
-                self._end(len(loader.batch_sampler))
+                self._end(DataLoader.__len__(loader))
         return loaded
 
     def _end(self, count: int) -> None:
