@@ -260,6 +260,16 @@ class ShardSet(RecordSequence):
         """The compression of its first shard."""
         return self._open(0).shard.compression
 
+    @property
+    def is_counted(self) -> bool:
+        """Whether the manifest counts the records of every shard: otherwise the first ``len`` reads the shards."""
+        return all(self._recorded)
+
+    @property
+    def counts(self) -> list[int]:
+        """How many records each shard of the split has, empty ones included."""
+        return [stop - start for start, stop in itertools.pairwise(self._find_starts())]
+
     def compare(self, shards: Iterable[int]) -> None:
         """Compare shards with their manifest without reading all of them: size, index, first and last record.
 
