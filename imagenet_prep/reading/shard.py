@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 T = TypeVar("T")
+B = TypeVar("B", bytes, memoryview)
 
 _decoder = functools.cache(Decoder)
 
@@ -223,15 +224,24 @@ class Record:
         return self._decoded(lambda data: decode_part(data, choose, side))
 
     def _decoded(self, decode: Callable[[memoryview], T]) -> T:
+        return self.decode(decode, self.encoded, "image")
+
+    def decode(self, decode: Callable[[B], T], data: B, name: str) -> T:
+        """The result of ``decode`` on the data of an image file in this record; ``name`` says which, for the error.
+
+        Raises:
+            InputError: the image is damaged; the error names file and record.
+        """
         try:
-            return decode(self.encoded)
+            return decode(data)
         except ImageError as error:
-            name = ""
+            filename = ""
             with contextlib.suppress(InputError):
-                name = self.filename
-            what, reason = f"{self.place}: its image is damaged", f"{name}: {error}" if name else str(error)
+                filename = self.filename
+            what = f"{self.place}: its {name} is damaged"
+            reason = f"{filename}: {error}" if filename else str(error)
             hint = remedy(self.shard, depth="decode")
-            raise DamagedRecordError.of("image", self.number, name, what, reason, hint) from error
+            raise DamagedRecordError.of("image", self.number, filename, what, reason, hint) from error
 
 
 def _of_another_process(
