@@ -155,11 +155,11 @@ def _find_classes(records: RecordSequence, class_names: Sequence[str] | None, fi
     """The classes of objects by label: from the arguments, otherwise from the manifest of the set."""
     if class_names is not None:
         is_list = isinstance(class_names, Sequence) and not isinstance(class_names, str)
-        if not is_list or not all(isinstance(name, str) for name in class_names) or first_label is not None:
+        are_texts = is_list and all(isinstance(name, str) for name in class_names)
+        if not are_texts or len(set(class_names)) < len(class_names) or first_label is not None:
             what = f"DetectionDataset(class_names={shown(class_names)}, first_label={shown(first_label)})"
-            raise UsageError(
-                what, "expected a list of different texts, and no first_label", "class_names=['cat', 'dog']"
-            )
+            expected = "expected a list of different texts, and no first_label"
+            raise UsageError(what, expected, "class_names=['cat', 'dog']")
         return ObjectClasses(dict(enumerate(class_names, 1)), 1, is_by_name=True)
     names = records.object_names or records.class_names
     if first_label is None:
