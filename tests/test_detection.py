@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import shutil
 import sys
 import warnings
@@ -25,16 +24,27 @@ from imagenet_prep import Layout, convert, records
 from imagenet_prep.errors import DamagedRecordError, InputError, UsageError
 from imagenet_prep.recipes.recipe_set import RecipeSet
 
-coco_masks = pytest.importorskip("pycocotools.mask")
-torch = pytest.importorskip("torch")
-torchvision = import_torchvision()
+torch: Any = None
+tv_tensors: Any = None
+v2: Any = None
+DetectionDataset: Any = None
+SegmentationDataset: Any = None
+Loader: Any = None
+collate_detection: Any = None
 
-from torchvision import tv_tensors  # noqa: E402
-from torchvision.transforms import v2  # noqa: E402
 
-from imagenet_prep.torch import DetectionDataset, Loader, SegmentationDataset, collate_detection  # noqa: E402
+@pytest.fixture(scope="module", autouse=True)
+def _load(torch: Any) -> None:
+    """Import torch, torchvision and their data sets, once the tests of this module run."""
+    import_torchvision()
+    from torchvision import tv_tensors
+    from torchvision.transforms import v2
 
-pytestmark = pytest.mark.torch
+    import imagenet_prep.torch as ours
+
+    globals().update(torch=torch, tv_tensors=tv_tensors, v2=v2)
+    globals().update({name: getattr(ours, name) for name in ours.__all__})
+
 
 SOURCES = {
     "outlines": (lambda folder: coco_outlines(folder, 12), "train2017/*", "coco: instances_train2017.json"),
@@ -63,8 +73,9 @@ def sets(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Path]:
     return {name: folder / name for name in SOURCES}
 
 
-def opened(folder: Path, split: str = "train") -> Any:
-    return imagenet_prep.open(folder / "out", split)
+def opened(folder: Path) -> Any:
+    """The records of a set."""
+    return imagenet_prep.open(folder / "out", "train")
 
 
 def annotations_of(folder: Path) -> Any:
@@ -75,6 +86,7 @@ def annotations_of(folder: Path) -> Any:
 
 
 def shapes(target: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
+    """The shape of each tensor of a target."""
     return {name: tuple(value.shape) for name, value in target.items() if isinstance(value, torch.Tensor)}
 
 
@@ -107,7 +119,7 @@ def test_targets_are_those_of_coco(sets: Mapping[str, Path]) -> None:
         types = {"boxes": torch.float32, "labels": torch.int64, "masks": torch.uint8, "area": torch.float32}
         assert {name: target[name].dtype for name in types} == types
         count = len(objects)
-        lengths = {name: (count,) for name in ("labels", "area", "iscrowd")}
+        lengths = dict.fromkeys(("labels", "area", "iscrowd"), (count,))
         assert shapes(target) == {"boxes": (count, 4), "masks": (count, *size), **lengths}
     assert min(len(target["boxes"]) for _, target in dataset) == 0
 
@@ -207,7 +219,7 @@ LABEL, TEXT, MASK = "object/class/label", "object/class/text", "object/mask"
 
 
 def test_records_of_another_program(tmp_path: Path) -> None:
-    """Boxes, and numbers without names; boxes that are rounded out of the image are cut, those without area left out."""
+    """Numbers without names; boxes that are rounded out of the image are cut, those without area are left out."""
     two = {"xmin": [-0.001, 0.5], "ymin": [0.0, 0.1], "xmax": [1.001, 0.5], "ymax": [1.0, 0.9], LABEL: [3, 4]}
     dataset = DetectionDataset(foreign(tmp_path, {LABEL: [7]}, two))
     assert dataset[0][1]["boxes"].tolist() == [[10, 10, 30, 20]]
@@ -299,20 +311,31 @@ def test_a_folder_is_no_set_of_records(tmp_path: Path) -> None:
             kind("/data/x")
 
 
-def test_without_torchvision_the_error_says_so(sets: Mapping[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_torchvision_the_error_says_so(
+    sets: Mapping[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Missing, or made for another PyTorch: two errors with two remedies."""
     found = opened(sets["voc"])
     with monkeypatch.context() as patch:
         patch.setitem(sys.modules, "torchvision", None)
         with pytest.raises(UsageError, match=r"(?s)DetectionDataset needs torchvision.*pip install torchvision"):
             DetectionDataset(found)
+    save(tmp_path / "torchvision/__init__.py", "raise RuntimeError('operator torchvision::nms does not exist')")
+    with monkeypatch.context() as patch:
+        for name in [name for name in sys.modules if name.partition(".")[0] == "torchvision"]:
+            patch.delitem(sys.modules, name)
+        patch.syspath_prepend(tmp_path)
+        with pytest.raises(
+            UsageError, match=r"(?s)can't be imported: operator.*install torch and torchvision together"
+        ):
+            SegmentationDataset(found)
 
 
 # transforms ------------------------------------------------------------------------------------------------------
 
 
 def test_transforms_change_image_and_target(sets: Mapping[str, Path]) -> None:
-    """The same as v2 alone gives for the same random numbers; objects that are cropped away go with all their values."""
+    """The same as v2 alone gives for the same random numbers; objects that are cropped away go with their values."""
     change = v2.Compose([v2.RandomHorizontalFlip(), v2.RandomCrop((36, 38)), v2.ToDtype(torch.float32, scale=True)])
     found, gone = opened(sets["outlines"]), 0
     dataset = DetectionDataset(found, change)
@@ -447,7 +470,10 @@ def test_masks_of_classes_have_the_stored_values(tmp_path: Path, mode: str, clas
     ("features", "words"),
     [
         ({}, "has no mask.*image/segmentation/class/encoded"),
-        ({"segmentation/class/encoded": class_mask("RGB")}, "a mask of colours, 3 channels.*expected a number per pixel"),
+        (
+            {"segmentation/class/encoded": class_mask("RGB")},
+            "a mask of colours, 3 channels.*expected a number per pixel",
+        ),
         ({"segmentation/class/encoded": class_mask("L", (41, 20))}, "a mask of 41 x 20 pixels"),
         ({"segmentation/class/encoded": class_mask("L")[:-20]}, "its mask is damaged"),
     ],
