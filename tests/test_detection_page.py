@@ -61,9 +61,6 @@ def test_the_detector_of_the_page_learns(
     monkeypatch.chdir(tmp_path)
     page = defined(changed(TRAIN, FEWER))
     page["main"]()
-    import time as T
-
-    print("CPU", T.process_time())
     printed = capsys.readouterr().out
     losses = [float(loss) for loss in re.findall(r"^epoch \d: loss ([\d.]+)$", printed, re.M)]
     assert len(losses) == 2

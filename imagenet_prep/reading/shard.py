@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 T = TypeVar("T")
-B = TypeVar("B", bytes, memoryview)
 
 _decoder = functools.cache(Decoder)
 
@@ -224,24 +223,18 @@ class Record:
         return self._decoded(lambda data: decode_part(data, choose, side))
 
     def _decoded(self, decode: Callable[[memoryview], T]) -> T:
-        return self.decode(decode, self.encoded, "image")
-
-    def decode(self, decode: Callable[[B], T], data: B, name: str) -> T:
-        """The result of ``decode`` on the data of an image file in this record; ``name`` says which, for the error.
-
-        Raises:
-            InputError: the image is damaged; the error names file and record.
-        """
         try:
-            return decode(data)
+            return decode(self.encoded)
         except ImageError as error:
-            filename = ""
-            with contextlib.suppress(InputError):
-                filename = self.filename
-            what = f"{self.place}: its {name} is damaged"
-            reason = f"{filename}: {error}" if filename else str(error)
-            hint = remedy(self.shard, depth="decode")
-            raise DamagedRecordError.of("image", self.number, filename, what, reason, hint) from error
+            raise self.damaged_image(error, f"{self.place}: its image is damaged") from error
+
+    def damaged_image(self, error: ImageError, what: str) -> DamagedRecordError:
+        """The error for an image of this record that can't be decoded; ``what`` says which one."""
+        name = ""
+        with contextlib.suppress(InputError):
+            name = self.filename
+        reason = f"{name}: {error}" if name else str(error)
+        return DamagedRecordError.of("image", self.number, name, what, reason, remedy(self.shard, depth="decode"))
 
 
 def _of_another_process(

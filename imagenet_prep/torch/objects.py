@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from imagenet_prep.errors import InputError
+from imagenet_prep.images.jpeg import ImageError
 from imagenet_prep.images.mask_pixels import decode_mask
 from imagenet_prep.reading.shard import Record
 from imagenet_prep.text import listed
@@ -101,18 +102,27 @@ def read_masks(
     kept_files = [files[number] for number in range(count) if is_kept[number]]
     masks = np.zeros((len(kept_files), *size), np.uint8)
     for number, data in enumerate(kept_files):
-        pixels = record.decode(decode_mask, data, "mask")
-        check_mask_size(record, pixels, size)
-        masks[number] = pixels
+        masks[number] = read_mask(record, decode_mask, data, size)
     return masks
 
 
-def check_mask_size(record: Record, pixels: NDArray[Any], size: tuple[int, int]) -> None:
-    """Raise InputError if a mask has another ``size`` (height, width) than its image."""
+def read_mask(
+    record: Record, decode: Callable[[bytes], NDArray[Any]], data: bytes, size: tuple[int, int]
+) -> NDArray[Any]:
+    """The pixels of a mask in a record.
+
+    Raises:
+        InputError: it is damaged, or has another ``size`` (height, width) than its image.
+    """
+    try:
+        pixels = decode(data)
+    except ImageError as error:
+        raise record.damaged_image(error, f"{record.place}: its mask is damaged") from error
     height, width = pixels.shape[:2]
     if (height, width) != size:
         what = f"{record.place}: a mask of {width} x {height} pixels"
         raise InputError(what, f"expected those of its image, {size[1]} x {size[0]}", _REMAKE)
+    return pixels
 
 
 def read_image_id(record: Record, features: Features) -> int | str:

@@ -11,7 +11,7 @@ from imagenet_prep.images.mask_pixels import decode_values
 from imagenet_prep.reading.shard import Record
 from imagenet_prep.reading.shard_set import RecordSequence
 from imagenet_prep.tfrecord.inception import OBJECT_FEATURES
-from imagenet_prep.torch.objects import check_mask_size
+from imagenet_prep.torch.objects import read_mask
 from imagenet_prep.torch.vision import Transforms, VisionDataset, import_tv_tensors
 
 _MASK = OBJECT_FEATURES["mask.encoded"].name
@@ -40,18 +40,17 @@ class SegmentationDataset(VisionDataset[tuple[Any, Any]]):
 
     def _sample(self, record: Record) -> tuple[Any, Any]:
         image = self._read_image(record)
-        return self._transform(image, self._read_mask(record, image.shape[1:]))
+        return self._transform(image, self._read_mask(record, tuple(image.shape[1:])))
 
     def _read_mask(self, record: Record, size: tuple[int, int]) -> Any:
         data = record.features.get(_MASK)
         if not isinstance(data, bytes):
             hint = "a recipe with mask: writes it; masks of objects are for DetectionDataset"
             raise InputError(f"{record.place} has no mask", f"expected the feature {_MASK}", hint)
-        values = record.decode(decode_values, data, "mask")
+        values = read_mask(record, decode_values, data, size)
         if values.ndim > 2:
             what = f"{record.place}: a mask of colours, {values.shape[2]} channels"
             raise InputError(what, "expected a number per pixel", "write masks as PNGs of one channel, gray or palette")
-        check_mask_size(record, values, size)
         wide = "int32" if values.dtype.itemsize > 1 else "uint8"
         tv_tensors = import_tv_tensors("SegmentationDataset")
         return tv_tensors.Mask(torch.from_numpy(values.astype(wide)))

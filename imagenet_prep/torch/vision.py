@@ -1,4 +1,4 @@
-"""What data sets with boxes and masks share: torchvision's tv_tensors, images as such tensors, and their transforms."""
+"""VisionDataset: (image, target) of every record as torchvision's tensors, both changed by transforms."""
 
 from __future__ import annotations
 
@@ -40,7 +40,11 @@ def import_tv_tensors(asker: str) -> Any:
 
 
 class VisionDataset(RecordDataset[T]):
-    """A data set whose samples are (image, target), both changed by ``transforms``; each kind reads its own target."""
+    """A data set whose samples are (image, target); each kind reads its own target.
+
+    Raises:
+        UsageError: records are not what ``open`` gives, transforms are no function, or torchvision is missing.
+    """
 
     def __init__(self, records: RecordSequence, transforms: Transforms | None) -> None:
         super().__init__(records)
