@@ -231,6 +231,17 @@ def test_records_of_another_program(tmp_path: Path) -> None:
         _ = dataset.num_classes
 
 
+def test_each_object_keeps_its_own_mask(tmp_path: Path) -> None:
+    """Of three objects, the first is a crowd, the second has no area: the mask of the third is left."""
+    pixels = np.zeros((3, 20, 40), np.uint8)
+    pixels[0, :5], pixels[1, 5:9], pixels[2, 9:] = 1, 1, 1
+    corners = {"xmin": [0.0, 0.5, 0.1], "ymin": [0.0, 0.5, 0.2], "xmax": [1.0, 0.5, 0.9], "ymax": [0.2, 0.6, 1.0]}
+    features = {**corners, LABEL: [1, 2, 3], MASK: [png(mask) for mask in pixels], "object/is_crowd": [1, 0, 0]}
+    _, target = DetectionDataset(foreign(tmp_path, features), leave_out=["crowd"])[0]
+    assert (target["labels"].tolist(), target["iscrowd"].tolist()) == ([3], [0])
+    assert (target["masks"].numpy() == pixels[2:]).all()
+
+
 def test_names_without_numbers(tmp_path: Path) -> None:
     """They are numbered in the order of class_names, which also replaces numbers; without it the error names it."""
     found = foreign(tmp_path, {TEXT: ["dog"]}, {TEXT: ["cat"], LABEL: [9]})
