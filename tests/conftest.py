@@ -25,9 +25,9 @@ NOWHERE = "http://127.0.0.1:9"
 """Where nobody answers: no test asks an object store but its own."""
 
 SAME_EVERYWHERE = """
-annotation_formats census class_numbers damaged_loaders data_files demo_images diff dividing evidence export_tfds
-folder_evidence fuzz grades growing guards huggingface imports impossible_boxes init kept_folders large_sets layouts
-looks mask_pixels odd_json part_sets raw_set recipe_pages recipe_places recorders refusals regroup remedies
+annotation_formats census class_numbers damaged_loaders data_files demo_images detection diff dividing evidence
+export_tfds folder_evidence fuzz grades growing guards huggingface imports impossible_boxes init kept_folders large_sets
+layouts looks mask_pixels odd_json part_sets raw_set recipe_pages recipe_places recorders refusals regroup remedies
 segmentation setting_values shard_writer show sites status table_page terminal trust twice universal_table upright voc
 wording
 """

@@ -59,6 +59,11 @@ LEDGER: dict[str, list[str]] = {
     "docs/howto/check.md": [SHELL],
     "docs/howto/coco-voc.md": [HERE.format("coco_is_converted")] * 3,
     "docs/howto/compare.md": ["not: its sets differ, so its status is 3; test_diff.py"],
+    "docs/howto/detection.md": [
+        *["test_detection_page.py::test_the_detector_of_the_page_learns"] * 3,
+        "test_detection_page.py::test_the_evaluation_of_the_page_is_that_of_pycocotools",
+        "test_detection_page.py::test_the_loop_of_the_page_for_masks_runs",
+    ],
     "docs/howto/own-splits.md": [SHELL, SHELL, RECIPES, RECIPES, RECIPES],
     "docs/howto/prove-labels.md": ["not: takes ImageNet; test_prove_labels.py"] * 2,
     "docs/howto/resize.md": [SHELL],

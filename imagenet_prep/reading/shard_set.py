@@ -91,6 +91,11 @@ class RecordSequence(Sequence[Record]):
         numbering = self._named
         return {label: numbering.texts.get(name, name) for label, name in numbering.names.items()}
 
+    @property
+    def object_names(self) -> Mapping[int, str]:
+        """The name of each class of objects by its label in a recipe's set; empty in other sets, ImageNet's too."""
+        return self._numbering.objects
+
     def name_classes(self, complete: Callable[[Numbering], Numbering]) -> None:
         """Let a function complete names and words of classes, which the manifest of ILSVRC2012 does not repeat."""
         self._complete = complete
