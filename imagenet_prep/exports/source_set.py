@@ -12,7 +12,6 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from imagenet_prep.checks.examiner import box_classes
 from imagenet_prep.errors import DamagedRecordError, InputError, UsageError
 from imagenet_prep.images import ENDINGS, format_of
 from imagenet_prep.model import OnDamaged
@@ -22,7 +21,7 @@ from imagenet_prep.reading.shard_set import ShardSet
 from imagenet_prep.reading.values import USUAL, Conventions, any_number
 from imagenet_prep.registry import labels_of_classes
 from imagenet_prep.state.manifest import Manifest, features_by_column
-from imagenet_prep.state.numbering import INCEPTIONS_FIRST, Numbering, class_index
+from imagenet_prep.state.numbering import INCEPTIONS_FIRST, Numbering, box_classes, class_index
 from imagenet_prep.state.set_state import SetState
 from imagenet_prep.storage.layout import STATE_NAME, Layout, grown_from, split_of
 from imagenet_prep.storage.location import local_path
