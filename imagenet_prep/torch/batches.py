@@ -128,6 +128,15 @@ class Seeded(Dataset[Any]):
     def __init__(self, dataset: Any, settings: ItemSettings) -> None:
         self.dataset = dataset
         self.settings = settings
+        self.sampler: Any = None
+
+    def set_epoch(self, epoch: int) -> None:
+        """Set the sampler's epoch: a resumed loader of accelerate reaches the data set alone."""
+        self.sampler.set_epoch(epoch)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Everything that a worker needs."""
+        return {**vars(self), "sampler": None}
 
     def __repr__(self) -> str:
         return repr(self.dataset)

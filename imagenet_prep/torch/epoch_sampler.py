@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -16,7 +15,7 @@ from imagenet_prep.torch.arguments import shown, whole
 from imagenet_prep.torch.batches import ItemNumber, Seeded
 from imagenet_prep.torch.epoch_orders import epoch_order, sampled_order
 from imagenet_prep.torch.epoch_places import EpochPlace, count_batches, remainder, share
-from imagenet_prep.torch.ranks import find_rank
+from imagenet_prep.torch.ranks import find_rank, is_divided_by_accelerate
 
 
 @dataclass(frozen=True)
@@ -46,6 +45,7 @@ class EpochSampler(DistributedSampler[int]):
         self._count = len(self.dataset if order is None else order)  # type: ignore[arg-type]
         self._is_loaded = False
         self._divided_from: EpochPlace | None = None
+        seeded.sampler = self
         self.check_count(self._given_ranks[1] if self._given_ranks else 1)  # the process may have more ranks later
 
     # ranks ------------------------------------------------------------------------------------------------------
@@ -179,9 +179,10 @@ class EpochSampler(DistributedSampler[int]):
     def __iter__(self) -> Iterator[int]:
         if self._divided_from is not None:
             return self._items_of_rank(self._divided_from)
-        if (world := self.num_replicas) > 1:
-            what = f"another DataLoader iterates over the batches of a Loader: it gets those of all {world} ranks"
-            warnings.warn(f"{what}; it must divide them, as accelerate does", stacklevel=4)
+        if self.num_replicas > 1 and not is_divided_by_accelerate():
+            what = f"another DataLoader iterates over the batches of a Loader: each of {self.num_replicas} ranks would"
+            hint = "iterate over the Loader itself, or over accelerator.prepare(loader)"
+            raise UsageError(f"{what} see all records", "expected one that divides them", hint)
         epoch = self.place.epoch
         order = remainder(self._order(epoch), self._undivided_before(), drop_last=self.drop_last)
         return (ItemNumber(int(number), epoch) for number in order)

@@ -131,6 +131,7 @@ class Loader(DataLoader[Any]):
         self._left_out = LeftOut()
         super().__init__(dataset, **_prepared(options, dataset, channels_last=channels_last))
         # a DataLoader with a batch_sampler has another sampler and no batch_size: the attributes say what is used
+        self.batch_sampler.set_epoch = epochs.set_epoch  # type: ignore[union-attr] # called by Trainer when it resumes
         vars(self).update(sampler=epochs, batch_size=epochs.settings.batch_size, drop_last=epochs.drop_last)
         self._latest: weakref.ref[LoaderIterator] | None = None
 

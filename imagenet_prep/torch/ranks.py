@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import sys
+from types import FrameType
 
 import torch.distributed
 
@@ -63,3 +65,15 @@ def _rank_in_environment() -> tuple[int | None, int] | None:
     if world < 1 or (rank is not None and rank >= world):
         raise UsageError(f"the environment has RANK={rank} WORLD_SIZE={world}", "expected a rank below the world")
     return rank, world
+
+
+def is_divided_by_accelerate() -> bool:
+    """Whether accelerate's classes that divide batches among ranks called: nobody else divides another's batches."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        if frame.f_globals.get("__name__") == "accelerate.data_loader":
+            caller = type(frame.f_locals.get("self")).__name__
+            if caller in ("BatchSamplerShard", "DataLoaderDispatcher"):
+                return True
+        frame = frame.f_back
+    return False
