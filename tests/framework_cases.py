@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import sys
 import tempfile
 import traceback
@@ -166,15 +165,12 @@ def lightning_resumed(folder: Path) -> Phases:
 
     before: Phases = {}
     after: Phases = {}
-    checkpoints = Path(tempfile.gettempdir()) / f"checkpoints-{os.getppid() if WORLD == 1 else WORLD}-{folder.parent.name}"
+    checkpoints = Path(tempfile.gettempdir(), "checkpoints")
     step = per_epoch(drop_last=True) + BATCH
     save = ModelCheckpoint(checkpoints, every_n_train_steps=step, save_top_k=-1, filename="at")
     stopped = trainer(max_steps=step, callbacks=[save])
     stopped.fit(module(folder, before), loader(folder))
-    checkpoint = save.best_model_path or save.last_model_path or str(next(checkpoints.glob("*.ckpt")))
-    trainer(max_epochs=3).fit(module(folder, after), loader(folder), ckpt_path=checkpoint)
-    stopped.strategy.barrier()
-    shutil.rmtree(checkpoints, ignore_errors=True)
+    trainer(max_epochs=3).fit(module(folder, after), loader(folder), ckpt_path=checkpoints / "at.ckpt")
     return {**{f"before: {name}": batches for name, batches in before.items()}, **after}
 
 
@@ -217,31 +213,45 @@ def after_the_group(folder: Path) -> Phases:
 
 @case("others")
 def stateful(folder: Path) -> Phases:
-    """torchdata's loader, with the Loader's parts: stopped after 4 batches of the first epoch, and resumed."""
+    """torchdata's loader of the data set: stopped after 4 batches of an epoch, and resumed."""
+    from torch.utils.data import DistributedSampler
     from torchdata.stateful_dataloader import StatefulDataLoader
 
     def stateful_loader() -> Any:
-        parts = loader(folder)
-        options = {"collate_fn": parts.collate_fn, "num_workers": 1, "worker_init_fn": parts.worker_init_fn}
-        return StatefulDataLoader(parts.dataset, batch_sampler=parts.batch_sampler, **options)
+        dataset = ImageDataset(imagenet_prep.open(folder, "train"))
+        sampler = DistributedSampler(dataset, WORLD, rank_now(), shuffle=False)
+        return StatefulDataLoader(dataset, BATCH, sampler=sampler, num_workers=1)
 
-    first = stateful_loader()
+    return stopped_and_resumed(stateful_loader)
+
+
+def stopped_and_resumed(make: Callable[[], Any]) -> Phases:
+    """Two epochs, the first of them by two loaders: what the second gives after the state of the first."""
+    first, second = make(), make()
     before = numbers(batch for _, batch in zip(range(BATCH), first, strict=False))
-    state = first.state_dict()
-    second = stateful_loader()
-    second.load_state_dict(state)
+    second.load_state_dict(first.state_dict())
     return {"epoch 0": before + numbers(second), "epoch 1": numbers(second)}
+
+
+def rank_now() -> int:
+    """This rank, when the process group is there."""
+    return torch.distributed.get_rank() if torch.distributed.is_initialized() else 0
 
 
 @case("others")
 def in_its_place(folder: Path) -> Phases:
     """A Loader where a program has torchdata's: the same calls."""
-    first = loader(folder, num_workers=1)
-    before = numbers(batch for _, batch in zip(range(BATCH), first, strict=False))
-    state = first.state_dict()
-    second = loader(folder, num_workers=1)
-    second.load_state_dict(state)
-    return {"epoch 0": before + numbers(second), "epoch 1": numbers(second)}
+    return stopped_and_resumed(lambda: loader(folder, num_workers=1))
+
+
+@case("others")
+def foreign(folder: Path) -> Phases:
+    """Another DataLoader around a Loader's batches: right on one rank, refused on two."""
+    parts = loader(folder)
+    other = torch.utils.data.DataLoader(parts.dataset, batch_sampler=parts.batch_sampler, collate_fn=parts.collate_fn)
+    first = numbers(other)
+    parts.set_epoch(1)
+    return {"epoch 0": first, "epoch 1": numbers(other)}
 
 
 # accelerate ----------------------------------------------------------------------------------------------------
@@ -303,6 +313,18 @@ def accelerate_skips(folder: Path) -> Phases:
 
 
 @case("others")
+def accelerate_stateful(folder: Path) -> Phases:
+    """Its loader is torchdata's: its state, after 2 batches of the second epoch, in another one."""
+    first, second = (accelerator(use_stateful_dataloader=True).prepare(loader(folder)) for _ in range(2))
+    numbers(first)
+    before = numbers(batch for _, batch in zip(range(2), first, strict=False))
+    state = first.state_dict()
+    second.set_epoch(1)
+    second.load_state_dict(state)
+    return {"before": before, "rest": numbers(second)}
+
+
+@case("others")
 def accelerate_skips_unprepared(folder: Path) -> Phases:
     """A Loader that accelerate did not prepare."""
     runner = accelerator()
@@ -354,8 +376,8 @@ def ignite_auto(folder: Path) -> Phases:
 # transformers --------------------------------------------------------------------------------------------------
 
 
-def trained(folder: Path, *, prepare: bool) -> Phases:
-    """Trainer: two epochs, an evaluation, and a resume from a checkpoint in the second epoch."""
+def trained(folder: Path, *, prepare: bool, resume: bool = False) -> Phases:
+    """Trainer: two epochs and an evaluation, or a resume from the checkpoint in the second of those."""
     from transformers import Trainer, TrainingArguments
 
     class Network(torch.nn.Module):
@@ -383,19 +405,20 @@ def trained(folder: Path, *, prepare: bool) -> Phases:
 
     seen: Phases = {}
     name = "train"
-    out = folder.parent / f"trainer-{WORLD}-{prepare}"
+    out = Path(tempfile.gettempdir(), f"trainer-{prepare}")
     steps = per_epoch(drop_last=True)
     settings = {"per_device_train_batch_size": BATCH, "num_train_epochs": 2, "save_steps": steps + 2}
     quiet = {"report_to": "none", "disable_tqdm": True, "use_cpu": True, "logging_strategy": "no"}
     arguments = TrainingArguments(str(out), **settings, **quiet)
-    ImageTrainer(Network(), arguments).train()
+    running = ImageTrainer(Network(), arguments, compute_metrics=lambda result: {"n": len(result.label_ids)})
+    if resume:
+        running.train(resume_from_checkpoint=str(out / f"checkpoint-{steps + 2}"))
+        return {"rest": seen["train"]}
+    running.train()
     name = "validate"
-    evaluated = ImageTrainer(Network(), arguments, compute_metrics=lambda result: {"n": len(result.label_ids)}).evaluate()
-    name = "resumed"
-    ImageTrainer(Network(), arguments).train(resume_from_checkpoint=str(out / f"checkpoint-{steps + 2}"))
+    evaluated = running.evaluate()
     both = seen.pop("train")
-    seen["epoch 0"], seen["epoch 1"] = both[:steps], both[steps:]
-    return {**seen, "evaluated": [[evaluated["eval_n"]]]}
+    return {**seen, "epoch 0": both[:steps], "epoch 1": both[steps:], "evaluated": [[evaluated["eval_n"]]]}
 
 
 @case("others")
@@ -408,6 +431,18 @@ def trainer_prepared(folder: Path) -> Phases:
 def trainer_unprepared(folder: Path) -> Phases:
     """Loaders as they are."""
     return trained(folder, prepare=False)
+
+
+@case("others")
+def trainer_prepared_resumed(folder: Path) -> Phases:
+    """The checkpoint of the program before the last; Trainer skips batches."""
+    return trained(folder, prepare=True, resume=True)
+
+
+@case("others")
+def trainer_unprepared_resumed(folder: Path) -> Phases:
+    """The same, though nobody divides the batches among ranks."""
+    return trained(folder, prepare=False, resume=True)
 
 
 # all of them ---------------------------------------------------------------------------------------------------

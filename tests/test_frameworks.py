@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import socket
 import subprocess
 import sys
@@ -53,9 +52,7 @@ def two_ranks(images: Path, tmp_path_factory: pytest.TempPathFactory) -> Outcome
     with socket.create_server(("127.0.0.1", 0)) as free:
         address = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free.getsockname()[1])}
     shared = {**address, "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2"}
-    pair = [
-        start(images, out, "others", ranks=2, **shared, RANK=str(rank), LOCAL_RANK=str(rank)) for rank in range(2)
-    ]
+    pair = [start(images, out, "others", ranks=2, **shared, RANK=str(rank), LOCAL_RANK=str(rank)) for rank in range(2)]
     others = outcomes(out, pair)
     lightning = outcomes(lightning_out, [start(images, lightning_out, "lightning", ranks=2)])
     return {**others, **lightning}
@@ -126,7 +123,11 @@ TRAINED = (
 )
 VALIDATED = (
     *[(program, "validate") for program in ("before_the_group", "after_the_group", "trainer_unprepared", "fabric")],
-    *[(program, phase) for program in ("lightning_passed", "lightning_hooks") for phase in ("validate", "test", "predict")],
+    *[
+        (program, phase)
+        for program in ("lightning_passed", "lightning_hooks")
+        for phase in ("validate", "test", "predict")
+    ],
 )
 
 
@@ -146,3 +147,123 @@ def test_a_validation_is_whole(program: str, phase: str, seen: Outcomes, world: 
     ranks = by_rank(seen, program, phase)
     assert ranks == expected(images, world, 0, shuffle=False)
     assert counted(ranks) == Counter(EVERY) + Counter([0] * (-COUNT % world))
+
+
+@pytest.mark.parametrize("program", ["stateful", "ignite_auto"])
+def test_a_data_set_is_taken_without_a_loader(program: str, seen: Outcomes, world: int) -> None:
+    """The loaders of torchdata and Ignite give every record of an ImageDataset, and torchdata's resumes."""
+    phases = ["epoch 0", "epoch 1"] if program == "stateful" else ["validate"]
+    for phase in phases:
+        assert counted(by_rank(seen, program, phase)) == Counter(EVERY) + Counter([0] * (-COUNT % world))
+
+
+# Lightning -----------------------------------------------------------------------------------------------------
+
+
+def test_a_shuffled_loader_predicts(seen: Outcomes, world: int) -> None:
+    """Lightning keeps the last batch; what is no equal part of each rank is dropped, as the loader drops it."""
+    ranks = by_rank(seen, "lightning_predict_shuffled", "predict")
+    assert sum(counted(ranks).values()) == len(counted(ranks)) == COUNT // world * world
+
+
+def test_overfitting_repeats_two_batches(seen: Outcomes, world: int) -> None:
+    """Both epochs have the same, and each rank its own."""
+    first, second = (by_rank(seen, "lightning_overfit", f"epoch {epoch}") for epoch in range(2))
+    assert first == second
+    assert {len(batches) for batches in first} == {2}
+    assert len(counted(first)) == 2 * BATCH * world
+
+
+def test_limits_are_kept(seen: Outcomes, world: int, images: Path) -> None:
+    """Each epoch has its first two batches, and each validation too."""
+    for epoch in range(2):
+        ranks = by_rank(seen, "lightning_limited", f"epoch {epoch}")
+        assert ranks == [batches[:2] for batches in expected(images, world, epoch)]
+    whole = expected(images, world, 0, shuffle=False)
+    assert by_rank(seen, "lightning_limited", "validate") == [batches[:2] * 2 for batches in whole]
+    assert by_rank(seen, "lightning_hooks", "validate after epochs") == [batches * 2 for batches in whole]
+
+
+def test_lightning_resumes_in_an_epoch(seen: Outcomes, world: int, images: Path) -> None:
+    """The batches before the checkpoint and those after it are an epoch; the next epoch follows."""
+    before, after, last = (
+        by_rank(seen, "lightning_resumed", phase) for phase in ("before: epoch 1", "epoch 1", "epoch 2")
+    )
+    whole = [first + second for first, second in zip(before, after, strict=True)]
+    assert [len(batches) for batches in before] == [BATCH] * world
+    assert whole == expected(images, world, 1)
+    assert last == expected(images, world, 2)
+
+
+# accelerate and Trainer, which divide batches themselves -------------------------------------------------------
+
+PREPARED = ("accelerate_even", "accelerate_uneven", "accelerate_dispatched", "trainer_prepared")
+
+
+@pytest.mark.parametrize("program", PREPARED)
+def test_batches_of_training_are_divided_once(program: str, seen: Outcomes, world: int, images: Path) -> None:
+    """Ranks take turns at the batches of an epoch; no record comes twice."""
+    for epoch in range(2):
+        (every,) = expected(images, 1, epoch)
+        count = len(every) // world
+        assert by_rank(seen, program, f"epoch {epoch}") == [every[rank::world][:count] for rank in range(world)]
+
+
+def test_a_batch_is_split(seen: Outcomes, world: int, images: Path) -> None:
+    """Each rank takes its part of each batch."""
+    for epoch in range(2):
+        (every,) = expected(images, 1, epoch)
+        size = BATCH // world
+        parts = [[batch[rank * size : (rank + 1) * size] for batch in every] for rank in range(world)]
+        assert by_rank(seen, "accelerate_split", f"epoch {epoch}") == parts
+
+
+@pytest.mark.parametrize(
+    ("program", "twice"),
+    [
+        ("accelerate_even", [0, 5, 10]),
+        ("accelerate_uneven", []),
+        ("accelerate_split", [0, 5, 10]),
+        ("accelerate_dispatched", [0]),
+        ("trainer_prepared", [0, 5, 10]),
+    ],
+)
+def test_a_prepared_validation_is_whole(program: str, twice: list[int], seen: Outcomes, world: int) -> None:
+    """accelerate fills the last batches with the first records, unless even_batches is off."""
+    assert counted(by_rank(seen, program, "validate")) == Counter(EVERY) + Counter(twice if world > 1 else [])
+
+
+@pytest.mark.parametrize("program", ["accelerate_even", "accelerate_split", "accelerate_dispatched"])
+def test_metrics_count_every_record_once(program: str, seen: Outcomes) -> None:
+    """gather_for_metrics leaves out what was filled in."""
+    for batches in by_rank(seen, program, "gathered"):
+        assert counted([batches]) == Counter(EVERY)
+
+
+def test_an_evaluation_of_trainer_counts_every_record(seen: Outcomes, world: int) -> None:
+    """Each once if accelerate prepared the loader, else the first twice where two ranks need equally many."""
+    assert by_rank(seen, "trainer_prepared", "evaluated") == [[[COUNT]]] * world
+    assert by_rank(seen, "trainer_unprepared", "evaluated") == [[[COUNT + -COUNT % world]]] * world
+
+
+def test_batches_are_skipped(seen: Outcomes) -> None:
+    """skip_first_batches and the state of a StatefulDataLoader leave the rest of the second epoch."""
+    whole = by_rank(seen, "accelerate_skips", "whole")
+    assert by_rank(seen, "accelerate_skips", "rest") == [batches[2:] for batches in whole]
+    assert by_rank(seen, "accelerate_stateful", "before") == [batches[:2] for batches in whole]
+    assert by_rank(seen, "accelerate_stateful", "rest") == [batches[2:] for batches in whole]
+    assert by_rank(seen, "trainer_prepared_resumed", "rest") == [batches[2:] for batches in whole]
+
+
+@pytest.mark.parametrize("program", ["accelerate_skips_unprepared", "trainer_unprepared_resumed", "foreign"])
+def test_a_loader_that_nobody_divides_is_refused(program: str, seen: Outcomes, world: int, images: Path) -> None:
+    """On one rank its batches are right; on two, each would see all of them: the error names the line to write."""
+    if world == 1:
+        epoch = 0 if program == "accelerate_skips_unprepared" else 1
+        phase = "epoch 1" if program == "foreign" else "rest"
+        (every,) = expected(images, 1, epoch)
+        assert by_rank(seen, program, phase) == [every if program == "foreign" else every[2:]]
+        return
+    for error in seen[program]:
+        assert "each of 2 ranks would see all records" in str(error)
+        assert "iterate over the Loader itself, or over accelerator.prepare(loader)" in str(error)
