@@ -15,6 +15,7 @@ from torch._utils import ExceptionWrapper
 from torch.utils.data import DataLoader, DistributedSampler, IterableDataset
 
 from imagenet_prep.errors import UsageError
+from imagenet_prep.reading.environment import check_rank
 from imagenet_prep.reading.left_out import LeftOut, OnDamagedRecord, check_policy
 from imagenet_prep.reading.shard_set import RecordSequence
 from imagenet_prep.storage import object_store
@@ -32,7 +33,6 @@ from imagenet_prep.torch.batches import (
 )
 from imagenet_prep.torch.epoch_places import EpochPlace
 from imagenet_prep.torch.epoch_sampler import EpochSampler, EpochSettings
-from imagenet_prep.torch.ranks import check_ranks
 
 
 class Loader(DataLoader[Any]):
@@ -114,7 +114,7 @@ class Loader(DataLoader[Any]):
         _refuse_other_samplers(sampler)
         if not isinstance(dataset, Seeded):  # a framework that makes a Loader again gives its data set back
             seed = whole("Loader(seed=", seed, 0)
-            dataset = Seeded(dataset, ItemSettings(seed, on_damaged == "skip", check_ranks(rank, world)))
+            dataset = Seeded(dataset, ItemSettings(seed, on_damaged == "skip", check_rank("Loader", rank, world)))
         if batch_sampler is None:
             settings = EpochSettings(
                 batch_size=whole("Loader(batch_size=", batch_size, 1),
