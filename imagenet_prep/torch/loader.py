@@ -213,9 +213,11 @@ class LoaderIterator(Iterator[Any]):
         self._loader = loader
         self._place = EpochPlace()
         self._batches: Iterator[LoadedBatch] | None = None
-        self._is_over = False
+        self._is_over = self._is_closed = False
 
     def __next__(self) -> Any:
+        if self._is_closed:
+            raise UsageError("this iterator was closed with its Loader", "expected a new one: iter(loader)")
         while not self._is_over:
             loaded = self._next()
             if loaded is None:
@@ -223,7 +225,10 @@ class LoaderIterator(Iterator[Any]):
             self._place = self._place.after(loaded.number)
             self._loader.sampler.place = self._place
             if loaded.error is not None:
-                _raise(loaded)
+                try:
+                    _raise(loaded.error)
+                finally:  # no cycle of error, traceback and frame: it would keep the workers
+                    del loaded
             batch = self._without_damaged(loaded)
             if loaded.batch is not None or not loaded.damaged:
                 return batch
@@ -262,18 +267,17 @@ class LoaderIterator(Iterator[Any]):
 
     def close(self) -> None:
         """End the epoch's workers; no further batch comes."""
-        self._is_over, self._batches = True, None
+        self._is_closed, self._batches = not self._is_over, None
 
 
-def _raise(loaded: LoadedBatch) -> None:
-    """Raise the error of a batch, without a cycle of error, traceback and frame: it would keep the workers."""
-    error = loaded.error
+def _raise(error: Any) -> None:
+    """Raise the error of a batch, which may come from a worker."""
     try:
         if isinstance(error, ExceptionWrapper):
             error.reraise()  # type: ignore[no-untyped-call]
         raise error
     finally:
-        del error, loaded
+        del error
 
 
 def _prepared(options: Mapping[str, Any], dataset: Seeded, *, channels_last: bool) -> dict[str, Any]:
