@@ -1,7 +1,7 @@
 """Training programs of the frameworks: each gives the numbers of the records that its rank saw, batch by batch.
 
-`python framework_cases.py FOLDER OUT lightning others` runs those of both kinds, and writes OUT/0.json for rank 0. Programs
-of Lightning start their other rank themselves, all others are started as torchrun does it.
+`python framework_cases.py FOLDER OUT lightning others` runs those of both kinds, and writes OUT/0.json for rank 0.
+Programs of Lightning start their other rank themselves, all others are started as torchrun does it.
 """
 
 from __future__ import annotations
@@ -166,7 +166,7 @@ def lightning_resumed(folder: Path) -> Phases:
     before: Phases = {}
     after: Phases = {}
     checkpoints = Path(tempfile.gettempdir(), "checkpoints")
-    step = per_epoch(drop_last=True) + BATCH
+    step = steps_per_epoch() + BATCH
     save = ModelCheckpoint(checkpoints, every_n_train_steps=step, save_top_k=-1, filename="at")
     stopped = trainer(max_steps=step, callbacks=[save])
     stopped.fit(module(folder, before), loader(folder))
@@ -174,11 +174,9 @@ def lightning_resumed(folder: Path) -> Phases:
     return {**{f"before: {name}": batches for name, batches in before.items()}, **after}
 
 
-def per_epoch(*, drop_last: bool) -> int:
-    """Batches of one rank in an epoch."""
-    if drop_last:
-        return COUNT // WORLD // BATCH
-    return -(-(-(-COUNT // WORLD)) // BATCH)
+def steps_per_epoch() -> int:
+    """Batches of one rank in an epoch of training."""
+    return COUNT // WORLD // BATCH
 
 
 @case("lightning")
@@ -406,7 +404,7 @@ def trained(folder: Path, *, prepare: bool, resume: bool = False) -> Phases:
     seen: Phases = {}
     name = "train"
     out = Path(tempfile.gettempdir(), f"trainer-{prepare}")
-    steps = per_epoch(drop_last=True)
+    steps = steps_per_epoch()
     settings = {"per_device_train_batch_size": BATCH, "num_train_epochs": 2, "save_steps": steps + 2}
     quiet = {"report_to": "none", "disable_tqdm": True, "use_cpu": True, "logging_strategy": "no"}
     arguments = TrainingArguments(str(out), **settings, **quiet)

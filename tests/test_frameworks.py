@@ -1,21 +1,29 @@
 """Lightning, accelerate, Trainer, Ignite, torchdata and DDP take a Loader as it is: every record once, counted by rank.
 
-The programs are in framework_cases.py. They run once on one rank and once on two, as processes of their own.
+The programs are in framework_cases.py. They run once on one rank and once on two, as processes of their own. Those of
+docs/train/frameworks.md run as they stand there, are killed, and resume.
 """
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
+import re
 import socket
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from test_torch import loader, write_images
+
+from imagenet_prep.storage.layout import Layout
+
+pytestmark = [pytest.mark.torch, pytest.mark.once, pytest.mark.timeout(1800)]  # no limit that busy machines reach
 
 COUNT, BATCH = 53, 4
 """As in framework_cases.py, which the other Pythons can't import: they have no PyTorch."""
@@ -40,22 +48,44 @@ def images(torch: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def one_rank(images: Path, tmp_path_factory: pytest.TempPathFactory) -> Outcomes:
     """What each program saw alone."""
-    out = tmp_path_factory.mktemp("one-rank")
-    process = start(images, out, "lightning", "others", ranks=1)
-    return outcomes(out, [process])
+
+    def run() -> Outcomes:
+        out = tmp_path_factory.mktemp("one-rank")
+        return outcomes(out, [start(images, out, "lightning", "others", ranks=1)])
+
+    return run_once(tmp_path_factory, "one-rank", run)
 
 
 @pytest.fixture(scope="module")
 def two_ranks(images: Path, tmp_path_factory: pytest.TempPathFactory) -> Outcomes:
     """What each program saw on two ranks: Lightning starts its other rank itself, the others are two from the start."""
-    out, lightning_out = tmp_path_factory.mktemp("two-ranks"), tmp_path_factory.mktemp("two-ranks-of-lightning")
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        address = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free.getsockname()[1])}
-    shared = {**address, "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2"}
-    pair = [start(images, out, "others", ranks=2, **shared, RANK=str(rank), LOCAL_RANK=str(rank)) for rank in range(2)]
-    others = outcomes(out, pair)
-    lightning = outcomes(lightning_out, [start(images, lightning_out, "lightning", ranks=2)])
-    return {**others, **lightning}
+
+    def run() -> Outcomes:
+        out, lightning_out = tmp_path_factory.mktemp("two-ranks"), tmp_path_factory.mktemp("two-ranks-of-lightning")
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            port = str(free.getsockname()[1])
+        shared = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2"}
+        pair = [
+            start(images, out, "others", ranks=2, **shared, RANK=str(rank), LOCAL_RANK=str(rank)) for rank in range(2)
+        ]
+        others = outcomes(out, pair)
+        return {**others, **outcomes(lightning_out, [start(images, lightning_out, "lightning", ranks=2)])}
+
+    return run_once(tmp_path_factory, "two-ranks", run)
+
+
+def run_once(tmp_path_factory: pytest.TempPathFactory, name: str, run: Callable[[], Outcomes]) -> Outcomes:
+    """What a run gives; of the processes that share these tests, the first runs it, and the others wait."""
+    folder = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        folder = folder.parent
+    path = folder / f"frameworks-{name}.json"
+    with open(path.with_suffix(".lock"), "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not path.exists():
+            path.write_text(json.dumps(run()))
+    outcome: Outcomes = json.loads(path.read_text())
+    return outcome
 
 
 def start(images: Path, out: Path, *kinds: str, ranks: int, **variables: str) -> subprocess.Popen[str]:
@@ -267,3 +297,73 @@ def test_a_loader_that_nobody_divides_is_refused(program: str, seen: Outcomes, w
     for error in seen[program]:
         assert "each of 2 ranks would see all records" in str(error)
         assert "iterate over the Loader itself, or over accelerator.prepare(loader)" in str(error)
+
+
+# the page ------------------------------------------------------------------------------------------------------
+
+WATCH = """
+import os
+
+def watch(labels):
+    with open("NAME.seen", "a") as file:
+        print(labels.tolist(), file=file)
+    if "killed" in file.name and sum(1 for _ in open(file.name)) == 30:
+        os._exit(9)
+"""
+"""Notes the labels of each batch, and may die at the 30th, when the checkpoint of the 20th is the last."""
+
+TRAINING_STEP = """
+    def training_step(self, network, inputs, *others):
+        watch(inputs["labels"])
+        return super().training_step(network, inputs, *others)
+"""
+
+
+def watched(program: str, data_dir: Path, run: str) -> str:
+    """A program of the page that trains for two epochs of a set, and notes the batches of each step."""
+    program = program.replace("demo-data", str(data_dir))
+    program = re.sub(r"(epochs\W+|range\()6", r"\g<1>2", program)
+    program = program.replace("loss = functional", "watch(labels); loss = functional")
+    program = program.replace("class ImageTrainer(Trainer):\n", f"class ImageTrainer(Trainer):{TRAINING_STEP}\n")
+    return WATCH.replace("NAME", run) + program
+
+
+@pytest.fixture(scope="module")
+def page(sound: Layout, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder where each program of the page ran; Lightning's and Trainer's after one that was killed."""
+    programs = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(), re.M | re.S)
+    assert len(programs) == len(PROGRAMS)
+    folder = tmp_path_factory.mktemp("page")
+    runs = [(f"{name}-killed", name) for name in RESUMED] + [(name, name) for name in PROGRAMS]
+    for run, name in runs:
+        program = programs[PROGRAMS.index(name)]
+        (folder / f"{run}.py").write_text(watched(program, sound.data_dir, run))
+    call = [sys.executable, TESTS / "forked_programs.py", folder, *[f"{run}.py" for run, _ in runs]]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(call, env=environment, text=True, capture_output=True)
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+PROGRAMS = ["lightning", "trainer", "accelerate", "ignite"]
+"""The programs of the page, in its order."""
+
+RESUMED = ["lightning", "trainer"]
+"""Those that save checkpoints and continue from them."""
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_the_programs_of_the_page(name: str, page: Path, sound: Layout) -> None:
+    """Two epochs end with status 0 and have the batches that a Loader has alone; killed ones continue."""
+    printed = (page / f"{name}.out").read_text()
+    assert printed.endswith("\nstatus 0\n"), printed
+    assert re.search(r"loss \d+\.\d+$", printed, re.M)
+    seen = (page / f"{name}.seen").read_text().splitlines()
+    train = loader(sound.data_dir, batch_size=16, window=16)
+    every = [str(batch[1].tolist()) for _ in range(2) for batch in train]
+    if name in RESUMED:
+        assert (page / f"{name}-killed.out").read_text().endswith("\nstatus 9\n")
+        assert (page / f"{name}-killed.seen").read_text().splitlines() == every[:30]
+        assert seen == every[20:]
+    else:
+        assert seen == every
