@@ -213,7 +213,7 @@ def test_a_process_group_is_found_after_the_loader_was_made(group: Callable[[int
         ({"RANK": "1"}, None, (0, 1)),
         ({"RANK": "1", "WORLD_SIZE": "2"}, (1, 2), (1, 2)),
         ({"WORLD_SIZE": "2"}, (1, 2), (1, 2)),
-        ({"WORLD_SIZE": "2"}, None, "WORLD_SIZE=2.*\n.*RANK beside it"),
+        ({"WORLD_SIZE": "2"}, None, "WORLD_SIZE=2.*\n.*RANK too"),
         ({"RANK": "0", "WORLD_SIZE": "4"}, (0, 2), "rank 0 of 2, the environment RANK=0 WORLD_SIZE=4"),
         ({"RANK": "0", "WORLD_SIZE": "2"}, (1, 2), "rank 1 of 2, the environment RANK=0 WORLD_SIZE=2"),
         ({"RANK": "2", "WORLD_SIZE": "2"}, None, "expected a rank below the world"),

@@ -20,7 +20,7 @@ from imagenet_prep.torch.ranks import find_rank, is_divided_by_accelerate
 
 @dataclass(frozen=True)
 class EpochSettings:
-    """What decides the order of an epoch, besides its data set and seed, and its batches."""
+    """The settings of a Loader's order and batches."""
 
     batch_size: int
     shuffle: bool
@@ -30,7 +30,7 @@ class EpochSettings:
 
 
 class EpochSampler(DistributedSampler[int]):
-    """The items of an epoch: those of this rank for its Loader, those of all ranks for whoever else iterates over it.
+    """The items of an epoch: those of this rank for its Loader, those of all ranks for another DataLoader.
 
     accelerate divides the batches of a DataLoader itself. Lightning does too, except where the sampler is a
     DistributedSampler, whose ``set_epoch`` it calls. It holds no Loader, so that workers end with their Loader.
@@ -40,7 +40,7 @@ class EpochSampler(DistributedSampler[int]):
         # not DistributedSampler's, which asks for the rank at once: a process group may be made later
         self.dataset, self.order, self.settings = seeded.dataset, order, settings
         self.shuffle, self.seed, self.drop_last = settings.shuffle, seeded.settings.seed, settings.drop_last
-        self.place = EpochPlace(batch_size=settings.batch_size)
+        self.place = EpochPlace()
         self._given_ranks = seeded.settings.ranks
         self._count = len(self.dataset if order is None else order)  # type: ignore[arg-type]
         self._is_loaded = False
@@ -78,20 +78,17 @@ class EpochSampler(DistributedSampler[int]):
         if not self._is_loaded:
             is_over = place.given > 0 and place.given >= self._count_batches(place)  # though nobody asked for more
             place = EpochPlace(place.epoch + is_over)
-        place = self._for_this_rank(place)
-        self._is_loaded = False
-        return place
+        return self._for_this_rank(place)
 
-    def end(self, place: EpochPlace) -> None:
-        """Move to the start of the next epoch."""
-        self.place = EpochPlace(place.epoch + 1, batch_size=self.settings.batch_size)
+    def move(self, place: EpochPlace) -> None:
+        """Go to a place, which an iteration has reached."""
+        self.place, self._is_loaded = place, False
 
     def set_epoch(self, epoch: int) -> None:
         """Start this epoch next; the current one keeps its place."""
         is_over = self.place.given >= self._count_batches(self.place) and not self._is_loaded
         if epoch != self.place.epoch or is_over:
-            self.place = EpochPlace(epoch, batch_size=self.settings.batch_size)
-            self._is_loaded = False
+            self.move(EpochPlace(epoch))
 
     # The next two are not called state_dict and load_state_dict: torchdata would save and skip batches with both.
 
@@ -118,7 +115,7 @@ class EpochSampler(DistributedSampler[int]):
             for name, least in (("epoch", 0), ("given", 0), ("world", 1), ("batch_size", 1))
         )
         before = tuple((part[0], part[1]) for part in state.get("before", []))
-        ahead = frozenset(state.get("ahead", []))
+        ahead = frozenset(whole("the state: ahead ", batch, 0) for batch in state.get("ahead", []))
         place = EpochPlace(epoch, given, ahead, state.get("rank"), world, size, before)
         if max(given, *(batch + 1 for batch in ahead), 0) > (count := self._count_batches(place)):
             raise UsageError(f"the state: given {given}", f"expected at most the {count} batches of an epoch")
@@ -135,6 +132,11 @@ class EpochSampler(DistributedSampler[int]):
             "drop_last": settings.drop_last,
             "sampler": None if self.order is None else type(self.order).__name__,
         }
+
+    def _current_place(self) -> EpochPlace:
+        """The place of this rank; the start of the epoch, if the number of ranks changed since."""
+        is_current = self._is_loaded or self.place.world == self.num_replicas
+        return self._for_this_rank(self.place if is_current else EpochPlace(self.place.epoch))
 
     def _for_this_rank(self, place: EpochPlace) -> EpochPlace:
         rank, world = self._ranks
@@ -164,7 +166,7 @@ class EpochSampler(DistributedSampler[int]):
     def divided(self, place: EpochPlace | None = None) -> Iterator[None]:
         """Within, iteration gives the items of this rank from a place on, and the length is that of its epoch."""
         previous = self._divided_from
-        self._divided_from = self._for_this_rank(self.place) if place is None else place
+        self._divided_from = self._current_place() if place is None else place
         try:
             yield
         finally:

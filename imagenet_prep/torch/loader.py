@@ -64,8 +64,8 @@ class Loader(DataLoader[Any]):
         shuffle: whether to shuffle, for training; otherwise records come in order.
         window: shards that are read at a time.
         seed: any number from 0 up, the same on all ranks.
-        rank: one of ``world``. Without both, each epoch asks torch.distributed, if it is in use then, or else the
-            environment variables RANK and WORLD_SIZE.
+        rank: one of ``world``. Without both, each epoch asks torch.distributed, if it is in use then; otherwise they
+            are RANK and WORLD_SIZE of the environment, or 0 and 1.
         world: the number of ranks.
         drop_last: drop an incomplete batch of each rank; None: if shuffled. Otherwise the last batch of a rank is
             shorter. If the number of records is not a multiple of ``world``, the last records occur twice, as they do
@@ -148,6 +148,10 @@ class Loader(DataLoader[Any]):
         """Everything except the iterator."""
         return {**vars(self), "_latest": None}
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self.dataset.sampler = self.sampler  # type: ignore[attr-defined] # left out of the pickles for workers
+
     def __enter__(self) -> Loader:
         return self
 
@@ -223,7 +227,7 @@ class LoaderIterator(Iterator[Any]):
             if loaded is None:
                 break
             self._place = self._place.after(loaded.number)
-            self._loader.sampler.place = self._place
+            self._loader.sampler.move(self._place)
             if loaded.error is not None:
                 try:
                     _raise(loaded.error)
@@ -235,7 +239,7 @@ class LoaderIterator(Iterator[Any]):
         raise StopIteration
 
     def _next(self) -> LoadedBatch | None:
-        """What a worker made next; None at the end of the epoch."""
+        """The next message of a worker; None at the end of the epoch."""
         loader = self._loader
         if self._batches is None:
             self._place = loader.sampler.begin()
@@ -254,7 +258,7 @@ class LoaderIterator(Iterator[Any]):
         if self._place.given < count:
             raise UsageError(f"an epoch ended after {self._place.given} of {count} batches", "expected all of them")
         self._is_over, self._batches = True, None
-        self._loader.sampler.end(self._place)
+        self._loader.sampler.move(EpochPlace(self._place.epoch + 1))
 
     def _without_damaged(self, loaded: LoadedBatch) -> Any:
         """The batch; counts what it lacks."""

@@ -12,7 +12,7 @@ from imagenet_prep.reading.environment import rank_in_environment
 
 
 def find_rank() -> tuple[int, int]:
-    """The rank and world of torch.distributed's process group, or else of the environment, or else 0 of 1.
+    """The rank and world of torch.distributed's process group; otherwise of the environment, or 0 of 1.
 
     Raises:
         UsageError: the environment contradicts the group, or has WORLD_SIZE alone.
@@ -28,7 +28,7 @@ def find_rank() -> tuple[int, int]:
         return 0, 1
     if environment.rank is None and environment.world > 1:
         hint = "call torch.distributed.init_process_group() before, or give Loader rank and world"
-        raise UsageError(f"the environment has {environment}", "expected RANK beside it, or a process group", hint)
+        raise UsageError(f"the environment has {environment}", "expected RANK too, or a process group", hint)
     return environment.rank or 0, environment.world
 
 
