@@ -191,6 +191,18 @@ def fabric(folder: Path) -> Phases:
     return {**epochs(train), "validate": numbers(validation)}
 
 
+@case("lightning")
+def fabric_resumed(folder: Path) -> Phases:
+    """A state of the second epoch, in a loader that Fabric set up: it counts epochs from 0."""
+    import lightning
+
+    first, second = loader(folder), loader(folder)
+    numbers(first)
+    next(iter(first))
+    second.load_state_dict(first.state_dict())
+    return epochs(lightning.Fabric(accelerator="cpu", devices=WORLD).setup_dataloaders(second))
+
+
 # PyTorch -------------------------------------------------------------------------------------------------------
 
 
@@ -320,6 +332,29 @@ def accelerate_stateful(folder: Path) -> Phases:
     second.set_epoch(1)
     second.load_state_dict(state)
     return {"before": before, "rest": numbers(second)}
+
+
+def prepared_with_state(folder: Path) -> tuple[list[list[int]], Any]:
+    """The first batch of the second epoch, and a prepared loader with the state after it."""
+    first, second = loader(folder), loader(folder)
+    numbers(first)
+    before = [next(iter(first))[1].tolist()]
+    second.load_state_dict(first.state_dict())
+    return before, accelerator().prepare(second)
+
+
+@case("others")
+def accelerate_resumed(folder: Path) -> Phases:
+    """The rest of the second epoch, and the third."""
+    before, train = prepared_with_state(folder)
+    train.set_epoch(1)
+    return {"before": before, "rest": numbers(train), "epoch 2": numbers(train)}
+
+
+@case("others")
+def accelerate_resumed_without_epoch(folder: Path) -> Phases:
+    """accelerate counts epochs from 0, unless it gets the epoch."""
+    return epochs(prepared_with_state(folder)[1])
 
 
 @case("others")

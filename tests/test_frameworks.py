@@ -299,6 +299,25 @@ def test_a_loader_that_nobody_divides_is_refused(program: str, seen: Outcomes, w
         assert "iterate over the Loader itself, or over accelerator.prepare(loader)" in str(error)
 
 
+def test_accelerate_continues_from_a_state(seen: Outcomes, world: int, images: Path) -> None:
+    """It divides the records that no rank was given, and then the next epoch."""
+    before, after = (by_rank(seen, "accelerate_resumed", phase) for phase in ("before", "rest"))
+    left = COUNT - BATCH * world
+    assert sum(counted(after).values()) == left // BATCH // world * BATCH * world
+    assert set((counted(before) + counted(after)).values()) == {1}
+    (every,) = expected(images, 1, 2)
+    count = len(every) // world
+    assert by_rank(seen, "accelerate_resumed", "epoch 2") == [every[rank::world][:count] for rank in range(world)]
+
+
+@pytest.mark.parametrize("program", ["fabric_resumed", "accelerate_resumed_without_epoch"])
+def test_a_state_is_not_left_unnoticed(program: str, seen: Outcomes) -> None:
+    """Frameworks that count epochs from 0 in each run would start the first one again: an error says what to do."""
+    for error in seen[program]:
+        assert "set_epoch(0) after a state of epoch 1 was loaded" in str(error)
+        assert "loop over the Loader itself" in str(error)
+
+
 # the page ------------------------------------------------------------------------------------------------------
 
 WATCH = """
