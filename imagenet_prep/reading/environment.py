@@ -10,7 +10,7 @@ from imagenet_prep.errors import UsageError
 
 
 class EnvironmentRank(NamedTuple):
-    """What the environment says: RANK, None where it is not set, and WORLD_SIZE."""
+    """RANK, None where it is not set, and WORLD_SIZE."""
 
     rank: int | None
     world: int

@@ -134,6 +134,8 @@ class Loader(DataLoader[Any]):
         self.batch_sampler.set_epoch = epochs.set_epoch  # type: ignore[union-attr] # called by Trainer when it resumes
         vars(self).update(sampler=epochs, batch_size=epochs.settings.batch_size, drop_last=epochs.drop_last)
         self._latest: weakref.ref[LoaderIterator] | None = None
+        # Lightning records arguments, and fails with a positional batch_size; without a record it reads attributes
+        vars(self).pop("__pl_saved_args", None)
 
     def __len__(self) -> int:
         """The number of batches in the epoch, including those given before it was resumed."""
