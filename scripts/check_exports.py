@@ -17,7 +17,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from made_exports import RECIPES, make_set, samples_of
 from made_sets import ENGINE
-from with_torchvision import import_torchvision
+from torchvision_operators import import_torchvision
 
 from imagenet_prep import Layout, export
 

@@ -16,7 +16,7 @@ from made_exports import RECIPES, Sample, make_set, samples_of
 from made_sets import ENGINE
 from made_tars import save
 from test_docs import blocks
-from with_torchvision import import_torchvision
+from torchvision_operators import import_torchvision
 
 import imagenet_prep
 from imagenet_prep import Layout, convert, export

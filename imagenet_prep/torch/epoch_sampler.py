@@ -85,7 +85,13 @@ class EpochSampler(DistributedSampler[int]):
         self.place, self._is_loaded = place, False
 
     def set_epoch(self, epoch: int) -> None:
-        """Start this epoch next; the current one keeps its place."""
+        """Start this epoch next; the current one keeps its place. UsageError: a loaded state is ahead of it."""
+        if self._is_loaded and epoch < self.place.epoch:
+            what = f"set_epoch({epoch}) after a state of epoch {self.place.epoch} was loaded"
+            hint = (
+                "Fabric and accelerate count epochs from 0: loop over the Loader itself, or call accelerate's set_epoch"
+            )
+            raise UsageError(what, "expected that epoch or a later one", hint)
         is_over = self.place.given >= self._count_batches(self.place) and not self._is_loaded
         if epoch != self.place.epoch or is_over:
             self.move(EpochPlace(epoch))
