@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -34,6 +35,11 @@ wording
 """Tests of what no Python changes, by the names of their modules: a second Python is spared them."""
 
 LONG = 3600  # seconds that one of the exhaustive tests may take
+
+# Containers often set PYTHONDONTWRITEBYTECODE. Then each of the thousands of processes that tests start compiles
+# the whole package again, and each worker of pytest-xdist all modules of tests: half of the suite's processor time.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 settings.register_profile("any machine", deadline=None)
 settings.load_profile("any machine")
