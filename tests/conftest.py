@@ -109,6 +109,8 @@ def _no_credentials(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         patch.setenv("NETRC", str(tmp_path_factory.getbasetemp() / "no-netrc"))
         patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.getbasetemp() / "cache"))
         yield
+    if "command_server" in sys.modules:
+        sys.modules["command_server"].close()
 
 
 @pytest.fixture(scope="session")
