@@ -35,26 +35,34 @@ def _read_at_start(environment: dict[str, str]) -> dict[str, str]:
 
 
 class CommandServer:
-    """The process that forks, one for each process of tests, and what asks it."""
+    """The process that forks, and what asks it; its commands may have any environment that starts Python alike."""
 
-    def __init__(self) -> None:
+    def __init__(self, environment: dict[str, str] | None = None) -> None:
+        environment = environment or dict(os.environ)
         self._owner = os.getpid()
-        self._environment = _read_at_start(dict(os.environ))
+        self._environment = _read_at_start(environment)
         self._channel, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._channel.settimeout(PATIENCE)
         with other:
             call = [sys.executable, __file__, str(other.fileno())]
-            self._process = subprocess.Popen(call, stdin=subprocess.DEVNULL, pass_fds=[other.fileno()])
+            self._process = subprocess.Popen(call, stdin=subprocess.DEVNULL, pass_fds=[other.fileno()], env=environment)
 
     def can_run(self, environment: dict[str, str]) -> bool:
         """Whether a command in this environment is the same when it is forked."""
         return self._owner == os.getpid() and self._environment == _read_at_start(environment)
 
-    def run(self, words: Sequence[str], folder: Path, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
-        """Run a command to its end, nobody at the keyboard."""
-        with open(os.devnull) as nobody, tempfile.TemporaryFile("w+") as said, tempfile.TemporaryFile("w+") as told:
+    def run(
+        self, words: Sequence[str], folder: Path, environment: dict[str, str], errors: str = "strict"
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a command to its end, nobody at the keyboard; ``errors``: what bytes become that are no text."""
+        with (
+            open(os.devnull) as nobody,
+            tempfile.TemporaryFile("w+", errors=errors) as said,
+            tempfile.TemporaryFile("w+", errors=errors) as told,
+        ):
             streams = [nobody.fileno(), said.fileno(), told.fileno()]
-            request = pickle.dumps((list(words), os.fspath(folder), environment))
+            variables = {os.fsencode(name): os.fsencode(value) for name, value in environment.items()}
+            request = pickle.dumps(([os.fsencode(word) for word in words], os.fsencode(folder), variables))
             try:
                 socket.send_fds(self._channel, [request], streams)
                 status = self._wait()
@@ -118,14 +126,15 @@ def close() -> None:
 
 
 def load() -> None:
-    """Import all modules of the package but those that need TensorFlow or PyTorch, and what most commands import."""
+    """Import all modules of the package but those that need TensorFlow or PyTorch, and what commands import late."""
     folder = Path(__file__).parents[1] / "imagenet_prep"
     for path in sorted(folder.rglob("*.py")):
         name = ".".join(path.relative_to(folder.parent).with_suffix("").parts).removesuffix(".__init__")
         if not name.endswith("__main__") and not {"torch", "tensorflow"} & set(name.split(".")):
             importlib.import_module(name)
-    for name in ("jinja2", "numpy.ma", "yaml"):
-        importlib.import_module(name)
+    for name in ("imagehash", "jinja2", "numpy.ma", "yaml"):
+        with contextlib.suppress(ImportError):
+            importlib.import_module(name)
 
 
 def serve(channel: socket.socket) -> None:
@@ -146,17 +155,17 @@ def serve(channel: socket.socket) -> None:
         channel.send(str(os.waitstatus_to_exitcode(ended)).encode())
 
 
-def become(words: list[str], folder: str, environment: dict[str, str], streams: list[int]) -> None:
+def become(words: list[bytes], folder: bytes, environment: dict[bytes, bytes], streams: list[int]) -> None:
     """Make this process what ``python -m imagenet_prep`` would be with these words, there, with these streams."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
         os.close(stream)
     os.environ.clear()
-    os.environ.update(environment)
+    os.environb.update(environment)
     os.chdir(folder)
-    sys.path[0] = folder
-    sys.argv[1:] = words
+    sys.path[0] = os.fsdecode(folder)
+    sys.argv[1:] = [os.fsdecode(word) for word in words]
 
 
 if __name__ == "__main__":
