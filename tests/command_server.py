@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import NoReturn
 
 LARGEST = 1 << 18  # bytes of a request: words, folder and environment
-PATIENCE = 120  # seconds that a command may take
+PATIENCE = 600  # seconds that a command may take, on a busy machine
 READ_AT_START = ("PYTHON", "LC_", "LANG", "LD_")
 """How the names of variables begin that decide as an interpreter starts: with other values it must start anew."""
 

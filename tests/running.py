@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from command_server import run_forked
+from command_server import PATIENCE, run_forked
 
 PROGRAM = (sys.executable, "-m", "imagenet_prep")
 
@@ -31,7 +31,7 @@ def prep(*words: object, cwd: Path | None = None, **environment: str) -> subproc
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=PATIENCE,
         env={**os.environ, **environment},
     )
 
