@@ -10,7 +10,7 @@ EXTRAS ?=
 TEST_WORKERS := $(shell expr $$(nproc 2>/dev/null || getconf _NPROCESSORS_ONLN) \* 2)
 EVERY_CORE := --numprocesses $(TEST_WORKERS) --dist worksteal
 
-.PHONY: help imagenet demo prove test docs release lint check portable exhaustive fuzz mutants torture bench bench-planning rehearsal screenshots clean
+.PHONY: help imagenet demo prove test docs release lint check portable portable-environment exhaustive fuzz mutants torture bench bench-planning rehearsal screenshots clean
 
 help:
 	@echo "make demo                    a small ImageNet of its own, every stage, no account needed"
@@ -38,9 +38,10 @@ $(VENV)/run: pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
 	@touch $@
 
-# TensorFlow, for the tests that hold our records against its own, and the tools.
+# TensorFlow, for the tests that hold our records against its own, and the tools. Python compiles what it imports; pip
+# would compile all 25,000 modules first, one by one, which takes longer than to unpack them.
 $(VENV)/dev: $(VENV)/run
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[tensorflow,dev]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --editable ".[tensorflow,dev]"
 	@touch $@
 
 # One more of the extras in pyproject.toml: make imagenet EXTRAS=parquet
@@ -79,8 +80,10 @@ AND := $(SAME:%=and not %)
 
 $(OTHER)/test: pyproject.toml
 	$(PYTHON) -m venv $(OTHER)
-	$(OTHER)/bin/python -m pip install --quiet --disable-pip-version-check --editable ".[test]"
+	$(OTHER)/bin/python -m pip install --quiet --disable-pip-version-check --no-compile --editable ".[test]"
 	@touch $@
+
+portable-environment: $(OTHER)/test
 
 portable: $(OTHER)/test
 	@echo "$$($(OTHER)/bin/python --version), without the tests marked: $(SAME)"

@@ -183,6 +183,7 @@ def run_lines(script: str, folder: Path, **environment: str) -> None:
     assert done.returncode == 0, done.stderr + done.stdout
 
 
+@pytest.mark.timeout(1800)  # a demo, a report and a run in one block, each at its own pace on a busy machine
 @pytest.mark.parametrize(
     ("page", "block"), OF_THE_SHELL, ids=[f"{page}-{n}" for n, (page, _) in enumerate(OF_THE_SHELL)]
 )
