@@ -179,28 +179,31 @@ def steps_per_epoch() -> int:
     return COUNT // WORLD // BATCH
 
 
-@case("lightning")
-def fabric(folder: Path) -> Phases:
-    """Fabric's loaders: two epochs, and a validation."""
+def launched() -> Any:
+    """Fabric on all ranks."""
     import lightning
 
     runner = lightning.Fabric(accelerator="cpu", devices=WORLD, strategy="ddp" if WORLD > 1 else "auto")
-    train, validation = loader(folder), in_order(folder)
     runner.launch()
-    train, validation = runner.setup_dataloaders(train, validation)
+    return runner
+
+
+@case("lightning")
+def fabric(folder: Path) -> Phases:
+    """Fabric's loaders: two epochs, and a validation."""
+    train, validation = loader(folder), in_order(folder)
+    train, validation = launched().setup_dataloaders(train, validation)
     return {**epochs(train), "validate": numbers(validation)}
 
 
 @case("lightning")
 def fabric_resumed(folder: Path) -> Phases:
     """A state of the second epoch, in a loader that Fabric set up: it counts epochs from 0."""
-    import lightning
-
     first, second = loader(folder), loader(folder)
     numbers(first)
     next(iter(first))
     second.load_state_dict(first.state_dict())
-    return epochs(lightning.Fabric(accelerator="cpu", devices=WORLD).setup_dataloaders(second))
+    return epochs(launched().setup_dataloaders(second))
 
 
 # PyTorch -------------------------------------------------------------------------------------------------------
@@ -395,6 +398,19 @@ def ignite(folder: Path) -> Phases:
 def ignite_deterministic(folder: Path) -> Phases:
     """Ignite's engine that replaces the batch sampler."""
     return engine_run("DeterministicEngine", loader(folder))
+
+
+@case("others")
+def ignite_resumed(folder: Path) -> Phases:
+    """A state after 4 batches of the first epoch, in another Loader, for as many steps as an epoch has."""
+    from ignite.engine import Engine
+
+    seen: list[list[int]] = []
+    first, second = loader(folder), loader(folder)
+    numbers(batch for _, batch in zip(range(BATCH), first, strict=False))
+    second.load_state_dict(first.state_dict())
+    Engine(lambda running, batch: seen.append(batch[1].tolist())).run(second, max_epochs=1)
+    return {"rest": seen}
 
 
 @case("others")

@@ -187,6 +187,13 @@ def test_a_data_set_is_taken_without_a_loader(program: str, seen: Outcomes, worl
         assert counted(by_rank(seen, program, phase)) == Counter(EVERY) + Counter([0] * (-COUNT % world))
 
 
+def test_ignite_continues_from_a_state(seen: Outcomes, world: int, images: Path) -> None:
+    """The rest of the epoch, and then batches of the next one: the engine takes as many as an epoch has."""
+    first, second = (expected(images, world, epoch) for epoch in range(2))
+    ranks = [before[BATCH:] + after[:BATCH] for before, after in zip(first, second, strict=True)]
+    assert by_rank(seen, "ignite_resumed", "rest") == ranks
+
+
 # Lightning -----------------------------------------------------------------------------------------------------
 
 
