@@ -3,8 +3,8 @@
     python loaders.py make NAME FOLDER         what the loader reads, from FOLDER/images (the layout of ImageFolder)
     python loaders.py run NAME FOLDER COUNT    prints wall and processor seconds of two epochs of COUNT images
 
-NAME: image-folder, imagenet-prep, imagenet-prep-channels-last, webdataset, streaming, litdata, dali. Each imports its own libraries; a status of 77
-means that one is not installed.
+NAME: image-folder, imagenet-prep, imagenet-prep-channels-last, webdataset, streaming, litdata, dali. Each imports its
+own libraries; a status of 77 means that one is not installed.
 """
 
 from __future__ import annotations
