@@ -192,7 +192,7 @@ def test_the_loader_goes_on(torch: Any, of_headers: Path, workers: int, shuffle:
     """All others come in their order and batches; the three are counted, and named in a warning each, once."""
     order = order_of(of_headers)
     sampled = loader(of_headers, shuffle=shuffle, window=2, on_damaged="skip", num_workers=workers)
-    planned = [[order[index] for index in numbers] for _, numbers in sampled._batches(0, 0, [])]
+    planned = [[order[index] for index in numbers] for numbers in sampled.batch_sampler]
     with pytest.warns(UserWarning, match="left out: ") as warned:
         found = batches_of(sampled)
     assert found == [[number for number in batch if number not in HOLLOW] for batch in planned]
@@ -215,7 +215,7 @@ def test_resumed_beside_the_damaged_one(torch: Any, of_headers: Path, before: in
     settings: dict[str, Any] = {"on_damaged": "skip", "seed": 5}
     order = order_of(of_headers)
     first = loader(of_headers, num_workers=before, **settings)
-    planned = [[order[index] for index in numbers] for _, numbers in first._batches(0, 0, [])]
+    planned = [[order[index] for index in numbers] for numbers in first.batch_sampler]
     whole = [[number for number in batch if number not in HOLLOW] for batch in planned]
     at = next(which for which, batch in enumerate(planned) if set(batch) & set(HOLLOW)) + 1 + distance
     given = quietly(lambda: [batch.tolist() for _, batch in zip(range(at), first, strict=False)])

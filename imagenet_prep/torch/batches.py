@@ -1,4 +1,4 @@
-"""What workers do: seeded items, damaged ones set aside, and a batch made of them."""
+"""What workers do: seeded items, damaged ones set aside, and a batch made of them, or its error."""
 
 from __future__ import annotations
 
@@ -6,15 +6,20 @@ import contextlib
 import ctypes
 import hashlib
 import random
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from torch.utils.data import Dataset, default_collate
+from torch._utils import ExceptionWrapper
+from torch.utils.data import Dataset, default_collate, get_worker_info
 
-from imagenet_prep.errors import DamagedRecordError, RecordFault, UsageError
+from imagenet_prep.errors import DamagedRecordError, InputError, PrepError, RecordFault, UsageError
 from imagenet_prep.reading.left_out import with_choice
+from imagenet_prep.reading.shard import Record
+from imagenet_prep.text import number_of
 
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 """Options of mallopt (malloc.h), in bytes: free memory kept at the end, and the least block with a map of its own."""
@@ -22,6 +27,8 @@ _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 
 def collate(samples: list[Any]) -> Any:
     """A batch as DataLoader makes it; images of different sizes are an error that names them."""
+    if isinstance(samples[0], Record):
+        raise UsageError("Loader got records", "expected items that make a batch", TAKES)
     try:
         return default_collate(samples)
     except RuntimeError:
@@ -31,6 +38,10 @@ def collate(samples: list[Any]) -> Any:
             raise
         what = f"images of a batch have different shapes: {', '.join(sorted(shapes)[:3])}"
         raise UsageError(what, "expected one", "give ImageDataset a transform that makes them one size") from None
+
+
+TAKES = "Loader(ImageDataset(imagenet_prep.open(folder, 'train'), transform), batch_size), or your own collate_fn"
+"""What a Loader takes, for a hint."""
 
 
 def collate_channels_last(samples: list[Any]) -> Any:
@@ -55,6 +66,25 @@ def begin_worker(then: Callable[[int], None] | None, number: int) -> None:
         then(number)
 
 
+class ItemNumber(int):
+    """The number of an item, its epoch, and the number of its batch in a Loader's epoch.
+
+    ``batch`` is None where another DataLoader makes the batches.
+    """
+
+    epoch: int
+    batch: int | None
+
+    def __new__(cls, number: int, epoch: int, batch: int | None = None) -> ItemNumber:
+        """The number itself is the integer."""
+        item = super().__new__(cls, number)
+        item.epoch, item.batch = epoch, batch
+        return item
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ItemNumber, (int(self), self.epoch, self.batch)
+
+
 class Damaged(NamedTuple):
     """In place of an item: the number of its record in the data set, its fault, and the words for a warning."""
 
@@ -63,41 +93,74 @@ class Damaged(NamedTuple):
     words: str
 
 
-class WithoutDamaged:
-    """A collate function for batches with damaged items: the batch of the others, or None, and those."""
+class LoadedBatch(NamedTuple):
+    """What a worker sends to its Loader: the batch, or None; what it lacks; or why it could not be made."""
 
-    def __init__(self, collate: Callable[[list[Any]], Any]) -> None:
-        self._collate = collate
+    number: int
+    batch: Any
+    damaged: Sequence[Damaged] = ()
+    error: Any = None
 
-    def __call__(self, items: list[Any]) -> tuple[Any, list[Damaged]]:
-        """The batch, and the damaged items."""
-        damaged = [item for item in items if isinstance(item, Damaged)]
-        sound = [item for item in items if not isinstance(item, Damaged)]
-        return (self._collate(sound) if sound else None), damaged
+
+@dataclass(frozen=True)
+class ItemSettings:
+    """What a framework that makes a Loader again keeps by keeping its data set."""
+
+    seed: int
+    skips: bool
+    ranks: tuple[int, int] | None
+
+
+class BatchItems(list[Any]):
+    """The items of a batch, the numbers by which they were requested, and the error of one of them."""
+
+    numbers: Sequence[ItemNumber] = ()
+    seed: int = 0
+    error: Any = None
 
 
 class Seeded(Dataset[Any]):
-    """The items of a data set, each with random numbers that its epoch and number decide."""
+    """The items of a data set, each with random numbers that its epoch and number decide.
 
-    def __init__(self, dataset: Any, seed: int, *, skips: bool) -> None:
+    All else is as in the data set: its length, its attributes, and its items by plain numbers.
+    """
+
+    def __init__(self, dataset: Any, settings: ItemSettings) -> None:
         self.dataset = dataset
-        self._seed = seed
-        self._skips = skips
+        self.settings = settings
 
-    def __getitems__(self, batch: list[Any]) -> list[Any]:
+    def __repr__(self) -> str:
+        return repr(self.dataset)
+
+    def __len__(self) -> int:
+        return len(self.dataset)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or name == "dataset":  # asked while it is unpickled
+            raise AttributeError(name)
+        return getattr(self.dataset, name)
+
+    def __getitem__(self, number: Any) -> Any:
+        if isinstance(number, ItemNumber):
+            return self.__getitems__([number])[0]
+        return self.dataset[number]
+
+    def __getitems__(self, numbers: Sequence[int]) -> list[Any]:
         """The items of a batch; the random numbers of the process stay as they were."""
-        epoch, numbers = batch
-        states, items = (random.getstate(), np.random.get_state()), []
-        with torch.random.fork_rng(devices=[]):
-            for number in numbers:
-                text = f"{self._seed} {epoch} {number}".encode()
-                seed = int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "big")
-                torch.default_generator.manual_seed(seed)
-                random.seed(seed)
-                np.random.seed(seed % 2**32)
-                items.append(self._item(number))
-        random.setstate(states[0])
-        np.random.set_state(states[1])
+        items = BatchItems()
+        items.numbers = [number for number in numbers if isinstance(number, ItemNumber)]
+        if len(items.numbers) < len(numbers):  # plain numbers of somebody else's sampler
+            return [self.dataset[number] for number in numbers]
+        items.seed = self.settings.seed
+        with own_random_numbers():
+            try:
+                for number in items.numbers:
+                    seed_all(f"{items.seed} {number.epoch} {int(number)}")
+                    items.append(self._item(int(number)))
+            except Exception as error:
+                if not _is_of_loader(items.numbers):
+                    raise
+                items.error = portable(error)
         return items
 
     def _item(self, number: int) -> Any:
@@ -105,6 +168,90 @@ class Seeded(Dataset[Any]):
         try:
             return self.dataset[number]
         except DamagedRecordError as error:
-            if not self._skips:
+            if not self.settings.skips:
                 raise with_choice(error) from error
             return Damaged(number, error.fault, error.in_short)
+
+
+class BatchCollate:
+    """A collate function whose random numbers are decided by the epoch and the numbers of the batch's items.
+
+    Damaged items are left out. A Loader gets a LoadedBatch, any other DataLoader the batch itself.
+    """
+
+    def __init__(self, collate: Callable[[list[Any]], Any]) -> None:
+        self.collate = collate
+
+    def __call__(self, items: list[Any]) -> Any:
+        """The batch of the items that ``Seeded`` gives."""
+        if not isinstance(items, BatchItems):
+            return self.collate(items)
+        damaged = [item for item in items if isinstance(item, Damaged)]
+        if not _is_of_loader(items.numbers):
+            return self._for_others(items, damaged)
+        number, batch, error = items.numbers[0].batch or 0, None, items.error
+        if error is None:
+            try:
+                batch = self._batch(items)
+            except Exception as failure:  # noqa: BLE001 - the Loader raises it
+                error = portable(failure)
+        return LoadedBatch(number, batch, damaged, error)
+
+    def _batch(self, items: BatchItems) -> Any:
+        """The batch of the sound items, or None."""
+        sound = [item for item in items if not isinstance(item, Damaged)]
+        if not sound:
+            return None
+        with own_random_numbers():
+            seed_all(f"batch {items.seed} {items.numbers[0].epoch} {list(map(int, items.numbers))}")
+            return self.collate(sound)
+
+    def _for_others(self, items: BatchItems, damaged: Sequence[Damaged]) -> Any:
+        """The batch; another DataLoader can't leave it out, nor count what it lacks."""
+        for item in damaged:
+            warnings.warn(f"left out: {item.words}", stacklevel=2)
+        if len(damaged) == len(items):
+            raise empty_batch(len(damaged))
+        return self._batch(items)
+
+
+def empty_batch(count: int, where: str = "a batch") -> InputError:
+    """The error of a batch that must come, of which all records are damaged."""
+    what = f"{where} has {number_of(count, 'damaged record')} and no other"
+    hint = "mend the set with imagenet-prep repair, or choose a larger batch_size"
+    return InputError(what, "expected one sound record: all ranks wait for a batch", hint)
+
+
+def _is_of_loader(numbers: Sequence[ItemNumber]) -> bool:
+    return bool(numbers) and numbers[0].batch is not None
+
+
+def portable(error: Exception) -> Any:
+    """An error as it can be sent from a worker: this package's as it is, any other by its traceback."""
+    if isinstance(error, StopIteration):  # raised by a Loader's iterator, it would end the epoch
+        error = RuntimeError(f"the data set raised StopIteration: {error}")
+    worker = get_worker_info()
+    if worker is None or isinstance(error, PrepError):
+        return error
+    error_info = (type(error), error, error.__traceback__)
+    return ExceptionWrapper(error_info, f"in DataLoader worker process {worker.id}")  # type: ignore[no-untyped-call]
+
+
+def seed_all(text: str) -> None:
+    """Seed the random numbers of torch, random and numpy.random by a text."""
+    seed = int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big")
+    torch.default_generator.manual_seed(seed)
+    random.seed(seed)
+    np.random.seed(seed % 2**32)
+
+
+@contextlib.contextmanager
+def own_random_numbers() -> Iterator[None]:
+    """Within, random numbers may be seeded: the process has its own again afterwards."""
+    python, numpy = random.getstate(), np.random.get_state()
+    try:
+        with torch.random.fork_rng(devices=[]):
+            yield
+    finally:
+        random.setstate(python)
+        np.random.set_state(numpy)

@@ -2,44 +2,61 @@
 
 from __future__ import annotations
 
-import operator
+import multiprocessing
+import pickle
+import weakref
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
+from collections.abc import Iterable, Iterator, Mapping, Sized
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
-import torch.distributed
-from torch.utils.data import DataLoader, DistributedSampler, IterableDataset, Sampler
+from torch._utils import ExceptionWrapper
+from torch.utils.data import DataLoader, DistributedSampler, IterableDataset
 
-from imagenet_prep.errors import InputError, UsageError
+from imagenet_prep.errors import UsageError
 from imagenet_prep.reading.left_out import LeftOut, OnDamagedRecord, check_policy
 from imagenet_prep.reading.shard_set import RecordSequence
-from imagenet_prep.text import number_of
+from imagenet_prep.storage import object_store
 from imagenet_prep.torch.arguments import shown, whole
-from imagenet_prep.torch.batches import Damaged, Seeded, WithoutDamaged, begin_worker, collate, collate_channels_last
-from imagenet_prep.torch.epoch_orders import epoch_order, sampled_order
+from imagenet_prep.torch.batches import (
+    TAKES,
+    BatchCollate,
+    ItemSettings,
+    LoadedBatch,
+    Seeded,
+    begin_worker,
+    collate,
+    collate_channels_last,
+    empty_batch,
+)
+from imagenet_prep.torch.epoch_places import EpochPlace
+from imagenet_prep.torch.epoch_sampler import EpochSampler, EpochSettings
+from imagenet_prep.torch.ranks import check_ranks
 
-_Before = list[tuple[int, int]]
-"""Earlier parts of an epoch: numbers of ranks, and the records that each of them was given."""
 
-
-class Loader:
+class Loader(DataLoader[Any]):
     """Batches of one rank, epoch after epoch: iterate over it once per epoch.
 
-    It accepts any map-style data set: an ImageDataset, a Subset or slice of it, or your own.
+    It is a DataLoader of PyTorch, and accepts any map-style data set: an ImageDataset, a Subset or slice of it, or your
+    own.
 
     With ``shuffle``, each epoch has its own order, the same on all ranks. Each rank takes its part of it: no record
     occurs twice. Shards are read a few at a time (``window``): spinning disks and network storage are read
     sequentially.
 
-    ``state_dict()`` holds the epoch and the number of batches that the latest iterator gave. A new Loader that gets it
-    by ``load_state_dict`` continues with the next record, whatever its ``num_workers``, ``world`` and ``batch_size``.
+    ``state_dict()`` holds the epoch and the batches that the latest iterator gave. A new Loader that gets it by
+    ``load_state_dict`` continues with the next record, whatever its ``num_workers``, ``world`` and ``batch_size``.
     With another world or batch size, the records that no rank was given are divided again, and batches of the rest of
     that epoch are counted from 0. Every other ``iter()`` starts the epoch again: after a ``break`` the same one, unless
     ``set_epoch`` chooses another.
 
-    Random numbers of torch, random and numpy.random are seeded for each item, from ``seed``, the epoch and the item's
-    number. So a record's augmentation in an epoch is the same in every run, whatever the workers, ranks and batches.
+    Random numbers of torch, random and numpy.random are seeded for each item and each batch, from ``seed``, the epoch
+    and the items' numbers. So augmentation in an epoch is the same in every run, whatever the workers and ranks; that
+    of single images also for other batches.
+
+    Workers end with the iterator, or with the Loader if it has persistent_workers; ``close()`` and the end of a
+    ``with`` statement end them too. A data set in an object store starts them by "spawn".
 
     Args:
         dataset: the images. All records of a data set other than ImageDataset are mixed, whatever the ``window``.
@@ -47,7 +64,8 @@ class Loader:
         shuffle: whether to shuffle, for training; otherwise records come in order.
         window: shards that are read at a time.
         seed: any number from 0 up, the same on all ranks.
-        rank: one of ``world``; None: from torch.distributed, if it is in use.
+        rank: one of ``world``. Without both, each epoch asks torch.distributed, if it is in use then, or else the
+            environment variables RANK and WORLD_SIZE.
         world: the number of ranks.
         drop_last: drop an incomplete batch of each rank; None: if shuffled. Otherwise the last batch of a rank is
             shorter. If the number of records is not a multiple of ``world``, the last records occur twice, as they do
@@ -55,27 +73,28 @@ class Loader:
         sampler: numbers of the records in the order of an epoch, in place of ``shuffle`` and ``window``. It is asked
             once per epoch, with PyTorch's random numbers seeded by ``seed`` and epoch: all ranks divide the same order,
             and a resumed epoch has it too. Random numbers from elsewhere can't be resumed.
+        batch_sampler: for frameworks that make a Loader again, around the batches of a Loader.
         channels_last: each batch of images is in torch.channels_last; its shape stays the same.
         on_damaged: "raise" the error of a damaged record or image, or "skip" it: its batch is smaller by one, all other
             batches stay as they are, and so do ``len`` and states. ``skipped`` counts, and a warning names each once. A
             batch that is left without an image does not come; with several ranks, which must have equally many batches,
-            it is an error.
+            it is an error. A batch that raised counts as given: the iterator and a state continue with the next one.
         options: of torch.utils.data.DataLoader: num_workers, pin_memory, persistent_workers, collate_fn, ... A worker
-            keeps freed memory, and then calls your worker_init_fn, if there is one.
+            keeps freed memory, and then calls your worker_init_fn, if there is one. ``in_order=False`` makes states
+            belong to their rank.
 
     Raises:
         UsageError: a setting is invalid, images of a batch have different sizes, there are too few records for one
-            batch, or a state is of another data set or of other settings.
+            batch, a state is of another data set or of other settings, or ranks contradict each other.
         DamagedRecordError: a record is damaged, or its image.
     """
 
-    _is_loaded = False
-    _latest: object = None
+    sampler: EpochSampler
 
     def __init__(  # noqa: PLR0913 - options of the public interface, by keyword
         self,
         dataset: Any,
-        batch_size: int,
+        batch_size: int = 1,
         *,
         shuffle: bool = True,
         window: int = 16,
@@ -84,67 +103,82 @@ class Loader:
         world: int | None = None,
         drop_last: bool | None = None,
         sampler: Iterable[int] | None = None,
+        batch_sampler: Any = None,
         channels_last: bool = False,
         on_damaged: OnDamagedRecord = "raise",
         **options: Any,
     ) -> None:
         check_policy("Loader", on_damaged)
-        self.rank, self.world = _find_rank(rank, world)
         _refuse_flags(options, shuffle=shuffle, drop_last=drop_last, channels_last=channels_last)
-        _refuse_other_data(dataset)
-        _refuse_other_samplers(sampler, options)
-        self.dataset, self._sampler = dataset, sampler
-        self.epoch = self.given = 0
-        self._before: _Before = []  # the parts of the current epoch that other worlds were given
-        self._settings: dict[str, Any] = {
-            "records": len(dataset if sampler is None else sampler),  # type: ignore[arg-type]
-            "batch_size": whole("Loader(batch_size=", batch_size, 1),
-            "shuffle": shuffle,
-            "window": whole("Loader(window=", window, 1),
-            "seed": whole("Loader(seed=", seed, 0),
-            "world": self.world,
-            "drop_last": shuffle if drop_last is None else drop_last,
-            "sampler": None if sampler is None else type(sampler).__name__,
-        }
-        if (count := self._settings["records"]) and not len(self):
-            what = f"{number_of(count, 'record')} for {number_of(self.world, 'rank')}: no batch of {batch_size}"
-            raise UsageError(what, "expected enough for one", "choose a smaller batch_size, or drop_last=False")
-        options["worker_init_fn"] = partial(begin_worker, options.get("worker_init_fn"))
-        options.setdefault("collate_fn", collate_channels_last if channels_last else collate)
-        if skips := on_damaged == "skip":
-            options["collate_fn"] = WithoutDamaged(options["collate_fn"])
-        self._skips, self._left_out = skips, LeftOut()
-        self._place: tuple[int, int, _Before] = (0, 0, [])  # of the next iterator: epoch, batches given, and before
-        seeded = Seeded(dataset, self._settings["seed"], skips=skips)
-        self._loader = DataLoader(seeded, batch_sampler=_Batches(self), **options)
+        _refuse_other_data(dataset, options)
+        _refuse_other_samplers(sampler)
+        if not isinstance(dataset, Seeded):  # a framework that makes a Loader again gives its data set back
+            seed = whole("Loader(seed=", seed, 0)
+            dataset = Seeded(dataset, ItemSettings(seed, on_damaged == "skip", check_ranks(rank, world)))
+        if batch_sampler is None:
+            settings = EpochSettings(
+                batch_size=whole("Loader(batch_size=", batch_size, 1),
+                shuffle=shuffle,
+                window=whole("Loader(window=", window, 1),
+                drop_last=shuffle if drop_last is None else drop_last,
+                in_order=options.get("in_order", True),
+            )
+            epochs = EpochSampler(dataset, sampler, settings)
+            options |= {"batch_size": settings.batch_size, "sampler": epochs, "drop_last": settings.drop_last}
+        else:
+            epochs = _sampler_within(batch_sampler)
+            options["batch_sampler"] = batch_sampler
+        self._left_out = LeftOut()
+        super().__init__(dataset, **_prepared(options, dataset, channels_last=channels_last))
+        # a DataLoader with a batch_sampler has another sampler and no batch_size: the attributes say what is used
+        vars(self).update(sampler=epochs, batch_size=epochs.settings.batch_size, drop_last=epochs.drop_last)
+        self._latest: weakref.ref[LoaderIterator] | None = None
 
     def __len__(self) -> int:
         """The number of batches in the epoch, including those given before it was resumed."""
-        return self._count_batches(self._before, self.world, self._settings["batch_size"])
+        self.sampler.check_count()
+        with self.sampler.divided():
+            return super().__len__()
 
-    @property
-    def sampler(self) -> Loader:
-        """The object whose ``set_epoch`` Lightning calls before each epoch."""
+    def __iter__(self) -> Iterator[Any]:  # type: ignore[override]
+        return LoaderIterator(self)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Everything except the iterator."""
+        return {**vars(self), "_latest": None}
+
+    def __enter__(self) -> Loader:
         return self
 
-    def __iter__(self) -> Iterator[Any]:
-        # runs when the first batch is asked for: Lightning calls set_epoch between iter() and then
-        if not self._is_loaded and self.given and self.given >= len(self):
-            self.set_epoch(self.epoch + 1)  # every batch was given, though nobody asked for one more
-        epoch, given, before = (self.epoch, self.given, self._before) if self._is_loaded else (self.epoch, 0, [])
-        self._is_loaded = False
-        self._place = epoch, given, before
-        self._latest = mine = object()
-        for loaded in self._loader:
-            given += 1
-            self.epoch, self.given, self._before = epoch, given, before
-            batch = self._without_damaged(*loaded) if self._skips else loaded
-            if batch is None and self._skips:
-                continue
-            yield batch
-            if self._latest is not mine and self._loader.persistent_workers:
-                raise UsageError("a later iterator has the workers", "expected one at a time with persistent_workers")
-        self.epoch, self.given, self._before = epoch + 1, 0, []
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End all workers, and the iterator that has them. A new iterator starts others."""
+        iterator = None if self._latest is None else self._latest()
+        if iterator is not None:
+            iterator.close()
+        self._iterator = None
+
+    @property
+    def rank(self) -> int:
+        """This rank."""
+        return self.sampler.rank
+
+    @property
+    def world(self) -> int:
+        """The number of ranks."""
+        return self.sampler.num_replicas
+
+    @property
+    def epoch(self) -> int:
+        """The current epoch."""
+        return self.sampler.epoch
+
+    @property
+    def given(self) -> int:
+        """The batches of this epoch that were given, since it was divided among these ranks."""
+        return self.sampler.place.given
 
     @property
     def skipped(self) -> Counter[str]:
@@ -155,111 +189,151 @@ class Loader:
         """
         return self._left_out.counts
 
-    def _without_damaged(self, batch: Any, damaged: Sequence[Damaged]) -> Any:
-        """A batch, or None if all of it is damaged; counts what it lacks."""
-        for each in damaged:
-            self._left_out.add(each.number, each.fault, each.words)
-        if batch is None and self.world > 1:
-            what = f"a batch of rank {self.rank} has {number_of(len(damaged), 'damaged record')} and no other"
-            hint = "mend the set with imagenet-prep repair, or choose a larger batch_size"
-            raise InputError(what, f"expected one sound record: all of {self.world} ranks wait for a batch", hint)
-        return batch
-
     def set_epoch(self, epoch: int) -> None:
         """Start this epoch next; the current one keeps its place."""
-        if epoch != self.epoch or (self.given >= len(self) and not self._is_loaded):
-            self.epoch, self.given, self._before = epoch, 0, []
+        self.sampler.set_epoch(epoch)
 
     def state_dict(self) -> dict[str, Any]:
         """The state that a new Loader needs to continue from here."""
-        return {"epoch": self.epoch, "given": self.given, "before": self._before, **self._settings}
+        return self.sampler.save_place()
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Continue from the place of ``state_dict``."""
-        if not isinstance(state, Mapping):
-            raise UsageError(f"the state {shown(state)}", "expected what state_dict gives")
-        for name, value in self._settings.items():
-            if state.get(name) != value and name not in ("world", "batch_size"):
-                what = f"the state is of a Loader with {name} {state.get(name)}, this one has {value}"
-                raise UsageError(what, "expected the same data set and settings", "make the Loader with those")
-        epoch, given, world, size = (
-            whole(f"the state: {name} ", state.get(name), least)
-            for name, least in (("epoch", 0), ("given", 0), ("world", 1), ("batch_size", 1))
-        )
-        before: _Before = [(each[0], each[1]) for each in state.get("before", [])]
-        if given > (count := self._count_batches(before, world, size)):
-            raise UsageError(f"the state: given {given}", f"expected at most the {count} batches of an epoch")
-        if (world, size) != (self.world, self._settings["batch_size"]) and given:
-            before, given = [*before, (world, given * size)], 0
-        self.epoch, self.given, self._before = epoch, given, before
-        self._is_loaded = True
-
-    def _batches(self, epoch: int, given: int, before: _Before) -> Iterator[list[Any]]:
-        """The epoch, and the numbers of the records, of each remaining batch of an epoch."""
-        size, order = self._settings["batch_size"], self._left(self._order(epoch), before)
-        count = self._of_a_rank(len(order), self.world)
-        first = self.rank * count
-        for at in range(given * size, self._count_batches(before, self.world, size) * size, size):
-            yield [epoch, [int(order[(first + k) % len(order)]) for k in range(at, min(at + size, count))]]
-
-    def _of_a_rank(self, count: int, world: int) -> int:
-        return int(count // world if self._settings["drop_last"] else -(-count // world))
-
-    def _count_batches(self, before: _Before, world: int, size: int) -> int:
-        count = self._of_a_rank(len(self._left(range(self._settings["records"]), before)), world)
-        return int(count // size if self._settings["drop_last"] else -(-count // size))
-
-    def _left(self, order: Sequence[int], before: _Before) -> Sequence[int]:
-        """The records of an epoch that no rank of other worlds was given, in order."""
-        for world, given in before:
-            count = self._of_a_rank(len(order), world)
-            stops = (min((rank + 1) * count, len(order)) for rank in range(world))
-            left = [order[rank * count + given : stop] for rank, stop in enumerate(stops)]
-            order = [number for part in (*left, order[world * count :]) for number in part]
-        return order
-
-    def _order(self, epoch: int) -> Any:
-        count, seed = self._settings["records"], self._settings["seed"]
-        if self._sampler is not None:
-            order = sampled_order(self._sampler, seed=seed, epoch=epoch)
-            if len(order) != count:
-                raise UsageError(f"the sampler gave {len(order)} numbers, its length is {count}")
-            return order
-        if not self._settings["shuffle"]:
-            return range(count)
-        records = getattr(self.dataset, "records", self.dataset)
-        starts = records.starts if isinstance(records, RecordSequence) else [0, count]
-        return epoch_order(starts, seed=seed, epoch=epoch, window=self._settings["window"])
+        self.sampler.load_place(state)
 
 
-def _find_rank(rank: int | None, world: int | None) -> tuple[int, int]:
-    """The rank and the number of ranks: as given, or from torch.distributed."""
-    in_use = torch.distributed.is_available() and torch.distributed.is_initialized()
-    rank = rank if rank is not None else torch.distributed.get_rank() if in_use else 0
-    world = world if world is not None else torch.distributed.get_world_size() if in_use else 1
-    if whole("Loader(rank=", rank, 0) >= whole("Loader(world=", world, 1):
-        raise UsageError(f"Loader(rank={rank}, world={world})", "expected a rank below world")
-    return operator.index(rank), operator.index(world)
+class LoaderIterator(Iterator[Any]):
+    """The batches of an epoch; it starts when the first is requested, since Lightning calls set_epoch before that.
+
+    It survives the errors of batches. It holds its Loader, and no Loader holds it.
+    """
+
+    def __init__(self, loader: Loader) -> None:
+        self._loader = loader
+        self._place = EpochPlace()
+        self._batches: Iterator[LoadedBatch] | None = None
+        self._is_over = False
+
+    def __next__(self) -> Any:
+        while not self._is_over:
+            loaded = self._next()
+            if loaded is None:
+                break
+            self._place = self._place.after(loaded.number)
+            self._loader.sampler.place = self._place
+            if loaded.error is not None:
+                _raise(loaded)
+            batch = self._without_damaged(loaded)
+            if loaded.batch is not None or not loaded.damaged:
+                return batch
+        raise StopIteration
+
+    def _next(self) -> LoadedBatch | None:
+        """What a worker made next; None at the end of the epoch."""
+        loader = self._loader
+        if self._batches is None:
+            self._place = loader.sampler.begin()
+            loader._latest = weakref.ref(self)
+            with loader.sampler.divided(self._place):
+                self._batches = DataLoader.__iter__(loader)
+        elif loader.persistent_workers and loader._latest != weakref.ref(self):
+            raise UsageError("a later iterator has the workers", "expected one at a time with persistent_workers")
+        with loader.sampler.divided(self._place):
+            loaded = next(self._batches, None)
+            if loaded is None:
+                self._end(DataLoader.__len__(loader))
+        return loaded
+
+    def _end(self, count: int) -> None:
+        if self._place.given < count:
+            raise UsageError(f"an epoch ended after {self._place.given} of {count} batches", "expected all of them")
+        self._is_over, self._batches = True, None
+        self._loader.sampler.end(self._place)
+
+    def _without_damaged(self, loaded: LoadedBatch) -> Any:
+        """The batch; counts what it lacks."""
+        loader = self._loader
+        for record in loaded.damaged:
+            loader._left_out.add(record.number, record.fault, record.words)
+        if loaded.batch is None and loaded.damaged and loader.world > 1:
+            raise empty_batch(len(loaded.damaged), f"a batch of rank {loader.rank}")
+        return loaded.batch
+
+    def close(self) -> None:
+        """End the epoch's workers; no further batch comes."""
+        self._is_over, self._batches = True, None
+
+
+def _raise(loaded: LoadedBatch) -> None:
+    """Raise the error of a batch, without a cycle of error, traceback and frame: it would keep the workers."""
+    error = loaded.error
+    try:
+        if isinstance(error, ExceptionWrapper):
+            error.reraise()  # type: ignore[no-untyped-call]
+        raise error
+    finally:
+        del error, loaded
+
+
+def _prepared(options: Mapping[str, Any], dataset: Seeded, *, channels_last: bool) -> dict[str, Any]:
+    """The options for DataLoader, with the functions that a Loader wraps; nothing is wrapped twice."""
+    prepared = dict(options)
+    begin = options.get("worker_init_fn")
+    if not (isinstance(begin, partial) and begin.func is begin_worker):
+        prepared["worker_init_fn"] = partial(begin_worker, begin)
+    make_batch = options.get("collate_fn") or (collate_channels_last if channels_last else collate)
+    prepared["collate_fn"] = make_batch if isinstance(make_batch, BatchCollate) else BatchCollate(make_batch)
+    if prepared.get("multiprocessing_context") is None and prepared.get("num_workers") and _must_spawn(dataset):
+        prepared["multiprocessing_context"] = "spawn"
+    return prepared
+
+
+def _must_spawn(dataset: Seeded) -> bool:
+    """Whether forked workers could not read the data set: this process used the object store that holds it."""
+    default = multiprocessing.get_start_method(allow_none=True) or multiprocessing.get_all_start_methods()[0]
+    if default != "fork" or not object_store.are_used():
+        return False
+    finder = StoreFinder()
+    with suppress(Exception):  # it can't be pickled: a forked worker then says what to do
+        finder.dump(dataset)
+    return finder.has_store
+
+
+class StoreFinder(pickle.Pickler):
+    """Looks for an object store among all that is pickled, and keeps nothing."""
+
+    has_store = False
+
+    def __init__(self) -> None:
+        super().__init__(self)
+
+    def write(self, _: bytes) -> None:
+        """Keep nothing."""
+
+    def reducer_override(self, value: Any) -> Any:
+        """Note a store, and pickle as usual."""
+        self.has_store = self.has_store or isinstance(value, object_store.ObjectStore)
+        return NotImplemented
 
 
 def _refuse_flags(options: Mapping[str, Any], **flags: object) -> None:
     for name, value in flags.items():
         if not isinstance(value, bool) and (name, value) != ("drop_last", None):
             raise UsageError(f"Loader({name}={shown(value)})", "expected True or False")
-    if flags["channels_last"] and "collate_fn" in options:
+    if flags["channels_last"] and options.get("collate_fn") is not None:
         raise UsageError("Loader(channels_last=True, collate_fn=...)", "expected one of both")
+    if options.get("generator") is not None:
+        raise UsageError("Loader(generator=...)", "expected seed=..., which decides order and augmentation")
 
 
-def _refuse_other_data(dataset: object) -> None:
+def _refuse_other_data(dataset: object, options: Mapping[str, Any]) -> None:
     is_map_style = isinstance(dataset, Sized) and hasattr(dataset, "__getitem__")
-    if isinstance(dataset, str | IterableDataset) or not is_map_style:
-        hint = "Loader(ImageDataset(imagenet_prep.open(folder, 'train'), transform), batch_size)"
-        raise UsageError(f"Loader({shown(dataset)})", "expected a map-style data set", hint)
+    is_records = isinstance(dataset, RecordSequence) and options.get("collate_fn") is None
+    if isinstance(dataset, str | IterableDataset) or not is_map_style or is_records:
+        raise UsageError(f"Loader({shown(dataset)})", "expected a map-style data set whose items make a batch", TAKES)
 
 
-def _refuse_other_samplers(sampler: object, options: Mapping[str, Any]) -> None:
-    if "batch_sampler" in options:
-        raise UsageError("Loader(batch_sampler=...)", "Loader makes the batches", "give it a sampler")
+def _refuse_other_samplers(sampler: object) -> None:
     expected = ""
     if sampler is not None and not (isinstance(sampler, Iterable) and isinstance(sampler, Sized)):
         expected = "expected numbers of records, and a length"
@@ -271,11 +345,9 @@ def _refuse_other_samplers(sampler: object, options: Mapping[str, Any]) -> None:
         raise UsageError(f"Loader(sampler={shown(sampler)})", expected)
 
 
-class _Batches(Sampler[list[Any]]):
-    """The sampler of the remaining batches, for DataLoader."""
-
-    def __init__(self, loader: Loader) -> None:
-        self._loader = loader
-
-    def __iter__(self) -> Iterator[list[Any]]:
-        return self._loader._batches(*self._loader._place)
+def _sampler_within(batch_sampler: object) -> EpochSampler:
+    """The sampler of a Loader's batches, which a framework wrapped."""
+    sampler = getattr(batch_sampler, "sampler", None)
+    if not isinstance(sampler, EpochSampler):
+        raise UsageError("Loader(batch_sampler=...)", "Loader makes the batches", "give it a sampler")
+    return sampler

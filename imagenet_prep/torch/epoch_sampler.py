@@ -1,0 +1,216 @@
+"""EpochSampler: the items of an epoch in order, from a place on; all state of a Loader that is saved."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+from torch.utils.data import DistributedSampler
+
+from imagenet_prep.errors import UsageError
+from imagenet_prep.reading.shard_set import RecordSequence
+from imagenet_prep.torch.arguments import shown, whole
+from imagenet_prep.torch.batches import ItemNumber, Seeded
+from imagenet_prep.torch.epoch_orders import epoch_order, sampled_order
+from imagenet_prep.torch.epoch_places import EpochPlace, count_batches, remainder, share
+from imagenet_prep.torch.ranks import find_rank
+
+
+@dataclass(frozen=True)
+class EpochSettings:
+    """What decides the order of an epoch, besides its data set and seed, and its batches."""
+
+    batch_size: int
+    shuffle: bool
+    window: int
+    drop_last: bool
+    in_order: bool
+
+
+class EpochSampler(DistributedSampler[int]):
+    """The items of an epoch: those of this rank for its Loader, those of all ranks for whoever else iterates over it.
+
+    accelerate divides the batches of a DataLoader itself. Lightning does too, except where the sampler is a
+    DistributedSampler, whose ``set_epoch`` it calls. It holds no Loader, so that workers end with their Loader.
+    """
+
+    def __init__(self, seeded: Seeded, order: Iterable[int] | None, settings: EpochSettings) -> None:
+        # not DistributedSampler's, which asks for the rank at once: a process group may be made later
+        self.dataset, self.order, self.settings = seeded.dataset, order, settings
+        self.shuffle, self.seed, self.drop_last = settings.shuffle, seeded.settings.seed, settings.drop_last
+        self.place = EpochPlace(batch_size=settings.batch_size)
+        self._given_ranks = seeded.settings.ranks
+        self._count = len(self.dataset if order is None else order)  # type: ignore[arg-type]
+        self._is_loaded = False
+        self._divided_from: EpochPlace | None = None
+        self.check_count(self._given_ranks[1] if self._given_ranks else 1)  # the process may have more ranks later
+
+    # ranks ------------------------------------------------------------------------------------------------------
+
+    @property
+    def rank(self) -> int:  # type: ignore[override]
+        """This rank."""
+        return self._ranks[0]
+
+    @property
+    def num_replicas(self) -> int:  # type: ignore[override]
+        """The number of ranks."""
+        return self._ranks[1]
+
+    @property
+    def _ranks(self) -> tuple[int, int]:
+        return self._given_ranks or find_rank()
+
+    @property
+    def epoch(self) -> int:  # type: ignore[override]
+        """The current epoch."""
+        return self.place.epoch
+
+    # places -----------------------------------------------------------------------------------------------------
+
+    def begin(self) -> EpochPlace:
+        """The place where the next iteration starts: that of a state just loaded, or the start of an epoch."""
+        self.check_count()
+        place = self.place
+        if not self._is_loaded:
+            is_over = place.given > 0 and place.given >= self._count_batches(place)  # though nobody asked for more
+            place = EpochPlace(place.epoch + is_over)
+        place = self._for_this_rank(place)
+        self._is_loaded = False
+        return place
+
+    def end(self, place: EpochPlace) -> None:
+        """Move to the start of the next epoch."""
+        self.place = EpochPlace(place.epoch + 1, batch_size=self.settings.batch_size)
+
+    def set_epoch(self, epoch: int) -> None:
+        """Start this epoch next; the current one keeps its place."""
+        is_over = self.place.given >= self._count_batches(self.place) and not self._is_loaded
+        if epoch != self.place.epoch or is_over:
+            self.place = EpochPlace(epoch, batch_size=self.settings.batch_size)
+            self._is_loaded = False
+
+    # The next two are not called state_dict and load_state_dict: torchdata would save and skip batches with both.
+
+    def save_place(self) -> dict[str, Any]:
+        """The place and the settings, as values for JSON."""
+        place = self.place
+        if place.is_start:
+            place = self._for_this_rank(place)
+        state = {"epoch": place.epoch, "given": place.given, "before": [list(part) for part in place.before]}
+        if place.rank is not None:
+            state |= {"rank": place.rank, "ahead": sorted(place.ahead)}
+        return {**state, **self._described, "batch_size": place.batch_size, "world": place.world}
+
+    def load_place(self, state: Any) -> None:
+        """Start the next iteration at the place of ``save_place``. Raises UsageError."""
+        if not isinstance(state, Mapping):
+            raise UsageError(f"the state {shown(state)}", "expected what state_dict gives")
+        for name, value in self._described.items():
+            if state.get(name) != value:
+                what = f"the state is of a Loader with {name} {state.get(name)}, this one has {value}"
+                raise UsageError(what, "expected the same data set and settings", "make the Loader with those")
+        epoch, given, world, size = (
+            whole(f"the state: {name} ", state.get(name), least)
+            for name, least in (("epoch", 0), ("given", 0), ("world", 1), ("batch_size", 1))
+        )
+        before = tuple((part[0], part[1]) for part in state.get("before", []))
+        ahead = frozenset(state.get("ahead", []))
+        place = EpochPlace(epoch, given, ahead, state.get("rank"), world, size, before)
+        if max(given, *(batch + 1 for batch in ahead), 0) > (count := self._count_batches(place)):
+            raise UsageError(f"the state: given {given}", f"expected at most the {count} batches of an epoch")
+        self.place, self._is_loaded = place, True
+
+    @property
+    def _described(self) -> dict[str, Any]:
+        settings = self.settings
+        return {
+            "records": self._count,
+            "shuffle": settings.shuffle,
+            "window": settings.window,
+            "seed": self.seed,
+            "drop_last": settings.drop_last,
+            "sampler": None if self.order is None else type(self.order).__name__,
+        }
+
+    def _for_this_rank(self, place: EpochPlace) -> EpochPlace:
+        rank, world = self._ranks
+        place = place.for_ranks(rank, world, self.settings.batch_size)
+        keeps_order = self.settings.in_order and not place.ahead
+        return replace(place, rank=None if keeps_order else rank)
+
+    # counts -----------------------------------------------------------------------------------------------------
+
+    def check_count(self, world: int | None = None) -> None:
+        """Raise UsageError if there are too few records for one batch of each rank."""
+        size, drop_last = self.settings.batch_size, self.drop_last
+        world = self.num_replicas if world is None else world
+        count = share(self._count, world, drop_last=drop_last)
+        if self._count and not count_batches(count, size, drop_last=drop_last):
+            what = f"{self._count:,} records for {world} ranks: no batch of {size}"
+            raise UsageError(what, "expected enough for one", "choose a smaller batch_size, or drop_last=False")
+
+    def _count_batches(self, place: EpochPlace) -> int:
+        left = remainder(range(self._count), place.before, drop_last=self.drop_last)
+        count = share(len(left), place.world, drop_last=self.drop_last)
+        return count_batches(count, place.batch_size, drop_last=self.drop_last)
+
+    # iteration --------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def divided(self, place: EpochPlace | None = None) -> Iterator[None]:
+        """Within, iteration gives the items of this rank from a place on, and the length is that of its epoch."""
+        previous = self._divided_from
+        self._divided_from = self._for_this_rank(self.place) if place is None else place
+        try:
+            yield
+        finally:
+            self._divided_from = previous
+
+    def __len__(self) -> int:
+        place = self._divided_from
+        before = self._undivided_before() if place is None else place.before
+        left = remainder(range(self._count), before, drop_last=self.drop_last)
+        return len(left) if place is None else share(len(left), place.world, drop_last=self.drop_last)
+
+    def __iter__(self) -> Iterator[int]:
+        if self._divided_from is not None:
+            return self._items_of_rank(self._divided_from)
+        if (world := self.num_replicas) > 1:
+            what = f"another DataLoader iterates over the batches of a Loader: it gets those of all {world} ranks"
+            warnings.warn(f"{what}; it must divide them, as accelerate does", stacklevel=4)
+        epoch = self.place.epoch
+        order = remainder(self._order(epoch), self._undivided_before(), drop_last=self.drop_last)
+        return (ItemNumber(int(number), epoch) for number in order)
+
+    def _items_of_rank(self, place: EpochPlace) -> Iterator[int]:
+        order = remainder(self._order(place.epoch), place.before, drop_last=self.drop_last)
+        count, size = share(len(order), place.world, drop_last=self.drop_last), place.batch_size
+        first = self.rank * count
+        for position in range(place.given * size, count):
+            if (batch := position // size) not in place.ahead:
+                number = order[(first + position) % len(order)]
+                yield ItemNumber(int(number), place.epoch, batch)
+
+    def _undivided_before(self) -> Sequence[tuple[int, int]]:
+        """The parts of the epoch that a loaded state leaves out."""
+        if not self._is_loaded:
+            return ()
+        place = self.place.for_ranks(0, 1, self.settings.batch_size)
+        return (*place.before, (1, place.given * place.batch_size))
+
+    def _order(self, epoch: int) -> Any:
+        settings = self.settings
+        if self.order is not None:
+            order = sampled_order(self.order, seed=self.seed, epoch=epoch)
+            if len(order) != self._count:
+                raise UsageError(f"the sampler gave {len(order)} numbers, its length is {self._count}")
+            return order
+        if not settings.shuffle:
+            return range(self._count)
+        records = getattr(self.dataset, "records", self.dataset)
+        starts = records.starts if isinstance(records, RecordSequence) else [0, self._count]
+        return epoch_order(starts, seed=self.seed, epoch=epoch, window=settings.window)
