@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import itertools
+import math
 import random
 from pathlib import Path
 from typing import Any
@@ -13,13 +14,15 @@ import pytest
 import simplejpeg
 from made_tars import in_memory
 from PIL import Image
+from with_torchvision import import_torchvision
 
 import imagenet_prep
 from imagenet_prep import records
 from imagenet_prep.demo.photographs import photograph_bytes
 from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.images.jpeg import ImageError
-from imagenet_prep.images.pixels import decode_array, decode_part
+from imagenet_prep.images.parts import Cutout, ImagePart, PartChooser, decode_part
+from imagenet_prep.images.pixels import decode_array
 
 COUNT = 61
 """A number that no number of ranks and images a batch divides."""
@@ -79,17 +82,93 @@ def test_random_parts_are_torchvisions(
     from imagenet_prep.torch import RandomResizedCrop
 
     torch.manual_seed(seed)
-    crop = RandomResizedCrop(224, *limits)
-    assert [crop.choose(height, width) for _ in expected] == expected
+    crop, generator = RandomResizedCrop(224, *limits), torch.Generator().manual_seed(seed)
+    assert [crop.choose(height, width)[:4] for _ in expected] == expected
+    assert [crop.choose(height, width, generator)[:4] for _ in expected] == expected
 
 
-def test_the_middle_is_that_of_an_evaluation(torch: Any) -> None:
-    """Resize(256) and CenterCrop(224) keep 7/8 of the shorter side."""
+class OneFile:
+    """An image's file as a record that crops read."""
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+
+    def cutout(self, choose: PartChooser, size: int) -> Cutout:
+        """As Record.cutout."""
+        return decode_part(self.data, choose, size)
+
+
+def differences(image: Any, expected: Any) -> Any:
+    """Those of a tensor (3, height, width) and a PIL image, level by level."""
+    return np.abs(image.permute(1, 2, 0).numpy().astype(int) - np.asarray(expected))
+
+
+SIZES = [
+    *((500, 375), (375, 500), (501, 333), (800, 600), (2900, 2999), (300, 257), (512, 512)),
+    *((256, 256), (224, 224), (64, 48), (13, 400), (1, 900), (1, 1)),
+]
+"""Width and height: usual, large, odd, at the sizes of the crops, smaller, and of one row or column."""
+
+
+@pytest.mark.parametrize("size", SIZES, ids=str)
+def test_the_middle_is_torchvisions(torch: Any, size: tuple[int, int]) -> None:
+    """CenterCrop equals Resize and CenterCrop: 0.05 levels apart on average, and 2 at most, by rounding.
+
+    At reduced scale, for images more than six times as large as the crop, 0.15 on average and 2 at most.
+    """
+    import_torchvision()
+    from torchvision import transforms
+
     from imagenet_prep.torch import CenterCrop
 
-    assert CenterCrop(224).choose(256, 300) == (16, 38, 224, 224)
-    assert CenterCrop(64, part=1).choose(7, 5) == (1, 0, 5, 5)
-    assert CenterCrop(224).choose(1, 900) == (0, 449, 1, 1)
+    data = saved(PHOTOGRAPH.resize(size, Image.Resampling.LANCZOS))
+    for side, resized in ((224, 256), (224, 232), (64, 64), (33, 50)):
+        change = transforms.Compose([transforms.Resize(resized), transforms.CenterCrop(side)])
+        image = CenterCrop(side, side / resized)(OneFile(data))
+        difference = differences(image, change(Image.open(io.BytesIO(data))))
+        is_reduced = min(size) >= 12 * resized
+        assert difference.mean() < (0.15 if is_reduced else 0.05), (side, resized)
+        assert difference.max() <= 2, (side, resized)
+
+
+@pytest.mark.parametrize("kind", FILES)
+def test_crops_of_every_kind_of_file_are_torchvisions(torch: Any, kind: str) -> None:
+    """Both crops are a level of rounding apart at full scale; a mirrored one, too."""
+    import_torchvision()
+    from torchvision import transforms
+
+    from imagenet_prep.torch import CenterCrop, RandomResizedCrop
+
+    data = FILES[kind]
+    image = Image.open(io.BytesIO(data)) if kind != "CMYK" else Image.fromarray(decode_array(data))
+    image = image.convert("RGB")
+    middle = transforms.Compose([transforms.Resize(256), transforms.CenterCrop(224)])
+    difference = differences(CenterCrop(224)(OneFile(data)), middle(image))
+    assert (difference.mean() < 0.01, difference.max() <= 1) == (True, True)
+    for flip, change in ((0, lambda image: image), (1, transforms.RandomHorizontalFlip(1))):
+        torch.manual_seed(flip)
+        expected = change(transforms.RandomResizedCrop(224)(image))
+        torch.manual_seed(flip)
+        difference = differences(RandomResizedCrop(224, flip=flip)(OneFile(data)), expected)
+        assert (difference.mean() < 0.3, difference.max() <= 1) == (True, True), flip
+
+
+@pytest.mark.parametrize(("side", "mean"), [(224, 1), (40, 1.5)])
+def test_random_crops_of_large_images_are_close_to_torchvisions(torch: Any, side: int, mean: float) -> None:
+    """Decoded at reduced scale, they are about a level apart on average, and 20 at most at edges."""
+    import_torchvision()
+    from torchvision import transforms
+
+    from imagenet_prep.torch import RandomResizedCrop
+
+    data = saved(PHOTOGRAPH.resize((1603, 1201), Image.Resampling.LANCZOS))
+    image = Image.open(io.BytesIO(data))
+    for seed in range(8):
+        torch.manual_seed(seed)
+        expected = transforms.RandomResizedCrop(side)(image)
+        torch.manual_seed(seed)
+        difference = differences(RandomResizedCrop(side)(OneFile(data)), expected)
+        assert (difference.mean() < mean, difference.max() <= 20) == (True, True), seed
 
 
 @pytest.mark.parametrize("kind", FILES)
@@ -108,9 +187,25 @@ def test_a_part_is_what_decode_then_crop_gives(kind: str, side: int) -> None:
             eighths = min(fits, default=8)
         scale = {"min_height": -(-393 * eighths // 8), "min_width": -(-501 * eighths // 8), "min_factor": 2}
         whole = decode_array(data) if eighths == 8 else simplejpeg.decode_jpeg(data, **scale)
-        y, x, h, w = ((each * eighths + 4) // 8 for each in (top, left, height, width))
-        assert np.array_equal(found, whole[y : y + h, x : x + w]), (height, width, eighths)
-        assert min(found.shape[:2]) >= min(height, width, side)
+        x, y = left * eighths / 8, top * eighths / 8
+        right, bottom = x + width * eighths / 8, y + height * eighths / 8
+        rows, columns = slice(int(y), math.ceil(bottom)), slice(int(x), math.ceil(right))
+        assert np.array_equal(found.pixels, whole[rows, columns]), (height, width, eighths)
+        assert found.box == (x - int(x), y - int(y), right - int(x), bottom - int(y))
+
+
+def test_around_a_part_that_is_not_cut_other_pixels_count() -> None:
+    """As many as the resize reaches: none beyond the image, so that the part equals that of the resized image."""
+    data = FILES["PNG"]
+    for top, left in ((0, 0), (100.5, 200.25), (293, 401)):
+        found = decode_part(data, lambda *_, part=ImagePart(top, left, 100, 100, is_cut=False): part, 25)
+        reach = 4
+        rows = slice(max(0, int(top) - reach), min(393, math.ceil(top + 100) + reach))
+        columns = slice(max(0, int(left) - reach), min(501, math.ceil(left + 100) + reach))
+        assert np.array_equal(found.pixels, decode_array(data)[rows, columns])
+        box = (left, top, left + 100, top + 100)
+        expected = PHOTOGRAPH.resize((25, 25), Image.Resampling.BILINEAR, box)
+        assert np.abs(found.resized(25).astype(int) - np.asarray(expected)).max() <= 1
 
 
 def test_resized_parts_are_close_to_those_of_the_whole(torch: Any, photographs: Path) -> None:
@@ -131,6 +226,16 @@ def test_resized_parts_are_close_to_those_of_the_whole(torch: Any, photographs: 
             whole = torch.from_numpy(part).permute(2, 0, 1)[None]
             expected = functional.interpolate(whole, (side, side), mode="bilinear", antialias=True)[0]
             assert (image.int() - expected.int()).abs().max() <= most
+
+
+def test_a_part_of_a_record_is_an_array_of_one_size(photographs: Path) -> None:
+    """Record.part resizes the part, in fractions of pixels: batches of arrays need no PyTorch."""
+    found = imagenet_prep.open(photographs, "train")
+    arrays = list(found.map(lambda record: record.part(lambda h, w: (0.5, 1.25, h / 2, w / 2), 20)))
+    assert {(array.shape, array.dtype.name) for array in arrays} == {((20, 20, 3), "uint8")}
+    image = Image.fromarray(found[3].array()[:31, :42])
+    expected = image.resize((20, 20), Image.Resampling.BILINEAR, (1.25, 0.5, 41.25, 30.5))
+    assert np.abs(arrays[3].astype(int) - np.asarray(expected)).max() <= 1
 
 
 def test_flipped_crops_are_mirror_images(torch: Any, photographs: Path) -> None:
@@ -178,7 +283,7 @@ def test_damage_in_a_part_is_reported(torch: Any, tmp_path: Path) -> None:
 
 def test_a_part_outside_of_the_image_is_refused() -> None:
     """Empty, negative, or too large: never fewer pixels than were asked for."""
-    for part in ((0, 0, 0, 5), (-1, 0, 5, 5), (0, 0, 394, 5), (0, 500, 5, 2)):
+    for part in ((0, 0, 0, 5), (-1, 0, 5, 5), (0, 0, 394, 5), (0, 500, 5, 2), (0, 0, math.nan, 5), (0, 0, 393.1, 5)):
         with pytest.raises(ValueError, match="is not within 393 x 501 pixels"):
             decode_part(FILES["4:2:0"], lambda *_, part=part: part, 10)
     with pytest.raises(ImageError, match="not a JPEG"):

@@ -21,7 +21,7 @@ from running import command
 from imagenet_prep.checks.examiner import check_jpeg
 from imagenet_prep.demo import photographs
 from imagenet_prep.demo.archives import MadeSet
-from imagenet_prep.images import arrays, grades, jpeg, pixels
+from imagenet_prep.images import arrays, grades, jpeg, parts, pixels
 from imagenet_prep.images.coded import check_coded
 from imagenet_prep.images.grades import Check
 from imagenet_prep.images.jpeg import ImageError
@@ -116,13 +116,13 @@ USERS = {
     "verify": _verify,
     "decode_array": pixels.decode_array,
     "decode_array, smaller": lambda data: pixels.decode_array(data, 40),
-    "decode_part": lambda data: pixels.decode_part(data, lambda height, width: (0, 0, height, width), 40),
+    "decode_part": lambda data: parts.decode_part(data, lambda height, width: (0, 0, height, width), 40),
     "decode_raster": arrays.decode_raster,
 }
 
 
 def _decode_upper_half(data: bytes) -> Any:
-    return pixels.decode_part(data, lambda height, width: (0, 0, height // 2, width), 40)
+    return parts.decode_part(data, lambda height, width: (0, 0, height // 2, width), 40)
 
 
 @pytest.mark.parametrize("user", USERS | {"decode_part, above": _decode_upper_half})
@@ -156,11 +156,11 @@ def test_every_decoder_reads_a_warned_image(tf: Any, data: bytes) -> None:
 def test_a_warned_image_has_the_pixels_of_the_image_that_it_was_made_from() -> None:
     """Odd headers around the same coded data change no pixel, in full size, smaller, or in part."""
     whole = pixels.decode_array(odd_jpegs.BASELINE)
-    part = pixels.decode_part(odd_jpegs.BASELINE, lambda height, width: (8, 8, 40, 60), 40)
+    part = parts.decode_part(odd_jpegs.BASELINE, lambda height, width: (8, 8, 40, 60), 40).pixels
     for kind in ("Se 0", "JFIF 2.00", "stray bytes before DQT", "ICC numbers", "1 MB after the end"):
         data = odd_jpegs.WARNED[kind]
         assert (pixels.decode_array(data) == whole).all(), kind
-        assert (pixels.decode_part(data, lambda height, width: (8, 8, 40, 60), 40) == part).all(), kind
+        assert (parts.decode_part(data, lambda height, width: (8, 8, 40, 60), 40).pixels == part).all(), kind
 
 
 def test_the_orientation_is_read_behind_stray_bytes() -> None:

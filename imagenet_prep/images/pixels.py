@@ -6,10 +6,7 @@ the measurements. Both are imported for the first image that needs them.
 
 from __future__ import annotations
 
-import contextlib
 import io
-import math
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec import Struct
@@ -32,8 +29,6 @@ REDUCE = 2
 differs from full-size decoding by less than a level on average, and by 8 at most (a test checks this)."""
 
 
-Part = tuple[int, int, int, int]
-"""A part of an image in pixels: top, left, height, width."""
 _ORIENTATION = 0x0112
 
 MAX_SIDE = 65_500
@@ -210,11 +205,17 @@ def decode_array(data: Buffer, min_side: int | None = None) -> NDArray[np.uint8]
     import numpy as np
 
     smaller = {} if min_side is None else {"min_width": min_side, "min_height": min_side, "min_factor": 2}
-    return _whole(data, **smaller) if format_of(data) == "JPEG" else np.array(decode_rgb(data))
+    return decode_whole_array(data, **smaller) if format_of(data) == "JPEG" else np.array(decode_rgb(data))
 
 
-def _whole(data: Buffer, **how: Any) -> NDArray[np.uint8]:
-    """The RGB pixels of a JPEG that is clean or warned; bytes after its end are ignored."""
+def decode_whole_array(data: Buffer, **how: Any) -> NDArray[np.uint8]:
+    """The RGB pixels of a JPEG that is clean or warned, made smaller as simplejpeg's arguments ``how`` say.
+
+    Bytes after its end are ignored.
+
+    Raises:
+        ImageError: it can't be decoded.
+    """
 
     def decode(data: Buffer, header: jpeg.JpegHeader) -> NDArray[np.uint8]:
         return _decoded(data, header, "RGB", **how)
@@ -223,66 +224,6 @@ def _whole(data: Buffer, **how: Any) -> NDArray[np.uint8]:
         return decode(data, jpeg.read_plain_header(data))
     except ImageError as complaint:
         return grades.look_closer(data, complaint, decode).decoded
-
-
-def decode_part(data: Buffer, choose: Callable[[int, int], Part], side: int) -> NDArray[np.uint8]:
-    """The part that ``choose`` gives for the image's height and width: uint8 of the shape (height, width, 3), in RGB.
-
-    A JPEG is decoded at 1/2 or less as long as both sides of the part keep ``side`` pixels. Most of what is below the
-    part is not decoded, if the JPEG has one scan.
-
-    Raises:
-        ImageError: it can't be decoded.
-        ValueError: the part is not within the image.
-    """
-    import numpy as np
-
-    header = read_facts(data)
-    top, left, height, width = part = choose(header.height, header.width)
-    if not (0 <= top < top + height <= header.height and 0 <= left < left + width <= header.width):
-        raise ValueError(f"the part {part} is not within {header.height} x {header.width} pixels")
-    side = max(side, 16)  # enough to tell the scale by the width
-    if header.kind == "JPEG":
-        smaller = {"min_width": -(-side * header.width // width), "min_factor": 2}
-        pixels = _decode_above(data, jpeg.read_header(data), top + height, side / height, smaller)
-    else:
-        pixels = np.array(decode_rgb(data))
-    eighths = round(8 * pixels.shape[1] / header.width)
-    top, left, height, width = ((each * eighths + 4) // 8 for each in part)
-    top, left = min(top, pixels.shape[0] - 1), min(left, pixels.shape[1] - 1)  # at least a row and a column
-    return np.ascontiguousarray(pixels[top : top + max(height, 1), left : left + max(width, 1)])
-
-
-_LEFT_OVER = "extraneous bytes before marker"
-
-
-def _decode_above(
-    data: Buffer, header: jpeg.JpegHeader, end: int, scale: float, smaller: dict[str, int]
-) -> NDArray[np.uint8]:
-    """The rows of a JPEG down to ``end`` or below, made smaller.
-
-    The decoder stops at the rows that the header claims. Then it warns of the bytes that are left, as its first warning
-    only if it had no other. It interpolates colours from the next two rows, and decodes 16 at a time.
-    """
-    import numpy as np
-    import simplejpeg
-
-    rows = -(-(end + 2) // 16) * 16
-    shorter = jpeg.with_rows(data, rows) if rows < header.height and header.components != 4 else None
-    if shorter is not None:
-        check_claim(header.width, header.height, len(data))
-        smaller["min_height"] = math.ceil(rows * scale)
-        with contextlib.suppress(ValueError, KeyError):  # then the whole image is decoded, which tells why
-            height, width = simplejpeg.decode_jpeg_header(shorter, **smaller)[:2]
-            pixels = np.empty((height, width, 3), np.uint8)
-            try:
-                simplejpeg.decode_jpeg(shorter, "RGB", buffer=pixels, **smaller)
-            except ValueError as error:
-                if _LEFT_OVER not in str(error):
-                    raise
-            return pixels
-    smaller["min_height"] = math.ceil(header.height * scale)
-    return _whole(data, **smaller)
 
 
 def decode_other(data: Buffer, kind: str) -> tuple[Image.Image, tuple[str, ...], int]:

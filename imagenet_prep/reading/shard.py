@@ -14,7 +14,8 @@ from msgspec import Struct
 from imagenet_prep.errors import DamagedRecordError, InputError, UsageError
 from imagenet_prep.escaping import command
 from imagenet_prep.images.jpeg import ImageError
-from imagenet_prep.images.pixels import Part, decode_array, decode_part, decode_rgb
+from imagenet_prep.images.parts import Cutout, PartChooser, decode_part
+from imagenet_prep.images.pixels import decode_array, decode_rgb
 from imagenet_prep.model import Box
 from imagenet_prep.reading.values import USUAL, Conventions, Decoder, ValueRuleError, any_number
 from imagenet_prep.state.manifest import features_by_column, find_set, load_manifest
@@ -210,17 +211,22 @@ class Record:
         """
         return self._decoded(lambda data: decode_array(data, min_side))
 
-    def part(self, choose: Callable[[int, int], Part], side: int) -> NDArray[np.uint8]:
-        """The pixels of a part of its image: uint8 of the shape (height, width, 3), in RGB.
+    def part(self, choose: PartChooser, size: int) -> NDArray[np.uint8]:
+        """A part of its image, ``size`` pixels wide and high (bilinear, antialiased): uint8, (size, size, 3), in RGB.
 
-        ``choose`` gets height and width of the image, and gives the part: (top, left, height, width). A JPEG is decoded
-        at 1/2 or less as long as both sides of the part keep ``side`` pixels, and most rows below it are not decoded.
+        ``choose`` gets height and width of the image, and gives the part in pixels and fractions of them: (top, left,
+        height, width), or an ImagePart. A JPEG is decoded at 1/2 or less as long as both sides of the part keep
+        ``size`` pixels, and most rows below it are not decoded.
 
         Raises:
             InputError: the image is damaged; the error names file and record.
             ValueError: the part is not within the image.
         """
-        return self._decoded(lambda data: decode_part(data, choose, side))
+        return self.cutout(choose, size).resized(size)
+
+    def cutout(self, choose: PartChooser, size: int) -> Cutout:
+        """The pixels that ``part`` resizes, and the box of the part within them; errors as there."""
+        return self._decoded(lambda data: decode_part(data, choose, size))
 
     def _decoded(self, decode: Callable[[memoryview], T]) -> T:
         try:

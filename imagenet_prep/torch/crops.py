@@ -8,7 +8,7 @@ import torch
 from torch.nn import functional
 
 from imagenet_prep.errors import UsageError
-from imagenet_prep.images.pixels import Part
+from imagenet_prep.images.parts import Cutout, ImagePart
 from imagenet_prep.reading.shard import Record
 from imagenet_prep.torch.arguments import shown, whole
 
@@ -26,16 +26,25 @@ class Crop:
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(f'{name}={value}' for name, value in vars(self).items())})"
 
-    def choose(self, height: int, width: int) -> Part:
-        """The part of an image of this size, in pixels: top, left, height, width."""
+    def choose(self, height: int, width: int) -> tuple[float, float, float, float] | ImagePart:
+        """The part of an image of this size, in pixels: (top, left, height, width), or an ImagePart."""
         raise NotImplementedError
 
-    def __call__(self, record: Record) -> torch.Tensor:
-        """The part of a record's image: uint8 of the shape (3, size, size)."""
-        return self._resized(torch.from_numpy(record.part(self.choose, self.size)))
+    def draw_flip(self) -> bool:
+        """Whether to mirror the image: asked once for each image, after ``choose``."""
+        return False
 
-    def _resized(self, pixels: torch.Tensor) -> torch.Tensor:
-        pixels = pixels.permute(2, 0, 1)
+    def __call__(self, record: Record) -> torch.Tensor:
+        """The part of a record's image, or its mirror image: uint8 of the shape (3, size, size)."""
+        cutout = record.cutout(self.choose, self.size)
+        is_flipped = self.draw_flip()
+        resized = self._resized(cutout)
+        return resized.flip(-1) if is_flipped else resized
+
+    def _resized(self, cutout: Cutout) -> torch.Tensor:
+        if not cutout.is_all:  # torch resizes whole pixels only
+            return torch.from_numpy(cutout.resized(self.size)).permute(2, 0, 1)
+        pixels = torch.from_numpy(cutout.pixels).permute(2, 0, 1)
         if pixels.shape[1:] == (self.size, self.size):
             return pixels
         sized = functional.interpolate(pixels[None], (self.size, self.size), mode="bilinear", antialias=True)
@@ -49,7 +58,7 @@ class RandomResizedCrop(Crop):
         size: pixels per side of the result.
         scale: limits of the part's area, as a share of the image's.
         ratio: limits of its width / height.
-        flip: the share of images to mirror, 0.5 for training: done before resizing, it costs less than a transform.
+        flip: the share of images to mirror, 0.5 for training: it costs less than a transform.
     """
 
     def __init__(
@@ -66,44 +75,61 @@ class RandomResizedCrop(Crop):
             raise UsageError(f"RandomResizedCrop(flip={shown(flip)})", "expected a share from 0 to 1")
         self.flip = flip
 
-    def __call__(self, record: Record) -> torch.Tensor:
-        """The part, or its mirror image."""
-        pixels = record.part(self.choose, self.size)
-        is_flipped = self.flip and torch.rand(1).item() < self.flip
-        return self._resized(torch.from_numpy(pixels[:, ::-1].copy() if is_flipped else pixels))
+    def draw_flip(self, generator: torch.Generator | None = None) -> bool:
+        """Whether to mirror the image; ``generator`` is that of ``choose``, by default torch's own."""
+        return self.flip > 0 and torch.rand(1, generator=generator).item() < self.flip
 
-    def choose(self, height: int, width: int) -> Part:
+    def choose(self, height: int, width: int, generator: torch.Generator | None = None) -> ImagePart:
         """Ten attempts to draw a part that fits, then the largest one in the middle."""
         # as in torchvision/transforms/transforms.py, RandomResizedCrop.get_params: the same numbers in the same order
         low, high = torch.log(torch.tensor(self.ratio)).tolist()
         for _ in range(10):
-            area = height * width * torch.empty(1).uniform_(*self.scale).item()
-            ratio = torch.exp(torch.empty(1).uniform_(low, high)).item()
+            area = height * width * torch.empty(1).uniform_(*self.scale, generator=generator).item()
+            ratio = torch.exp(torch.empty(1).uniform_(low, high, generator=generator)).item()
             w, h = round(math.sqrt(area * ratio)), round(math.sqrt(area / ratio))
             if 0 < w <= width and 0 < h <= height:
-                top, left = (int(torch.randint(0, free + 1, (1,)).item()) for free in (height - h, width - w))
-                return top, left, h, w
+                top, left = (
+                    int(torch.randint(0, free + 1, (1,), generator=generator).item())
+                    for free in (height - h, width - w)
+                )
+                return ImagePart(top, left, h, w)
         h = min(height, round(width / self.ratio[0]))
         w = min(width, round(height * self.ratio[1]))
-        return (height - h) // 2, (width - w) // 2, h, w
+        return ImagePart((height - h) // 2, (width - w) // 2, h, w)
 
 
 class CenterCrop(Crop):
-    """The square in the middle, for validation; 224 with 0.875 is the part of Resize(256) and CenterCrop(224).
+    """The square in the middle, for validation: CenterCrop(224) is torchvision's Resize(256) and CenterCrop(224).
+
+    The same pixels, a level of rounding apart: the part is in fractions of pixels, and decoded in full size (at reduced
+    scale only if nothing differs by more).
 
     Args:
         size: pixels per side of the result.
-        part: the side of the square, as a share of the image's shorter side.
+        part: the share of the resized image's shorter side, whose length is ``size / part``, rounded down:
+            224 / 232 for Resize(232) and CenterCrop(224).
     """
 
     def __init__(self, size: int, part: float = 0.875) -> None:
         super().__init__(size)
         self.part = _limits("part", (part, part), 1)[0]
 
-    def choose(self, height: int, width: int) -> Part:
-        """The middle."""
-        side = max(1, round(self.part * min(height, width)))
-        return (height - side) // 2, (width - side) // 2, side, side
+    def choose(self, height: int, width: int) -> ImagePart:
+        """The middle of the resized image, in pixels of the image itself."""
+        # as in torchvision/transforms/functional.py: resize rounds the longer side down, center_crop to the even pixel
+        shorter = math.floor(self.size / self.part + 1e-6)  # 224 / (224 / 232) may be 231.99999999999997
+        resized_height = shorter if height <= width else int(shorter * height / width)
+        resized_width = shorter if width <= height else int(shorter * width / height)
+        top, part_height = _middle(self.size, resized_height, height)
+        left, part_width = _middle(self.size, resized_width, width)
+        return ImagePart(top, left, part_height, part_width, is_cut=False)
+
+
+def _middle(size: int, resized: int, side: int) -> tuple[float, float]:
+    """Where the middle ``size`` pixels of a resized side start, and their length, in pixels of the side itself."""
+    scale = side / resized
+    start = round((resized - size) / 2) * scale
+    return start, min(size * scale, side - start)
 
 
 def _limits(name: str, values: tuple[float, float], most: float) -> tuple[float, float]:

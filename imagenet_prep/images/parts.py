@@ -1,0 +1,152 @@
+"""ImagePart: a part of an image, in pixels and fractions of them. decode_part decodes it, and little around it."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
+
+from imagenet_prep.images import jpeg
+from imagenet_prep.images.jpeg import check_claim
+from imagenet_prep.images.pixels import Buffer, ImageFacts, decode_rgb, decode_whole_array, read_facts
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+EXACT = 6
+"""A JPEG is decoded at 1/2, 3/8, ... for an exact part if this many times its new size remain: after resizing, a pixel
+then differs by a level at most from decoding in full (a test checks this)."""
+
+LEAST = 16
+"""Pixels that a decoded part keeps at least: enough to tell the scale by the width."""
+
+ROUNDING = 1e-6
+"""By how many pixels a part may end beyond its image: sums of fractions do."""
+
+
+class ImagePart(NamedTuple):
+    """A part of an image, in pixels of the whole image.
+
+    With ``is_cut`` it is cut out before it is resized, as RandomResizedCrop does: pixels around it don't count.
+    Without, the image is resized first, as Resize and CenterCrop do: pixels around the part count at its edges, and the
+    part is decoded at reduced scale only if no pixel then differs by more than a level.
+    """
+
+    top: float
+    left: float
+    height: float
+    width: float
+    is_cut: bool = True
+
+
+PartChooser = Callable[[int, int], tuple[float, float, float, float] | ImagePart]
+"""A function from the height and width of an image to a part of it: (top, left, height, width), or an ImagePart."""
+
+
+class Cutout(NamedTuple):
+    """Decoded pixels, (height, width, 3) in RGB, and the box of a part within them: left, top, right, bottom."""
+
+    pixels: NDArray[np.uint8]
+    box: tuple[float, float, float, float]
+
+    @property
+    def is_all(self) -> bool:
+        """Whether the box has all of the pixels."""
+        height, width = self.pixels.shape[:2]
+        return self.box == (0, 0, width, height)
+
+    def resized(self, size: int) -> NDArray[np.uint8]:
+        """The part, ``size`` pixels wide and high (bilinear, antialiased)."""
+        import numpy as np
+        from PIL import Image
+
+        image = Image.fromarray(self.pixels)
+        return np.array(image.resize((size, size), Image.Resampling.BILINEAR, self.box))
+
+
+def decode_part(data: Buffer, choose: PartChooser, size: int) -> Cutout:
+    """The part that ``choose`` gives for the image's height and width, decoded to be resized to ``size`` pixels.
+
+    A JPEG is decoded at 1/2 or less as long as both sides of the part keep ``size`` pixels, ``EXACT`` times as many for
+    a part that is not cut. Most of what is below the part is not decoded, if the JPEG has one scan.
+
+    Raises:
+        ImageError: it can't be decoded.
+        ValueError: the part is not within the image.
+    """
+    facts = read_facts(data)
+    chosen = choose(facts.height, facts.width)
+    part = chosen if isinstance(chosen, ImagePart) else ImagePart(*chosen)
+    _refuse_outside(part, facts)
+    if facts.kind == "JPEG":
+        pixels = _decode_jpeg(data, part, size)
+    else:
+        import numpy as np
+
+        pixels = np.array(decode_rgb(data))
+    return _cut(pixels, part, round(8 * pixels.shape[1] / facts.width) / 8, size)
+
+
+def _refuse_outside(part: ImagePart, facts: ImageFacts) -> None:
+    is_within = 0 <= part.top < part.top + part.height <= facts.height + ROUNDING
+    if not (is_within and 0 <= part.left < part.left + part.width <= facts.width + ROUNDING):
+        raise ValueError(f"the part {tuple(part[:4])} is not within {facts.height} x {facts.width} pixels")
+
+
+def _reach(part: ImagePart, extent: float, size: int) -> float:
+    """How many pixels around a part of this height or width count."""
+    return 0 if part.is_cut else max(1, extent / size)  # Pillow's bilinear filter, antialiased
+
+
+def _cut(pixels: NDArray[np.uint8], part: ImagePart, scale: float, size: int) -> Cutout:
+    """The part and what counts around it, of an image decoded at this scale."""
+    import numpy as np
+
+    rows, top, bottom = _span(part, part.top * scale, part.height * scale, pixels.shape[0], size)
+    columns, left, right = _span(part, part.left * scale, part.width * scale, pixels.shape[1], size)
+    return Cutout(np.ascontiguousarray(pixels[rows, columns]), (left, top, right, bottom))
+
+
+def _span(part: ImagePart, first: float, extent: float, limit: int, size: int) -> tuple[slice, float, float]:
+    """The rows or columns that count, and where the part starts and ends among them."""
+    last = min(first + extent, limit)
+    reach = _reach(part, extent, size)
+    start = max(0, math.floor(first - reach))
+    stop = min(limit, math.ceil(last + reach))
+    return slice(start, stop), first - start, last - start
+
+
+_LEFT_OVER = "extraneous bytes before marker"
+
+
+def _decode_jpeg(data: Buffer, part: ImagePart, size: int) -> NDArray[np.uint8]:
+    """The rows of a JPEG down to the end of the part or below, at the least scale that will do.
+
+    The decoder stops at the rows that the header claims. Then it warns of the bytes that are left, as its first warning
+    only if it had no other. It interpolates colours from the next two rows, and decodes 16 at a time.
+    """
+    import numpy as np
+    import simplejpeg
+
+    header = jpeg.read_header(data)
+    least = max(size, LEAST) * (1 if part.is_cut else EXACT)
+    smaller = {"min_width": math.ceil(least * header.width / part.width), "min_factor": 2}
+    end = math.ceil(part.top + part.height + _reach(part, part.height, size))
+    rows = -(-(end + 2) // 16) * 16
+    shorter = jpeg.with_rows(data, rows) if rows < header.height and header.components != 4 else None
+    if shorter is not None:
+        check_claim(header.width, header.height, len(data))
+        smaller["min_height"] = math.ceil(rows * least / part.height)
+        with contextlib.suppress(ValueError, KeyError):  # then the whole image is decoded, which tells why
+            height, width = simplejpeg.decode_jpeg_header(shorter, **smaller)[:2]
+            pixels = np.empty((height, width, 3), np.uint8)
+            try:
+                simplejpeg.decode_jpeg(shorter, "RGB", buffer=pixels, **smaller)
+            except ValueError as error:
+                if _LEFT_OVER not in str(error):
+                    raise
+            return pixels
+    smaller["min_height"] = math.ceil(header.height * least / part.height)
+    return decode_whole_array(data, **smaller)
