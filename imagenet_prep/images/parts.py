@@ -79,17 +79,17 @@ def decode_part(data: Buffer, choose: PartChooser, size: int) -> Cutout:
     facts = read_facts(data)
     chosen = choose(facts.height, facts.width)
     part = chosen if isinstance(chosen, ImagePart) else ImagePart(*chosen)
-    _refuse_outside(part, facts)
+    refuse_outside(part, facts)
     if facts.kind == "JPEG":
         pixels = _decode_jpeg(data, part, size)
     else:
         import numpy as np
 
         pixels = np.array(decode_rgb(data))
-    return _cut(pixels, part, round(8 * pixels.shape[1] / facts.width) / 8, size)
+    return cut_out(pixels, part, round(8 * pixels.shape[1] / facts.width) / 8, size)
 
 
-def _refuse_outside(part: ImagePart, facts: ImageFacts) -> None:
+def refuse_outside(part: ImagePart, facts: ImageFacts) -> None:
     is_within = 0 <= part.top < part.top + part.height <= facts.height + ROUNDING
     if not (is_within and 0 <= part.left < part.left + part.width <= facts.width + ROUNDING):
         raise ValueError(f"the part {tuple(part[:4])} is not within {facts.height} x {facts.width} pixels")
@@ -100,7 +100,7 @@ def _reach(part: ImagePart, extent: float, size: int) -> float:
     return 0 if part.is_cut else max(1, extent / size)  # Pillow's bilinear filter, antialiased
 
 
-def _cut(pixels: NDArray[np.uint8], part: ImagePart, scale: float, size: int) -> Cutout:
+def cut_out(pixels: NDArray[np.uint8], part: ImagePart, scale: float, size: int) -> Cutout:
     """The part and what counts around it, of an image decoded at this scale."""
     import numpy as np
 

@@ -20,6 +20,7 @@ from imagenet_prep.errors import DamagedRecordError, InputError, PrepError, Reco
 from imagenet_prep.reading.left_out import with_choice
 from imagenet_prep.reading.shard import Record
 from imagenet_prep.text import number_of
+from imagenet_prep.torch.device_settings import DeviceSettings
 
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 """Options of mallopt (malloc.h), in bytes: free memory kept at the end, and the least block with a map of its own."""
@@ -109,6 +110,7 @@ class ItemSettings:
     seed: int
     skips: bool
     ranks: tuple[int, int] | None
+    device: DeviceSettings | None = None
 
 
 class BatchItems(list[Any]):
@@ -151,6 +153,9 @@ class Seeded(Dataset[Any]):
         items.numbers = [number for number in numbers if isinstance(number, ItemNumber)]
         if len(items.numbers) < len(numbers):  # plain numbers of somebody else's sampler
             return [self.dataset[number] for number in numbers]
+        if self.settings.device is not None:
+            hint = "iterate over the Loader itself: with accelerate, give Loader rank and world, and don't prepare it"
+            raise UsageError("another DataLoader took the data set of Loader(decode=...)", "expected a Loader", hint)
         items.seed = self.settings.seed
         with own_random_numbers():
             try:

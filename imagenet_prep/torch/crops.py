@@ -38,10 +38,11 @@ class Crop:
         """The part of a record's image, or its mirror image: uint8 of the shape (3, size, size)."""
         cutout = record.cutout(self.choose, self.size)
         is_flipped = self.draw_flip()
-        resized = self._resized(cutout)
+        resized = self.resized(cutout)
         return resized.flip(-1) if is_flipped else resized
 
-    def _resized(self, cutout: Cutout) -> torch.Tensor:
+    def resized(self, cutout: Cutout) -> torch.Tensor:
+        """The part, uint8 of the shape (3, size, size)."""
         if not cutout.is_all:  # torch resizes whole pixels only
             return torch.from_numpy(cutout.resized(self.size)).permute(2, 0, 1)
         pixels = torch.from_numpy(cutout.pixels).permute(2, 0, 1)

@@ -7,271 +7,317 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter, defaultdict, deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from torch.nn import functional
 
 from imagenet_prep.errors import DamagedRecordError, InputError
-from imagenet_prep.images import format_of
-from imagenet_prep.images.jpeg import ImageError
-from imagenet_prep.images.parts import Cutout, ImagePart
-from imagenet_prep.images.pixels import read_facts
+from imagenet_prep.images.jpeg import ImageError, check_claim
+from imagenet_prep.images.parts import ImagePart, cut_out, refuse_outside
+from imagenet_prep.images.pixels import decode_array, read_facts
 from imagenet_prep.reading.left_out import with_choice
 from imagenet_prep.reading.shard import Record
-from imagenet_prep.torch.batches import Damaged, ItemNumber, LoadedBatch, own_random_numbers, portable, seed_all
-from imagenet_prep.torch.crops import CenterCrop, Crop, RandomResizedCrop
-from imagenet_prep.torch.image_dataset import ImageDataset
-from imagenet_prep.torch.jpeg_decoders import JpegDecoder, is_plain
+from imagenet_prep.torch.batches import (
+    BatchCollate,
+    BatchItems,
+    Damaged,
+    ItemNumber,
+    LoadedBatch,
+    Seeded,
+    own_random_numbers,
+    portable,
+    seed_all,
+)
+from imagenet_prep.torch.crops import CenterCrop, RandomResizedCrop
+from imagenet_prep.torch.device_settings import images_within
+from imagenet_prep.torch.jpeg_decoders import JpegDecoder, plain_copy
 
 AHEAD = 1
 """Batches that are ready before they are requested, besides one of each thread."""
 
-SAMPLE = 64
-"""One image of so many is also decoded on the CPU, and compared."""
+COMPARED = 16
+"""Of one batch in so many, an image is decoded on the CPU too, and compared."""
 
-MOST_GAP = 12.0
-"""Levels by which decoders may differ on average: they interpolate colours differently."""
+MOST_APART = 16.0
+"""Levels by which decoders may differ on average: they interpolate colours differently, by one or two."""
 
+_IDLE: dict[torch.device, list[Any]] = defaultdict(list)
+"""Streams that no thread uses now; each keeps memory that was freed in it."""
 
-@dataclass(frozen=True)
-class OutputSettings:
-    """What becomes of the pixels: mean and std of each channel in a range from 0 to 1, or neither; dtype; layout."""
-
-    normalize: tuple[Sequence[float], Sequence[float]] | None = None
-    dtype: torch.dtype = torch.uint8
-    channels_last: bool = False
-
-    @property
-    def factors(self) -> tuple[list[float], list[float]]:
-        """By channel: what a level is multiplied by, and what is subtracted then."""
-        if not self.dtype.is_floating_point:
-            return [1.0] * 3, [0.0] * 3
-        mean, std = self.normalize or ((0.0,) * 3, (1.0,) * 3)
-        return [1 / (255 * one) for one in std], [middle / one for middle, one in zip(mean, std, strict=True)]
-
-    def empty(self, count: int, size: int, device: torch.device) -> torch.Tensor:
-        """The batch, not filled."""
-        layout = torch.channels_last if self.channels_last else torch.contiguous_format
-        return torch.empty((count, 3, size, size), dtype=self.dtype, device=device, memory_format=layout)
+_LAUNCHING = threading.Lock()
+"""Held while the kernel is launched: the first launch compiles it."""
 
 
 @dataclass
 class Draft:
-    """An image of a batch before its pixels are resized: its record, label, size, part, and the pixels."""
+    """An image of a batch before it is resized: its record, label, size, part, and then its pixels."""
 
+    number: ItemNumber
     record: Record
     label: int
     height: int
     width: int
     part: ImagePart
     is_mirrored: bool
+    plain: bytearray | None  # what the device can decode
     pixels: torch.Tensor | None = None  # uint8 of the shape (3, height, width), with any strides
 
-    def take(self, resized: torch.Tensor) -> None:
-        """Take pixels that are resized and mirrored already."""
-        self.pixels = resized
-        self.part, self.is_mirrored = ImagePart(0, 0, *resized.shape[1:]), False
+
+class DeviceBatch(NamedTuple):
+    """A batch for the Loader, the event after which it is complete, and how many images "gpu" and "cpu" decoded."""
+
+    loaded: LoadedBatch
+    event: Any
+    decoded: Counter[str]
 
 
 class DeviceBatches:
-    """Makes batches ``[images, labels]`` of a data set on a device; two or three of them are ready ahead.
+    """Makes batches ``[images, labels]`` on a device, some of them ahead.
 
     Args:
-        dataset: images with a crop, and without a transform.
-        device: where images are decoded.
-        seed: the Loader's.
-        skips: leave damaged records out.
-        output: what becomes of the pixels.
-        threads: how many make batches, each one of them.
+        seeded: images with a crop and without a transform, and the Loader's settings.
+        collate: gets ``[images, labels]``, in the thread that takes the batches.
+        threads: how many make batches, each one of them; 0: the thread that takes them.
+        decoded: counts images by what decoded them, "gpu" or "cpu".
     """
 
-    def __init__(
-        self, dataset: ImageDataset, device: torch.device, *, seed: int, skips: bool, output: OutputSettings, threads: int
-    ) -> None:
-        assert dataset.crop is not None
-        self.crop: Crop = dataset.crop
-        self.decoded = Counter[str]()  # images by "gpu", "cpu"
-        self._dataset, self._device, self._output = dataset, device, output
-        self._seed, self._skips, self._threads = seed, skips, max(1, threads)
-        self._decoder = JpegDecoder(device)
-        self._own = threading.local()
-        self._lock = threading.Lock()
+    def __init__(self, seeded: Seeded, collate: BatchCollate, threads: int, decoded: Counter[str]) -> None:
+        self._images, self._numbers = images_within(seeded.dataset)
+        assert self._images.crop is not None
+        assert seeded.settings.device is not None
+        self._crop, self._output = self._images.crop, seeded.settings.device
+        self._seed, self._skips = seeded.settings.seed, seeded.settings.skips
+        self._collate, self._counts = collate, decoded
+        # a crop of the user's own takes random numbers from anywhere: a thread of its own would disturb others
+        self._threads = threads if type(self._crop) in (RandomResizedCrop, CenterCrop) else 0
+        self._device = self._output.device
+        if self._device.type == "cuda" and self._device.index is None:
+            self._device = torch.device("cuda", torch.cuda.current_device())
+        self._decoder = JpegDecoder(self._device)
 
     def batches(self, numbers: Iterable[Sequence[ItemNumber]]) -> Iterator[LoadedBatch]:
         """The batches of these records, in order. The stream that is current then may use them."""
-        waiting: deque[Future[tuple[LoadedBatch, Any]]] = deque()
+        if not self._threads:
+            for batch in numbers:
+                yield self._handed_over(self._make(batch), batch)
+            return
+        waiting: deque[tuple[Future[DeviceBatch], Sequence[ItemNumber]]] = deque()
         with ThreadPoolExecutor(self._threads, "imagenet-prep") as pool:
             try:
                 for batch in numbers:
-                    waiting.append(pool.submit(self._make, batch))
+                    waiting.append((pool.submit(self._make, batch), batch))
                     if len(waiting) > self._threads + AHEAD:
-                        yield self._handed_over(waiting.popleft())
+                        future, first = waiting.popleft()
+                        yield self._handed_over(future.result(), first)
                 while waiting:
-                    yield self._handed_over(waiting.popleft())
+                    future, first = waiting.popleft()
+                    yield self._handed_over(future.result(), first)
             finally:
-                for future in waiting:
+                for future, _ in waiting:
                     future.cancel()
 
-    def _handed_over(self, future: Future[tuple[LoadedBatch, Any]]) -> LoadedBatch:
-        loaded, event = future.result()
+    def _handed_over(self, batch: DeviceBatch, numbers: Sequence[ItemNumber]) -> LoadedBatch:
+        """The batch for the current stream, as the collate function returns it."""
+        loaded, event, decoded = batch
+        self._counts.update(decoded)
+        if loaded.batch is None:
+            return loaded
         if event is not None:
             stream = torch.cuda.current_stream(self._device)
             stream.wait_event(event)
             for tensor in loaded.batch:
                 tensor.record_stream(stream)
-        return loaded
+        items = BatchItems(loaded.batch)
+        items.numbers, items.seed = numbers, self._seed
+        collated: LoadedBatch = self._collate(items)
+        return collated._replace(damaged=loaded.damaged)
 
-    def _make(self, numbers: Sequence[ItemNumber]) -> tuple[LoadedBatch, Any]:
-        """A batch, or its error, and the event after which it is complete."""
-        batch_number = numbers[0].batch or 0
-        drafts: list[Draft] = []
+    def _make(self, numbers: Sequence[ItemNumber]) -> DeviceBatch:
+        """The batch of these records, or its error."""
+        number, batch, event, error = numbers[0].batch or 0, None, None, None
         damaged: list[Damaged] = []
-        batch = event = error = None
+        decoded = Counter[str]()
         try:
-            if self._device.type == "cuda":
-                torch.cuda.set_device(self._device)
-            with torch.cuda.stream(self._stream()):
-                for number in numbers:
-                    self._draft(number, drafts, damaged)
-                self._decode(drafts)
+            with own_stream(self._device):
+                drafts = self._drafts(numbers, damaged)
+                self._decode(drafts, decoded)
+                if number % COMPARED == 0 and self._device.type == "cuda":
+                    self._compare(drafts)
+                drafts = self._decode_rest(drafts, damaged, decoded)
                 if drafts:
                     batch, event = self._finish(drafts)
         except Exception as failure:  # noqa: BLE001 - the Loader raises it
             error = portable(failure)
-        return LoadedBatch(batch_number, batch, damaged, error), event
+        return DeviceBatch(LoadedBatch(number, batch, damaged, error), event, decoded)
 
-    def _stream(self) -> Any:
-        """The stream of this thread; None on a CPU."""
-        if self._device.type != "cuda":
-            return None
-        if not hasattr(self._own, "stream"):
-            self._own.stream = torch.cuda.Stream(self._device)
-        return self._own.stream
+    # records and their parts --------------------------------------------------------------------------------------
 
-    # each image ---------------------------------------------------------------------------------------------------
+    def _drafts(self, numbers: Sequence[ItemNumber], damaged: list[Damaged]) -> list[Draft]:
+        """A draft of each record that can be read."""
+        drafts: list[Draft] = []
+        draw = self._drawer()
+        for number in numbers:
+            with self._set_aside(number, damaged):
+                drafts.append(self._draft(number, draw))
+        return drafts
 
-    def _draft(self, number: ItemNumber, drafts: list[Draft], damaged: list[Damaged]) -> None:
-        """Read a record, and draw its part; add it to either list."""
+    @contextmanager
+    def _set_aside(self, number: ItemNumber, damaged: list[Damaged]) -> Iterator[None]:
+        """Note a damaged record, or raise its error with the choice that a Loader has."""
         try:
-            record = self._dataset.records[int(number)]
-            drafts.append(self._drawn(record, number))
+            yield
         except DamagedRecordError as error:
             if not self._skips:
                 raise with_choice(error) from error
             damaged.append(Damaged(int(number), error.fault, error.in_short))
 
-    def _drawn(self, record: Record, number: ItemNumber) -> Draft:
-        label = self._dataset.label(record)
+    def _draft(self, number: ItemNumber, draw: Callable[[str, int, int], tuple[ImagePart, bool]]) -> Draft:
+        record = self._images.records[int(number if self._numbers is None else self._numbers[number])]
+        label, data = self._images.label(record), record.encoded
         try:
-            facts = read_facts(record.encoded)
+            facts = read_facts(data)
+            check_claim(facts.width, facts.height, len(data))
         except ImageError:
-            record.cutout(self.crop.choose, self.crop.size)  # raises the error that names the record
+            record.image()  # raises the error that names the record
             raise
-        part, is_mirrored = self._draw(f"{self._seed} {number.epoch} {int(number)}", facts.height, facts.width)
-        draft = Draft(record, label, facts.height, facts.width, part, is_mirrored)
-        if facts.kind != "JPEG" or not is_plain(record.encoded):
-            self._decode_on_cpu(draft)
-        return draft
+        part, is_mirrored = draw(f"{self._seed} {number.epoch} {int(number)}", facts.height, facts.width)
+        refuse_outside(part, facts)
+        plain = plain_copy(data) if facts.kind == "JPEG" else None
+        return Draft(number, record, label, facts.height, facts.width, part, is_mirrored, plain)
 
-    def _draw(self, text: str, height: int, width: int) -> tuple[ImagePart, bool]:
-        """The part that workers draw for the same text."""
-        crop = self.crop
-        if type(crop) is RandomResizedCrop:
-            generator = self._generator(text)
+    def _drawer(self) -> Callable[[str, int, int], tuple[ImagePart, bool]]:
+        """A function from a seed and an image's height and width to the part that workers draw, and whether to mirror.
+
+        PyTorch's own random numbers are those of the thread that trains: crops draw from others.
+        """
+        crop = self._crop
+        if not self._threads:
+            return self._draw_as_workers
+        if not isinstance(crop, RandomResizedCrop):
+            return lambda _, height, width: (self._part(height, width), False)
+        generator = torch.Generator()
+
+        def draw(text: str, height: int, width: int) -> tuple[ImagePart, bool]:
+            generator.manual_seed(int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big"))
             return crop.choose(height, width, generator), crop.draw_flip(generator)
-        if type(crop) is CenterCrop:
-            return crop.choose(height, width), False
-        with self._lock, own_random_numbers():  # a crop of the user's own takes random numbers from anywhere
-            seed_all(text)
-            chosen = crop.choose(height, width)
-            part = chosen if isinstance(chosen, ImagePart) else ImagePart(*chosen)
-            return part, crop.draw_flip()
 
-    def _generator(self, text: str) -> torch.Generator:
-        if not hasattr(self._own, "generator"):
-            self._own.generator = torch.Generator()
-        seed = int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big")
-        generator: torch.Generator = self._own.generator
-        return generator.manual_seed(seed)
+        return draw
+
+    def _draw_as_workers(self, text: str, height: int, width: int) -> tuple[ImagePart, bool]:
+        with own_random_numbers():
+            seed_all(text)
+            return self._part(height, width), self._crop.draw_flip()
+
+    def _part(self, height: int, width: int) -> ImagePart:
+        chosen = self._crop.choose(height, width)
+        return chosen if isinstance(chosen, ImagePart) else ImagePart(*chosen)
 
     # decoding -----------------------------------------------------------------------------------------------------
 
-    def _decode(self, drafts: list[Draft]) -> None:
-        """Decode all drafts without pixels in one call; those that it can't, on the CPU."""
-        plain = [draft for draft in drafts if draft.pixels is None]
-        if not plain:
-            return
-        images = self._decoder.decode([draft.record.encoded for draft in plain])
+    def _decode(self, drafts: Sequence[Draft], decoded: Counter[str]) -> None:
+        """Decode all that the device can, in one call."""
+        plain = [draft for draft in drafts if draft.plain is not None]
+        images = self._decoder.decode([draft.plain for draft in plain if draft.plain is not None]) if plain else []
         for draft, image in zip(plain, images, strict=True):
-            if image is None or image.shape != (3, draft.height, draft.width):
-                self._decode_on_cpu(draft)
-            else:
+            if image is not None and image.shape == (3, draft.height, draft.width):
                 draft.pixels = image
-                self.decoded["gpu" if image.is_cuda else "cpu"] += 1
-        # TODO: compare a sample with the CPU (SAMPLE, MOST_GAP)
+                decoded["gpu" if image.is_cuda else "cpu"] += 1
 
-    def _decode_on_cpu(self, draft: Draft) -> None:
-        """Decode, resize and mirror an image as a worker does."""
-        cutout = draft.record.cutout(lambda _height, _width: draft.part, self.crop.size)
-        resized = self.crop.resized(cutout)
-        draft.take((resized.flip(-1) if draft.is_mirrored else resized).to(self._device))
-        self.decoded["cpu"] += 1
+    def _compare(self, drafts: Sequence[Draft]) -> None:
+        """Raise InputError if the device decoded an image to other pixels than the CPU; damaged ones lose theirs."""
+        draft = next((draft for draft in drafts if draft.pixels is not None), None)
+        if draft is None or draft.pixels is None:
+            return
+        try:
+            expected = torch.from_numpy(decode_array(draft.record.encoded)).permute(2, 0, 1)
+        except ImageError:
+            draft.pixels = None  # the CPU says what is wrong
+            return
+        apart = (draft.pixels.float() - expected.to(self._device).float()).abs().mean().item()
+        if apart > MOST_APART:
+            what = f"{draft.record.place}: {self._device} decodes its image to other pixels than the CPU"
+            expected_gap = f"expected at most {MOST_APART:.0f} levels on average, got {apart:.0f}"
+            raise InputError(what, expected_gap, "report it, and leave decode=... out: workers decode then")
+
+    def _decode_rest(self, drafts: Sequence[Draft], damaged: list[Damaged], decoded: Counter[str]) -> list[Draft]:
+        """The drafts with their pixels: those without are decoded, resized and mirrored as a worker does."""
+        complete = []
+        for draft in drafts:
+            with self._set_aside(draft.number, damaged):
+                if draft.pixels is None:
+                    self._decode_as_workers(draft)
+                    decoded["cpu"] += 1
+                complete.append(draft)
+        return complete
+
+    def _decode_as_workers(self, draft: Draft) -> None:
+        size, part = self._crop.size, draft.part
+        resized = self._crop.resized(draft.record.cutout(lambda *_: part, size))
+        draft.pixels = (resized.flip(-1) if draft.is_mirrored else resized).to(self._device)
+        draft.part, draft.is_mirrored = ImagePart(0, 0, size, size), False
 
     # the batch ----------------------------------------------------------------------------------------------------
 
-    def _finish(self, drafts: list[Draft]) -> tuple[list[torch.Tensor], Any]:
+    def _finish(self, drafts: Sequence[Draft]) -> tuple[list[torch.Tensor], Any]:
         """Images and labels of a batch on the device, and the event after which they are complete."""
-        images = self._output.empty(len(drafts), self.crop.size, self._device)
+        images = self._output.empty(len(drafts), self._crop.size, self._device)
         labels = torch.tensor([draft.label for draft in drafts])
         if self._device.type != "cuda":
             self._resize_on_cpu(drafts, images)
             return [images, labels], None
         self._resize_on_gpu(drafts, images)
-        labels = labels.pin_memory().to(self._device, non_blocking=True)
+        labels = self._on_gpu(labels)
         event = torch.cuda.Event()
         event.record()
         return [images, labels], event
 
-    def _resize_on_gpu(self, drafts: list[Draft], images: torch.Tensor) -> None:
+    def _on_gpu(self, values: torch.Tensor) -> torch.Tensor:
+        return values.pin_memory().to(self._device, non_blocking=True)
+
+    def _resize_on_gpu(self, drafts: Sequence[Draft], images: torch.Tensor) -> None:
         from imagenet_prep.torch.triton_resize import BLOCK, resize_parts
 
-        size = self.crop.size
-        places = np.array([_place(draft) for draft in drafts], np.int64)
-        parts = np.array([draft.part[:4] for draft in drafts], np.float32)
-        scale, shift = self._output.factors
-        resize_parts[(len(drafts), -(-size * size // BLOCK))](
-            torch.from_numpy(places).pin_memory().to(self._device, non_blocking=True),
-            torch.from_numpy(parts).pin_memory().to(self._device, non_blocking=True),
-            images,
-            *images.stride(),
-            *scale,
-            *shift,
-            SIZE=size,
-            IS_FLOAT=images.dtype.is_floating_point,
-            BLOCK=BLOCK,
-        )
+        size = self._crop.size
+        places = self._on_gpu(torch.tensor([_place(draft) for draft in drafts], dtype=torch.int64))
+        parts = self._on_gpu(torch.tensor([draft.part[:4] for draft in drafts], dtype=torch.float32))
+        options = {"SIZE": size, "IS_FLOAT": images.is_floating_point(), "BLOCK": BLOCK}
+        with _LAUNCHING:
+            resize_parts[(len(drafts), -(-size * size // BLOCK))](
+                places, parts, images, *images.stride(), *self._output.scale, *self._output.shift, **options
+            )
 
-    def _resize_on_cpu(self, drafts: list[Draft], images: torch.Tensor) -> None:
+    def _resize_on_cpu(self, drafts: Sequence[Draft], images: torch.Tensor) -> None:
         """The same on a CPU, an image at a time."""
-        scale, shift = (torch.tensor(values)[:, None, None] for values in self._output.factors)
+        scale, shift = (torch.tensor(values)[:, None, None] for values in (self._output.scale, self._output.shift))
         for image, draft in zip(images, drafts, strict=True):
             assert draft.pixels is not None
-            resized = self.crop.resized(_cut(draft))
+            pixels = draft.pixels.permute(1, 2, 0).numpy()
+            resized = self._crop.resized(cut_out(pixels, draft.part, 1, self._crop.size))
             resized = resized.flip(-1) if draft.is_mirrored else resized
             image.copy_(resized * scale - shift if image.is_floating_point() else resized)
 
 
-def _span(first: float, extent: float, limit: int, *, is_cut: bool) -> tuple[int, int]:
-    """The first and the last row or column that count."""
-    if not is_cut:
-        return 0, limit - 1
-    return int(first), min(limit, int(np.ceil(first + extent))) - 1
+@contextmanager
+def own_stream(device: torch.device) -> Iterator[None]:
+    """Within, a stream of the device is current that no other thread uses; nothing on a CPU."""
+    if device.type != "cuda":
+        yield
+        return
+    try:
+        stream = _IDLE[device].pop()
+    except IndexError:
+        stream = torch.cuda.Stream(device)
+    try:
+        with torch.cuda.device(device), torch.cuda.stream(stream):
+            yield
+    finally:
+        _IDLE[device].append(stream)
 
 
 def _place(draft: Draft) -> tuple[int, ...]:
@@ -283,18 +329,8 @@ def _place(draft: Draft) -> tuple[int, ...]:
     return (pixels.data_ptr(), *pixels.stride(), *rows, *columns, int(draft.is_mirrored))
 
 
-def _cut(draft: Draft) -> Cutout:
-    """The pixels of a draft that count, and the box of the part within them."""
-    assert draft.pixels is not None
-    part = draft.part
-    (top, bottom), (left, right) = (
-        _span(first, extent, limit, is_cut=part.is_cut)
-        for first, extent, limit in zip(part[:2], part[2:4], draft.pixels.shape[1:], strict=True)
-    )
-    pixels = draft.pixels[:, top : bottom + 1, left : right + 1].permute(1, 2, 0).contiguous().numpy()
-    x, y = part.left - left, part.top - top
-    return Cutout(pixels, (x, y, x + part.width, y + part.height))
-
-
-__all__ = ["DeviceBatches", "OutputSettings"]
-_ = functional, format_of, InputError  # draft
+def _span(first: float, extent: float, limit: int, *, is_cut: bool) -> tuple[int, int]:
+    """The first and the last row or column that count."""
+    if not is_cut:
+        return 0, limit - 1
+    return int(first), min(limit, int(np.ceil(first + extent))) - 1

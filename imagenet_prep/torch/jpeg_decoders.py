@@ -2,58 +2,69 @@
 
 from __future__ import annotations
 
-import re
-import warnings
 from collections.abc import Callable, Sequence
 
 import torch
 
 from imagenet_prep.errors import UsageError
-from imagenet_prep.images.jpeg import HUFFMAN, EOI, SOS, ImageError, is_frame
+from imagenet_prep.images.jpeg import HUFFMAN, SOS, ImageError, check_ends, is_frame, iter_segments
 from imagenet_prep.images.pixels import decode_array
 
-Decode = Callable[[list[torch.Tensor], torch.device], list[torch.Tensor]]
+ListDecoder = Callable[[list[torch.Tensor], torch.device], list[torch.Tensor]]
 
-_TURNED = re.compile(rb"Exif\0\0")
-_APP1, _APP14 = 0xE1, 0xEE
+_APP1, _APP14, _PROGRESSIVE = 0xE1, 0xEE, 0xC2
+_EXIF, _ADOBE = b"Exif\0\0", b"Adobe"
+_USUAL_SAMPLING = (b"\x11\x11\x11", b"\x21\x11\x11", b"\x22\x11\x11")  # 4:4:4, 4:2:2, 4:2:0
 
 
-def is_plain(data: memoryview) -> bool:
-    """Whether a JPEG is one that every decoder decodes alike.
+def plain_copy(data: memoryview) -> bytearray | None:
+    """A copy of a JPEG that a GPU decodes as a CPU does; None of any other JPEG.
 
-    It is baseline, grey or YCbCr, has no EXIF data (torchcodec would turn it), and ends as it should.
+    It is grey or YCbCr, of a usual sampling, and ends as it should. The copy lacks EXIF data: torchcodec would turn it.
     """
-    if data[-2:] != b"\xff\xd9":
-        return False
-    position, end = 2, len(data)
-    while position + 10 <= end and data[position] == 0xFF:
-        marker = data[position + 1]
-        if is_frame(marker) and (marker not in HUFFMAN or data[position + 9] not in (1, 3)):
-            return False
-        if marker in (_APP1, _APP14, EOI):
-            return False  # TODO: APP14 with transform 1, APP1 without orientation
+    copy = bytearray(data)
+    try:
+        check_ends(copy)
+    except ImageError:
+        return None
+    for marker, start, _, strays in iter_segments(copy):
+        if strays or (is_frame(marker) and not _is_usual_frame(marker, copy, start)):
+            return None
+        if marker == _APP14 and copy.startswith(_ADOBE, start + 4) and copy[start + 15] != 1:
+            return None  # RGB, or CMYK
+        if marker == _APP1 and copy.startswith(_EXIF, start + 4):
+            copy[start + 4 : start + 8] = bytes(4)
         if marker == SOS:
-            return True
-        position += 2 + (data[position + 2] << 8 | data[position + 3])
-    return False
+            return copy
+    return None
+
+
+def _is_usual_frame(marker: int, data: bytearray, start: int) -> bool:
+    """Whether a frame, T.81 B.2.2, is Huffman-coded, and grey or YCbCr of a usual sampling."""
+    components = data[start + 9]
+    names, sampling = data[start + 10 : start + 19 : 3], data[start + 11 : start + 19 : 3]
+    is_colour = components == 3 and names != b"RGB" and bytes(sampling) in _USUAL_SAMPLING
+    return marker in (*HUFFMAN, _PROGRESSIVE) and (components == 1 or is_colour)
 
 
 class JpegDecoder:
-    """Decodes lists of JPEGs to RGB; threads may share it, each with its own stream."""
+    """Decodes lists of JPEGs to RGB; threads may share it, each with a stream of its own.
+
+    Raises:
+        UsageError: nothing here decodes JPEGs on a GPU.
+    """
 
     def __init__(self, device: torch.device) -> None:
         self.device = device
-        self._decode = find_decoder() if device.type == "cuda" else None
+        self._decode = find_list_decoder() if device.type == "cuda" else None
 
-    def decode(self, images: Sequence[memoryview]) -> list[torch.Tensor | None]:
-        """Pixels of each, uint8 of the shape (3, height, width); None if it can't be decoded."""
+    def decode(self, images: Sequence[bytearray]) -> list[torch.Tensor | None]:
+        """The pixels of each, uint8 of the shape (3, height, width); None if it can't be decoded."""
         if self._decode is None:
             return [_decode_on_cpu(image) for image in images]
-        stream = torch.cuda.current_stream(self.device)
-        stream.synchronize()  # nvJPEG writes to memory that kernels of this stream may still read
-        with warnings.catch_warnings():  # TODO: not thread-safe; filter once
-            warnings.simplefilter("ignore")
-            sources = [torch.frombuffer(image, dtype=torch.uint8) for image in images]
+        # nvJPEG writes at once to memory that kernels of this stream may still read
+        torch.cuda.current_stream(self.device).synchronize()
+        sources = [torch.frombuffer(image, dtype=torch.uint8) for image in images]
         try:
             return [*self._decode(sources, self.device)]
         except RuntimeError:  # one image fails the call, without a word on which
@@ -69,30 +80,36 @@ class JpegDecoder:
             return None
 
 
-def find_decoder() -> Decode:
-    """torchcodec's decoder, or torchvision's.
-
-    Raises:
-        UsageError: neither is there.
-    """
+def _decode_on_cpu(image: bytearray) -> torch.Tensor | None:
     try:
-        from torchcodec.decoders import decode_jpeg
-
-        return lambda sources, device: decode_jpeg(sources, mode="RGB", device=device)
-    except (ImportError, RuntimeError, OSError):
-        pass
-    try:
-        from torchvision.io import ImageReadMode
-        from torchvision.io import decode_jpeg as decode_by_torchvision
-
-        return lambda sources, device: decode_by_torchvision(sources, mode=ImageReadMode.RGB, device=device)
-    except (ImportError, RuntimeError, OSError):
-        pass
-    raise UsageError('Loader(decode="cuda")', "expected torchcodec 0.16 or later", "pip install torchcodec")
-
-
-def _decode_on_cpu(image: memoryview) -> torch.Tensor | None:
-    try:
-        return torch.from_numpy(decode_array(image)).permute(2, 0, 1)
+        return torch.from_numpy(decode_array(memoryview(image))).permute(2, 0, 1)
     except ImageError:
         return None
+
+
+def find_list_decoder() -> ListDecoder:
+    """torchcodec's, or torchvision's.
+
+    Raises:
+        UsageError: neither can be imported.
+    """
+    for find in (torchcodec_decoder, torchvision_decoder):
+        try:
+            return find()
+        except (ImportError, RuntimeError, OSError):  # OSError and RuntimeError: of another version of PyTorch
+            continue
+    raise UsageError("no decoder for a GPU", "expected torchcodec 0.16 or newer", "pip install 'imagenet-prep[gpu]'")
+
+
+def torchcodec_decoder() -> ListDecoder:
+    """nvJPEG by torchcodec."""
+    from torchcodec.decoders import decode_jpeg
+
+    return lambda sources, device: decode_jpeg(sources, mode="RGB", device=device)
+
+
+def torchvision_decoder() -> ListDecoder:
+    """nvJPEG by torchvision: one batch at a time, whatever the number of threads."""
+    from torchvision.io import ImageReadMode, decode_jpeg
+
+    return lambda sources, device: decode_jpeg(sources, mode=ImageReadMode.RGB, device=device)
