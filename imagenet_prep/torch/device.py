@@ -273,7 +273,7 @@ class DeviceBatches:
             return [images, labels], None
         self._resize_on_gpu(drafts, images)
         labels = self._on_gpu(labels)
-        event = torch.cuda.Event()
+        event = torch.cuda.Event()  # type: ignore[no-untyped-call]
         event.record()
         return [images, labels], event
 
@@ -312,7 +312,7 @@ def own_stream(device: torch.device) -> Iterator[None]:
     try:
         stream = _IDLE[device].pop()
     except IndexError:
-        stream = torch.cuda.Stream(device)
+        stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
     try:
         with torch.cuda.device(device), torch.cuda.stream(stream):
             yield

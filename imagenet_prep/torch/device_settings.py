@@ -116,6 +116,9 @@ def images_within(dataset: Any) -> tuple[ImageDataset, Sequence[int] | None]:
         what, expected = "Loader(decode=...) with ImageDataset(transform=...)", "expected no transform of single images"
         raise UsageError(what, expected, f"{_TAKES}; a collate_fn gets the finished batch [images, labels]")
     if images.crop is None or type(images.crop).__call__ is not Crop.__call__:
-        what, expected = f"Loader(decode=...) with ImageDataset(crop={images.crop})", "expected a crop that chooses a part"
+        what, expected = (
+            f"Loader(decode=...) with ImageDataset(crop={images.crop})",
+            "expected a crop that chooses a part",
+        )
         raise UsageError(what, expected, _TAKES)
     return images, numbers

@@ -24,10 +24,10 @@ def plain_copy(data: memoryview) -> bytearray | None:
     """
     copy = bytearray(data)
     try:
-        check_ends(copy)
+        check_ends(data)
     except ImageError:
         return None
-    for marker, start, _, strays in iter_segments(copy):
+    for marker, start, _, strays in iter_segments(data):
         if strays or (is_frame(marker) and not _is_usual_frame(marker, copy, start)):
             return None
         if marker == _APP14 and copy.startswith(_ADOBE, start + 4) and copy[start + 15] != 1:

@@ -98,7 +98,12 @@ class Loader(DataLoader[Any]):
         DamagedRecordError: a record is damaged, or its image.
     """
 
+    dataset: Seeded
     sampler: EpochSampler
+    batch_sampler: Any
+    collate_fn: BatchCollate
+    decoded: Counter[str]
+    """Images by what decoded them, "gpu" or "cpu", with ``decode``."""
 
     def __init__(  # noqa: PLR0913 - options of the public interface, by keyword
         self,
@@ -143,7 +148,7 @@ class Loader(DataLoader[Any]):
             epochs = _sampler_within(batch_sampler)
             options["batch_sampler"] = batch_sampler
         self._left_out = LeftOut()
-        self.decoded: Counter[str] = Counter()
+        self.decoded = Counter()
         super().__init__(dataset, **_prepared(options, dataset, channels_last=channels_last))
         # a DataLoader with a batch_sampler has another sampler and no batch_size: the attributes say what is used
         vars(self).update(sampler=epochs, batch_size=epochs.settings.batch_size, drop_last=epochs.drop_last)

@@ -13,8 +13,8 @@ BLOCK = 256
 """Pixels of the result per program."""
 
 
-@triton.jit
-def resize_parts(  # type: ignore[no-untyped-def]
+@triton.jit  # type: ignore[untyped-decorator]
+def resize_parts(  # type: ignore[no-untyped-def]  # noqa: PLR0913 - what a kernel gets
     places,  # int64 (images, 9): address; strides of channel, row, column; rows; columns; whether to mirror
     parts,  # float32 (images, 4): top, left, height, width in pixels
     result,
@@ -28,9 +28,9 @@ def resize_parts(  # type: ignore[no-untyped-def]
     shift_r,
     shift_g,
     shift_b,
-    SIZE: tl.constexpr,
-    IS_FLOAT: tl.constexpr,
-    BLOCK: tl.constexpr,
+    SIZE: tl.constexpr,  # noqa: N803
+    IS_FLOAT: tl.constexpr,  # noqa: N803
+    BLOCK: tl.constexpr,  # noqa: N803
 ):
     """Resize part ``program_id(0)``: the block ``program_id(1)`` of its SIZE x SIZE pixels."""
     image = tl.program_id(0).to(tl.int64)
