@@ -164,12 +164,30 @@ def test_a_device_gives_the_images_and_labels_of_workers(
         whole = torch.stack([fully_decoded(folder, crop, label, epoch) for label in labels])
         of_device = torch.tensor([label >= len(FILES) or PLAIN[label] for label in labels])
         mean, most = apart(images[of_device], whole[of_device])
-        assert mean < (0.5 if device == "cpu" else 2)
-        assert most <= (1 if device == "cpu" else 40)
+        assert mean < (0.5 if device == "cpu" else 3)
+        assert most <= (1 if device == "cpu" else 80)
         assert apart(images, expected)[0] < 4  # workers decode at reduced scale
     decoded = 2 * (sum(PLAIN) + COUNT - len(FILES))
     by_gpu = decoded if device == "cuda" else 0
     assert (loaded.decoded["gpu"], loaded.decoded["cpu"]) == (by_gpu, 2 * COUNT - by_gpu)
+
+
+@pytest.mark.parametrize("share", [0, 0.1, 1])
+@pytest.mark.parametrize("limits", [((0.08, 1), (3 / 4, 4 / 3)), ((0.9, 1), (0.2, 7)), ((0.001, 0.01), (1, 1))])
+def test_parts_of_many_images_are_those_of_each(torch: Any, limits: Any, share: float) -> None:
+    """Drawn at once, after any seeds and for images of any size: what the crop draws of one."""
+    from imagenet_prep.torch import RandomResizedCrop
+    from imagenet_prep.torch.crop_draws import draw_parts
+
+    crop, generator, numbers = RandomResizedCrop(SIZE, *limits, flip=share), torch.Generator(), random.Random(1)
+    sizes = [(375, 500), (500, 375), (1, 1), (1, 65_500), (20_000, 30)] * 30
+    sizes += [(numbers.randrange(1, 3000), numbers.randrange(1, 3000)) for _ in range(150)]
+    seeds = [numbers.getrandbits(64) for _ in sizes]
+    expected = []
+    for seed, size in zip(seeds, sizes, strict=True):
+        generator.manual_seed(seed)
+        expected.append((crop.choose(*size, generator), crop.draw_flip(generator)))
+    assert draw_parts(crop, seeds, sizes) == expected
 
 
 def test_a_gpu_gets_what_it_decodes_as_a_cpu_does() -> None:
@@ -396,5 +414,5 @@ def test_both_decoders_of_a_gpu(torch: Any, folder: Path, monkeypatch: pytest.Mo
     loaded = loader(folder, decode="cuda", num_workers=2)
     images, labels = all_of(loaded)
     whole = torch.stack([fully_decoded(folder, random_crop(), label, 0) for label in labels])
-    assert apart(images, whole)[0] < 2
+    assert apart(images, whole)[0] < 3
     assert loaded.decoded["gpu"] > COUNT / 2

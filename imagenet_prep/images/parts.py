@@ -90,6 +90,7 @@ def decode_part(data: Buffer, choose: PartChooser, size: int) -> Cutout:
 
 
 def refuse_outside(part: ImagePart, facts: ImageFacts) -> None:
+    """Raise ValueError for a part that is not within the image."""
     is_within = 0 <= part.top < part.top + part.height <= facts.height + ROUNDING
     if not (is_within and 0 <= part.left < part.left + part.width <= facts.width + ROUNDING):
         raise ValueError(f"the part {tuple(part[:4])} is not within {facts.height} x {facts.width} pixels")

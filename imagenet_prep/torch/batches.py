@@ -242,9 +242,14 @@ def portable(error: Exception) -> Any:
     return ExceptionWrapper(error_info, f"in DataLoader worker process {worker.id}")  # type: ignore[no-untyped-call]
 
 
+def seed_of(text: str) -> int:
+    """A seed of 64 bits that a text decides."""
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big")
+
+
 def seed_all(text: str) -> None:
     """Seed the random numbers of torch, random and numpy.random by a text."""
-    seed = int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big")
+    seed = seed_of(text)
     torch.default_generator.manual_seed(seed)
     random.seed(seed)
     np.random.seed(seed % 2**32)

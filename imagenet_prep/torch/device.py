@@ -5,10 +5,9 @@ On the device "cpu" the same steps run there: so they are tested without a GPU.
 
 from __future__ import annotations
 
-import hashlib
 import threading
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,7 +19,7 @@ import torch
 from imagenet_prep.errors import DamagedRecordError, InputError
 from imagenet_prep.images.jpeg import ImageError, check_claim
 from imagenet_prep.images.parts import ImagePart, cut_out, refuse_outside
-from imagenet_prep.images.pixels import decode_array, read_facts
+from imagenet_prep.images.pixels import ImageFacts, decode_array, read_facts
 from imagenet_prep.reading.left_out import with_choice
 from imagenet_prep.reading.shard import Record
 from imagenet_prep.torch.batches import (
@@ -33,7 +32,9 @@ from imagenet_prep.torch.batches import (
     own_random_numbers,
     portable,
     seed_all,
+    seed_of,
 )
+from imagenet_prep.torch.crop_draws import Draw, draw_parts
 from imagenet_prep.torch.crops import CenterCrop, RandomResizedCrop
 from imagenet_prep.torch.device_settings import images_within
 from imagenet_prep.torch.jpeg_decoders import JpegDecoder, plain_copy
@@ -54,18 +55,20 @@ _LAUNCHING = threading.Lock()
 """Held while the kernel is launched: the first launch compiles it."""
 
 
+_NOTHING = ImagePart(0, 0, 0, 0)
+
+
 @dataclass
 class Draft:
-    """An image of a batch before it is resized: its record, label, size, part, and then its pixels."""
+    """An image of a batch before it is resized: its record, label and size; then its part, and its pixels."""
 
     number: ItemNumber
     record: Record
     label: int
-    height: int
-    width: int
-    part: ImagePart
-    is_mirrored: bool
+    facts: ImageFacts
     plain: bytearray | None  # what the device can decode
+    part: ImagePart = _NOTHING
+    is_mirrored: bool = False
     pixels: torch.Tensor | None = None  # uint8 of the shape (3, height, width), with any strides
 
 
@@ -159,12 +162,13 @@ class DeviceBatches:
     # records and their parts --------------------------------------------------------------------------------------
 
     def _drafts(self, numbers: Sequence[ItemNumber], damaged: list[Damaged]) -> list[Draft]:
-        """A draft of each record that can be read."""
+        """A draft of each record that can be read, with its part."""
         drafts: list[Draft] = []
-        draw = self._drawer()
         for number in numbers:
             with self._set_aside(number, damaged):
-                drafts.append(self._draft(number, draw))
+                drafts.append(self._draft(number))
+        for draft, drawn in zip(drafts, self._draw(drafts), strict=True):
+            draft.part, draft.is_mirrored = drawn
         return drafts
 
     @contextmanager
@@ -177,7 +181,7 @@ class DeviceBatches:
                 raise with_choice(error) from error
             damaged.append(Damaged(int(number), error.fault, error.in_short))
 
-    def _draft(self, number: ItemNumber, draw: Callable[[str, int, int], tuple[ImagePart, bool]]) -> Draft:
+    def _draft(self, number: ItemNumber) -> Draft:
         record = self._images.records[int(number if self._numbers is None else self._numbers[number])]
         label, data = self._images.label(record), record.encoded
         try:
@@ -186,37 +190,26 @@ class DeviceBatches:
         except ImageError:
             record.image()  # raises the error that names the record
             raise
-        part, is_mirrored = draw(f"{self._seed} {number.epoch} {int(number)}", facts.height, facts.width)
-        refuse_outside(part, facts)
         plain = plain_copy(data) if facts.kind == "JPEG" else None
-        return Draft(number, record, label, facts.height, facts.width, part, is_mirrored, plain)
+        return Draft(number, record, label, facts, plain)
 
-    def _drawer(self) -> Callable[[str, int, int], tuple[ImagePart, bool]]:
-        """A function from a seed and an image's height and width to the part that workers draw, and whether to mirror.
-
-        PyTorch's own random numbers are those of the thread that trains: crops draw from others.
-        """
+    def _draw(self, drafts: Sequence[Draft]) -> list[Draw]:
+        """The parts that workers draw: without PyTorch's own random numbers, which the thread that trains may use."""
         crop = self._crop
-        if not self._threads:
-            return self._draw_as_workers
-        if not isinstance(crop, RandomResizedCrop):
-            return lambda _, height, width: (self._part(height, width), False)
-        generator = torch.Generator()
+        texts = [f"{self._seed} {draft.number.epoch} {int(draft.number)}" for draft in drafts]
+        sizes = [(draft.facts.height, draft.facts.width) for draft in drafts]
+        if type(crop) is RandomResizedCrop and drafts:
+            return draw_parts(crop, [seed_of(text) for text in texts], sizes)
+        if type(crop) is CenterCrop:
+            return [(crop.choose(*size), False) for size in sizes]
+        return [self._draw_as_workers(text, draft.facts) for text, draft in zip(texts, drafts, strict=True)]
 
-        def draw(text: str, height: int, width: int) -> tuple[ImagePart, bool]:
-            generator.manual_seed(int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big"))
-            return crop.choose(height, width, generator), crop.draw_flip(generator)
-
-        return draw
-
-    def _draw_as_workers(self, text: str, height: int, width: int) -> tuple[ImagePart, bool]:
+    def _draw_as_workers(self, text: str, facts: ImageFacts) -> Draw:
         with own_random_numbers():
             seed_all(text)
-            return self._part(height, width), self._crop.draw_flip()
-
-    def _part(self, height: int, width: int) -> ImagePart:
-        chosen = self._crop.choose(height, width)
-        return chosen if isinstance(chosen, ImagePart) else ImagePart(*chosen)
+            part, is_mirrored = ImagePart(*self._crop.choose(facts.height, facts.width)), self._crop.draw_flip()
+        refuse_outside(part, facts)
+        return part, is_mirrored
 
     # decoding -----------------------------------------------------------------------------------------------------
 
@@ -225,7 +218,7 @@ class DeviceBatches:
         plain = [draft for draft in drafts if draft.plain is not None]
         images = self._decoder.decode([draft.plain for draft in plain if draft.plain is not None]) if plain else []
         for draft, image in zip(plain, images, strict=True):
-            if image is not None and image.shape == (3, draft.height, draft.width):
+            if image is not None and image.shape == (3, draft.facts.height, draft.facts.width):
                 draft.pixels = image
                 decoded["gpu" if image.is_cuda else "cpu"] += 1
 
