@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import random
+import re
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -349,6 +350,20 @@ def test_slices_are_loaded_too(torch: Any, folder: Path) -> None:
     by_workers = all_of(Loader(part, 2, drop_last=False))
     assert by_threads[1] == by_workers[1]
     assert apart(by_threads[0], by_workers[0])[0] < 4
+
+
+@devices
+def test_the_example_of_the_page(torch: Any, folder: Path, device: str) -> None:
+    """docs/train/pytorch.md: a batch of 256 there, of 4 here."""
+    page = (Path(__file__).parent.parent / "docs/train/pytorch.md").read_text()
+    (block,) = re.findall(r"```python\n((?:(?!```).)*decode=.*?)```", page, re.DOTALL)
+    for words, ours in (("/data/imagenet", str(folder)), ('"cuda"', f'"{device}"'), ("256", "4")):
+        block = block.replace(words, ours)
+    names: dict[str, Any] = {"imagenet_prep": imagenet_prep}
+    exec(block, names)
+    images, labels = next(iter(names["train"]))
+    assert (tuple(images.shape), images.dtype, images.device.type) == ((4, 3, 224, 224), torch.float32, device)
+    assert len(labels) == 4
 
 
 REFUSED: dict[str, tuple[Callable[[Any, Any], dict[str, Any]], str]] = {

@@ -23,7 +23,7 @@ Draw = tuple[ImagePart, bool]
 def draw_parts(crop: RandomResizedCrop, seeds: Sequence[int], sizes: Sequence[tuple[int, int]]) -> list[Draw]:
     """What ``choose`` and ``draw_flip`` draw after each seed, for images of these heights and widths.
 
-    PyTorch's Mersenne twister is NumPy's. What could come out differently is drawn by the crop itself.
+    PyTorch's Mersenne twister is NumPy's. The crop itself draws the few parts that could come out differently.
     """
     numbers = _random_numbers(seeds)
     shares = (numbers & 0xFFFFFF) / 2**24
@@ -46,7 +46,8 @@ def draw_parts(crop: RandomResizedCrop, seeds: Sequence[int], sizes: Sequence[tu
     draws = [(ImagePart(*part), is_mirrored) for part, is_mirrored in zip(parts, flips, strict=True)]
     for image in np.flatnonzero(~is_sure).tolist():
         generator = torch.Generator().manual_seed(seeds[image])
-        draws[image] = crop.choose(*sizes[image], generator), crop.draw_flip(generator)
+        height, width = sizes[image]
+        draws[image] = crop.choose(height, width, generator), crop.draw_flip(generator)
     return draws
 
 

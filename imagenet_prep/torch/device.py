@@ -40,10 +40,10 @@ from imagenet_prep.torch.device_settings import images_within
 from imagenet_prep.torch.jpeg_decoders import JpegDecoder, plain_copy
 
 AHEAD = 1
-"""Batches that are ready before they are requested, besides one of each thread."""
+"""Batches that are ready before they are requested, more than one of each thread."""
 
 COMPARED = 16
-"""Of one batch in so many, an image is decoded on the CPU too, and compared."""
+"""The CPU also decodes an image of one batch in so many, to compare."""
 
 MOST_APART = 16.0
 """Levels by which decoders may differ on average: they interpolate colours differently, by one or two."""
