@@ -66,8 +66,11 @@ def draw(number: int) -> bytes:
 
 
 def write_data(folder: Path, photographs: int, images: int) -> None:
-    """Shards, and a folder of links with the same images, in 10 classes."""
+    """Shards as convert writes them, and a folder of links with the same images, in 10 classes."""
     from imagenet_prep import records
+    from imagenet_prep.images.jpeg import read_header
+    from imagenet_prep.model import Item
+    from imagenet_prep.tfrecord import inception
 
     with multiprocessing.Pool(os.cpu_count()) as pool:
         contents = pool.map(draw, range(photographs), chunksize=4)
@@ -77,8 +80,12 @@ def write_data(folder: Path, photographs: int, images: int) -> None:
         (folder / "tree" / str(label)).mkdir(parents=True)
     with records.ShardWriter(folder / "set" / "train", shards=16) as shards:
         for number in range(images):
-            shards.write({"image/encoded": contents[number % photographs], "image/class/label": number % 10 + 1})
-            os.link(folder / f"{number % photographs}.jpg", folder / "tree" / str(number % 10) / f"{number}.jpg")
+            content, label = contents[number % photographs], number % 10
+            item = Item(f"n{label:08d}_{number}.JPEG", label + 1, f"n{label:08d}", f"class {label}, some words", ())
+            header = read_header(content)
+            head, tail = inception.record_parts(item, header.width, header.height, len(content))
+            shards.write(head + content + tail)
+            os.link(folder / f"{number % photographs}.jpg", folder / "tree" / str(label) / f"{number}.jpg")
 
 
 class ManyTimes:

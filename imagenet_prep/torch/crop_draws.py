@@ -23,7 +23,7 @@ Draw = tuple[ImagePart, bool]
 def draw_parts(crop: RandomResizedCrop, seeds: Sequence[int], sizes: Sequence[tuple[int, int]]) -> list[Draw]:
     """What ``choose`` and ``draw_flip`` draw after each seed, for images of these heights and widths.
 
-    PyTorch's Mersenne twister is NumPy's. The crop itself draws the few parts that could come out differently.
+    PyTorch's Mersenne twister is NumPy's. The crop itself draws few parts, those that could come out differently.
     """
     numbers = _random_numbers(seeds)
     shares = (numbers & 0xFFFFFF) / 2**24

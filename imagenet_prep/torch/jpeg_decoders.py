@@ -7,13 +7,14 @@ from collections.abc import Callable, Sequence
 import torch
 
 from imagenet_prep.errors import UsageError
-from imagenet_prep.images.jpeg import HUFFMAN, SOS, ImageError, check_ends, is_frame, iter_segments
+from imagenet_prep.images.jpeg import HUFFMAN, SOS, ImageError, is_frame
 from imagenet_prep.images.pixels import decode_array
 
 ListDecoder = Callable[[list[torch.Tensor], torch.device], list[torch.Tensor]]
 
 _APP1, _APP14, _PROGRESSIVE = 0xE1, 0xEE, 0xC2
-_EXIF, _ADOBE = b"Exif\0\0", b"Adobe"
+_FIRST = 0xC0  # no marker below starts a segment
+_EXIF, _ADOBE, _END = b"Exif\0\0", b"Adobe", b"\xff\xd9"
 _USUAL_SAMPLING = (b"\x11\x11\x11", b"\x21\x11\x11", b"\x22\x11\x11")  # 4:4:4, 4:2:2, 4:2:0
 
 
@@ -23,28 +24,28 @@ def plain_copy(data: memoryview) -> bytearray | None:
     It is grey or YCbCr, of a usual sampling, and ends as it should. The copy lacks EXIF data: torchcodec would turn it.
     """
     copy = bytearray(data)
-    try:
-        check_ends(data)
-    except ImageError:
-        return None
-    for marker, start, _, strays in iter_segments(data):
-        if strays or (is_frame(marker) and not _is_usual_frame(marker, copy, start)):
-            return None
-        if marker == _APP14 and copy.startswith(_ADOBE, start + 4) and copy[start + 15] != 1:
-            return None  # RGB, or CMYK
-        if marker == _APP1 and copy.startswith(_EXIF, start + 4):
-            copy[start + 4 : start + 8] = bytes(4)
+    position, is_usual = 2, copy.endswith(_END)
+    while is_usual and position + 20 < len(copy) and copy[position] == 0xFF:
+        marker = copy[position + 1]
         if marker == SOS:
             return copy
+        if is_frame(marker):
+            is_usual = _is_usual_frame(marker, copy[position : position + 20])
+        elif marker == _APP14 and copy.startswith(_ADOBE, position + 4):
+            is_usual = copy[position + 15] == 1  # otherwise RGB, or CMYK
+        elif marker == _APP1 and copy.startswith(_EXIF, position + 4):
+            copy[position + 4 : position + 8] = bytes(4)
+        elif marker < _FIRST:  # no segment starts here
+            return None
+        position += 2 + (copy[position + 2] << 8 | copy[position + 3])
     return None
 
 
-def _is_usual_frame(marker: int, data: bytearray, start: int) -> bool:
+def _is_usual_frame(marker: int, frame: bytearray) -> bool:
     """Whether a frame, T.81 B.2.2, is Huffman-coded, and grey or YCbCr of a usual sampling."""
-    components = data[start + 9]
-    names, sampling = data[start + 10 : start + 19 : 3], data[start + 11 : start + 19 : 3]
-    is_colour = components == 3 and names != b"RGB" and bytes(sampling) in _USUAL_SAMPLING
-    return marker in (*HUFFMAN, _PROGRESSIVE) and (components == 1 or is_colour)
+    names, sampling = frame[10:19:3], frame[11:19:3]
+    is_colour = frame[9] == 3 and names != b"RGB" and bytes(sampling) in _USUAL_SAMPLING
+    return marker in (*HUFFMAN, _PROGRESSIVE) and (frame[9] == 1 or is_colour)
 
 
 class JpegDecoder:
