@@ -53,7 +53,7 @@ def device_settings(
         for name, value in (("normalize", normalize), ("dtype", dtype)):
             if value is not None:
                 hint = "give ImageDataset a transform that does it, or Loader decode='cuda'"
-                raise UsageError(f"Loader({name}={shown(value)})", "expected decode=... beside it", hint)
+                raise UsageError(f"Loader({name}={shown(value)})", "expected decode=... too", hint)
         return None
     device = _device(decode)
     images_within(dataset)
