@@ -10,12 +10,13 @@ EXTRAS ?=
 TEST_WORKERS := $(shell expr $$(nproc 2>/dev/null || getconf _NPROCESSORS_ONLN) \* 2)
 EVERY_CORE := --numprocesses $(TEST_WORKERS) --dist worksteal
 
-.PHONY: help imagenet demo test docs release lint check portable exhaustive fuzz mutants torture bench bench-planning rehearsal screenshots clean
+.PHONY: help imagenet demo prove test docs release lint check portable portable-environment exhaustive fuzz mutants torture bench bench-planning rehearsal screenshots clean
 
 help:
 	@echo "make demo                    a small ImageNet of its own, every stage, no account needed"
 	@echo "make test                    the tests"
 	@echo "make imagenet DATA_DIR=...   the real thing (ARGS='--extract' passes options on; EXTRAS=parquet installs that too)"
+	@echo "make prove DATA_DIR=...      labels and colors of ImageNet's shards, by a published network (ARGS='--images 0': all)"
 	@echo "make check                   lint and tests (make --keep-going check: tests in any case)"
 	@echo "make lint                    ruff, mypy, import-linter, phrases that a reader must decode"
 	@echo "make portable PYTHON=...     the tests on another Python, but those that say nothing new there"
@@ -37,9 +38,10 @@ $(VENV)/run: pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
 	@touch $@
 
-# TensorFlow, for the tests that hold our records against its own, and the tools.
+# TensorFlow, for the tests that hold our records against its own, and the tools. Python compiles what it imports; pip
+# would compile all 25,000 modules first, one by one, which takes longer than to unpack them.
 $(VENV)/dev: $(VENV)/run
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[tensorflow,dev]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --editable ".[tensorflow,dev]"
 	@touch $@
 
 # One more of the extras in pyproject.toml: make imagenet EXTRAS=parquet
@@ -53,6 +55,10 @@ imagenet: $(VENV)/run $(EXTRAS:%=$(VENV)/extra-%)
 
 demo: $(VENV)/run
 	$(BIN)/imagenet-prep demo demo-data $(ARGS)
+
+prove: $(VENV)/extra-prove
+	@test -n "$(DATA_DIR)" || { echo "usage: make prove DATA_DIR=/path/with/shards" >&2; exit 2; }
+	$(BIN)/python scripts/prove_labels.py "$(DATA_DIR)" $(ARGS)
 
 test: $(VENV)/dev
 	$(BIN)/python -m pytest $(EVERY_CORE) $(ARGS)
@@ -74,8 +80,10 @@ AND := $(SAME:%=and not %)
 
 $(OTHER)/test: pyproject.toml
 	$(PYTHON) -m venv $(OTHER)
-	$(OTHER)/bin/python -m pip install --quiet --disable-pip-version-check --editable ".[test]"
+	$(OTHER)/bin/python -m pip install --quiet --disable-pip-version-check --no-compile --editable ".[test]"
 	@touch $@
+
+portable-environment: $(OTHER)/test
 
 portable: $(OTHER)/test
 	@echo "$$($(OTHER)/bin/python --version), without the tests marked: $(SAME)"

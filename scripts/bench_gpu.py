@@ -28,7 +28,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
-from with_torchvision import import_torchvision  # noqa: E402 -- it is in tests/
+from torchvision_operators import import_torchvision  # noqa: E402 -- it is in tests/
 
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 WARM = 12

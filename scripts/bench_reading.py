@@ -63,7 +63,10 @@ warnings.simplefilter("ignore")
 from pathlib import Path
 paths = sorted(str(path) for path in Path(sys.argv[1]).glob("train-*-of-*"))
 """
-LOADERS = ("image-folder", "imagenet-prep", "webdataset", "streaming", "litdata", "dali")
+LOADERS = (
+    *("image-folder", "imagenet-prep", "imagenet-prep-channels-last"),
+    *("webdataset", "streaming", "litdata", "dali"),
+)
 PROGRAM = ROOT / "scripts" / "rivals" / "loaders.py"
 
 

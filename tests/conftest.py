@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,15 +26,24 @@ NOWHERE = "http://127.0.0.1:9"
 """Where nobody answers: no test asks an object store but its own."""
 
 SAME_EVERYWHERE = """
-annotation_formats census class_numbers damaged_loaders data_files demo_images diff dividing evidence export_tfds
-folder_evidence fuzz grades growing guards huggingface imports impossible_boxes init kept_folders large_sets layouts
-looks mask_pixels odd_json part_sets raw_set recipe_pages recipe_places recorders refusals regroup remedies
-segmentation setting_values shard_writer show sites status table_page terminal trust twice universal_table upright voc
-wording
+annotation_formats census class_numbers damaged_loaders data_files demo_images detection diff dividing evidence
+export_tfds folder_evidence folders fuzz grades growing guards huggingface imports impossible_boxes init kept_folders labels_file
+large_sets layouts looks manifest_crc mask_pixels odd_json part_sets raw_set recipe_pages recipe_places recipe_sets
+recorders refusals regroup remedies repaired_bytes segmentation setting_values shard_writer show sites status table_page
+terminal trust twice universal_table upright voc whole_inputs wording
 """
-"""Tests of what no Python changes, by the names of their modules: a second Python is spared them."""
+"""Tests of what no Python changes, by the names of their modules: a second Python is spared them.
+
+They ask what is listed, labelled, counted, said or decoded: that is code of ours, or of NumPy, Pillow and msgspec. What
+reads zips, tars, mail headers or processes by the standard library runs on each Python.
+"""
 
 LONG = 3600  # seconds that one of the exhaustive tests may take
+
+# Containers often set PYTHONDONTWRITEBYTECODE. Then each of the thousands of processes that tests start compiles
+# the whole package again, and each worker of pytest-xdist all modules of tests: half of the suite's processor time.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 settings.register_profile("any machine", deadline=None)
 settings.load_profile("any machine")
@@ -59,6 +69,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("once")
         if item.get_closest_marker("exhaustive"):
             item.add_marker(pytest.mark.timeout(LONG))
+    _bring_together(items)
+
+
+def _bring_together(items: list[pytest.Item]) -> None:
+    """Put first the modules that load TensorFlow, then those with PyTorch: each takes seconds of each process of tests.
+
+    pytest-xdist gives a process a run of neighbours, so that one or two load TensorFlow, and not all.
+    """
+    loading = {mark: {item.path for item in items if item.get_closest_marker(mark)} for mark in ("tensorflow", "torch")}
+    items.sort(key=lambda item: [item.path not in paths for paths in loading.values()])
 
 
 def pytest_runtest_logreport(report: pytest.TestReport | pytest.CollectReport) -> None:
@@ -103,6 +123,8 @@ def _no_credentials(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         patch.setenv("NETRC", str(tmp_path_factory.getbasetemp() / "no-netrc"))
         patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.getbasetemp() / "cache"))
         yield
+    if "command_server" in sys.modules:
+        sys.modules["command_server"].close()
 
 
 @pytest.fixture(scope="session")

@@ -8,15 +8,13 @@ for granted that it is not lost between the two.
 
 from __future__ import annotations
 
-import json
 import os
-import subprocess
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Union
 
+from command_server import CommandServer
 from syscalls import Operation, environment, record
 
 Tree = dict[str, Union["Tree", "Content"]]
@@ -347,61 +345,18 @@ def read(folder: Path) -> dict[str, bytes]:
 
 
 class Commands:
-    """Runs imagenet-prep many times in little time: a process that has imported it forks for each."""
+    """Runs imagenet-prep many times in little time, in processes that are forked from one that has imported it."""
 
     def __init__(self) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment(), text=True
-        )
+        self._server = CommandServer()
 
     def __enter__(self) -> Commands:
         return self
 
     def __exit__(self, *_: object) -> None:
-        assert self._process.stdin
-        self._process.stdin.close()
-        self._process.wait()
+        self._server.close()
 
     def run(self, arguments: Sequence[str], folder: Path) -> tuple[int, str]:
         """Run a command in a folder; its exit status, and what it printed."""
-        assert self._process.stdin
-        assert self._process.stdout
-        self._process.stdin.write(json.dumps([os.fspath(folder), list(arguments)]) + "\n")
-        self._process.stdin.flush()
-        status, printed = json.loads(self._process.stdout.readline())
-        return status, printed
-
-
-def _serve() -> None:
-    """What the process of Commands does."""
-    import tempfile
-
-    from imagenet_prep.cli import main
-
-    for module in ("annotate", "convert", "repair", "untar", "verify"):
-        __import__(f"imagenet_prep.stages.{module}")
-    __import__("imagenet_prep.recipes.loading")
-    for line in sys.stdin:
-        folder, arguments = json.loads(line)
-        with tempfile.TemporaryFile() as printed:
-            child = os.fork()
-            if child == 0:
-                os.chdir(folder)
-                os.dup2(printed.fileno(), 1)
-                os.dup2(printed.fileno(), 2)
-                os.close(0)
-                sys.argv[1:] = arguments
-                try:
-                    main()
-                except SystemExit as end:
-                    sys.stdout.flush()
-                    os._exit(int(end.code or 0))
-                os._exit(99)  # main never comes back
-            status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-            printed.seek(0)
-            sys.stdout.write(json.dumps([status, printed.read().decode(errors="replace")]) + "\n")
-            sys.stdout.flush()
-
-
-if __name__ == "__main__":
-    _serve()
+        ran = self._server.run(arguments, folder, environment())
+        return ran.returncode, ran.stdout + ran.stderr

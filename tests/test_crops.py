@@ -14,7 +14,7 @@ import pytest
 import simplejpeg
 from made_tars import in_memory
 from PIL import Image
-from with_torchvision import import_torchvision
+from torchvision_operators import import_torchvision
 
 import imagenet_prep
 from imagenet_prep import records

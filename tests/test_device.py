@@ -337,7 +337,8 @@ def test_threads_leave_random_numbers_alone_and_end(torch: Any, folder: Path, de
         batches = iter(loaded)
         next(batches)
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("imagenet-prep")]
-    assert next(batches, None) is None
+    with pytest.raises(UsageError, match="closed"):
+        next(batches)
 
 
 def test_slices_are_loaded_too(torch: Any, folder: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gzip
 from collections.abc import Callable
 from pathlib import Path
@@ -19,7 +20,6 @@ from imagenet_prep.storage.layout import Layout
 
 COUNTS = {wnid: 732 + label % 569 for wnid, label in facts.labels().items()}
 ROWS = synsets(COUNTS)
-META = meta_mat(ROWS)
 ARCHIVE = facts.ARCHIVES["devkit"].filename
 
 
@@ -53,7 +53,7 @@ def test_a_devkit_may_be_an_archive(layout: Layout, unpack: Callable[[bytes], by
 
 def test_a_devkit_may_be_beside_raw_data_elsewhere(layout: Layout, tmp_path: Path) -> None:
     """With --raw, the devkit that download put into DATA_DIR counts."""
-    keep(layout, META)
+    keep(layout, meta())
     assert train_counts(Layout(tmp_path, tmp_path / "elsewhere")) == COUNTS
 
 
@@ -86,26 +86,34 @@ def changed(field: str, value: str | list[int]) -> list[Synset]:
     return [{**ROWS[0], field: value}, *ROWS[1:]]
 
 
-DAMAGE = {
-    "empty": (b"", "not a MATLAB 5 file"),
-    "a newer format": (b"MATLAB 7.3 MAT-file".ljust(512) + b"\x89HDF", "not a MATLAB 5 file"),
-    "too large": (META + bytes(1 << 23), "8,388,608 bytes"),
-    "cut": (META[:-100], "ends within an element"),
-    "without its variable": (meta_mat(ROWS, name="meta"), "no variable synsets"),
-    "without a class": (meta_mat(ROWS[1:]), "it has 999 classes"),
-    "a class twice": (meta_mat([*ROWS, ROWS[5]]), "occurs twice"),
-    "without wnids": (meta_mat(without("WNID")), "lacks WNID"),
-    "without counts": (meta_mat(without("num_train_images")), "lacks WNID or num_train_images"),
-    "a wnid of another type": (meta_mat(changed("WNID", [7])), "a name is not text"),
-    "a count of another type": (meta_mat(changed("num_train_images", "many")), "whole number above 0"),
-    "no count": (meta_mat(changed("num_train_images", [])), "whole number above 0"),
-    "two counts": (meta_mat(changed("num_train_images", [5, 6])), "whole number above 0"),
-    "a count of 0": (meta_mat(changed("num_train_images", [0])), "whole number above 0"),
-    "a compressed variable that is cut": (meta_mat(ROWS, compressed=True)[:-9], "ends within an element"),
-    "a compressed variable with a flipped bit": (
-        (packed := meta_mat(ROWS, compressed=True))[:3000] + bytes([packed[3000] ^ 1]) + packed[3001:],
-        "",
-    ),
+@functools.cache
+def meta() -> bytes:
+    """The table of ``ROWS``."""
+    return meta_mat(ROWS)
+
+
+def flipped(data: bytes, position: int, bit: int) -> bytes:
+    """The data with a bit of one byte turned over."""
+    return data[:position] + bytes([data[position] ^ bit]) + data[position + 1 :]
+
+
+DAMAGE: dict[str, tuple[Callable[[], bytes], str]] = {
+    "empty": (lambda: b"", "not a MATLAB 5 file"),
+    "a newer format": (lambda: b"MATLAB 7.3 MAT-file".ljust(512) + b"\x89HDF", "not a MATLAB 5 file"),
+    "too large": (lambda: meta() + bytes(1 << 23), "8,388,608 bytes"),
+    "cut": (lambda: meta()[:-100], "ends within an element"),
+    "without its variable": (lambda: meta_mat(ROWS, name="meta"), "no variable synsets"),
+    "without a class": (lambda: meta_mat(ROWS[1:]), "it has 999 classes"),
+    "a class twice": (lambda: meta_mat([*ROWS, ROWS[5]]), "occurs twice"),
+    "without wnids": (lambda: meta_mat(without("WNID")), "lacks WNID"),
+    "without counts": (lambda: meta_mat(without("num_train_images")), "lacks WNID or num_train_images"),
+    "a wnid of another type": (lambda: meta_mat(changed("WNID", [7])), "a name is not text"),
+    "a count of another type": (lambda: meta_mat(changed("num_train_images", "many")), "whole number above 0"),
+    "no count": (lambda: meta_mat(changed("num_train_images", [])), "whole number above 0"),
+    "two counts": (lambda: meta_mat(changed("num_train_images", [5, 6])), "whole number above 0"),
+    "a count of 0": (lambda: meta_mat(changed("num_train_images", [0])), "whole number above 0"),
+    "a compressed variable that is cut": (lambda: meta_mat(ROWS, compressed=True)[:-9], "ends within an element"),
+    "a compressed variable with a flipped bit": (lambda: flipped(meta_mat(ROWS, compressed=True), 3000, 1), ""),
 }
 
 
@@ -113,18 +121,18 @@ DAMAGE = {
 def test_a_damaged_table_is_refused_with_its_place(layout: Layout, case: str) -> None:
     """The error names the file, the reason and the command that gets it again."""
     content, reason = DAMAGE[case]
-    keep(layout, content)
+    keep(layout, content())
     with pytest.raises(InputError) as caught:
         train_counts(layout)
     assert "meta.mat" in caught.value.what
     assert reason in str(caught.value)
 
 
-ARCHIVES = {
-    "cut": (devkit(META)[:-300], "damaged"),
-    "a flipped bit": ((whole := devkit(META))[:2000] + bytes([whole[2000] ^ 4]) + whole[2001:], "damaged"),
-    "another archive": (gzip.compress(pack({"data/labels.mat": b"MATLAB"})), "holds no data/meta.mat"),
-    "a web page": (b"<!DOCTYPE html><html>" + bytes(1000), "damaged"),
+ARCHIVES: dict[str, tuple[Callable[[], bytes], str]] = {
+    "cut": (lambda: devkit(meta())[:-300], "damaged"),
+    "a flipped bit": (lambda: flipped(devkit(meta()), 2000, 4), "damaged"),
+    "another archive": (lambda: gzip.compress(pack({"data/labels.mat": b"MATLAB"})), "holds no data/meta.mat"),
+    "a web page": (lambda: b"<!DOCTYPE html><html>" + bytes(1000), "damaged"),
 }
 
 
@@ -132,7 +140,7 @@ ARCHIVES = {
 def test_a_damaged_archive_is_refused(layout: Layout, case: str) -> None:
     """Damage is no missing devkit."""
     content, reason = ARCHIVES[case]
-    keep(layout, content, ARCHIVE)
+    keep(layout, content(), ARCHIVE)
     with pytest.raises(InputError, match=reason):
         train_counts(layout)
 

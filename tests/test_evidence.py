@@ -488,7 +488,7 @@ def test_a_recipe_that_can_not_be_written_leaves_no_list_of_classes(
         patched.setattr("imagenet_prep.stages.init.save_bytes", full)
         with pytest.raises(PrepError):
             init(tmp_path / "data", tmp_path / "r.yaml", ENGINE)
-    assert [path.name for path in tmp_path.iterdir()] == ["data"]
+    assert [path.name for path in list(tmp_path.iterdir())] == ["data"]
     assert init(tmp_path / "data", tmp_path / "r.yaml", ENGINE).class_list == tmp_path / "r-classes.txt"
 
 

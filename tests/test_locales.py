@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import shutil
 import subprocess
-import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from command_server import CommandServer
 from existing import existing
 from made_boxes import mask
 from made_sets import ENGINE
@@ -33,20 +35,37 @@ RECIPES = {
 }
 
 
-def _environments(folder: Path) -> dict[str, dict[str, str]]:
-    """The environment of each locale: UTF-8, ASCII, and Latin-1 where the system can make one."""
+@pytest.fixture(scope="module")
+def locales(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Callable[..., None]]]:
+    """What runs a command in each locale, which must end well: UTF-8, ASCII, and Latin-1 where a system can make one.
+
+    Its Python starts in that locale, and forks for each command.
+    """
+    folder = tmp_path_factory.mktemp("locales")
     old = {"PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
-    found = {"utf-8": {"LC_ALL": "C.UTF-8"}, "ascii": {"LC_ALL": "C", **old}}
+    variables = {"utf-8": {"LC_ALL": "C.UTF-8"}, "ascii": {"LC_ALL": "C", **old}}
     if shutil.which("localedef"):
         name = "en_US.ISO-8859-1"
         made = subprocess.run(["localedef", "-i", "en_US", "-f", "ISO-8859-1", folder / name], capture_output=True)
         if made.returncode == 0:
-            found["latin-1"] = {"LC_ALL": name, "LOCPATH": str(folder), **old}
-    return found
+            variables["latin-1"] = {"LC_ALL": name, "LOCPATH": str(folder), **old}
+    environments = {locale: {**os.environ, **more} for locale, more in variables.items()}
+    servers = {locale: CommandServer(environment) for locale, environment in environments.items()}
+
+    def run(locale: str, *words: object) -> None:
+        called = [*map(str, words), "--workers", "1"]
+        ended = servers[locale].run(called, folder, environments[locale], errors="backslashreplace")
+        assert ended.returncode == 0, (locale, words, ended.stderr)
+
+    yield {locale: functools.partial(run, locale) for locale in servers}
+    for server in servers.values():
+        server.close()
 
 
 @pytest.mark.parametrize("recipe", RECIPES.values(), ids=RECIPES)
-def test_records_are_the_same_in_every_locale(tmp_path: Path, recipe: str) -> None:
+def test_records_are_the_same_in_every_locale(
+    locales: dict[str, Callable[..., None]], tmp_path: Path, recipe: str
+) -> None:
     """UTF-8, ASCII, Latin-1: the same shards, manifest and made list, and verify finds no fault."""
     for number, name in enumerate(NAMES):
         save(tmp_path / "src" / name, photographs.tiny(number))
@@ -57,12 +76,10 @@ def test_records_are_the_same_in_every_locale(tmp_path: Path, recipe: str) -> No
     save(tmp_path / "lists/names.txt", "".join(f"src/{name}\n" for name in NAMES).encode())
     (tmp_path / "né.yaml").write_text(recipe, "utf-8")
     results = {}
-    for locale, environment in _environments(tmp_path).items():
+    for locale, run in locales.items():
         out = tmp_path / locale
-        for words in (["convert", out, "--config", tmp_path / "né.yaml"], ["verify", out]):
-            called = [sys.executable, "-m", "imagenet_prep", *map(str, words), "--workers", "1"]
-            ended = subprocess.run(called, env={**os.environ, **environment}, capture_output=True)
-            assert ended.returncode == 0, (locale, words, ended.stderr)
+        run("convert", out, "--config", tmp_path / "né.yaml")
+        run("verify", out)
         files = [*existing(out, "*-of-*"), out / "imagenet-prep/manifest.json", *list(tmp_path.glob("made.txt"))]
         results[locale] = {path.name: path.read_bytes() for path in files}
         (tmp_path / "made.txt").unlink(missing_ok=True)
@@ -70,18 +87,17 @@ def test_records_are_the_same_in_every_locale(tmp_path: Path, recipe: str) -> No
 
 
 @pytest.mark.parametrize("form", ["folders", "webdataset"])
-def test_exports_are_the_same_in_every_locale(tmp_path: Path, form: str) -> None:
+def test_exports_are_the_same_in_every_locale(
+    locales: dict[str, Callable[..., None]], tmp_path: Path, form: str
+) -> None:
     """Names of images and of classes are no ASCII."""
     for number, name in enumerate(NAMES):
         save(tmp_path / "src" / name, photographs.tiny(number))
     (tmp_path / "a.yaml").write_text("source: {folders: src}\nshards: 1\n")
     convert(Layout(tmp_path / "out"), ENGINE, dataset=RecipeSet.read(tmp_path / "a.yaml"))
     results = {}
-    for locale, environment in _environments(tmp_path).items():
-        words = ["export", form, tmp_path / "out", tmp_path / locale, "--workers", "1"]
-        called = [sys.executable, "-m", "imagenet_prep", *map(str, words)]
-        ended = subprocess.run(called, env={**os.environ, **environment}, capture_output=True)
-        assert ended.returncode == 0, (locale, ended.stderr)
+    for locale, run in locales.items():
+        run("export", form, tmp_path / "out", tmp_path / locale)
         files = [path for path in list((tmp_path / locale).rglob("*")) if path.is_file() and path.suffix != ".jsonl"]
         results[locale] = {str(path.relative_to(tmp_path / locale)): path.read_bytes() for path in files}
     assert results["utf-8"]

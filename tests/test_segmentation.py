@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import io
 import json
 import os
@@ -19,6 +18,7 @@ from made_masks import box_around, coco_outlines, mask_folders, panoptic_set, pi
 from made_tars import save
 from PIL import Image, ImageOps
 from running import prep_here
+from torchvision_operators import import_torchvision
 
 import imagenet_prep
 from imagenet_prep import Layout, PrepError, convert, make_engine, records, repair, verify
@@ -421,27 +421,6 @@ def test_tensorflow_models_decode_the_records(tmp_path: Path, by_keys: bool) -> 
 def boxes_of(annotations: Sequence[Mapping[str, Any]]) -> list[list[float]]:
     """x, y, width and height of each annotation."""
     return [annotation["bbox"] for annotation in annotations]
-
-
-def import_torchvision() -> Any:
-    """torchvision; beside a torch without CUDA, the wheel for CUDA can't load its compiled operators.
-
-    No transform needs them, but the import declares how two of them behave: so they are named then.
-    """
-    try:
-        return importlib.import_module("torchvision")
-    except RuntimeError:  # operator torchvision::nms does not exist
-        import torch
-
-        library = torch.library.Library("torchvision", "FRAGMENT")
-        for name in ("nms", "qnms"):
-            library.define(f"{name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
-        _KEPT.append(library)
-        return importlib.import_module("torchvision")
-
-
-_KEPT: list[Any] = []
-"""What must live as long as torchvision."""
 
 
 def test_torchvision_transforms_the_records(tmp_path: Path, torch: Any) -> None:

@@ -12,7 +12,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from command_server import run_forked
 from existing import existing
+from running import PROGRAM
 
 pytestmark = pytest.mark.project
 
@@ -54,6 +56,20 @@ def test_a_skip_fails_where_it_is_not_expected(tmp_path: Path) -> None:
     assert "1 passed, 1 skipped, 1 xfailed" in refused.stdout
     listed = "test_other.py test_one.py::test_left"
     assert _pytest(tmp_path, IMAGENET_PREP_SKIPS=listed).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "status"), [(("convert", "--help"), 0), (("verify", "nothing"), 2), (("no-such-command",), 2)]
+)
+def test_a_forked_command_is_what_a_new_one_is(tmp_path: Path, words: tuple[str, ...], status: int) -> None:
+    """Most tests fork their commands: status and both streams are a new process's, in the folder and environment."""
+    environment = {**os.environ, "COLUMNS": "100"}
+    forked = run_forked(words, tmp_path, environment)
+    assert forked is not None
+    new = subprocess.run([*PROGRAM, *words], cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert (forked.returncode, forked.stdout, forked.stderr) == (new.returncode, new.stdout, new.stderr)
+    assert forked.returncode == status
+    assert run_forked(words, tmp_path, {**environment, "PYTHONPATH": "elsewhere"}) is None, "an interpreter starts anew"
 
 
 def _globs_looped_over(path: Path) -> list[str]:

@@ -97,6 +97,108 @@ def test_ranks_and_epochs_are_resumed(tf: Any, made_set: Layout) -> None:
             run(**wrong)
 
 
+@pytest.fixture(scope="module")
+def few(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Eleven small images in 14 shards, the last three of them empty; their labels count up. Read only."""
+    folder = tmp_path_factory.mktemp("few")
+    Image.new("RGB", (20, 16)).save(buffer := io.BytesIO(), "JPEG")
+    with records.ShardWriter(folder / "train", shards=14) as shards:
+        for number in range(11):
+            shards.write({"image/encoded": buffer.getvalue(), "image/class/label": number + 1})
+    return folder
+
+
+@pytest.mark.parametrize("policy", ["raise", "skip"])
+@pytest.mark.parametrize("training", [False, True])
+@pytest.mark.parametrize("world", [1, 3])
+def test_a_dataset_knows_its_length(tf: Any, made_set: Layout, world: int, training: bool, policy: Any) -> None:
+    """The number of its batches, also after ``start`` and repeated; unknown only where batches may be left out."""
+    from imagenet_prep.tensorflow import dataset
+
+    for rank, batch_size, start in ((world - 1, 5, 1), (0, 9, 0), (0, 50, 0)):
+        epoch = {"seed": 1, "epoch": 2, "start": start} if training else {"start": start}
+        options = {"rank": rank, "world": world, "image_size": 8, "training": training, "on_damaged": policy, **epoch}
+        batches = dataset(made_set.data_dir, "train", batch_size=batch_size, **options)
+        count = sum(1 for _ in batches)
+        is_unknown = policy == "skip" and world == 1
+        expected = [tf.data.UNKNOWN_CARDINALITY] * 2 if is_unknown else [count, 3 * count]
+        assert [int(each.cardinality()) for each in (batches, batches.repeat(3))] == expected
+        assert is_unknown or len(batches) == count
+
+
+def test_a_strategy_divides_a_dataset_of_known_length(tf: Any, made_set: Layout) -> None:
+    """A replica of a strategy gets all batches; two workers divide the records, as TensorFlow divides them."""
+    from tensorflow.python.data.experimental.ops.distribute import _AutoShardDataset
+
+    from imagenet_prep.tensorflow import dataset
+
+    labels = sorted(record.class_index for record in imagenet_prep.open(made_set.data_dir, "train"))
+    batches = dataset(made_set.data_dir, "train", batch_size=10, image_size=8, training=False)
+    divided = tf.distribute.MirroredStrategy(["CPU:0"]).experimental_distribute_dataset(batches)
+    assert int(divided.cardinality) == len(batches) == -(-len(labels) // 10)
+    assert sorted(everything(divided)[1]) == labels
+    seen = [everything(_AutoShardDataset(batches, 2, worker))[1] for worker in range(2)]
+    assert len(seen[0]) < len(labels)
+    assert sorted(seen[0] + seen[1]) == labels
+
+
+@pytest.mark.parametrize("policy", ["raise", "skip"])
+def test_shards_may_be_empty(tf: Any, few: Path, policy: Any) -> None:
+    """Each rank reads its own shards; a set that another program made has no known length."""
+    from imagenet_prep.tensorflow import dataset
+
+    options = {"batch_size": 4, "image_size": 8, "training": False, "on_damaged": policy}
+    ranks = [dataset(few, "train", rank=rank, world=3, **options) for rank in range(3)]
+    assert [everything(rank)[1] for rank in ranks] == [[0, 3, 6, 9], [1, 4, 7, 10], [2, 5, 8]]
+    assert int(ranks[0].cardinality()) == tf.data.UNKNOWN_CARDINALITY
+
+
+@pytest.mark.parametrize(
+    ("variables", "options", "expected"),
+    [
+        ({}, {}, list(range(11))),
+        ({"WORLD_SIZE": "3", "RANK": "1"}, {}, [1, 4, 7, 10]),
+        ({"WORLD_SIZE": "3", "RANK": "1"}, {"rank": 0, "world": 2}, [0, 2, 4, 6, 8, 10]),
+        ({"WORLD_SIZE": "1"}, {}, list(range(11))),
+        ({"WORLD_SIZE": "4"}, {"rank": 0, "world": 1}, list(range(11))),
+        ({"WORLD_SIZE": "4"}, {}, "has WORLD_SIZE=4 and no RANK"),
+        ({"WORLD_SIZE": "4", "RANK": "4"}, {}, "has RANK=4 WORLD_SIZE=4"),
+        ({"WORLD_SIZE": "four", "RANK": "4"}, {}, "WORLD_SIZE is 'four'"),
+        ({"WORLD_SIZE": "99", "RANK": "4"}, {}, r"world=99.*\n.*at most 14"),
+        ({"TF_CONFIG": '{"cluster": {"worker": ["a:1", "b:1"]}}'}, {}, list(range(11))),
+        (
+            {"TF_CONFIG": '{"cluster": {"worker": ["a:1", "b:1"]}}', "WORLD_SIZE": "2", "RANK": "0"},
+            {},
+            "expected one of",
+        ),
+        ({}, {"rank": 1}, r"dataset\(rank=1\)\nexpected world too"),
+        ({}, {"world": 2}, r"dataset\(world=2\)\nexpected rank too"),
+        ({}, {"rank": 2, "world": 2}, "the rank below the world"),
+        ({}, {"rank": 0.5, "world": 2}, "expected whole numbers"),
+    ],
+    ids=str,
+)
+def test_rank_and_world_of_arguments_and_environment(
+    tf: Any, few: Path, monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], options: Any, expected: Any
+) -> None:
+    """Arguments win, then RANK and WORLD_SIZE; half of them is an error, and TF_CONFIG is left to its strategy."""
+    from imagenet_prep.tensorflow import dataset
+
+    for name in ("RANK", "WORLD_SIZE", "TF_CONFIG"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+
+    def labels() -> list[int]:
+        return everything(dataset(few, "train", batch_size=4, image_size=8, training=False, **options))[1]
+
+    if isinstance(expected, list):
+        assert labels() == expected
+    else:
+        with pytest.raises(UsageError, match=expected):
+            labels()
+
+
 @pytest.mark.parametrize("has_box", [True, False])
 def test_every_crop_covers_a_part_of_a_box(tf: Any, tmp_path: Path, has_box: bool) -> None:
     """On black, with a white spot in its box: white is in every crop; without the box it is missing in some."""

@@ -282,11 +282,6 @@ def _compare_sides(kind: str, stated: Mapping[str, object], sides: tuple[int, in
             yield Finding(ProblemKind.SIZE_MISMATCH, detail, str(expected), str(got))
 
 
-def box_classes(settings: Mapping[str, Any]) -> dict[int, str]:
-    """The names of boxes by label, from the settings in a recipe's manifest."""
-    return {int(label): str(name) for label, name in settings.get("boxes", {}).items()}
-
-
 def _first(features: Mapping[str, Feature], names: tuple[str, ...], kind: type) -> object:
     """The single value of the first of these features with this kind; None if there is none."""
     found = (features[name] for name in names if isinstance(features.get(name), kind))

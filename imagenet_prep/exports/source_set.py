@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from array import array
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from imagenet_prep.errors import DamagedRecordError, InputError, UsageError
+from imagenet_prep.images import ENDINGS, format_of
 from imagenet_prep.model import OnDamaged
 from imagenet_prep.reading.indexed import IndexedShard, RecordedShard, find_recorded
 from imagenet_prep.reading.shard import Record, Shard
@@ -19,7 +21,7 @@ from imagenet_prep.reading.shard_set import ShardSet
 from imagenet_prep.reading.values import USUAL, Conventions, any_number
 from imagenet_prep.registry import labels_of_classes
 from imagenet_prep.state.manifest import Manifest, features_by_column
-from imagenet_prep.state.numbering import INCEPTIONS_FIRST, Numbering, class_index
+from imagenet_prep.state.numbering import INCEPTIONS_FIRST, Numbering, box_classes, class_index
 from imagenet_prep.state.set_state import SetState
 from imagenet_prep.storage.layout import STATE_NAME, Layout, grown_from, split_of
 from imagenet_prep.storage.location import local_path
@@ -145,8 +147,10 @@ class SourceSet(Struct, frozen=True):
 
     @property
     def numbering(self) -> Numbering:
-        """The labels of all classes by name; without a manifest, those of ILSVRC2012."""
+        """The labels of all classes by name; without a manifest, those of ILSVRC2012 unless the records differ."""
         labels = labels_of_classes(self.layout, self.manifest)
+        if self.manifest is None and not all(_counts_by(labels, shard) for shard in self.shards):
+            labels = {}
         return replace(Numbering.find(self.manifest), labels=labels)
 
     @property
@@ -156,6 +160,27 @@ class SourceSet(Struct, frozen=True):
         for shard in self.shards:
             found.setdefault(shard.split, []).append(shard)
         return found
+
+
+def _counts_by(labels: Mapping[str, int], shard: SourceShard) -> bool:
+    """Whether the first record of a shard has the label of its class, if it names both."""
+    with contextlib.suppress(InputError):  # the export itself reports the record
+        for record in shard.records():
+            return None in (record.wnid, record.label) or labels.get(record.wnid or "") == record.label
+    return True
+
+
+def names_from_0(names: Mapping[int, str]) -> list[str]:
+    """The name of each number from 0 up, "label_N" if it has none; none at all if too many, or if names repeat."""
+    if not names or max(names) > MOST_CLASSES:
+        return []
+    every = [names.get(number, f"label_{number}") for number in range(max(names) + 1)]
+    return every if len(set(every)) == len(every) else []
+
+
+def are_lines(names: Iterable[str]) -> bool:
+    """Whether a text file can list these names: none is empty, has several lines, or spaces at an end."""
+    return all(name.strip().splitlines() == [name] for name in names)
 
 
 CLASSES = "classes.json"
@@ -199,6 +224,12 @@ class ImageValues(Struct, frozen=True):
     text: str | None
     others: Mapping[str, Any]
 
+    @property
+    def true_ending(self) -> str:
+        """The ending that its file name lacks: ".jpg" for "a.gif" that was made a JPEG, "" for "a.JPEG"."""
+        endings = ENDINGS.get(format_of(self.encoded[:16]), ())
+        return "" if not endings or self.filename.lower().endswith(endings) else endings[0]
+
 
 class Meaning(Struct, frozen=True):
     """The features that describe an image, by role; none for records in Inception's layout.
@@ -225,7 +256,8 @@ class Meaning(Struct, frozen=True):
         others = {"boxes": boxes, "height": record.height, "width": record.width}
         label, wnid, text = record.label, record.wnid, record.text
         index = class_index(label, self.first_label, record)
-        return ImageValues(record.filename, record.encoded, label, index, wnid, text, others)
+        name = record.filename or _numbered(record)
+        return ImageValues(name, record.encoded, label, index, wnid, text, others)
 
     def _by_role(self, record: Record) -> ImageValues:
         features, roles = dict(record.features), self.features
@@ -235,13 +267,18 @@ class Meaning(Struct, frozen=True):
             wrong = roles["label"] if isinstance(encoded, bytes) else roles["encoded"]
             what = f"{record.shard}: record {record.number}: {wrong!r} is not as its manifest says"
             raise InputError(what, "expected one image, and one number for its label")
-        name = _text(found.get("path")) or _text(found.get("filename")) or f"{record.number:06d}"
+        name = _text(found.get("path")) or _text(found.get("filename")) or _numbered(record)
         wnid, text = _text(found.get("class")), _text(found.get("text"))
         if label is not None:
             wnid = wnid or self.names.get(label)
             text = text or self.texts.get(label)
         index = class_index(label, self.first_label, record)
         return ImageValues(name, encoded, label, index, wnid, text, features)
+
+
+def _numbered(record: Record) -> str:
+    """The name of an image that has none."""
+    return f"{record.number:06d}"
 
 
 def _text(value: object) -> str | None:
@@ -273,6 +310,15 @@ def find_roles(manifest: Manifest | None) -> dict[str, str]:
     """The feature for each role in the records of a set; without a manifest, those of Inception."""
     held = features_by_column(manifest.settings if manifest else {})
     return {role: min(held[role]) for role in _ROLES if role in held}
+
+
+def find_object_names(manifest: Manifest | None) -> dict[str, dict[int, str]]:
+    """The names of labels in the features with several labels per image: of its classes, or of its objects."""
+    if manifest is None:
+        return {}
+    names = {"label.list": Numbering.find(manifest).names, "boxes.label": box_classes(manifest.settings)}
+    held = features_by_column(manifest.settings)
+    return {feature: names[column] for column in names for feature in held.get(column, ())}
 
 
 def held_by(record: Record) -> dict[str, Mapping[str, Any]]:

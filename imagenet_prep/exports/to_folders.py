@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from pathlib import Path
 
 from imagenet_prep.errors import InputError
 from imagenet_prep.exports.packing import Files, Packer
-from imagenet_prep.exports.source_set import CLASSES, ImageValues, SourceSet, SourceShard, encode_classes, find_meaning
+from imagenet_prep.exports.source_set import (
+    CLASSES,
+    MOST_CLASSES,
+    ImageValues,
+    SourceSet,
+    SourceShard,
+    are_lines,
+    encode_classes,
+    find_meaning,
+)
 from imagenet_prep.reading.shard import Record
 from imagenet_prep.sources.names import below, text_of
 from imagenet_prep.storage.durable import make_folder
@@ -18,7 +27,8 @@ class FolderPacker(Packer):
     """Writes ``<split>/<class>/<name>`` for each record; the class is its wnid, its name, or its words.
 
     Every split gets a folder for every class of the set, since readers number the folders that they find. Where these
-    numbers are not those of the classes, ``classes.json`` has the right ones, counted from 0.
+    numbers are not those of the classes, ``classes.json`` has the right ones, counted from 0. timm numbers only folders
+    with images, unless ``class_map.txt`` in the folder of the split has the numbers.
     """
 
     unit = "image"
@@ -29,28 +39,45 @@ class FolderPacker(Packer):
     def pack(self, shard: SourceShard, files: Files) -> None:
         """Write a file per image."""
         for record, values in files.values(self.meaning):
-            path = "/".join(_path(shard, record, values))
+            path = _path(shard, record, values)
             if not files.has(path, len(values.encoded)):
                 files.write(path, [values.encoded])
 
     def finish(self, source: SourceSet, out: Path) -> Mapping[str, bytes]:
         """Create the folders of classes without images in a split; and list the numbers, where they are needed."""
-        classes = {text_of(folder.name) for split in source.splits for folder in below(out, split).glob("*")}
+        paths = itertools.chain.from_iterable(below(out, split).glob("*") for split in source.splits)
+        classes = {text_of(path.name) for path in paths if path.is_dir()}
         numbers = source.numbering.indices
         classes.update(source.manifest.dataset.classes if source.manifest else ())
         for split, name in itertools.product(source.splits, sorted(classes)):
             make_folder(below(out, f"{split}/{name}"))
+        class_map = _encode_class_map(numbers, classes)
+        files = {f"{split}/{CLASS_MAP}": class_map for split in source.splits if class_map}
         found = {name: numbers[name] for name in sorted(classes) if name in numbers}
-        if list(found.values()) == list(range(len(classes))):
-            return {}
-        return {CLASSES: encode_classes(found)} if found else {}
+        if found and list(found.values()) != list(range(len(classes))):
+            files[CLASSES] = encode_classes(found)
+        return files
 
 
 PACKER = FolderPacker
 
+CLASS_MAP = "class_map.txt"
+"""The file of a split that has the folder of each class, a line for each number from 0; as timm reads it."""
 
-def _path(shard: SourceShard, record: Record, values: ImageValues) -> list[str]:
-    """The split, the class, then the path of the image, without the folders of its split and class."""
+_WITHIN = "__"
+"""The folders within a class become parts of file names: timm and datasets take the last folder for the class."""
+
+
+def _encode_class_map(numbers: Mapping[str, int], folders: Set[str]) -> bytes:
+    """The content of that file; empty if a folder has no number, or a line can't hold a name."""
+    names = {number: name for name, number in numbers.items()}
+    if not names or max(names) > MOST_CLASSES or not folders <= numbers.keys() or not are_lines(numbers):
+        return b""
+    return "".join(f"{names.get(number, '')}\n" for number in range(max(names) + 1)).encode()
+
+
+def _path(shard: SourceShard, record: Record, values: ImageValues) -> str:
+    """The split, the class, then the name of the image, with its folders except those of its split and class."""
     of_class = values.wnid or values.text
     if of_class is None:
         raise InputError(
@@ -63,15 +90,15 @@ def _path(shard: SourceShard, record: Record, values: ImageValues) -> list[str]:
         folders.remove(of_class)
         if folders and (shard.split.startswith(folders[0]) or folders[0].startswith(shard.split)):
             del folders[0]
-    parts = [of_class, *folders, name]
-    if not all(map(_is_file_name, parts)):
-        path = "/".join(parts)
+    file_name = _WITHIN.join([*folders, name]) + values.true_ending
+    path = f"{of_class}/{file_name}"
+    if not all(map(_is_file_name, (of_class, *folders, name, file_name))):
         raise InputError(
             f"{shard.path}: record {record.number} can't be a file {path!r}",
             "expected a valid file name within the export's folder",
             "export to webdataset, which accepts any name",
         )
-    return [shard.split, *parts]
+    return f"{shard.split}/{path}"
 
 
 def _is_file_name(text: str) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from imagenet_prep.exports.packing import Files, Packer, check_read_back
-from imagenet_prep.exports.source_set import MOST_CLASSES, SourceSet, SourceShard, find_meaning
+from imagenet_prep.exports.source_set import SourceSet, SourceShard, find_meaning, find_object_names, names_from_0
 from imagenet_prep.sources.parquets import check_pyarrow
 from imagenet_prep.tfrecord import crc32c
 
@@ -30,7 +30,9 @@ class ParquetPacker(Packer):
         used = {*self.meaning.features.values()}
         held = manifest.dataset.features if manifest and used else {}
         self.others = {name: dict(promised) for name, promised in held.items() if name not in used}
-        self.names = self._find_names(source)
+        self.names = names_from_0({index: name for name, index in source.numbering.indices.items()})
+        named = {feature: names_from_0(names) for feature, names in find_object_names(manifest).items()}
+        self.object_names = {feature: names for feature, names in named.items() if names}
 
     def file_name(self, shard: SourceShard) -> str:
         """The name of its file."""
@@ -54,7 +56,7 @@ class ParquetPacker(Packer):
 
     def _rows(self, files: Files) -> Iterator[dict[str, Any]]:
         for _, values in files.values(self.meaning):
-            image = {"bytes": bytes(values.encoded), "path": values.filename}
+            image = {"bytes": bytes(values.encoded), "path": values.filename + values.true_ending}
             of_class = {"label": values.class_index, "wnid": values.wnid, "text": values.text}
             yield {**values.others, "image": image, **of_class}
 
@@ -71,17 +73,16 @@ class ParquetPacker(Packer):
         columns = {"image": image, "label": pa.int64(), "wnid": pa.string(), "text": pa.string()}
         features: dict[str, Any] = {"image": {"_type": "Image"}}
         if self.names:
-            features["label"] = {"names": self.names, "_type": "ClassLabel"}
+            features["label"] = _class_label(self.names)
+        features |= {name: [_class_label(names)] for name, names in self.object_names.items()}
         return pa.schema(
             ({**columns, **held} | columns).items(), {"huggingface": json.dumps({"info": {"features": features}})}
         )
 
-    def _find_names(self, source: SourceSet) -> list[str]:
-        """The name of each class from 0 up; none if the set has no classes."""
-        names = {index: name for name, index in source.numbering.indices.items()}
-        if not names or max(names) > MOST_CLASSES:
-            return []
-        return [names.get(index, f"label_{index}") for index in range(max(names) + 1)]
-
 
 PACKER = ParquetPacker
+
+
+def _class_label(names: list[str]) -> dict[str, Any]:
+    """The type of a column of labels in datasets."""
+    return {"names": names, "_type": "ClassLabel"}

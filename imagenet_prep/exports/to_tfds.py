@@ -7,16 +7,25 @@ core/naming.py, core/features, core/proto/dataset_info.proto).
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from imagenet_prep.errors import UsageError
 from imagenet_prep.exports.packing import Files, Packer
-from imagenet_prep.exports.source_set import MOST_CLASSES, SourceSet, SourceShard, find_roles, held_by
+from imagenet_prep.exports.source_set import (
+    SourceSet,
+    SourceShard,
+    are_lines,
+    find_object_names,
+    find_roles,
+    held_by,
+    names_from_0,
+)
 from imagenet_prep.reading.shard import Shard
 from imagenet_prep.state.manifest import ILSVRC2012
 from imagenet_prep.state.numbering import Numbering
@@ -66,10 +75,11 @@ class TfdsPacker(Packer):
         """The files; the one that TFDS looks for first is last."""
         manifest, folder = source.manifest, f"{self.name}/{self.version}"
         roles = find_roles(manifest)
-        held = manifest.dataset.features if manifest else held_by(next(source.shards[0].records()))
-        names = _class_names(source.numbering) if "label" in roles else []
+        held = manifest.dataset.features if manifest else _features_held(source)
         image, label = roles.get("encoded"), roles.get("label")
-        numbered = {label: len(names)} if label and names else {}
+        names = {label: _class_names(source.numbering)} if label else {}
+        names |= {feature: names_from_0(of_objects) for feature, of_objects in find_object_names(manifest).items()}
+        names = {feature: of_labels for feature, of_labels in names.items() if of_labels and are_lines(of_labels)}
         above = os.path.relpath(local_path(source.layout.output_dir).resolve(), (out / folder).resolve())
         info: dict[str, Any] = {
             "name": self.name,
@@ -87,12 +97,10 @@ class TfdsPacker(Packer):
         }
         if image and label:
             info["supervisedKeys"] = {"input": image, "output": label}
-        text = "".join(f"{name}\n" for name in names).encode()
-        files = {
-            "features.json": _encode(_features(held, image, numbered)),
-            **{f"{each.replace('/', '.')}.labels.txt": text for each in numbered},
-            "dataset_info.json": _encode(info),
-        }
+        files = {"features.json": _encode(_features(held, image, names))}
+        for feature, of_labels in names.items():
+            files[f"{feature.replace('/', '.')}.labels.txt"] = "".join(f"{name}\n" for name in of_labels).encode()
+        files["dataset_info.json"] = _encode(info)
         return {f"{folder}/{name}": content for name, content in files.items()}
 
     def usage(self, out: Path) -> str:
@@ -103,13 +111,22 @@ class TfdsPacker(Packer):
 PACKER = TfdsPacker
 
 
-def _features(held: Mapping[str, Mapping[str, Any]], image: str | None, labels: Mapping[str, int]) -> dict[str, Any]:
+def _features_held(source: SourceSet) -> Mapping[str, Mapping[str, Any]]:
+    """The features of a set without a manifest, by its first record; none if it has no record."""
+    records = itertools.chain.from_iterable(shard.records() for shard in source.shards)
+    first = next(records, None)
+    return held_by(first) if first else {}
+
+
+def _features(
+    held: Mapping[str, Mapping[str, Any]], image: str | None, names: Mapping[str, Sequence[str]]
+) -> dict[str, Any]:
     """The content of features.json.
 
     Args:
         held: the features of every record, as a manifest lists them.
         image: the feature with the image file; it is decoded to uint8 of the shape (height, width, 3).
-        labels: the number of labels, including 0, of each feature that is a class.
+        names: the name of each label from 0 up, of each feature that is a class.
     """
     declared = {}
     for name, promised in sorted(held.items()):
@@ -117,27 +134,36 @@ def _features(held: Mapping[str, Mapping[str, Any]], image: str | None, labels: 
         if name == image:
             shape = {"dimensions": ["-1", "-1", "3"]}
             kind, of_kind = "image_feature.Image", {"image": {"dtype": "uint8", "shape": shape}}
-        elif name in labels:
-            kind, of_kind = "class_label_feature.ClassLabel", {"classLabel": {"numClasses": str(labels[name])}}
-        declared[name] = {"pythonClassName": f"{_FEATURES}.{kind}", **of_kind}
+        elif name in names:
+            kind, of_kind = "class_label_feature.ClassLabel", {"classLabel": {"numClasses": str(len(names[name]))}}
+        feature = {"pythonClassName": f"{_FEATURES}.{kind}", **of_kind}
+        declared[name] = _sequence(feature) if name in names and not _is_one(**promised) else feature
     return {"pythonClassName": f"{_FEATURES}.features_dict.FeaturesDict", "featuresDict": {"features": declared}}
 
 
 def _class_names(numbering: Numbering) -> list[str]:
     """The name of each label from 0 up, if the class has one; names are unique. None if there are too many."""
     names = numbering.names
-    if not names or max(names) > MOST_CLASSES:
-        return []
-    unnamed = {label: f"label_{label}" for label in range(max(names) + 1)}
-    if numbering.first_label:
-        unnamed[0] = "background"
-    return [names.get(label, placeholder) for label, placeholder in unnamed.items()]
+    if names and numbering.first_label:
+        names = {0: "background", **names}
+    return names_from_0(names)
 
 
-def _tensor(kind: str, optional: bool, values: int | None) -> dict[str, Any]:
+def _sequence(feature: Mapping[str, Any]) -> dict[str, Any]:
+    """Any number of values of a feature."""
+    sequence = {"feature": feature, "length": "-1"}
+    return {"pythonClassName": f"{_FEATURES}.sequence_feature.Sequence", "sequence": sequence}
+
+
+def _is_one(kind: str, optional: bool, values: int | None) -> bool:
+    """Whether every record has exactly one value of a feature."""
+    return values == 1 and not optional
+
+
+def _tensor(**promised: Any) -> dict[str, Any]:
     """One value, or any number of them; none if the feature is optional."""
-    shape = {} if values == 1 and not optional else {"dimensions": ["-1"]}
-    return {"dtype": _DTYPES[kind], "encoding": "none", "shape": shape}
+    shape = {} if _is_one(**promised) else {"dimensions": ["-1"]}
+    return {"dtype": _DTYPES[promised["kind"]], "encoding": "none", "shape": shape}
 
 
 def _encode(value: Mapping[str, Any]) -> bytes:

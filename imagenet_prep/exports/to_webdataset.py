@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from imagenet_prep.exports.dataset_card import encode_card
 from imagenet_prep.exports.packing import Files, Packer
 from imagenet_prep.exports.source_set import ImageValues, SourceSet, SourceShard, find_meaning
 from imagenet_prep.images import ending_of
@@ -52,20 +53,23 @@ class TarPacker(Packer):
         files.write(self.file_name(shard), self._parts(files))
 
     def finish(self, source: SourceSet, out: Path) -> Mapping[str, bytes]:
-        """``_info.json``, which lets timm find the tars of a split."""
-        splits = {}
+        """``_info.json``, by which timm finds the tars of a split, and ``README.md`` for Hugging Face's datasets."""
+        splits, tars = {}, {}
         for split, shards in source.splits.items():
             names, counts = [self.file_name(shard) for shard in shards], [shard.count() for shard in shards]
             lengths = {"num_samples": sum(counts), "shard_lengths": counts}
             splits[split] = {"name": split, "filenames": names, **lengths}
-        return {"_info.json": json.dumps({"splits": splits}, indent=1).encode()}
+            if sum(counts):  # datasets refuses empty splits
+                tars[split] = names
+        info = json.dumps({"splits": splits}, indent=1).encode()
+        return {"_info.json": info, "README.md": encode_card(source, self.meaning, tars)}
 
     def _parts(self, files: Files) -> Iterator[Buffer]:
         keys: set[str] = set()
         size = 0
         for record, values in files.values(self.meaning):
-            key = _key(values.filename)
-            if key in keys:
+            key = _key(values.filename, record.number)
+            while key in keys:
                 key = f"{key}_{record.number}"
             keys.add(key)
             for part in self._members(key, values):
@@ -86,9 +90,15 @@ class TarPacker(Packer):
 PACKER = TarPacker
 
 
-def _key(filename: str) -> str:
-    """The key of a record's members: the file name without dots, and without the extension if it is ImageNet's."""
-    return filename.removesuffix(".JPEG").replace(".", "_")
+def _key(filename: str, number: int) -> str:
+    """The key of a record's members: the file name without dots, and without the extension if it is ImageNet's.
+
+    Readers skip a sample if its key has no last part, or starts as "__name__/".
+    """
+    key = filename.removesuffix(".JPEG").replace(".", "_").replace("\0", "_")
+    if key.startswith("__"):
+        key = key.lstrip("_")
+    return key if key and not key.endswith("/") else f"{key}{number:06d}"
 
 
 def describe(values: ImageValues) -> dict[str, Any]:

@@ -14,7 +14,7 @@ import io
 import math
 import zlib
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from imagenet_prep.errors import UsageError
 from imagenet_prep.images import format_of, png
@@ -189,6 +189,20 @@ def decode_mask(data: Buffer) -> Pixels:
         values = np.asarray(image.convert("RGB") if image.mode in ("P", "RGBA", "LA") else image)
     is_inside = values.reshape(*values.shape[:2], -1).any(axis=2)
     return np.asarray(is_inside, np.uint8)
+
+
+def decode_values(data: Buffer) -> NDArray[Any]:
+    """The values of a mask as they are stored: those of a palette are its numbers, not its colours.
+
+    Of the shape (height, width), or (height, width, channels) if the mask is no PNG of one channel.
+
+    Raises:
+        ImageError: it can't be decoded, has several frames, or its format loses values.
+    """
+    import numpy as np
+
+    with _opened(data) as image:
+        return np.array(image)
 
 
 def box_of_pixels(pixels: Pixels) -> tuple[float, float, float, float] | None:

@@ -232,12 +232,15 @@ class Record:
         try:
             return decode(self.encoded)
         except ImageError as error:
-            name = ""
-            with contextlib.suppress(InputError):
-                name = self.filename
-            what, reason = f"{self.place}: its image is damaged", f"{name}: {error}" if name else str(error)
-            hint = remedy(self.shard, depth="decode")
-            raise DamagedRecordError.of("image", self.number, name, what, reason, hint) from error
+            raise self.damaged_image(error, f"{self.place}: its image is damaged") from error
+
+    def damaged_image(self, error: ImageError, what: str) -> DamagedRecordError:
+        """The error for an image of this record that can't be decoded; ``what`` says which one."""
+        name = ""
+        with contextlib.suppress(InputError):
+            name = self.filename
+        reason = f"{name}: {error}" if name else str(error)
+        return DamagedRecordError.of("image", self.number, name, what, reason, remedy(self.shard, depth="decode"))
 
 
 def _of_another_process(

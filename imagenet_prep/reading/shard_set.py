@@ -91,6 +91,11 @@ class RecordSequence(Sequence[Record]):
         numbering = self._named
         return {label: numbering.texts.get(name, name) for label, name in numbering.names.items()}
 
+    @property
+    def object_names(self) -> Mapping[int, str]:
+        """The name of each class of objects by its label in a recipe's set; empty in other sets, ImageNet's too."""
+        return self._numbering.objects
+
     def name_classes(self, complete: Callable[[Numbering], Numbering]) -> None:
         """Let a function complete names and words of classes, which the manifest of ILSVRC2012 does not repeat."""
         self._complete = complete
@@ -259,6 +264,16 @@ class ShardSet(RecordSequence):
     def compression(self) -> Compression:
         """The compression of its first shard."""
         return self._open(0).shard.compression
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether the manifest counts the records of every shard: otherwise the first ``len`` reads the shards."""
+        return all(self._recorded)
+
+    @property
+    def counts(self) -> list[int]:
+        """How many records each shard of the split has, empty ones included."""
+        return [stop - start for start, stop in itertools.pairwise(self._find_starts())]
 
     def compare(self, shards: Iterable[int]) -> None:
         """Compare shards with their manifest without reading all of them: size, index, first and last record.

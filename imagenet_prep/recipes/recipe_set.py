@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from imagenet_prep.checks.dataset import Dataset, SetFindings
-from imagenet_prep.checks.examiner import Examiner, PromiseExaminer, box_classes, no_words
+from imagenet_prep.checks.examiner import Examiner, PromiseExaminer, no_words
 from imagenet_prep.datasets.declarations import MakingOptions
 from imagenet_prep.datasets.plan import PlannedSet, planned_manifest
 from imagenet_prep.errors import InputError, PrepError, UsageError
@@ -25,6 +25,7 @@ from imagenet_prep.state.manifest import (
     features_by_column,
     usable_manifest,
 )
+from imagenet_prep.state.numbering import box_classes
 from imagenet_prep.state.plan_file import load_plan
 from imagenet_prep.storage.files import kind_of
 from imagenet_prep.storage.layout import Layout, grown_from, split_of

@@ -28,6 +28,10 @@ from imagenet_prep.text import listed, number_of
 SCHEMA = 1
 
 
+PACKING = 2
+"""Raised when a format gets other names or contents: an export resumes only as it started."""
+
+
 class ExportedSplit(Struct, frozen=True):
     """One split of an export: records, shards, bytes of files; ``made``: shards exported by this run."""
 
@@ -171,7 +175,7 @@ def _identity(container: str, packer: Packer, source: SourceSet) -> dict[str, An
     kept = {"schema": SCHEMA, "container": container}
     if packer.unit == "set":  # all its files are written every time
         return kept
-    decides = [repr(sorted(vars(packer).items())), [shard.identity for shard in source.shards]]
+    decides = [PACKING, repr(sorted(vars(packer).items())), [shard.identity for shard in source.shards]]
     return {**kept, "fingerprint": hashlib.sha256(json.dumps(decides).encode()).hexdigest()}
 
 
@@ -197,7 +201,7 @@ def _refuse_other(target: Layout, identity: dict[str, Any]) -> None:
             return
         what, expected = f"something else: {listed(names)}", "an empty folder"
     elif isinstance(begun, dict) and begun.get("container") == identity["container"]:
-        what = "an export of another set, or of this set before it changed"
+        what = "an export of another set, or of this set before it changed, or by another version"
         expected = "an export of the same shards, or an empty folder"
     else:
         kept = begun.get("container") if isinstance(begun, dict) else begun

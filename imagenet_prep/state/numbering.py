@@ -21,11 +21,13 @@ class Numbering(Struct, frozen=True):
         first_label: the label that counts as class 0.
         labels: the label of each class by its name; empty if the set has none, or all of ILSVRC2012.
         texts: the words of the classes whose words are not their names.
+        objects: the name of each class of objects by its label; empty if objects have the label of their image.
     """
 
     first_label: int = INCEPTIONS_FIRST
     labels: Mapping[str, int] = {}
     texts: Mapping[str, str] = {}
+    objects: Mapping[int, str] = {}
 
     @classmethod
     def find(cls, manifest: Manifest | None) -> Numbering:
@@ -40,7 +42,7 @@ class Numbering(Struct, frozen=True):
         else:
             usual = INCEPTIONS_FIRST if settings.get("record") == "inception" else 0
             first = int(settings.get("first_label", usual))
-        return cls(first, entry.classes, entry.texts)
+        return cls(first, entry.classes, entry.texts, box_classes(settings))
 
     @property
     def names(self) -> dict[int, str]:
@@ -51,6 +53,11 @@ class Numbering(Struct, frozen=True):
     def indices(self) -> dict[str, int]:
         """The label of each class counted from 0, by its name."""
         return {name: label - self.first_label for name, label in self.labels.items()}
+
+
+def box_classes(settings: Mapping[str, Any]) -> dict[int, str]:
+    """The names of boxes by label, from the settings in a recipe's manifest."""
+    return {int(label): str(name) for label, name in settings.get("boxes", {}).items()}
 
 
 class Placed(Protocol):

@@ -13,7 +13,7 @@ import os
 import zlib
 from collections import Counter
 from collections.abc import Callable, Mapping
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ if importlib.util.find_spec("tensorflow") is None:
 import tensorflow as tf
 
 from imagenet_prep.errors import DamagedRecordError, InputError, RecordFault, UsageError
+from imagenet_prep.reading.environment import check_rank, rank_in_environment
 from imagenet_prep.reading.left_out import LeftOut, OnDamagedRecord, check_policy
 from imagenet_prep.reading.shard_set import ShardSet
 from imagenet_prep.state.manifest import find_set
@@ -107,8 +108,8 @@ def dataset(  # noqa: PLR0913 - options of the public interface, by keyword
     seed: int | None = None,
     shuffle_buffer: int = 4096,
     window: int = 16,
-    rank: int = 0,
-    world: int = 1,
+    rank: int | None = None,
+    world: int | None = None,
     epoch: int | None = None,
     start: int = 0,
     on_damaged: OnDamagedRecord = "raise",
@@ -135,7 +136,9 @@ def dataset(  # noqa: PLR0913 - options of the public interface, by keyword
         seed: makes every epoch of every run the same. None: fastest, and never the same.
         shuffle_buffer: records that are mixed; each needs about 110 kB of memory for ImageNet.
         window: shards that are read at a time.
-        rank: one of ``world`` readers. Each reads its own shards; for training, all have equally many batches.
+        rank: one of ``world`` readers. Each reads its own shards; for training, all have equally many batches. Without
+            rank and world, they are RANK and WORLD_SIZE of the environment, as torchrun sets them, or 0 and 1. A
+            cluster in TF_CONFIG is left to a strategy of tf.distribute, which divides the batches itself.
         world: the number of readers.
         epoch: with a seed, this epoch in every iteration, to resume it; None: another one in each iteration.
         start: batches of the epoch to skip: those before a checkpoint. Their images are not decoded.
@@ -146,24 +149,26 @@ def dataset(  # noqa: PLR0913 - options of the public interface, by keyword
             imagenet-prep then, which is slower, and the shape of a batch starts with None.
         unlabelled: the label of images without one, such as -1; None: they are refused.
 
+    Its ``cardinality()`` is the number of batches, if the manifest counts the records; it is unknown with
+    ``on_damaged="skip"`` and one reader, since batches may be left without an image.
+
     TensorFlow reads the shards itself. Before that, each is compared with its manifest: size, index, first and last
     record. verify compares all records.
 
     Raises:
         InputError: as imagenet_prep.open; or the first record is not an image's in Inception's layout, or records have
             no label.
-        UsageError: a setting is invalid, or a rank has no shard.
+        UsageError: a setting is invalid, a rank has no shard, or WORLD_SIZE is set without RANK.
     """
     check_policy("dataset", on_damaged)
+    rank, world = _find_rank(rank, world)
     records = ShardSet(data_dir, split)
     _refuse_unlabelled(records, unlabelled)
     training = split == "train" if training is None else training
-    if not (0 <= rank < world <= len(records.paths)) or start < 0:
-        hint = f"ranks below world, at most {len(records.paths)} of them (one per shard), start from 0"
+    if world > len(records.paths) or start < 0:
+        hint = f"a world of at most {len(records.paths)} (one shard per rank), start from 0"
         raise UsageError(f"dataset(rank={rank}, world={world}, start={start})", f"expected {hint}")
-    if training and (epoch is not None or start) and (seed is None or epoch is None or epoch < 0):
-        what = f"dataset(epoch={epoch}, start={start}, seed={seed})"
-        raise UsageError(what, "expected a seed and an epoch: without, no run gives the same order again")
+    _check_epoch(seed, epoch, start, training=training)
     again = epoch is None  # each iteration has another order
     if epoch is not None and seed is not None:
         seed = zlib.crc32(f"{seed} {epoch}".encode())
@@ -200,14 +205,46 @@ def dataset(  # noqa: PLR0913 - options of the public interface, by keyword
         found = found.map(lambda *read: counted(*decode(*read)), **how)
     found = found.batch(batch_size, drop_remainder=training)
     if training and world > 1:
-        counts = [stop - begin for begin, stop in pairwise(records.starts)]
-        fewest = min(sum(counts[each::world]) for each in range(world)) // batch_size
-        found = found.take(max(0, fewest - start))
+        found = found.take(max(0, _count_batches(records, rank, world, batch_size, training=training) - start))
     if passing is not None:
         found = passing.without_damaged(found, world)
+    if records.is_counted and (passing is None or world > 1):
+        count = _count_batches(records, rank, world, batch_size, training=training)
+        found = found.apply(tf.data.experimental.assert_cardinality(max(0, count - start)))
     found = found.prefetch(tf.data.AUTOTUNE)
     found.skipped = Counter if passing is None else lambda: passing.left_out.counts
     return found
+
+
+def _find_rank(rank: int | None, world: int | None) -> tuple[int, int]:
+    """The rank and world of the arguments, or else of the environment, or else 0 of 1."""
+    chosen = check_rank("dataset", rank, world)
+    environment = rank_in_environment() if chosen is None else None
+    if chosen is not None or environment is None:
+        return chosen or (0, 1)
+    hint = "give dataset rank= and world=; rank=0, world=1 if a strategy of tf.distribute divides the batches"
+    if environment.world > 1 and environment.rank is None:
+        raise UsageError(f"the environment has {environment} and no RANK", "expected both", hint)
+    workers = tf.distribute.cluster_resolver.TFConfigClusterResolver().cluster_spec().as_dict().get("worker", [])
+    if environment.world > 1 and len(workers) > 1:
+        what = f"the environment has {environment}, and TF_CONFIG with {len(workers)} workers"
+        raise UsageError(what, "expected one of both: each would divide the records", hint)
+    return environment.rank or 0, environment.world
+
+
+def _check_epoch(seed: int | None, epoch: int | None, start: int, *, training: bool) -> None:
+    """Raise UsageError for a place in an epoch of training that no run can find again."""
+    if training and (epoch is not None or start) and (seed is None or epoch is None or epoch < 0):
+        what = f"dataset(epoch={epoch}, start={start}, seed={seed})"
+        raise UsageError(what, "expected a seed and an epoch: without, no run gives the same order again")
+
+
+def _count_batches(records: ShardSet, rank: int, world: int, batch_size: int, *, training: bool) -> int:
+    """The batches of an epoch of this rank; for training, as many as the rank with the fewest records fills."""
+    counts = records.counts
+    if training:
+        return min(sum(counts[reader::world]) for reader in range(world)) // batch_size
+    return -(-sum(counts[rank::world]) // batch_size)
 
 
 def _refuse_unlabelled(records: ShardSet, unlabelled: int | None) -> None:
@@ -253,7 +290,7 @@ class _Passing:
 
     def shards(self, own: range) -> Any:
         """The number of the first record of each shard, and that after its last one."""
-        bounds = [self._records.starts[which : which + 2] for which in own]
+        bounds = list(pairwise(accumulate(self._records.counts, initial=0)))[own.start : own.stop : own.step]
         return tf.data.Dataset.from_tensor_slices(tf.constant(bounds, tf.int64))
 
     def decoded(self, numbers: Any, decode: Callable[..., tuple[Any, Any]], size: int, how: Mapping[str, Any]) -> Any:

@@ -1,4 +1,4 @@
-"""PyTorch: ImageDataset gives pixels and labels; Loader shuffles them, divides them among ranks, and resumes."""
+"""PyTorch: data sets of images, objects or masks; Loader shuffles them, divides them among ranks, and resumes."""
 
 import importlib.util
 
@@ -6,7 +6,18 @@ if importlib.util.find_spec("torch") is None:
     raise ModuleNotFoundError("imagenet_prep.torch needs PyTorch: pip install 'imagenet-prep[torch]'", name="torch")
 
 from imagenet_prep.torch.crops import CenterCrop, Crop, RandomResizedCrop
+from imagenet_prep.torch.detection import DetectionDataset, collate_detection
 from imagenet_prep.torch.image_dataset import ImageDataset
 from imagenet_prep.torch.loader import Loader
+from imagenet_prep.torch.segmentation import SegmentationDataset
 
-__all__ = ["CenterCrop", "Crop", "ImageDataset", "Loader", "RandomResizedCrop"]
+__all__ = [
+    "CenterCrop",
+    "Crop",
+    "DetectionDataset",
+    "ImageDataset",
+    "Loader",
+    "RandomResizedCrop",
+    "SegmentationDataset",
+    "collate_detection",
+]

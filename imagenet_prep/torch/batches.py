@@ -1,4 +1,4 @@
-"""What workers do: seeded items, damaged ones set aside, and a batch made of them, or its error."""
+"""Seeded: items with their own random numbers. BatchCollate: a batch of them, or its error. Both run in workers."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def collate(samples: list[Any]) -> Any:
 
 
 TAKES = "Loader(ImageDataset(imagenet_prep.open(folder, 'train'), transform), batch_size), or your own collate_fn"
-"""What a Loader takes, for a hint."""
+"""The arguments of a Loader, for a hint."""
 
 
 def collate_channels_last(samples: list[Any]) -> Any:
@@ -95,7 +95,7 @@ class Damaged(NamedTuple):
 
 
 class LoadedBatch(NamedTuple):
-    """What a worker sends to its Loader: the batch, or None; what it lacks; or why it could not be made."""
+    """A worker's message to its Loader: the batch, or None; the damaged items that it lacks; or its error."""
 
     number: int
     batch: Any
@@ -105,7 +105,7 @@ class LoadedBatch(NamedTuple):
 
 @dataclass(frozen=True)
 class ItemSettings:
-    """What a framework that makes a Loader again keeps by keeping its data set."""
+    """The settings that a framework keeps with the data set when it makes a Loader again."""
 
     seed: int
     skips: bool
@@ -124,12 +124,21 @@ class BatchItems(list[Any]):
 class Seeded(Dataset[Any]):
     """The items of a data set, each with random numbers that its epoch and number decide.
 
-    All else is as in the data set: its length, its attributes, and its items by plain numbers.
+    Its length, its attributes, and its items by plain numbers are those of the data set.
     """
 
     def __init__(self, dataset: Any, settings: ItemSettings) -> None:
         self.dataset = dataset
         self.settings = settings
+        self.sampler: Any = None
+
+    def set_epoch(self, epoch: int) -> None:
+        """Set the sampler's epoch: a resumed loader of accelerate reaches the data set alone."""
+        self.sampler.set_epoch(epoch)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Everything that a worker needs."""
+        return {**vars(self), "sampler": None}
 
     def __repr__(self) -> str:
         return repr(self.dataset)
@@ -221,7 +230,7 @@ class BatchCollate:
 
 
 def empty_batch(count: int, where: str = "a batch") -> InputError:
-    """The error of a batch that must come, of which all records are damaged."""
+    """The error of a batch that must come, whose records are all damaged."""
     what = f"{where} has {number_of(count, 'damaged record')} and no other"
     hint = "mend the set with imagenet-prep repair, or choose a larger batch_size"
     return InputError(what, "expected one sound record: all ranks wait for a batch", hint)

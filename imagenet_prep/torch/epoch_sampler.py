@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -16,12 +15,12 @@ from imagenet_prep.torch.arguments import shown, whole
 from imagenet_prep.torch.batches import ItemNumber, Seeded
 from imagenet_prep.torch.epoch_orders import epoch_order, sampled_order
 from imagenet_prep.torch.epoch_places import EpochPlace, count_batches, remainder, share
-from imagenet_prep.torch.ranks import find_rank
+from imagenet_prep.torch.ranks import find_rank, is_divided_by_accelerate
 
 
 @dataclass(frozen=True)
 class EpochSettings:
-    """What decides the order of an epoch, besides its data set and seed, and its batches."""
+    """The settings of a Loader's order and batches."""
 
     batch_size: int
     shuffle: bool
@@ -31,7 +30,7 @@ class EpochSettings:
 
 
 class EpochSampler(DistributedSampler[int]):
-    """The items of an epoch: those of this rank for its Loader, those of all ranks for whoever else iterates over it.
+    """The items of an epoch: those of this rank for its Loader, those of all ranks for another DataLoader.
 
     accelerate divides the batches of a DataLoader itself. Lightning does too, except where the sampler is a
     DistributedSampler, whose ``set_epoch`` it calls. It holds no Loader, so that workers end with their Loader.
@@ -41,11 +40,12 @@ class EpochSampler(DistributedSampler[int]):
         # not DistributedSampler's, which asks for the rank at once: a process group may be made later
         self.dataset, self.order, self.settings = seeded.dataset, order, settings
         self.shuffle, self.seed, self.drop_last = settings.shuffle, seeded.settings.seed, settings.drop_last
-        self.place = EpochPlace(batch_size=settings.batch_size)
+        self.place = EpochPlace()
         self._given_ranks = seeded.settings.ranks
         self._count = len(self.dataset if order is None else order)  # type: ignore[arg-type]
         self._is_loaded = False
         self._divided_from: EpochPlace | None = None
+        seeded.sampler = self
         self.check_count(self._given_ranks[1] if self._given_ranks else 1)  # the process may have more ranks later
 
     # ranks ------------------------------------------------------------------------------------------------------
@@ -78,20 +78,23 @@ class EpochSampler(DistributedSampler[int]):
         if not self._is_loaded:
             is_over = place.given > 0 and place.given >= self._count_batches(place)  # though nobody asked for more
             place = EpochPlace(place.epoch + is_over)
-        place = self._for_this_rank(place)
-        self._is_loaded = False
-        return place
+        return self._for_this_rank(place)
 
-    def end(self, place: EpochPlace) -> None:
-        """Move to the start of the next epoch."""
-        self.place = EpochPlace(place.epoch + 1, batch_size=self.settings.batch_size)
+    def move(self, place: EpochPlace) -> None:
+        """Go to a place, which an iteration has reached."""
+        self.place, self._is_loaded = place, False
 
     def set_epoch(self, epoch: int) -> None:
-        """Start this epoch next; the current one keeps its place."""
+        """Start this epoch next; the current one keeps its place. UsageError: a loaded state is ahead of it."""
+        if self._is_loaded and epoch < self.place.epoch:
+            what = f"set_epoch({epoch}) after a state of epoch {self.place.epoch} was loaded"
+            hint = (
+                "Fabric and accelerate count epochs from 0: loop over the Loader itself, or call accelerate's set_epoch"
+            )
+            raise UsageError(what, "expected that epoch or a later one", hint)
         is_over = self.place.given >= self._count_batches(self.place) and not self._is_loaded
         if epoch != self.place.epoch or is_over:
-            self.place = EpochPlace(epoch, batch_size=self.settings.batch_size)
-            self._is_loaded = False
+            self.move(EpochPlace(epoch))
 
     # The next two are not called state_dict and load_state_dict: torchdata would save and skip batches with both.
 
@@ -118,7 +121,7 @@ class EpochSampler(DistributedSampler[int]):
             for name, least in (("epoch", 0), ("given", 0), ("world", 1), ("batch_size", 1))
         )
         before = tuple((part[0], part[1]) for part in state.get("before", []))
-        ahead = frozenset(state.get("ahead", []))
+        ahead = frozenset(whole("the state: ahead ", batch, 0) for batch in state.get("ahead", []))
         place = EpochPlace(epoch, given, ahead, state.get("rank"), world, size, before)
         if max(given, *(batch + 1 for batch in ahead), 0) > (count := self._count_batches(place)):
             raise UsageError(f"the state: given {given}", f"expected at most the {count} batches of an epoch")
@@ -135,6 +138,11 @@ class EpochSampler(DistributedSampler[int]):
             "drop_last": settings.drop_last,
             "sampler": None if self.order is None else type(self.order).__name__,
         }
+
+    def _current_place(self) -> EpochPlace:
+        """The place of this rank; the start of the epoch, if the number of ranks changed since."""
+        is_current = self._is_loaded or self.place.world == self.num_replicas
+        return self._for_this_rank(self.place if is_current else EpochPlace(self.place.epoch))
 
     def _for_this_rank(self, place: EpochPlace) -> EpochPlace:
         rank, world = self._ranks
@@ -164,7 +172,7 @@ class EpochSampler(DistributedSampler[int]):
     def divided(self, place: EpochPlace | None = None) -> Iterator[None]:
         """Within, iteration gives the items of this rank from a place on, and the length is that of its epoch."""
         previous = self._divided_from
-        self._divided_from = self._for_this_rank(self.place) if place is None else place
+        self._divided_from = self._current_place() if place is None else place
         try:
             yield
         finally:
@@ -179,9 +187,10 @@ class EpochSampler(DistributedSampler[int]):
     def __iter__(self) -> Iterator[int]:
         if self._divided_from is not None:
             return self._items_of_rank(self._divided_from)
-        if (world := self.num_replicas) > 1:
-            what = f"another DataLoader iterates over the batches of a Loader: it gets those of all {world} ranks"
-            warnings.warn(f"{what}; it must divide them, as accelerate does", stacklevel=4)
+        if self.num_replicas > 1 and not is_divided_by_accelerate():
+            what = f"another DataLoader iterates over the batches of a Loader: each of {self.num_replicas} ranks would"
+            hint = "iterate over the Loader itself, or over accelerator.prepare(loader)"
+            raise UsageError(f"{what} see all records", "expected one that divides them", hint)
         epoch = self.place.epoch
         order = remainder(self._order(epoch), self._undivided_before(), drop_last=self.drop_last)
         return (ItemNumber(int(number), epoch) for number in order)

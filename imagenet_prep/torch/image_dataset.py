@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Sequence
-from typing import Any, overload
+from collections.abc import Callable
+from typing import Any
 
 import torch
-from torch.utils.data import Dataset, Subset
 
 from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.reading.shard import Record
 from imagenet_prep.reading.shard_set import RecordSequence
 from imagenet_prep.torch.arguments import shown
 from imagenet_prep.torch.crops import Crop
+from imagenet_prep.torch.record_dataset import RecordDataset
 
 Sample = tuple[Any, int]
 
 
-class ImageDataset(Dataset[Sample]):
+class ImageDataset(RecordDataset[Sample]):
     """``(image, label)`` of every record: ``ImageDataset(imagenet_prep.open("/data/imagenet", "train"), transform)``.
 
     An image is a uint8 tensor of the shape (3, height, width) in RGB, with the same pixels as Pillow's. ``transform``
@@ -50,13 +49,9 @@ class ImageDataset(Dataset[Sample]):
         crop: Crop | None = None,
         unlabelled: int | None = None,
     ) -> None:
-        if not isinstance(records, RecordSequence):
-            folder = os.fspath(records) if isinstance(records, str | os.PathLike) else "/data/imagenet"
-            hint = f"ImageDataset(imagenet_prep.open({folder!r}, 'train'))"
-            raise UsageError(f"ImageDataset({shown(records)})", "expected records that open gives", hint)
+        super().__init__(records)
         if transform is not None and not callable(transform):
             raise UsageError(f"ImageDataset(transform={shown(transform)})", "expected a function of an image")
-        self.records = records
         self.transform = transform
         if crop is not None and not isinstance(crop, Crop):
             raise UsageError(f"ImageDataset(crop={shown(crop)})", "expected RandomResizedCrop(224) or CenterCrop(224)")
@@ -65,24 +60,6 @@ class ImageDataset(Dataset[Sample]):
 
     def __repr__(self) -> str:
         return f"ImageDataset({self.records!r}): {len(self):,} images, labels from 0"
-
-    def __len__(self) -> int:
-        return len(self.records)
-
-    @overload
-    def __getitem__(self, index: int) -> Sample: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> Subset[Sample]: ...
-
-    def __getitem__(self, index: int | slice) -> Sample | Subset[Sample]:
-        if isinstance(index, slice):
-            return Subset(self, range(*index.indices(len(self))))
-        return self._sample(self.records[index])
-
-    def __getitems__(self, indices: Sequence[int]) -> list[Sample]:
-        """Several samples at once, as PyTorch's DataLoader requests them."""
-        return [self._sample(record) for record in self.records.__getitems__(indices)]
 
     def _sample(self, record: Record) -> Sample:
         label = self.label(record)

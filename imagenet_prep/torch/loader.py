@@ -15,6 +15,7 @@ from torch._utils import ExceptionWrapper
 from torch.utils.data import DataLoader, DistributedSampler, IterableDataset
 
 from imagenet_prep.errors import UsageError
+from imagenet_prep.reading.environment import check_rank
 from imagenet_prep.reading.left_out import LeftOut, OnDamagedRecord, check_policy
 from imagenet_prep.reading.shard_set import RecordSequence
 from imagenet_prep.storage import object_store
@@ -33,7 +34,6 @@ from imagenet_prep.torch.batches import (
 from imagenet_prep.torch.device_settings import device_settings
 from imagenet_prep.torch.epoch_places import EpochPlace
 from imagenet_prep.torch.epoch_sampler import EpochSampler, EpochSettings
-from imagenet_prep.torch.ranks import check_ranks
 
 
 class Loader(DataLoader[Any]):
@@ -65,8 +65,8 @@ class Loader(DataLoader[Any]):
         shuffle: whether to shuffle, for training; otherwise records come in order.
         window: shards that are read at a time.
         seed: any number from 0 up, the same on all ranks.
-        rank: one of ``world``. Without both, each epoch asks torch.distributed, if it is in use then, or else the
-            environment variables RANK and WORLD_SIZE.
+        rank: one of ``world``. Without both, each epoch asks torch.distributed, if it is in use then; otherwise they
+            are RANK and WORLD_SIZE of the environment, or 0 and 1.
         world: the number of ranks.
         drop_last: drop an incomplete batch of each rank; None: if shuffled. Otherwise the last batch of a rank is
             shorter. If the number of records is not a multiple of ``world``, the last records occur twice, as they do
@@ -133,7 +133,8 @@ class Loader(DataLoader[Any]):
             seed = whole("Loader(seed=", seed, 0)
             device = device_settings(dataset, decode, normalize, dtype, channels_last=channels_last)
             channels_last = channels_last and device is None
-            dataset = Seeded(dataset, ItemSettings(seed, on_damaged == "skip", check_ranks(rank, world), device))
+            place = check_rank("Loader", rank, world)
+            dataset = Seeded(dataset, ItemSettings(seed, on_damaged == "skip", place, device))
         if batch_sampler is None:
             settings = EpochSettings(
                 batch_size=whole("Loader(batch_size=", batch_size, 1),
@@ -151,8 +152,11 @@ class Loader(DataLoader[Any]):
         self.decoded = Counter()
         super().__init__(dataset, **_prepared(options, dataset, channels_last=channels_last))
         # a DataLoader with a batch_sampler has another sampler and no batch_size: the attributes say what is used
+        self.batch_sampler.set_epoch = epochs.set_epoch  # called by Trainer when it resumes
         vars(self).update(sampler=epochs, batch_size=epochs.settings.batch_size, drop_last=epochs.drop_last)
         self._latest: weakref.ref[LoaderIterator] | None = None
+        # Lightning records arguments, and fails with a positional batch_size; without a record it reads attributes
+        vars(self).pop("__pl_saved_args", None)
 
     def __len__(self) -> int:
         """The number of batches in the epoch, including those given before it was resumed."""
@@ -166,6 +170,10 @@ class Loader(DataLoader[Any]):
     def __getstate__(self) -> dict[str, Any]:
         """Everything except the iterator."""
         return {**vars(self), "_latest": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self.dataset.sampler = self.sampler  # left out of the pickles for workers
 
     def __enter__(self) -> Loader:
         return self
@@ -241,24 +249,29 @@ class LoaderIterator(Iterator[Any]):
         self._loader = loader
         self._place = EpochPlace()
         self._batches: Iterator[LoadedBatch] | None = None
-        self._is_over = False
+        self._is_over = self._is_closed = False
 
     def __next__(self) -> Any:
+        if self._is_closed:
+            raise UsageError("this iterator was closed with its Loader", "expected a new one: iter(loader)")
         while not self._is_over:
             loaded = self._next()
             if loaded is None:
                 break
             self._place = self._place.after(loaded.number)
-            self._loader.sampler.place = self._place
+            self._loader.sampler.move(self._place)
             if loaded.error is not None:
-                _raise(loaded)
+                try:
+                    _raise(loaded.error)
+                finally:  # no cycle of error, traceback and frame: it would keep the workers
+                    del loaded
             batch = self._without_damaged(loaded)
             if loaded.batch is not None or not loaded.damaged:
                 return batch
         raise StopIteration
 
     def _next(self) -> LoadedBatch | None:
-        """What a worker made next; None at the end of the epoch."""
+        """The next message of a worker; None at the end of the epoch."""
         loader = self._loader
         if self._batches is None:
             self._place = loader.sampler.begin()
@@ -277,7 +290,7 @@ class LoaderIterator(Iterator[Any]):
         if self._place.given < count:
             raise UsageError(f"an epoch ended after {self._place.given} of {count} batches", "expected all of them")
         self._is_over, self._batches = True, None
-        self._loader.sampler.end(self._place)
+        self._loader.sampler.move(EpochPlace(self._place.epoch + 1))
 
     def _without_damaged(self, loaded: LoadedBatch) -> Any:
         """The batch; counts what it lacks."""
@@ -290,18 +303,17 @@ class LoaderIterator(Iterator[Any]):
 
     def close(self) -> None:
         """End the epoch's workers; no further batch comes."""
-        self._is_over, self._batches = True, None
+        self._is_closed, self._batches = not self._is_over, None
 
 
-def _raise(loaded: LoadedBatch) -> None:
-    """Raise the error of a batch, without a cycle of error, traceback and frame: it would keep the workers."""
-    error = loaded.error
+def _raise(error: Any) -> None:
+    """Raise the error of a batch, which may come from a worker."""
     try:
         if isinstance(error, ExceptionWrapper):
             error.reraise()  # type: ignore[no-untyped-call]
         raise error
     finally:
-        del error, loaded
+        del error
 
 
 def _prepared(options: Mapping[str, Any], dataset: Seeded, *, channels_last: bool) -> dict[str, Any]:

@@ -3,12 +3,13 @@
     python loaders.py make NAME FOLDER         what the loader reads, from FOLDER/images (the layout of ImageFolder)
     python loaders.py run NAME FOLDER COUNT    prints wall and processor seconds of two epochs of COUNT images
 
-NAME: image-folder, imagenet-prep, webdataset, streaming, litdata, dali. Each imports its own libraries; a status of 77
-means that one is not installed.
+NAME: image-folder, imagenet-prep, imagenet-prep-channels-last, webdataset, streaming, litdata, dali. Each imports its
+own libraries; a status of 77 means that one is not installed.
 """
 
 from __future__ import annotations
 
+import functools
 import os
 import resource
 import shutil
@@ -61,14 +62,14 @@ def image_folder(folder: Path) -> Epoch:
     return lambda: (len(y) for _, y in DataLoader(data, batch_size=BATCH, shuffle=True, num_workers=WORKERS))
 
 
-def imagenet_prep(folder: Path) -> Epoch:
+def imagenet_prep(folder: Path, *, channels_last: bool = False) -> Epoch:
     """This project's loader."""
     import imagenet_prep
     from imagenet_prep.torch import ImageDataset, Loader, RandomResizedCrop
 
     records = imagenet_prep.open(folder / "set", "train")
     data = ImageDataset(records, crop=RandomResizedCrop(SIDE, flip=0.5))
-    train = Loader(data, BATCH, num_workers=WORKERS, drop_last=False)
+    train = Loader(data, BATCH, num_workers=WORKERS, drop_last=False, channels_last=channels_last)
     return lambda: (len(y) for _, y in train)
 
 
@@ -176,6 +177,7 @@ def dali(folder: Path) -> Epoch:
 LOADERS: dict[str, Callable[[Path], Epoch]] = {
     "image-folder": image_folder,
     "imagenet-prep": imagenet_prep,
+    "imagenet-prep-channels-last": functools.partial(imagenet_prep, channels_last=True),
     "webdataset": webdataset,
     "streaming": streaming,
     "litdata": litdata,

@@ -1,0 +1,71 @@
+"""encode_card: the README.md of an export to webdataset, by which Hugging Face's datasets knows files and types.
+
+Without it, datasets guesses the types from the first five records of a tar. These may have no object, no label, or
+images of one format only. (huggingface.co/docs/datasets: repository_structure; datasets.Features)
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from imagenet_prep.exports.source_set import Meaning, SourceSet, find_roles, names_from_0
+from imagenet_prep.images import ENDINGS
+from imagenet_prep.state.manifest import features_by_column
+
+_DTYPES = {"int64": "int64", "float": "float32", "bytes": "string"}
+_TEXT = "text", "wnid", "filename"
+_OF_INCEPTION = {"boxes": "string", "height": "int64", "width": "int64"}
+
+_BINARY = "raw", "mask.encoded", "boxes.mask"
+"""The columns whose bytes are no text: the JSON has them as {"base64": ...}."""
+
+_TEXT_OF_CARD = """
+Made by imagenet-prep. `datasets.load_dataset(FOLDER)` reads it, with the names of the classes.
+"""
+
+
+def encode_card(source: SourceSet, meaning: Meaning, tars: Mapping[str, Sequence[str]]) -> bytes:
+    """The content of the file: the tars of each split with records, and the type of each member of a sample."""
+    image_endings = ["jpg", "png"] if meaning.features else ["jpg"]
+    if source.manifest and source.manifest.settings.get("keep"):
+        image_endings = [endings[0][1:] for endings in ENDINGS.values()]
+    members: list[dict[str, Any]] = [{"name": ending, "dtype": "image"} for ending in image_endings]
+    if "label" in find_roles(source.manifest):
+        members.append({"name": "cls", "dtype": _class_type(source)})
+    members.append({"name": "json", "struct": _json_fields(source, meaning)})
+    files = [{"split": split, "path": list(names)} for split, names in tars.items()]
+    head = {
+        "configs": [{"config_name": "default", "data_files": files}],
+        "dataset_info": {"config_name": "default", "features": members},
+    }
+    return f"---\n{json.dumps(head, ensure_ascii=False, indent=1)}\n---\n{_TEXT_OF_CARD}".encode()
+
+
+def _class_type(source: SourceSet) -> Any:
+    names = names_from_0({index: name for name, index in source.numbering.indices.items()})
+    return {"class_label": {"names": {str(index): name for index, name in enumerate(names)}}} if names else "int64"
+
+
+def _json_fields(source: SourceSet, meaning: Meaning) -> list[dict[str, Any]]:
+    """The values in a sample's JSON."""
+    fields: list[dict[str, Any]] = [{"name": "label", "dtype": "int64"}]
+    fields += [{"name": name, "dtype": "string"} for name in _TEXT]
+    if source.manifest is None or not meaning.features:
+        return fields + [{"name": name, "dtype": dtype} for name, dtype in _OF_INCEPTION.items()]
+    columns = features_by_column(source.manifest.settings)
+    binary = {feature for column in _BINARY for feature in columns.get(column, ())}
+    roles = set(meaning.features.values())
+    for name, promised in source.manifest.dataset.features.items():
+        if name not in roles:
+            fields.append(_field(name, promised, is_binary=name in binary))
+    return fields
+
+
+def _field(name: str, promised: Mapping[str, Any], *, is_binary: bool) -> dict[str, Any]:
+    """One value of the JSON: itself, or a list where there may be several."""
+    base64 = [{"name": "base64", "dtype": "string"}]
+    if promised["values"] == 1:
+        return {"name": name, "struct": base64} if is_binary else {"name": name, "dtype": _DTYPES[promised["kind"]]}
+    return {"name": name, "list": base64 if is_binary else _DTYPES[promised["kind"]]}

@@ -1,0 +1,60 @@
+"""check_rank: a rank and the number of ranks from arguments. rank_in_environment: those of RANK and WORLD_SIZE."""
+
+from __future__ import annotations
+
+import operator
+import os
+from typing import NamedTuple
+
+from imagenet_prep.errors import UsageError
+
+
+class EnvironmentRank(NamedTuple):
+    """RANK, None where it is not set, and WORLD_SIZE."""
+
+    rank: int | None
+    world: int
+
+    def __str__(self) -> str:
+        rank = "" if self.rank is None else f"RANK={self.rank} "
+        return f"{rank}WORLD_SIZE={self.world}"
+
+
+def check_rank(call: str, rank: int | None, world: int | None) -> tuple[int, int] | None:
+    """The rank and world that ``call`` was given; None, if it was given neither.
+
+    Raises:
+        UsageError: one comes without the other, or they are no whole numbers with the rank below the world.
+    """
+    if rank is None and world is None:
+        return None
+    if rank is None:
+        raise UsageError(f"{call}(world={world!r})", "expected rank too, or neither")
+    if world is None:
+        raise UsageError(f"{call}(rank={rank!r})", "expected world too, or neither")
+    try:
+        is_within = 0 <= operator.index(rank) < operator.index(world)
+    except TypeError:
+        is_within = False
+    if not is_within:
+        raise UsageError(f"{call}(rank={rank!r}, world={world!r})", "expected whole numbers, the rank below the world")
+    return operator.index(rank), operator.index(world)
+
+
+def rank_in_environment() -> EnvironmentRank | None:
+    """RANK and WORLD_SIZE of the environment; None without WORLD_SIZE.
+
+    Raises:
+        UsageError: one is no number, or the rank is not below the world.
+    """
+    texts = {name: os.environ.get(name, "") for name in ("RANK", "WORLD_SIZE")}
+    if not texts["WORLD_SIZE"]:
+        return None
+    for name, text in texts.items():
+        if text and not (text.isascii() and text.isdecimal()):
+            raise UsageError(f"{name} is {text!r} in the environment", "expected a whole number")
+    rank = int(texts["RANK"]) if texts["RANK"] else None
+    found = EnvironmentRank(rank, int(texts["WORLD_SIZE"]))
+    if found.world < 1 or (rank is not None and rank >= found.world):
+        raise UsageError(f"the environment has {found}", "expected a rank below the world")
+    return found

@@ -1,0 +1,197 @@
+"""DetectionDataset: image and objects of every record, in torchvision's form; collate_detection: batches of them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any, Literal, get_args
+
+import numpy as np
+import torch
+
+from imagenet_prep.errors import UsageError
+from imagenet_prep.reading.shard import Record
+from imagenet_prep.reading.shard_set import RecordSequence
+from imagenet_prep.tfrecord.inception import OBJECT_FEATURES
+from imagenet_prep.torch.arguments import shown, whole
+from imagenet_prep.torch.objects import MASKS, ObjectClasses, read_boxes, read_image_id, read_masks, read_numbers
+from imagenet_prep.torch.vision import Transforms, VisionDataset, import_tv_tensors
+
+Target = dict[str, Any]
+"""The objects of an image by torchvision's names."""
+
+Flag = Literal["crowd", "difficult"]
+"""The mark of an object that does not count fully: COCO's, and Pascal VOC's."""
+
+_NUMBERS = {
+    "area": (OBJECT_FEATURES["boxes.area"].name, torch.float32),
+    "iscrowd": (OBJECT_FEATURES["boxes.crowd"].name, torch.int64),
+    "difficult": (OBJECT_FEATURES["boxes.difficult"].name, torch.int64),
+}
+"""The feature and the type of each value per object that a target has, if its record has it."""
+
+_NAMES_OF_FLAGS = {"crowd": "iscrowd", "difficult": "difficult"}
+
+_OF_OBJECTS = ("boxes", "labels", "masks", *_NUMBERS)
+"""The names in a target with one value per object."""
+
+_SANITIZED = (
+    "leave SanitizeBoundingBoxes out: DetectionDataset leaves out boxes without area; or give it a labels_getter"
+)
+
+
+class DetectionDataset(VisionDataset[tuple[Any, Target]]):
+    """``(image, target)`` of every record, as torchvision's detection models are trained with.
+
+    An image is a tv_tensors.Image: uint8 of the shape (3, height, width) in RGB. A target has
+
+    - ``boxes``: tv_tensors.BoundingBoxes, float32 (N, 4): xmin, ymin, xmax, ymax in pixels of the image;
+    - ``labels``: int64 (N,), from 1;
+    - ``masks``: tv_tensors.Mask, uint8 (N, height, width), 1 inside, if the record has masks of objects;
+    - ``image_id``: COCO's id of the image as a number, otherwise the name of its file;
+    - ``area``, float32 (N,), in pixels of the record's image, and ``iscrowd`` and ``difficult``, int64 (N,), 0 or 1:
+      each if the record has it.
+
+    LABELS COUNT FROM 1: 0 is the background of torchvision's models. They are the numbers in the records: COCO's ids of
+    categories, 1, 2, ... of other recipes, or the label of the image in ImageNet's records. If a class has the number
+    0, labels are greater by 1. ``class_names`` has the name of each label.
+
+    An object whose box has no area is left out, before ``transforms`` and after them: models refuse it.
+
+    Args:
+        records: the set that ``open`` gives, or a ``shard`` of it.
+        transforms: a function of image and target that gives both, such as torchvision.transforms.v2.Compose([...]).
+        class_names: the names of the classes in order, the first of which is label 1: labels come from names of
+            objects, not from numbers. None: from the numbers in the records.
+        first_label: the number in the records that is label 1. None: 0 if the set has a class of that number, else 1.
+        leave_out: "crowd", "difficult" or both: objects to leave out, for training.
+        masks: False: don't decode them. True: a record without them is an error. None: those that a record has.
+
+    Raises:
+        UsageError: an argument is wrong, torchvision is missing, or transforms changed the number of some values.
+        InputError: a record is damaged, has no boxes or an impossible one, or an object is of an unknown class.
+    """
+
+    def __init__(
+        self,
+        records: RecordSequence,
+        transforms: Transforms | None = None,
+        *,
+        class_names: Sequence[str] | None = None,
+        first_label: int | None = None,
+        leave_out: Collection[Flag] = (),
+        masks: bool | None = None,
+    ) -> None:
+        super().__init__(records, transforms)
+        if isinstance(leave_out, str) or not set(leave_out) <= set(get_args(Flag)):
+            what = f"DetectionDataset(leave_out={shown(leave_out)})"
+            raise UsageError(what, "expected a list of 'crowd' and 'difficult'", "leave_out=['crowd']")
+        if masks not in (None, False, True):
+            raise UsageError(f"DetectionDataset(masks={shown(masks)})", "expected True, False or None")
+        self.leave_out, self.masks = tuple(leave_out), masks
+        self._classes = _find_classes(records, class_names, first_label)
+
+    def __repr__(self) -> str:
+        return f"DetectionDataset({self.records!r}): {len(self):,} images, labels from 1"
+
+    @property
+    def class_names(self) -> dict[int, str]:
+        """The name of each class by its label; empty if the set has none."""
+        return dict(self._classes.names)
+
+    @property
+    def num_classes(self) -> int:
+        """The number of classes with the background, as torchvision's models count them: the largest label plus 1.
+
+        Raises:
+            UsageError: the set has no names of classes.
+        """
+        if not self._classes.names:
+            hint = "DetectionDataset(records, class_names=['cat', 'dog'])"
+            raise UsageError(f"{self.records!r} has no names of classes", "expected some, to count them", hint)
+        return max(self._classes.names) + 1
+
+    def _sample(self, record: Record) -> tuple[Any, Target]:
+        image = self._read_image(record)
+        target = self._read_target(record, *image.shape[1:])
+        if self.transforms is None:
+            return image, target
+        image, target = self._transform(image, target)
+        return image, _without_empty(target)
+
+    def _read_target(self, record: Record, height: int, width: int) -> Target:
+        tv_tensors = import_tv_tensors("DetectionDataset")
+        features = record.features
+        boxes = read_boxes(record, features, height, width)
+        labels = self._classes.read_labels(record, features, len(boxes))
+        numbers = {
+            name: read_numbers(record, features, feature, len(boxes))
+            for name, (feature, _) in _NUMBERS.items()
+            if feature in features
+        }
+        is_kept = np.all(boxes[:, 2:] > boxes[:, :2], axis=1)
+        for flag in self.leave_out:
+            is_kept = is_kept & (numbers.get(_NAMES_OF_FLAGS[flag], np.zeros(len(boxes))) == 0)
+        corners = torch.from_numpy(boxes[is_kept])
+        target: Target = {
+            "boxes": tv_tensors.BoundingBoxes(corners, format="XYXY", canvas_size=(height, width)),
+            "labels": torch.from_numpy(labels[is_kept]),
+        }
+        if self.masks or (self.masks is None and MASKS in features):
+            masks = read_masks(record, features, is_kept, (height, width))
+            target["masks"] = tv_tensors.Mask(torch.from_numpy(masks))
+        target["image_id"] = read_image_id(record, features)
+        for name, values in numbers.items():
+            target[name] = torch.from_numpy(values[is_kept]).to(_NUMBERS[name][1])
+        return target
+
+
+def collate_detection(samples: Sequence[tuple[Any, Any]]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    """A batch of images of any sizes: all images, and all targets. Give it to a Loader as ``collate_fn``."""
+    images, targets = zip(*samples, strict=True)
+    return images, targets
+
+
+def _find_classes(records: RecordSequence, class_names: Sequence[str] | None, first_label: int | None) -> ObjectClasses:
+    """The classes of objects by label: from the arguments, otherwise from the manifest of the set."""
+    if class_names is not None:
+        is_list = isinstance(class_names, Sequence) and not isinstance(class_names, str)
+        are_texts = is_list and all(isinstance(name, str) for name in class_names)
+        if not are_texts or len(set(class_names)) < len(class_names) or first_label is not None:
+            what = f"DetectionDataset(class_names={shown(class_names)}, first_label={shown(first_label)})"
+            expected = "expected a list of different texts, and no first_label"
+            raise UsageError(what, expected, "class_names=['cat', 'dog']")
+        return ObjectClasses(dict(enumerate(class_names, 1)), 1, is_by_name=True)
+    names = records.object_names or records.class_names
+    if first_label is None:
+        first_label = 0 if 0 in names else 1
+    first = whole("DetectionDataset(first_label=", first_label, 0)
+    return ObjectClasses({number - first + 1: name for number, name in sorted(names.items())}, first)
+
+
+def _without_empty(target: Any) -> Any:
+    """A target that was transformed, without the objects whose boxes have no area."""
+    boxes = target.get("boxes") if isinstance(target, dict) else None
+    if not isinstance(boxes, torch.Tensor):
+        return target
+    of_objects = {name: target[name] for name in _OF_OBJECTS if isinstance(target.get(name), torch.Tensor)}
+    counts = {name: len(values) for name, values in of_objects.items()}
+    if len(set(counts.values())) > 1:
+        words = ", ".join(f"{count} {name}" for name, count in counts.items())
+        raise UsageError(f"transforms gave {words}", "expected as many of each", _SANITIZED)
+    has_area = _have_area(boxes)
+    if has_area.all():
+        return target
+    tv_tensors = import_tv_tensors("DetectionDataset")
+    kept = {name: tv_tensors.wrap(values[has_area], like=values) for name, values in of_objects.items()}
+    return {**target, **kept}
+
+
+def _have_area(boxes: torch.Tensor) -> torch.Tensor:
+    """Whether each box has an area; of boxes that are no tv_tensors, or turned ones, nobody knows: all have."""
+    first, second = boxes[:, :2], boxes[:, 2:4]
+    match getattr(getattr(boxes, "format", None), "value", None):
+        case "XYXY":
+            return (second > first).all(dim=1)
+        case "XYWH" | "CXCYWH":
+            return (second > 0).all(dim=1)
+    return torch.ones(len(boxes), dtype=torch.bool)
