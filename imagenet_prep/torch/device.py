@@ -17,9 +17,9 @@ import numpy as np
 import torch
 
 from imagenet_prep.errors import DamagedRecordError, InputError
-from imagenet_prep.images.jpeg import ImageError, check_claim
+from imagenet_prep.images.jpeg import ImageError
 from imagenet_prep.images.parts import ImagePart, cut_out, refuse_outside
-from imagenet_prep.images.pixels import ImageFacts, decode_array, read_facts
+from imagenet_prep.images.pixels import decode_array, read_facts
 from imagenet_prep.reading.left_out import with_choice
 from imagenet_prep.reading.shard import Record
 from imagenet_prep.torch.batches import (
@@ -65,8 +65,9 @@ class Draft:
     number: ItemNumber
     record: Record
     label: int
-    facts: ImageFacts
-    plain: bytearray | None  # what the device can decode
+    height: int
+    width: int
+    plain: bytearray | None = None  # what the device can decode
     part: ImagePart = _NOTHING
     is_mirrored: bool = False
     pixels: torch.Tensor | None = None  # uint8 of the shape (3, height, width), with any strides
@@ -183,32 +184,31 @@ class DeviceBatches:
 
     def _draft(self, number: ItemNumber) -> Draft:
         record = self._images.records[int(number if self._numbers is None else self._numbers[number])]
-        label, data = self._images.label(record), record.encoded
+        label, plain = self._images.label(record), plain_copy(record.encoded)
+        if plain is not None:
+            return Draft(number, record, label, plain.height, plain.width, plain.content)
         try:
-            facts = read_facts(data)
-            check_claim(facts.width, facts.height, len(data))
-        except ImageError:
-            record.image()  # raises the error that names the record
-            raise
-        plain = plain_copy(data) if facts.kind == "JPEG" else None
-        return Draft(number, record, label, facts, plain)
+            facts = read_facts(record.encoded)
+        except ImageError as error:
+            raise record.damaged_image(error, f"{record.place}: its image is damaged") from error
+        return Draft(number, record, label, facts.height, facts.width)
 
     def _draw(self, drafts: Sequence[Draft]) -> list[Draw]:
         """The parts that workers draw: without PyTorch's own random numbers, which the thread that trains may use."""
         crop = self._crop
         texts = [f"{self._seed} {draft.number.epoch} {int(draft.number)}" for draft in drafts]
-        sizes = [(draft.facts.height, draft.facts.width) for draft in drafts]
+        sizes = [(draft.height, draft.width) for draft in drafts]
         if type(crop) is RandomResizedCrop and drafts:
             return draw_parts(crop, [seed_of(text) for text in texts], sizes)
         if type(crop) is CenterCrop:
             return [(crop.choose(*size), False) for size in sizes]
-        return [self._draw_as_workers(text, draft.facts) for text, draft in zip(texts, drafts, strict=True)]
+        return [self._draw_as_workers(text, *size) for text, size in zip(texts, sizes, strict=True)]
 
-    def _draw_as_workers(self, text: str, facts: ImageFacts) -> Draw:
+    def _draw_as_workers(self, text: str, height: int, width: int) -> Draw:
         with own_random_numbers():
             seed_all(text)
-            part, is_mirrored = ImagePart(*self._crop.choose(facts.height, facts.width)), self._crop.draw_flip()
-        refuse_outside(part, facts)
+            part, is_mirrored = ImagePart(*self._crop.choose(height, width)), self._crop.draw_flip()
+        refuse_outside(part, height, width)
         return part, is_mirrored
 
     # decoding -----------------------------------------------------------------------------------------------------
@@ -218,7 +218,7 @@ class DeviceBatches:
         plain = [draft for draft in drafts if draft.plain is not None]
         images = self._decoder.decode([draft.plain for draft in plain if draft.plain is not None]) if plain else []
         for draft, image in zip(plain, images, strict=True):
-            if image is not None and image.shape == (3, draft.facts.height, draft.facts.width):
+            if image is not None and image.shape == (3, draft.height, draft.width):
                 draft.pixels = image
                 decoded["gpu" if image.is_cuda else "cpu"] += 1
 

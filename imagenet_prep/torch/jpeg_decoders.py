@@ -3,49 +3,62 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import torch
 
 from imagenet_prep.errors import UsageError
-from imagenet_prep.images.jpeg import HUFFMAN, SOS, ImageError, is_frame
+from imagenet_prep.images.jpeg import FREE_PIXELS, HUFFMAN, SOS, ImageError, is_frame
 from imagenet_prep.images.pixels import decode_array
 
 ListDecoder = Callable[[list[torch.Tensor], torch.device], list[torch.Tensor]]
 
 _APP1, _APP14, _PROGRESSIVE = 0xE1, 0xEE, 0xC2
-_FIRST = 0xC0  # no marker below starts a segment
-_EXIF, _ADOBE, _END = b"Exif\0\0", b"Adobe", b"\xff\xd9"
+_SEGMENTS = frozenset(range(0xC0, 0xFF)) - frozenset(range(0xD0, 0xDA))  # the markers that a length follows
+_START, _END, _EXIF, _ADOBE = b"\xff\xd8", b"\xff\xd9", b"Exif\0\0", b"Adobe"
 _USUAL_SAMPLING = (b"\x11\x11\x11", b"\x21\x11\x11", b"\x22\x11\x11")  # 4:4:4, 4:2:2, 4:2:0
 
 
-def plain_copy(data: memoryview) -> bytearray | None:
-    """A copy of a JPEG that a GPU decodes as a CPU does; None of any other JPEG.
+class PlainJpeg(NamedTuple):
+    """A JPEG that a GPU decodes as a CPU does, and its size in pixels."""
 
-    It is grey or YCbCr, of a usual sampling, and ends as it should. The copy lacks EXIF data: torchcodec would turn it.
+    content: bytearray
+    height: int
+    width: int
+
+
+def plain_copy(data: memoryview) -> PlainJpeg | None:
+    """A copy of a JPEG that a GPU decodes as a CPU does; None of any other file.
+
+    It is grey or YCbCr, of a usual sampling and size, and ends as it should. The copy lacks EXIF data: torchcodec would
+    turn it.
     """
     copy = bytearray(data)
-    position, is_usual = 2, copy.endswith(_END)
+    height = width = 0
+    position, is_usual = 2, copy.startswith(_START) and copy.endswith(_END)
     while is_usual and position + 20 < len(copy) and copy[position] == 0xFF:
         marker = copy[position + 1]
         if marker == SOS:
-            return copy
+            return PlainJpeg(copy, height, width) if height else None
         if is_frame(marker):
-            is_usual = _is_usual_frame(marker, copy[position : position + 20])
+            frame = copy[position : position + 20]
+            height, width = frame[5] << 8 | frame[6], frame[7] << 8 | frame[8]
+            is_usual = _is_usual_frame(marker, frame) and 0 < height * width <= FREE_PIXELS
         elif marker == _APP14 and copy.startswith(_ADOBE, position + 4):
             is_usual = copy[position + 15] == 1  # otherwise RGB, or CMYK
         elif marker == _APP1 and copy.startswith(_EXIF, position + 4):
             copy[position + 4 : position + 8] = bytes(4)
-        elif marker < _FIRST:  # no segment starts here
+        elif marker not in _SEGMENTS:
             return None
         position += 2 + (copy[position + 2] << 8 | copy[position + 3])
     return None
 
 
 def _is_usual_frame(marker: int, frame: bytearray) -> bool:
-    """Whether a frame, T.81 B.2.2, is Huffman-coded, and grey or YCbCr of a usual sampling."""
+    """Whether a frame, T.81 B.2.2, is Huffman-coded, of 8 bits, and grey or YCbCr of a usual sampling."""
     names, sampling = frame[10:19:3], frame[11:19:3]
     is_colour = frame[9] == 3 and names != b"RGB" and bytes(sampling) in _USUAL_SAMPLING
-    return marker in (*HUFFMAN, _PROGRESSIVE) and (frame[9] == 1 or is_colour)
+    return marker in (*HUFFMAN, _PROGRESSIVE) and frame[4] == 8 and (frame[9] == 1 or is_colour)
 
 
 class JpegDecoder:
