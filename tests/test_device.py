@@ -193,18 +193,18 @@ def test_parts_of_many_images_are_those_of_each(torch: Any, limits: Any, share: 
 
 def test_a_gpu_gets_what_it_decodes_as_a_cpu_does() -> None:
     """Baseline and progressive JPEGs in grey or YCbCr, whole, and not turned; all others stay on the CPU."""
-    from imagenet_prep.torch.jpeg_decoders import plain_copy
+    from imagenet_prep.torch.jpeg_decoders import plain_jpeg
 
     for name, (content, is_plain) in FILES.items():
-        copy = plain_copy(memoryview(content))
-        assert (copy is not None) == is_plain, name
-        if copy is not None:
-            assert copy[1:] == PHOTOGRAPH.size[::-1]
-            assert b"Exif" not in copy.content
-            assert len(copy.content) == len(content)
+        plain = plain_jpeg(memoryview(content))
+        assert (plain is not None) == is_plain, name
+        if plain is not None:
+            assert plain[1:] == PHOTOGRAPH.size[::-1]
+            assert b"Exif" not in bytes(plain.content)
+            assert len(plain.content) == len(content)
     odd = (Path(__file__).parent / "oddly_sampled.jpg").read_bytes()
     for content in (odd, FILES["4:2:0"][0][:-2], b"\xff\xd8\xff\xd9", b""):
-        assert plain_copy(memoryview(content)) is None
+        assert plain_jpeg(memoryview(content)) is None
 
 
 @devices

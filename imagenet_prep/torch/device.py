@@ -37,7 +37,7 @@ from imagenet_prep.torch.batches import (
 from imagenet_prep.torch.crop_draws import Draw, draw_parts
 from imagenet_prep.torch.crops import CenterCrop, RandomResizedCrop
 from imagenet_prep.torch.device_settings import images_within
-from imagenet_prep.torch.jpeg_decoders import JpegDecoder, plain_copy
+from imagenet_prep.torch.jpeg_decoders import JpegDecoder, plain_jpeg
 
 AHEAD = 1
 """Batches that are ready before they are requested, more than one of each thread."""
@@ -67,7 +67,7 @@ class Draft:
     label: int
     height: int
     width: int
-    plain: bytearray | None = None  # what the device can decode
+    plain: memoryview | None = None  # what the device can decode
     part: ImagePart = _NOTHING
     is_mirrored: bool = False
     pixels: torch.Tensor | None = None  # uint8 of the shape (3, height, width), with any strides
@@ -184,7 +184,7 @@ class DeviceBatches:
 
     def _draft(self, number: ItemNumber) -> Draft:
         record = self._images.records[int(number if self._numbers is None else self._numbers[number])]
-        label, plain = self._images.label(record), plain_copy(record.encoded)
+        label, plain = self._images.label(record), plain_jpeg(record.encoded)
         if plain is not None:
             return Draft(number, record, label, plain.height, plain.width, plain.content)
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -22,42 +23,43 @@ _USUAL_SAMPLING = (b"\x11\x11\x11", b"\x21\x11\x11", b"\x22\x11\x11")  # 4:4:4, 
 class PlainJpeg(NamedTuple):
     """A JPEG that a GPU decodes as a CPU does, and its size in pixels."""
 
-    content: bytearray
+    content: memoryview
     height: int
     width: int
 
 
-def plain_copy(data: memoryview) -> PlainJpeg | None:
-    """A copy of a JPEG that a GPU decodes as a CPU does; None of any other file.
+def plain_jpeg(data: memoryview) -> PlainJpeg | None:
+    """A JPEG that a GPU decodes as a CPU does; None of any other file.
 
-    It is grey or YCbCr, of a usual sampling and size, and ends as it should. The copy lacks EXIF data: torchcodec would
-    turn it.
+    It is grey or YCbCr, of a usual sampling and size, and ends as it should. It lacks EXIF data: torchcodec would turn
+    it.
     """
-    copy = bytearray(data)
     height = width = 0
-    position, is_usual = 2, copy.startswith(_START) and copy.endswith(_END)
-    while is_usual and position + 20 < len(copy) and copy[position] == 0xFF:
-        marker = copy[position + 1]
+    position, is_usual = 2, data[:2] == _START and data[-2:] == _END
+    while is_usual and position + 20 < len(data) and data[position] == 0xFF:
+        marker = data[position + 1]
         if marker == SOS:
-            return PlainJpeg(copy, height, width) if height else None
+            return PlainJpeg(data, height, width) if height else None
         if is_frame(marker):
-            frame = copy[position : position + 20]
+            frame = bytes(data[position : position + 20])
             height, width = frame[5] << 8 | frame[6], frame[7] << 8 | frame[8]
             is_usual = _is_usual_frame(marker, frame) and 0 < height * width <= FREE_PIXELS
-        elif marker == _APP14 and copy.startswith(_ADOBE, position + 4):
-            is_usual = copy[position + 15] == 1  # otherwise RGB, or CMYK
-        elif marker == _APP1 and copy.startswith(_EXIF, position + 4):
+        elif marker == _APP14 and data[position + 4 : position + 9] == _ADOBE:
+            is_usual = data[position + 15] == 1  # otherwise RGB, or CMYK
+        elif marker == _APP1 and data[position + 4 : position + 10] == _EXIF:
+            copy = bytearray(data)
             copy[position + 4 : position + 8] = bytes(4)
+            data = memoryview(copy)
         elif marker not in _SEGMENTS:
             return None
-        position += 2 + (copy[position + 2] << 8 | copy[position + 3])
+        position += 2 + (data[position + 2] << 8 | data[position + 3])
     return None
 
 
-def _is_usual_frame(marker: int, frame: bytearray) -> bool:
+def _is_usual_frame(marker: int, frame: bytes) -> bool:
     """Whether a frame, T.81 B.2.2, is Huffman-coded, of 8 bits, and grey or YCbCr of a usual sampling."""
     names, sampling = frame[10:19:3], frame[11:19:3]
-    is_colour = frame[9] == 3 and names != b"RGB" and bytes(sampling) in _USUAL_SAMPLING
+    is_colour = frame[9] == 3 and names != b"RGB" and sampling in _USUAL_SAMPLING
     return marker in (*HUFFMAN, _PROGRESSIVE) and frame[4] == 8 and (frame[9] == 1 or is_colour)
 
 
@@ -71,8 +73,11 @@ class JpegDecoder:
     def __init__(self, device: torch.device) -> None:
         self.device = device
         self._decode = find_list_decoder() if device.type == "cuda" else None
+        with warnings.catch_warnings():  # PyTorch warns once that bytes can't be written
+            warnings.simplefilter("ignore")
+            torch.frombuffer(b"0", dtype=torch.uint8)
 
-    def decode(self, images: Sequence[bytearray]) -> list[torch.Tensor | None]:
+    def decode(self, images: Sequence[memoryview]) -> list[torch.Tensor | None]:
         """The pixels of each, uint8 of the shape (3, height, width); None if it can't be decoded."""
         if self._decode is None:
             return [_decode_on_cpu(image) for image in images]
@@ -94,9 +99,9 @@ class JpegDecoder:
             return None
 
 
-def _decode_on_cpu(image: bytearray) -> torch.Tensor | None:
+def _decode_on_cpu(image: memoryview) -> torch.Tensor | None:
     try:
-        return torch.from_numpy(decode_array(memoryview(image))).permute(2, 0, 1)
+        return torch.from_numpy(decode_array(image)).permute(2, 0, 1)
     except ImageError:
         return None
 

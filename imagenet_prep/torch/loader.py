@@ -83,11 +83,9 @@ class Loader(DataLoader[Any]):
         decode: "cuda", or any torch.device: a GPU decodes, crops and resizes the images of an ImageDataset with a
             ``crop`` and no ``transform``, and batches ``[images, labels]`` are on it. ``num_workers`` is a number of
             threads then, 2 is a good one; ``collate_fn`` gets the batch. "cpu" does the same on the CPU; "auto" takes
-            the GPU where there is one. ``decoded`` counts images by "gpu" and "cpu": what nvJPEG can't decode, the CPU
-            does. None: workers decode.
+            the GPU where there is one. None: workers decode.
         normalize: with ``decode``, (mean, std) of the channels in a range from 0 to 1.
-        dtype: with ``decode``, of the images: uint8, or with ``normalize`` float32, by default. Floats that are not
-            normalised range from 0 to 1.
+        dtype: with ``decode``, of the images: uint8, or with ``normalize`` float32. Other floats range from 0 to 1.
         options: of torch.utils.data.DataLoader: num_workers, pin_memory, persistent_workers, collate_fn, ... A worker
             keeps freed memory, and then calls your worker_init_fn, if there is one. ``in_order=False`` makes states
             belong to their rank.
@@ -102,8 +100,6 @@ class Loader(DataLoader[Any]):
     sampler: EpochSampler
     batch_sampler: Any
     collate_fn: BatchCollate
-    decoded: Counter[str]
-    """Images by what decoded them, "gpu" or "cpu", with ``decode``."""
 
     def __init__(  # noqa: PLR0913 - options of the public interface, by keyword
         self,
@@ -133,8 +129,8 @@ class Loader(DataLoader[Any]):
             seed = whole("Loader(seed=", seed, 0)
             device = device_settings(dataset, decode, normalize, dtype, channels_last=channels_last)
             channels_last = channels_last and device is None
-            place = check_rank("Loader", rank, world)
-            dataset = Seeded(dataset, ItemSettings(seed, on_damaged == "skip", place, device))
+            ranks = check_rank("Loader", rank, world)
+            dataset = Seeded(dataset, ItemSettings(seed, on_damaged == "skip", ranks, device))
         if batch_sampler is None:
             settings = EpochSettings(
                 batch_size=whole("Loader(batch_size=", batch_size, 1),
@@ -149,7 +145,7 @@ class Loader(DataLoader[Any]):
             epochs = _sampler_within(batch_sampler)
             options["batch_sampler"] = batch_sampler
         self._left_out = LeftOut()
-        self.decoded = Counter()
+        self._decoded = Counter[str]()
         super().__init__(dataset, **_prepared(options, dataset, channels_last=channels_last))
         # a DataLoader with a batch_sampler has another sampler and no batch_size: the attributes say what is used
         self.batch_sampler.set_epoch = epochs.set_epoch  # called by Trainer when it resumes
@@ -194,8 +190,7 @@ class Loader(DataLoader[Any]):
             return DataLoader.__iter__(self)
         from imagenet_prep.torch.device import DeviceBatches
 
-        batches = DeviceBatches(self.dataset, self.collate_fn, self.num_workers, self.decoded)
-        return batches.batches(self.batch_sampler)
+        return DeviceBatches(self.dataset, self.collate_fn, self.num_workers, self._decoded).batches(self.batch_sampler)
 
     @property
     def rank(self) -> int:
@@ -225,6 +220,11 @@ class Loader(DataLoader[Any]):
         decoded; "record", if it is not an Example.
         """
         return self._left_out.counts
+
+    @property
+    def decoded(self) -> Counter[str]:
+        """With ``decode``: images that the "gpu" decoded, and those that the "cpu" did, since nvJPEG can't."""
+        return self._decoded
 
     def set_epoch(self, epoch: int) -> None:
         """Start this epoch next; the current one keeps its place."""
