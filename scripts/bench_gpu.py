@@ -35,6 +35,9 @@ MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 WARM = 12
 """Batches before the clock starts, and two of each worker: those that are ready."""
 
+LOGGED = 50
+"""Batches after which training waits for the device, as to log the loss."""
+
 Options = argparse.Namespace
 Batches = Iterator[tuple[Any, Any]]
 
@@ -47,7 +50,7 @@ def options() -> Options:
     parser.add_argument("--images", type=int, default=11_000, help="records")
     parser.add_argument("--batch", type=int, default=256)
     parser.add_argument("--size", type=int, default=224)
-    parser.add_argument("--seconds", type=float, default=6, help="of each measurement")
+    parser.add_argument("--seconds", type=float, default=5, help="of each measurement")
     parser.add_argument("--within", type=float, default=440, help="seconds: what does not fit is left out")
     parser.add_argument("--only", default="", help="measurements, comma-separated")
     parser.add_argument("--folder", type=Path, help="keep photographs and shards here")
@@ -264,7 +267,7 @@ def rate(batches: Batches, use: Callable[[Any, Any], Any], chosen: Options) -> d
     while time.monotonic() - begin < chosen.seconds:
         use(*next(batches))
         count += 1
-        if count % 8 == 0:
+        if count % LOGGED == 0:
             wait(chosen.device)
     wait(chosen.device)
     wall = time.monotonic() - begin
