@@ -105,6 +105,7 @@ LEDGER: dict[str, list[str]] = {
     ],
     "docs/train/pytorch.md": [
         "test_train_pages.py::test_a_network_learns",
+        "test_device.py::test_the_example_of_the_page",
         *[HERE.format("training_goes_on_from_a_checkpoint")] * 2,
         HERE.format("raw_images_open"),
     ],

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from imagenet_prep.images import jpeg
 from imagenet_prep.images.jpeg import check_claim
-from imagenet_prep.images.pixels import Buffer, ImageFacts, decode_rgb, decode_whole_array, read_facts
+from imagenet_prep.images.pixels import Buffer, decode_rgb, decode_whole_array, read_facts
 
 if TYPE_CHECKING:
     import numpy as np
@@ -79,7 +79,7 @@ def decode_part(data: Buffer, choose: PartChooser, size: int) -> Cutout:
     facts = read_facts(data)
     chosen = choose(facts.height, facts.width)
     part = chosen if isinstance(chosen, ImagePart) else ImagePart(*chosen)
-    refuse_outside(part, facts)
+    refuse_outside(part, facts.height, facts.width)
     if facts.kind == "JPEG":
         pixels = _decode_jpeg(data, part, size)
     else:
@@ -89,11 +89,11 @@ def decode_part(data: Buffer, choose: PartChooser, size: int) -> Cutout:
     return cut_out(pixels, part, round(8 * pixels.shape[1] / facts.width) / 8, size)
 
 
-def refuse_outside(part: ImagePart, facts: ImageFacts) -> None:
+def refuse_outside(part: ImagePart, height: int, width: int) -> None:
     """Raise ValueError for a part that is not within the image."""
-    is_within = 0 <= part.top < part.top + part.height <= facts.height + ROUNDING
-    if not (is_within and 0 <= part.left < part.left + part.width <= facts.width + ROUNDING):
-        raise ValueError(f"the part {tuple(part[:4])} is not within {facts.height} x {facts.width} pixels")
+    is_within = 0 <= part.top < part.top + part.height <= height + ROUNDING
+    if not (is_within and 0 <= part.left < part.left + part.width <= width + ROUNDING):
+        raise ValueError(f"the part {tuple(part[:4])} is not within {height} x {width} pixels")
 
 
 def _reach(part: ImagePart, extent: float, size: int) -> float:

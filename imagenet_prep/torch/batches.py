@@ -20,6 +20,7 @@ from imagenet_prep.errors import DamagedRecordError, InputError, PrepError, Reco
 from imagenet_prep.reading.left_out import with_choice
 from imagenet_prep.reading.shard import Record
 from imagenet_prep.text import number_of
+from imagenet_prep.torch.device_settings import DeviceSettings
 
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 """Options of mallopt (malloc.h), in bytes: free memory kept at the end, and the least block with a map of its own."""
@@ -109,6 +110,7 @@ class ItemSettings:
     seed: int
     skips: bool
     ranks: tuple[int, int] | None
+    device: DeviceSettings | None = None
 
 
 class BatchItems(list[Any]):
@@ -160,6 +162,9 @@ class Seeded(Dataset[Any]):
         items.numbers = [number for number in numbers if isinstance(number, ItemNumber)]
         if len(items.numbers) < len(numbers):  # plain numbers of somebody else's sampler
             return [self.dataset[number] for number in numbers]
+        if self.settings.device is not None:
+            hint = "iterate over the Loader itself: with accelerate, give Loader rank and world, and don't prepare it"
+            raise UsageError("another DataLoader took the data set of Loader(decode=...)", "expected a Loader", hint)
         items.seed = self.settings.seed
         with own_random_numbers():
             try:
@@ -246,9 +251,14 @@ def portable(error: Exception) -> Any:
     return ExceptionWrapper(error_info, f"in DataLoader worker process {worker.id}")  # type: ignore[no-untyped-call]
 
 
+def seed_of(text: str) -> int:
+    """A seed of 64 bits that a text decides."""
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big")
+
+
 def seed_all(text: str) -> None:
     """Seed the random numbers of torch, random and numpy.random by a text."""
-    seed = int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big")
+    seed = seed_of(text)
     torch.default_generator.manual_seed(seed)
     random.seed(seed)
     np.random.seed(seed % 2**32)

@@ -62,13 +62,18 @@ class ImageDataset(RecordDataset[Sample]):
         return f"ImageDataset({self.records!r}): {len(self):,} images, labels from 0"
 
     def _sample(self, record: Record) -> Sample:
+        label = self.label(record)
+        image = self.crop(record) if self.crop else torch.from_numpy(record.array()).permute(2, 0, 1)
+        return (image if self.transform is None else self.transform(image)), label
+
+    def label(self, record: Record) -> int:
+        """The label of a record, from 0. Raises InputError."""
         label = record.class_index
         if label is None:
             label = self.unlabelled
         if label is None:
             raise InputError(f"{record.place} has no label", "expected a label for each image", _WITHOUT_LABEL)
-        image = self.crop(record) if self.crop else torch.from_numpy(record.array()).permute(2, 0, 1)
-        return (image if self.transform is None else self.transform(image)), label
+        return label
 
 
 _WITHOUT_LABEL = (

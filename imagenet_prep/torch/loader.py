@@ -6,7 +6,7 @@ import multiprocessing
 import pickle
 import weakref
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sized
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -31,6 +31,7 @@ from imagenet_prep.torch.batches import (
     collate_channels_last,
     empty_batch,
 )
+from imagenet_prep.torch.device_settings import device_settings
 from imagenet_prep.torch.epoch_places import EpochPlace
 from imagenet_prep.torch.epoch_sampler import EpochSampler, EpochSettings
 
@@ -79,6 +80,12 @@ class Loader(DataLoader[Any]):
             batches stay as they are, and so do ``len`` and states. ``skipped`` counts, and a warning names each once. A
             batch that is left without an image does not come; with several ranks, which must have equally many batches,
             it is an error. A batch that raised counts as given: the iterator and a state continue with the next one.
+        decode: "cuda", or any torch.device: a GPU decodes, crops and resizes the images of an ImageDataset with a
+            ``crop`` and no ``transform``, and batches ``[images, labels]`` are on it. ``num_workers`` is a number of
+            threads then, 2 is a good one; ``collate_fn`` gets the batch. "cpu" does the same on the CPU; "auto" takes
+            the GPU where there is one. None: workers decode.
+        normalize: with ``decode``, (mean, std) of the channels in a range from 0 to 1.
+        dtype: with ``decode``, of the images: uint8, or with ``normalize`` float32. Other floats range from 0 to 1.
         options: of torch.utils.data.DataLoader: num_workers, pin_memory, persistent_workers, collate_fn, ... A worker
             keeps freed memory, and then calls your worker_init_fn, if there is one. ``in_order=False`` makes states
             belong to their rank.
@@ -89,7 +96,10 @@ class Loader(DataLoader[Any]):
         DamagedRecordError: a record is damaged, or its image.
     """
 
+    dataset: Seeded
     sampler: EpochSampler
+    batch_sampler: Any
+    collate_fn: BatchCollate
 
     def __init__(  # noqa: PLR0913 - options of the public interface, by keyword
         self,
@@ -106,6 +116,9 @@ class Loader(DataLoader[Any]):
         batch_sampler: Any = None,
         channels_last: bool = False,
         on_damaged: OnDamagedRecord = "raise",
+        decode: Any = None,
+        normalize: Any = None,
+        dtype: Any = None,
         **options: Any,
     ) -> None:
         check_policy("Loader", on_damaged)
@@ -114,7 +127,10 @@ class Loader(DataLoader[Any]):
         _refuse_other_samplers(sampler)
         if not isinstance(dataset, Seeded):  # a framework that makes a Loader again gives its data set back
             seed = whole("Loader(seed=", seed, 0)
-            dataset = Seeded(dataset, ItemSettings(seed, on_damaged == "skip", check_rank("Loader", rank, world)))
+            device = device_settings(dataset, decode, normalize, dtype, channels_last=channels_last)
+            channels_last = channels_last and device is None
+            ranks = check_rank("Loader", rank, world)
+            dataset = Seeded(dataset, ItemSettings(seed, on_damaged == "skip", ranks, device))
         if batch_sampler is None:
             settings = EpochSettings(
                 batch_size=whole("Loader(batch_size=", batch_size, 1),
@@ -129,9 +145,10 @@ class Loader(DataLoader[Any]):
             epochs = _sampler_within(batch_sampler)
             options["batch_sampler"] = batch_sampler
         self._left_out = LeftOut()
+        self._decoded = Counter[str]()
         super().__init__(dataset, **_prepared(options, dataset, channels_last=channels_last))
         # a DataLoader with a batch_sampler has another sampler and no batch_size: the attributes say what is used
-        self.batch_sampler.set_epoch = epochs.set_epoch  # type: ignore[union-attr] # called by Trainer when it resumes
+        self.batch_sampler.set_epoch = epochs.set_epoch  # called by Trainer when it resumes
         vars(self).update(sampler=epochs, batch_size=epochs.settings.batch_size, drop_last=epochs.drop_last)
         self._latest: weakref.ref[LoaderIterator] | None = None
         # Lightning records arguments, and fails with a positional batch_size; without a record it reads attributes
@@ -152,7 +169,7 @@ class Loader(DataLoader[Any]):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
-        self.dataset.sampler = self.sampler  # type: ignore[attr-defined] # left out of the pickles for workers
+        self.dataset.sampler = self.sampler  # left out of the pickles for workers
 
     def __enter__(self) -> Loader:
         return self
@@ -166,6 +183,14 @@ class Loader(DataLoader[Any]):
         if iterator is not None:
             iterator.close()
         self._iterator = None
+
+    def _begin(self) -> Iterator[LoadedBatch]:
+        """The batches of an epoch, made by workers, or by threads on a device."""
+        if self.dataset.settings.device is None:
+            return DataLoader.__iter__(self)
+        from imagenet_prep.torch.device import DeviceBatches
+
+        return DeviceBatches(self.dataset, self.collate_fn, self.num_workers, self._decoded).batches(self.batch_sampler)
 
     @property
     def rank(self) -> int:
@@ -195,6 +220,11 @@ class Loader(DataLoader[Any]):
         decoded; "record", if it is not an Example.
         """
         return self._left_out.counts
+
+    @property
+    def decoded(self) -> Counter[str]:
+        """With ``decode``: images that the "gpu" decoded, and those that the "cpu" did, since nvJPEG can't."""
+        return self._decoded
 
     def set_epoch(self, epoch: int) -> None:
         """Start this epoch next; the current one keeps its place."""
@@ -247,7 +277,7 @@ class LoaderIterator(Iterator[Any]):
             self._place = loader.sampler.begin()
             loader._latest = weakref.ref(self)
             with loader.sampler.divided(self._place):
-                self._batches = DataLoader.__iter__(loader)
+                self._batches = loader._begin()
         elif loader.persistent_workers and loader._latest != weakref.ref(self):
             raise UsageError("a later iterator has the workers", "expected one at a time with persistent_workers")
         with loader.sampler.divided(self._place):
@@ -289,14 +319,22 @@ def _raise(error: Any) -> None:
 def _prepared(options: Mapping[str, Any], dataset: Seeded, *, channels_last: bool) -> dict[str, Any]:
     """The options for DataLoader, with the functions that a Loader wraps; nothing is wrapped twice."""
     prepared = dict(options)
+    if channels_last and options.get("collate_fn") is not None:
+        raise UsageError("Loader(channels_last=True, collate_fn=...)", "expected one of both")
     begin = options.get("worker_init_fn")
     if not (isinstance(begin, partial) and begin.func is begin_worker):
         prepared["worker_init_fn"] = partial(begin_worker, begin)
-    make_batch = options.get("collate_fn") or (collate_channels_last if channels_last else collate)
+    make_batch = options.get("collate_fn") or _usual_collate(dataset, channels_last=channels_last)
     prepared["collate_fn"] = make_batch if isinstance(make_batch, BatchCollate) else BatchCollate(make_batch)
     if prepared.get("multiprocessing_context") is None and prepared.get("num_workers") and _must_spawn(dataset):
         prepared["multiprocessing_context"] = "spawn"
     return prepared
+
+
+def _usual_collate(dataset: Seeded, *, channels_last: bool) -> Callable[[list[Any]], Any]:
+    if dataset.settings.device is not None:
+        return list  # the images and labels of a batch come already
+    return collate_channels_last if channels_last else collate
 
 
 def _must_spawn(dataset: Seeded) -> bool:
@@ -331,8 +369,6 @@ def _refuse_flags(options: Mapping[str, Any], **flags: object) -> None:
     for name, value in flags.items():
         if not isinstance(value, bool) and (name, value) != ("drop_last", None):
             raise UsageError(f"Loader({name}={shown(value)})", "expected True or False")
-    if flags["channels_last"] and options.get("collate_fn") is not None:
-        raise UsageError("Loader(channels_last=True, collate_fn=...)", "expected one of both")
     if options.get("generator") is not None:
         raise UsageError("Loader(generator=...)", "expected seed=..., which decides order and augmentation")
 

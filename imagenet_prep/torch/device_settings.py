@@ -1,0 +1,124 @@
+"""DeviceSettings: where a Loader decodes images, and what becomes of their pixels; with the checks of its arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.utils.data import Subset
+
+from imagenet_prep.errors import UsageError
+from imagenet_prep.torch.arguments import shown
+from imagenet_prep.torch.crops import Crop
+from imagenet_prep.torch.image_dataset import ImageDataset
+
+_TAKES = "Loader(ImageDataset(records, crop=RandomResizedCrop(224, flip=0.5)), decode='cuda', normalize=(mean, std))"
+
+
+@dataclass(frozen=True)
+class DeviceSettings:
+    """A device, and what it makes of pixels.
+
+    Attributes:
+        device: where images are decoded.
+        dtype: of the result.
+        scale: by channel, what a level from 0 to 255 is multiplied by.
+        shift: by channel, what is subtracted then.
+        channels_last: whether the result is in torch.channels_last.
+    """
+
+    device: torch.device
+    dtype: torch.dtype
+    scale: tuple[float, ...]
+    shift: tuple[float, ...]
+    channels_last: bool
+
+    def empty(self, count: int, size: int, device: torch.device) -> torch.Tensor:
+        """A batch that is not filled."""
+        layout = torch.channels_last if self.channels_last else torch.contiguous_format
+        return torch.empty((count, 3, size, size), dtype=self.dtype, device=device, memory_format=layout)
+
+
+def device_settings(
+    dataset: Any, decode: Any, normalize: Any, dtype: torch.dtype | None, *, channels_last: bool
+) -> DeviceSettings | None:
+    """The settings of a Loader with these arguments; None if workers decode.
+
+    Raises:
+        UsageError: an argument is invalid, or does not go with another.
+    """
+    if decode is None:
+        for name, value in (("normalize", normalize), ("dtype", dtype)):
+            if value is not None:
+                hint = "give ImageDataset a transform that does it, or Loader decode='cuda'"
+                raise UsageError(f"Loader({name}={shown(value)})", "expected decode=... too", hint)
+        return None
+    device = _device(decode)
+    images_within(dataset)
+    if dtype is None:
+        dtype = torch.uint8 if normalize is None else torch.float32
+    if dtype is not torch.uint8 and not (isinstance(dtype, torch.dtype) and dtype.is_floating_point):
+        raise UsageError(f"Loader(dtype={shown(dtype)})", "expected torch.uint8, or one of floats")
+    if dtype is torch.uint8:
+        if normalize is not None:
+            raise UsageError("Loader(normalize=..., dtype=torch.uint8)", "expected a dtype of floats")
+        return DeviceSettings(device, dtype, (1.0,) * 3, (0.0,) * 3, channels_last)
+    mean, std = _mean_and_std(normalize)
+    scale = tuple(1 / (255 * one) for one in std)
+    shift = tuple(middle / one for middle, one in zip(mean, std, strict=True))
+    return DeviceSettings(device, dtype, scale, shift, channels_last)
+
+
+def _device(decode: Any) -> torch.device:
+    if decode == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(decode)
+    except (RuntimeError, TypeError):
+        device = None
+    if device is None or device.type not in ("cuda", "cpu"):
+        raise UsageError(f"Loader(decode={shown(decode)})", "expected 'cuda', 'cpu', 'auto', or such a torch.device")
+    if device.type == "cuda" and not torch.cuda.is_available():
+        hint = "decode='auto' takes the CPU where there is no GPU"
+        raise UsageError(f"Loader(decode={shown(decode)})", "expected a GPU that PyTorch can use", hint)
+    return device
+
+
+def _mean_and_std(normalize: Any) -> tuple[Sequence[float], Sequence[float]]:
+    """By channel, in a range from 0 to 1."""
+    if normalize is None:
+        return (0.0,) * 3, (1.0,) * 3
+    try:
+        mean, std = (tuple(map(float, values)) for values in normalize)
+    except (TypeError, ValueError):
+        mean = std = ()
+    if (len(mean), len(std)) != (3, 3) or not all(one > 0 for one in std):
+        expected = "expected (mean, std), each of three channels that range from 0 to 1"
+        raise UsageError(f"Loader(normalize={shown(normalize)})", expected)
+    return mean, std
+
+
+def images_within(dataset: Any) -> tuple[ImageDataset, Sequence[int] | None]:
+    """The ImageDataset of a data set, and the numbers of its records there; None, if they are the same.
+
+    Raises:
+        UsageError: there is none, or a device can't do what it does.
+    """
+    images, numbers = dataset, None
+    while isinstance(images, Subset):
+        numbers = images.indices if numbers is None else [images.indices[number] for number in numbers]
+        images = images.dataset
+    if type(images) is not ImageDataset:
+        raise UsageError(f"Loader({shown(dataset)}, decode=...)", "expected an ImageDataset, or a slice of it", _TAKES)
+    if images.transform is not None:
+        what, expected = "Loader(decode=...) with ImageDataset(transform=...)", "expected no transform of single images"
+        raise UsageError(what, expected, f"{_TAKES}; a collate_fn gets the finished batch [images, labels]")
+    if images.crop is None or type(images.crop).__call__ is not Crop.__call__:
+        what, expected = (
+            f"Loader(decode=...) with ImageDataset(crop={images.crop})",
+            "expected a crop that chooses a part",
+        )
+        raise UsageError(what, expected, _TAKES)
+    return images, numbers
