@@ -223,7 +223,9 @@ class LoaderIterator(Iterator[Any]):
 
     def __next__(self) -> Any:
         if self._is_closed:
-            raise UsageError("this iterator was closed with its Loader", "expected a new one: iter(loader)")
+            what = "this iterator was closed, or its workers failed"
+            hint = "loader.load_state_dict(loader.state_dict()) before it continues in mid-epoch"
+            raise UsageError(what, "expected a new one: iter(loader)", hint)
         while not self._is_over:
             loaded = self._next()
             if loaded is None:
@@ -251,7 +253,12 @@ class LoaderIterator(Iterator[Any]):
         elif loader.persistent_workers and loader._latest != weakref.ref(self):
             raise UsageError("a later iterator has the workers", "expected one at a time with persistent_workers")
         with loader.sampler.divided(self._place):
-            loaded = next(self._batches, None)
+            try:
+                loaded = next(self._batches, None)
+            except Exception:  # of the workers: DataLoader would skip the batches of one that died
+                self.close()
+                loader._iterator = None
+                raise
             if loaded is None:
                 self._end(DataLoader.__len__(loader))
         return loaded
@@ -279,11 +286,18 @@ class LoaderIterator(Iterator[Any]):
 def _raise(error: Any) -> None:
     """Raise the error of a batch, which may come from a worker."""
     try:
-        if isinstance(error, ExceptionWrapper):
-            error.reraise()  # type: ignore[no-untyped-call]
-        raise error
+        raise _from_worker(error) if isinstance(error, ExceptionWrapper) else error
     finally:
         del error
+
+
+def _from_worker(wrapped: ExceptionWrapper) -> Exception:
+    """The error without the frame that makes it: they hold each other, and the frame's callers hold the workers."""
+    try:
+        wrapped.reraise()  # type: ignore[no-untyped-call]
+    except Exception as error:  # noqa: BLE001 - the caller raises it
+        return error.with_traceback(None)
+    raise AssertionError
 
 
 def _prepared(options: Mapping[str, Any], dataset: Seeded, *, channels_last: bool) -> dict[str, Any]:
