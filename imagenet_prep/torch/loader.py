@@ -318,27 +318,9 @@ def _must_spawn(dataset: Seeded) -> bool:
     default = multiprocessing.get_start_method(allow_none=True) or multiprocessing.get_all_start_methods()[0]
     if default != "fork" or not object_store.are_used():
         return False
-    finder = StoreFinder()
     with suppress(Exception):  # it can't be pickled: a forked worker then says what to do
-        finder.dump(dataset)
-    return finder.has_store
-
-
-class StoreFinder(pickle.Pickler):
-    """Looks for an object store among all that is pickled, and keeps nothing."""
-
-    has_store = False
-
-    def __init__(self) -> None:
-        super().__init__(self)
-
-    def write(self, _: bytes) -> None:
-        """Keep nothing."""
-
-    def reducer_override(self, value: Any) -> Any:
-        """Note a store, and pickle as usual."""
-        self.has_store = self.has_store or isinstance(value, object_store.ObjectStore)
-        return NotImplemented
+        return object_store.__name__.encode() in pickle.dumps(dataset)  # which names the modules of all its classes
+    return False
 
 
 def _refuse_flags(options: Mapping[str, Any], **flags: object) -> None:
