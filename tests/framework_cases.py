@@ -174,6 +174,26 @@ def lightning_resumed(folder: Path) -> Phases:
     return {**{f"before: {name}": batches for name, batches in before.items()}, **after}
 
 
+@case("lightning")
+def lightning_cycled_resumed(folder: Path) -> Phases:
+    """Two loaders, the smaller one repeated; a checkpoint in the second epoch, when it is in an epoch ahead."""
+    from lightning.pytorch.callbacks import ModelCheckpoint
+    from lightning.pytorch.utilities import CombinedLoader
+
+    def both() -> Any:
+        return CombinedLoader([loader(folder), loader(folder, batch_size=2 * BATCH)], "max_size_cycle")
+
+    checkpoints = Path(tempfile.gettempdir(), "cycled")
+    step = 2 * steps_per_epoch() - 1
+    save = ModelCheckpoint(checkpoints, every_n_train_steps=step, save_top_k=-1, filename="at")
+    runs: list[Phases] = [{}, {}, {}]
+    for seen, settings in zip(runs, ({}, {"max_steps": step, "callbacks": [save]}, {}), strict=True):
+        network = module(folder, seen)
+        network.training_step = lambda batches, number, note=network.note: sum(note("seen", batch) for batch in batches)
+        trainer(**settings).fit(network, both(), ckpt_path=checkpoints / "at.ckpt" if seen is runs[2] else None)
+    return {"whole": runs[0]["seen"], "parts": runs[1]["seen"] + runs[2]["seen"]}
+
+
 def steps_per_epoch() -> int:
     """Batches of one rank in an epoch of training."""
     return COUNT // WORLD // BATCH

@@ -232,6 +232,11 @@ def test_lightning_resumes_in_an_epoch(seen: Outcomes, world: int, images: Path)
     assert last == expected(images, world, 2)
 
 
+def test_a_loader_that_repeats_resumes(seen: Outcomes, world: int) -> None:
+    """A CombinedLoader of Lightning starts the smaller loader again within an epoch of the trainer."""
+    assert by_rank(seen, "lightning_cycled_resumed", "parts") == by_rank(seen, "lightning_cycled_resumed", "whole")
+
+
 # accelerate and Trainer, which divide batches themselves -------------------------------------------------------
 
 PREPARED = ("accelerate_even", "accelerate_uneven", "accelerate_dispatched", "trainer_prepared")

@@ -330,11 +330,12 @@ def use(ending: str, train: Any) -> None:
 
 
 @pytest.mark.parametrize("persistent", [False, True], ids=["", "persistent"])
-@pytest.mark.parametrize("ending", ["scope", "del", "close", "with", "error", "interrupt", "damaged"])
+@pytest.mark.parametrize("ending", ["scope", "del", "close", "with", "error", "interrupt", "damaged", "value"])
 def test_workers_end_with_their_loader(torch: Any, ending: str, persistent: bool) -> None:
     """At once, without the garbage collector: after del, the scope, close(), an exception, Ctrl-C."""
     before = children()
-    errors = {1: DamagedRecordError.of("image", 1, "", "damaged")} if ending == "damaged" else {}
+    damage = {"damaged": DamagedRecordError.of("image", 1, "", "damaged"), "value": ValueError("a transform failed")}
+    errors = {1: damage[ending]} if ending in damage else {}
 
     def scope() -> None:
         train = loader(Numbers(errors), num_workers=2, persistent_workers=persistent)
@@ -352,7 +353,7 @@ def test_workers_end_with_their_loader(torch: Any, ending: str, persistent: bool
             del train
             assert children() == before
 
-    kinds = {"error": ValueError, "interrupt": KeyboardInterrupt, "damaged": DamagedRecordError}
+    kinds = {"error": ValueError, "interrupt": KeyboardInterrupt, "damaged": DamagedRecordError, "value": ValueError}
     if ending in kinds:
         with pytest.raises(kinds[ending]) as caught:
             scope()
@@ -370,6 +371,33 @@ def test_a_closed_loader_starts_again(torch: Any) -> None:
     train.close()
     with pytest.raises(UsageError, match="was closed"):
         next(batches)
+    assert flat(train) == list(range(COUNT))
+
+
+class Fatal(Numbers):
+    """Numbers; until a file exists, one of them kills its worker, as a system short of memory does."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.path = path
+
+    def __getitem__(self, number: int) -> int:
+        if number == 1 and not self.path.exists():
+            self.path.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        time.sleep(0.1)
+        return number
+
+
+def test_a_killed_worker_loses_no_batch(torch: Any, tmp_path: Path) -> None:
+    """The iterator ends with an error and not as a complete epoch; a new one has new workers, and continues."""
+    train = loader(Fatal(tmp_path / "killed"), num_workers=2, persistent_workers=True)
+    batches = iter(train)
+    with pytest.raises((RuntimeError, OSError)):
+        next(batches)
+    with pytest.raises(UsageError, match="was closed"):
+        next(batches)
+    train.load_state_dict(train.state_dict())
     assert flat(train) == list(range(COUNT))
 
 

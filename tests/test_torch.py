@@ -369,6 +369,9 @@ def test_samplers_that_can_not_be_resumed_are_refused(torch: Any, numbered: Path
 
     with pytest.raises(UsageError, match="gave 2 numbers, its length is 5"):
         labels(Loader(dataset, 4, sampler=Shorter(range(5))))
+    for gives in ([1.5, 2.0], ["a"], samplers.BatchSampler([1, 2], 2, drop_last=False)):
+        with pytest.raises(UsageError, match=r"^the sampler gave .*\nexpected whole numbers"):
+            labels(Loader(dataset, 1, sampler=gives))
 
 
 def test_a_damaged_record_ends_an_epoch_with_its_name(torch: Any, numbered: Path, tmp_path: Path) -> None:

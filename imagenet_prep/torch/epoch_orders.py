@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable, Sequence
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+
+from imagenet_prep.errors import UsageError
+from imagenet_prep.torch.arguments import shown
 
 
 def sampled_order(sampler: Iterable[int], *, seed: int, epoch: int) -> list[int]:
@@ -16,7 +20,11 @@ def sampled_order(sampler: Iterable[int], *, seed: int, epoch: int) -> list[int]
     (number,) = np.random.SeedSequence([seed, epoch]).generate_state(1, np.uint64)
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(int(number))
-        return [int(each) for each in sampler]
+        numbers = list(sampler)
+    try:
+        return [operator.index(number) for number in numbers]
+    except TypeError:
+        raise UsageError(f"the sampler gave {shown(numbers)}", "expected whole numbers of records") from None
 
 
 def epoch_order(starts: Sequence[int], *, seed: int, epoch: int, window: int) -> NDArray[np.int64]:

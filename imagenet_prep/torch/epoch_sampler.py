@@ -11,6 +11,7 @@ from torch.utils.data import DistributedSampler
 
 from imagenet_prep.errors import UsageError
 from imagenet_prep.reading.shard_set import RecordSequence
+from imagenet_prep.text import number_of
 from imagenet_prep.torch.arguments import shown, whole
 from imagenet_prep.torch.batches import ItemNumber, Seeded
 from imagenet_prep.torch.epoch_orders import epoch_order, sampled_order
@@ -44,6 +45,7 @@ class EpochSampler(DistributedSampler[int]):
         self._given_ranks = seeded.settings.ranks
         self._count = len(self.dataset if order is None else order)  # type: ignore[arg-type]
         self._is_loaded = False
+        self._epoch_set: int | None = None  # the latest of set_epoch
         self._divided_from: EpochPlace | None = None
         seeded.sampler = self
         self.check_count(self._given_ranks[1] if self._given_ranks else 1)  # the process may have more ranks later
@@ -86,12 +88,15 @@ class EpochSampler(DistributedSampler[int]):
 
     def set_epoch(self, epoch: int) -> None:
         """Start this epoch next; the current one keeps its place. UsageError: a loaded state is ahead of it."""
+        if self._is_loaded and epoch == self._epoch_set and not self.place.is_start:
+            return  # the loaded place is ahead where Lightning repeats a loader within its epoch
         if self._is_loaded and epoch < self.place.epoch:
             what = f"set_epoch({epoch}) after a state of epoch {self.place.epoch} was loaded"
             hint = (
                 "Fabric and accelerate count epochs from 0: loop over the Loader itself, or call accelerate's set_epoch"
             )
             raise UsageError(what, "expected that epoch or a later one", hint)
+        self._epoch_set = epoch
         is_over = self.place.given >= self._count_batches(self.place) and not self._is_loaded
         if epoch != self.place.epoch or is_over:
             self.move(EpochPlace(epoch))
@@ -103,7 +108,13 @@ class EpochSampler(DistributedSampler[int]):
         place = self.place
         if place.is_start:
             place = self._for_this_rank(place)
-        state = {"epoch": place.epoch, "given": place.given, "before": [list(part) for part in place.before]}
+        before = [list(part) for part in place.before]
+        state: dict[str, Any] = {
+            "epoch": place.epoch,
+            "epoch_set": self._epoch_set,
+            "given": place.given,
+            "before": before,
+        }
         if place.rank is not None:
             state |= {"rank": place.rank, "ahead": sorted(place.ahead)}
         return {**state, **self._described, "batch_size": place.batch_size, "world": place.world}
@@ -125,7 +136,7 @@ class EpochSampler(DistributedSampler[int]):
         place = EpochPlace(epoch, given, ahead, state.get("rank"), world, size, before)
         if max(given, *(batch + 1 for batch in ahead), 0) > (count := self._count_batches(place)):
             raise UsageError(f"the state: given {given}", f"expected at most the {count} batches of an epoch")
-        self.place, self._is_loaded = place, True
+        self.place, self._is_loaded, self._epoch_set = place, True, state.get("epoch_set")
 
     @property
     def _described(self) -> dict[str, Any]:
@@ -158,7 +169,7 @@ class EpochSampler(DistributedSampler[int]):
         world = self.num_replicas if world is None else world
         count = share(self._count, world, drop_last=drop_last)
         if self._count and not count_batches(count, size, drop_last=drop_last):
-            what = f"{self._count:,} records for {world} ranks: no batch of {size}"
+            what = f"{number_of(self._count, 'record')} for {number_of(world, 'rank')}: no batch of {size}"
             raise UsageError(what, "expected enough for one", "choose a smaller batch_size, or drop_last=False")
 
     def _count_batches(self, place: EpochPlace) -> int:

@@ -253,7 +253,9 @@ class LoaderIterator(Iterator[Any]):
 
     def __next__(self) -> Any:
         if self._is_closed:
-            raise UsageError("this iterator was closed with its Loader", "expected a new one: iter(loader)")
+            what = "this iterator was closed, or its workers failed"
+            hint = "loader.load_state_dict(loader.state_dict()) before it continues in mid-epoch"
+            raise UsageError(what, "expected a new one: iter(loader)", hint)
         while not self._is_over:
             loaded = self._next()
             if loaded is None:
@@ -281,7 +283,12 @@ class LoaderIterator(Iterator[Any]):
         elif loader.persistent_workers and loader._latest != weakref.ref(self):
             raise UsageError("a later iterator has the workers", "expected one at a time with persistent_workers")
         with loader.sampler.divided(self._place):
-            loaded = next(self._batches, None)
+            try:
+                loaded = next(self._batches, None)
+            except Exception:  # of the workers: DataLoader would skip the batches of one that died
+                self.close()
+                loader._iterator = None
+                raise
             if loaded is None:
                 self._end(DataLoader.__len__(loader))
         return loaded
@@ -309,11 +316,18 @@ class LoaderIterator(Iterator[Any]):
 def _raise(error: Any) -> None:
     """Raise the error of a batch, which may come from a worker."""
     try:
-        if isinstance(error, ExceptionWrapper):
-            error.reraise()  # type: ignore[no-untyped-call]
-        raise error
+        raise _from_worker(error) if isinstance(error, ExceptionWrapper) else error
     finally:
         del error
+
+
+def _from_worker(wrapped: ExceptionWrapper) -> Exception:
+    """The error without the frame that makes it: they hold each other, and the frame's callers hold the workers."""
+    try:
+        wrapped.reraise()  # type: ignore[no-untyped-call]
+    except Exception as error:  # noqa: BLE001 - the caller raises it
+        return error.with_traceback(None)
+    raise AssertionError
 
 
 def _prepared(options: Mapping[str, Any], dataset: Seeded, *, channels_last: bool) -> dict[str, Any]:
@@ -342,27 +356,9 @@ def _must_spawn(dataset: Seeded) -> bool:
     default = multiprocessing.get_start_method(allow_none=True) or multiprocessing.get_all_start_methods()[0]
     if default != "fork" or not object_store.are_used():
         return False
-    finder = StoreFinder()
     with suppress(Exception):  # it can't be pickled: a forked worker then says what to do
-        finder.dump(dataset)
-    return finder.has_store
-
-
-class StoreFinder(pickle.Pickler):
-    """Looks for an object store among all that is pickled, and keeps nothing."""
-
-    has_store = False
-
-    def __init__(self) -> None:
-        super().__init__(self)
-
-    def write(self, _: bytes) -> None:
-        """Keep nothing."""
-
-    def reducer_override(self, value: Any) -> Any:
-        """Note a store, and pickle as usual."""
-        self.has_store = self.has_store or isinstance(value, object_store.ObjectStore)
-        return NotImplemented
+        return object_store.__name__.encode() in pickle.dumps(dataset)  # which names the modules of all its classes
+    return False
 
 
 def _refuse_flags(options: Mapping[str, Any], **flags: object) -> None:
