@@ -1,4 +1,4 @@
-"""RecordObjects: the objects of a record as NumPy arrays, checked: boxes in pixels, numbers, masks; ObjectClasses: labels."""
+"""RecordObjects: boxes, numbers and masks of a record's objects as NumPy arrays; ObjectClasses: their labels."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class RecordObjects:
             InputError: a mask is missing or damaged, or has another ``size`` (height, width) than its image.
         """
         files = self.values(MASKS)
-        kept = np.flatnonzero(is_kept)
+        kept = np.flatnonzero(is_kept).tolist()
         masks = np.zeros((len(kept), *size), np.uint8)
         for mask, number in zip(masks, kept, strict=True):
             mask[:] = read_mask(self.record, decode_mask, files[number], size)
