@@ -10,7 +10,7 @@ EXTRAS ?=
 TEST_WORKERS := $(shell expr $$(nproc 2>/dev/null || getconf _NPROCESSORS_ONLN) \* 2)
 EVERY_CORE := --numprocesses $(TEST_WORKERS) --dist worksteal
 
-.PHONY: help imagenet demo prove test docs release lint check portable portable-environment exhaustive fuzz mutants torture bench bench-planning rehearsal screenshots clean
+.PHONY: help folder imagenet demo prove test docs release lint check portable portable-environment exhaustive fuzz mutants torture bench bench-planning rehearsal screenshots clean
 
 help:
 	@echo "make demo                    a small ImageNet of its own, every stage, no account needed"
@@ -49,15 +49,17 @@ $(VENV)/extra-%: $(VENV)/run
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[$*]"
 	@touch $@
 
-imagenet: $(VENV)/run $(EXTRAS:%=$(VENV)/extra-%)
-	@test -n "$(DATA_DIR)" || { echo "usage: make imagenet DATA_DIR=/path/with/330/GB" >&2; exit 2; }
+# Before anything is installed
+folder:
+	@test -n "$(DATA_DIR)" || { echo "usage: make $(MAKECMDGOALS) DATA_DIR=/data/imagenet" >&2; exit 2; }
+
+imagenet: folder $(VENV)/run $(EXTRAS:%=$(VENV)/extra-%)
 	$(BIN)/imagenet-prep run "$(DATA_DIR)" $(ARGS)
 
 demo: $(VENV)/run
 	$(BIN)/imagenet-prep demo demo-data $(ARGS)
 
-prove: $(VENV)/extra-prove
-	@test -n "$(DATA_DIR)" || { echo "usage: make prove DATA_DIR=/path/with/shards" >&2; exit 2; }
+prove: folder $(VENV)/extra-prove
 	$(BIN)/python scripts/prove_labels.py "$(DATA_DIR)" $(ARGS)
 
 test: $(VENV)/dev

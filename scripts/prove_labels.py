@@ -45,6 +45,9 @@ if TYPE_CHECKING:
     from imagenet_prep.reading.shard import Record
     from imagenet_prep.reading.shard_set import ShardSet
 
+INTERRUPTED = 130
+"""The exit status after Ctrl-C, as of every command of imagenet-prep."""
+
 _ALLOWED = 0.05  # how far below the published accuracy all 50,000 images may be: other resizing, other JPEG decoders
 _SMALLEST = 200  # pixels of the shorter side: all but a few of the validation images have more
 _BATCH = 32
@@ -53,6 +56,24 @@ _SHOWN_EXPLANATIONS = 4
 
 
 # the set -----------------------------------------------------------------------------------------------------------
+
+
+def open_records(data_dir: str, split: str, first_label: int | None) -> ShardSet:
+    """The records of a set; ``first_label`` is that of a set without a manifest, None: as the set says.
+
+    Raises:
+        PrepError: there are none, or the set has a manifest, which says where its labels start.
+    """
+    records = imagenet_prep.open(data_dir, split)
+    if first_label is None:
+        return records
+    if records.class_names:
+        what = f"--first-label {first_label}: the manifest of {data_dir} says that labels start at"
+        raise UsageError(
+            f"{what} {records.first_label}", "expected a set without a manifest", "leave --first-label out"
+        )
+    records.first_label = first_label
+    return records
 
 
 def class_order(names: Mapping[int, str], first_label: int) -> Indices:
@@ -342,13 +363,14 @@ def main() -> None:
     if options.images < 0:
         parser.error(f"--images {options.images}: expected 0 or more")
     try:
-        records = imagenet_prep.open(options.data_dir, options.split)
-        if options.first_label is not None:
-            records.first_label = options.first_label
+        records = open_records(options.data_dir, options.split, options.first_label)
         sample = classify_sample(records, Network(), options.images)
     except PrepError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(error.exit_code)
+    except KeyboardInterrupt:
+        print("interrupted: no verdict", file=sys.stderr)
+        sys.exit(INTERRUPTED)
     verdict = judge(sample)
     print(*report(sample, verdict), sep="\n")
     sys.exit(verdict.status)

@@ -21,6 +21,9 @@ from imagenet_prep.records import ShardWriter
 NAMES = ("a.b", "chat noir", "été", "日本")
 """Classes of folders; validation has images of the first and the third."""
 
+ODD_NAMES = ("a\x7fb", "a\x85b", "a\u2028b", "\ufeffa", "a\nb", "\x01", "😀", "'\"", "class_map.txt", "---", "null")
+"""Classes of a file of labels."""
+
 SPLITS = ("train", "validation")
 
 
@@ -99,6 +102,25 @@ def fill_partly(folder: Path) -> None:
     save(folder / "in/labels.csv", "\n".join(lines) + "\n")
 
 
+def fill_odd_names(folder: Path) -> None:
+    """Classes that only a file of labels can name: signs that JSON may hold as they are, and YAML may not."""
+    lines = []
+    for number, name in enumerate(ODD_NAMES):
+        save(folder / f"in/{number}.jpg", picture("JPEG", seed=number))
+        lines.append(json.dumps({"path": f"{number}.jpg", "label": name}))
+    save(folder / "in/labels.jsonl", "\n".join(lines) + "\n")
+
+
+def fill_captions(folder: Path) -> None:
+    """A caption, a score and a code for each image; the first score is missing."""
+    lines = ["path,label,caption,score,code"]
+    for number in range(4):
+        save(folder / f"in/{number}.jpg", picture("JPEG", seed=number))
+        score = number / 2 if number else ""
+        lines.append(f"{number}.jpg,{NAMES[number % 2]},caption {number},{score},{number + 70}")
+    save(folder / "in/labels.csv", "\n".join(lines) + "\n")
+
+
 def fill_plain(folder: Path) -> None:
     """No labels; eight shards for three images."""
     for number in range(3):
@@ -123,6 +145,13 @@ class Recipe(NamedTuple):
 _PRICE = "{from: price, type: float, optional: true}"
 _PARTLY = f"{{image/encoded: encoded, image/filename: path, image/class/label: label, price: {_PRICE}}}"
 
+_CAPTIONED = "source: {files: in/*.jpg}\nlabels: {file: in/labels.csv}\nshards: 1\nshuffle: false"
+_OWN_NAMES = (
+    "image/encoded: encoded, image/filename: path, text: {from: caption}, filename: {from: caption}, "
+    "label: {from: score, type: float, optional: true}, wnid: {from: code, type: int64}"
+)
+"""Features with the names that exports have for other values."""
+
 RECIPES = {
     "classes": Recipe(fill_classes, "source: {folders: in}\nshards: 2\n"),
     "gzip": Recipe(fill_classes, "source: {folders: in}\nshards: 2\ncompression: gzip\n"),
@@ -139,6 +168,11 @@ RECIPES = {
         fill_partly,
         f"source: {{files: in/*.jpg}}\nlabels: {{file: in/labels.csv}}\nshards: 1\nshuffle: false\nrecord: {_PARTLY}\n",
     ),
+    "odd names": Recipe(
+        fill_odd_names, "source: {files: in/*.jpg}\nlabels: {file: in/labels.jsonl}\nshards: 1\nshuffle: false\n"
+    ),
+    "captions": Recipe(fill_captions, f"{_CAPTIONED}\nrecord: {{{_OWN_NAMES}}}\n"),
+    "captions and classes": Recipe(fill_captions, f"{_CAPTIONED}\nrecord: {{class: label, {_OWN_NAMES}}}\n"),
     "plain": Recipe(fill_plain, "source: {files: in/*.jpg}\nshards: 8\n"),
     "formats": Recipe(
         fill_formats,

@@ -256,7 +256,7 @@ def test_names_without_numbers(tmp_path: Path) -> None:
 
 FAULTS: Mapping[str, tuple[Mapping[str, Any], Mapping[str, Any], str]] = {
     "classes from 0": ({LABEL: [0]}, {}, "an object of class 0.*expected 1 or more.*first_label=0"),
-    "no class": ({}, {}, "has no image/object/class/text.*expected 1 values"),
+    "no class": ({}, {}, "has no image/object/class/text.*expected 1"),
     "no boxes": ({**dict.fromkeys(BOX), LABEL: []}, {}, "has no boxes.*image/object/bbox/xmin"),
     "corners that differ in number": ({"ymax": [0.5, 1.0], LABEL: [1]}, {}, "differ in length"),
     "labels that differ in number": ({LABEL: [1, 2]}, {}, "2 values of image/object/class/label.*expected 1"),
@@ -264,6 +264,7 @@ FAULTS: Mapping[str, tuple[Mapping[str, Any], Mapping[str, Any], str]] = {
     "swapped corners": ({"xmin": [0.9], LABEL: [1]}, {}, "the box 0.9, 0.5, 0.75, 1"),
     "not a number": ({"xmin": [float("nan")], LABEL: [1]}, {}, "the box nan"),
     "texts for corners": ({"xmin": ["a"], LABEL: [1]}, {}, "image/object/bbox/xmin holds bytes"),
+    "fractions for classes": ({LABEL: [1.5]}, {}, "an object of class 1.5.*expected 1 or more"),
     "texts for numbers": ({LABEL: ["a"]}, {}, "image/object/class/label holds texts"),
     "no masks": ({LABEL: [1]}, {"masks": True}, "has no image/object/mask"),
     "a mask of another size": (
@@ -288,6 +289,12 @@ def test_numbers_from_0_of_another_program(tmp_path: Path) -> None:
     assert DetectionDataset(foreign(tmp_path, {LABEL: [0]}), first_label=0)[0][1]["labels"].tolist() == [1]
 
 
+def test_large_numbers_of_classes_stay_exact(tmp_path: Path) -> None:
+    """Also those that a float would round."""
+    number = 2**53 + 1
+    assert DetectionDataset(foreign(tmp_path, {LABEL: [number]}))[0][1]["labels"].tolist() == [number]
+
+
 def test_a_class_that_the_set_lacks_is_refused(sets: Mapping[str, Path], tmp_path: Path) -> None:
     """A label that no class has would be an index beyond the network's outputs."""
     dataset = DetectionDataset(opened(sets["yolo"]), first_label=2)
@@ -301,6 +308,8 @@ def test_a_class_that_the_set_lacks_is_refused(sets: Mapping[str, Path], tmp_pat
         ({"transforms": 5}, "transforms=5"),
         ({"leave_out": "crowd"}, r"leave_out=\['crowd'\]"),
         ({"leave_out": ["crowds"]}, "leave_out"),
+        ({"leave_out": None}, "leave_out=None"),
+        ({"leave_out": [["crowd"]]}, "leave_out"),
         ({"masks": "yes"}, "masks='yes'"),
         ({"class_names": "cat"}, "class_names='cat'"),
         ({"class_names": ["cat", 5]}, "class_names"),

@@ -367,11 +367,15 @@ def test_what_was_written_is_read_back(tmp_path: Path, sound: Layout, monkeypatc
 
 @pytest.mark.parametrize("container", ["webdataset", ARRAYS])
 def test_a_disk_that_takes_no_more_leaves_nothing_wrong(tmp_path: Path, sound: Layout, container: str) -> None:
-    """No file of a tar's size can be written: status 1, no file, and a rerun without the limit makes all."""
+    """No file of a tar's size can be written: status 1, no file, and a rerun without the limit makes all.
+
+    Python would cut its caches of modules at the limit too, and fail to import them ever after.
+    """
     out = tmp_path / "out"
     arguments = ["export", container, str(sound.output_dir), str(out), "--workers", "1", "--quiet"]
     limited = ["bash", "-c", 'trap "" XFSZ; ulimit -f 29; exec "$@"', "bash", *PROGRAM]
-    done = subprocess.run([*limited, *arguments], capture_output=True, text=True, check=False)
+    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
+    done = subprocess.run([*limited, *arguments], capture_output=True, text=True, check=False, env=environment)
     assert (done.returncode, "cannot write" in done.stderr, "Traceback" in done.stderr) == (1, True, False)
     assert files_below(out) == {}
     command(*arguments)

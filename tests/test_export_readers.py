@@ -20,7 +20,7 @@ from torchvision_operators import import_torchvision
 
 import imagenet_prep
 from imagenet_prep import Layout, convert, export
-from imagenet_prep.errors import InputError
+from imagenet_prep.errors import InputError, UsageError
 from imagenet_prep.recipes.recipe_set import RecipeSet
 from imagenet_prep.records import ShardWriter
 
@@ -141,8 +141,11 @@ def by_webdataset(out: Path, split: str) -> Facts:
 def by_datasets_from_tars(out: Path, split: str) -> Facts:
     """Hugging Face's load_dataset of the folder, which has a card."""
     data = load_folder(out, split)
+    names = getattr(data.features.get("cls"), "names", None)
     facts = []
     for row in data:
+        if names and row["cls"] is not None:
+            assert names[row["cls"]] == row["json"]["wnid"]
         (image,) = [row[ending] for ending in IMAGES if row.get(ending)]
         facts.append({"encoded": image["bytes"], "index": row.get("cls"), **told_by_json(row["json"])})
     return facts
@@ -177,10 +180,7 @@ def by_datasets_from_parquet(out: Path, split: str) -> Facts:
 
 def by_pyarrow(out: Path, split: str) -> Facts:
     """The rows of all files."""
-    from pyarrow import parquet
-
-    tables = [parquet.read_table(path) for path in existing(out, f"{split}-*.parquet")]
-    return [told_by_row(row) for table in tables for row in table.to_pylist()]
+    return [told_by_row(row) for path in existing(out, f"{split}-*.parquet") for row in pyarrow_rows(path)]
 
 
 def by_datasets_from_folders(out: Path, split: str) -> Facts:
@@ -295,7 +295,8 @@ def in_order(facts: Facts) -> list[str]:
     return sorted(repr(sorted(fact.items())) for fact in facts)
 
 
-ALL = ("imagenet", *RECIPES, "foreign")
+CAPTIONED = ("captions", "captions and classes")
+ALL = ("imagenet", *(name for name in RECIPES if name not in CAPTIONED), "foreign")
 LABELLED = ("imagenet", "classes", "gzip", "numbers", "formats", "foreign")
 PLAIN = tuple(name for name in ALL if name not in ("gzip", "partly"))
 
@@ -339,6 +340,35 @@ def test_the_reader_gives_every_record(
 
 REFUSE_EMPTY = (by_datasets_from_tars, by_datasets_from_parquet, by_tfds)
 """The readers of libraries that raise an error for an empty split."""
+
+
+@pytest.mark.parametrize("name", CAPTIONED)
+def test_features_keep_their_names(exports: Exports, tf: Any, name: str) -> None:
+    """A caption that is called text, a score called label: no value of ours takes their place, or that of none."""
+    samples = samples_of(exports.layout(name), "train")
+    wanted = [[sample.features.get(feature) for feature in ("text", "filename", "label", "wnid")] for sample in samples]
+    wanted = [[text.decode(), filename.decode(), *others] for text, filename, *others in wanted]
+    out = exports.out(name, "webdataset")
+    rows = [*load_folder(out, "train")]
+    assert [[row["json"][key] for key in ("text", "filename", "label", "wnid")] for row in rows] == wanted
+    assert [row["json"]["label"] for row in rows] == [None, 1.0, 0.5, 1.5]
+    if name == "captions":
+        (shard,) = existing(exports.out(name, "parquet"), "train-*.parquet")
+        rows = pyarrow_rows(shard)
+        found = [[row["text"].decode(), row["filename"].decode(), row["label"], row["wnid"]] for row in rows]
+        assert found == wanted
+    else:
+        assert [row["cls"] for row in rows] == [0, 0, 1, 1]
+        with pytest.raises(UsageError, match="feature label of the records is not their label"):
+            exports.out(name, "parquet")
+
+
+def pyarrow_rows(path: Path) -> list[dict[str, Any]]:
+    """The rows of a file."""
+    from pyarrow import parquet
+
+    rows: list[dict[str, Any]] = parquet.read_table(path).to_pylist()
+    return rows
 
 
 @pytest.mark.parametrize("name", ["objects", "lists"])
@@ -477,6 +507,39 @@ def test_a_name_that_is_no_line_is_not_listed(tmp_path: Path) -> None:
     convert(layout, ENGINE, dataset=RecipeSet.read(tmp_path / "recipe.yaml"))
     assert not list(export(layout, "folders", tmp_path / "folders", ENGINE).out.glob("*/class_map.txt"))
     assert not list(export(layout, "tfds", tmp_path / "tfds", ENGINE).out.glob("*/*/*.labels.txt"))
+
+
+def test_folders_within_a_class_stay(tmp_path: Path) -> None:
+    """Also one whose name begins as that of the split: only a folder above the class is the split's."""
+    for number, name in enumerate(("cat/1.jpg", "cat/t/1.jpg", "cat/train/1.jpg", "dog/1.jpg")):
+        save(tmp_path / "in" / name, photograph(20, 20, number))
+    (tmp_path / "recipe.yaml").write_text("source: {folders: in}\nshards: 1\n")
+    layout = Layout(tmp_path / "shards")
+    convert(layout, ENGINE, dataset=RecipeSet.read(tmp_path / "recipe.yaml"))
+    out = export(layout, "folders", tmp_path / "out", ENGINE).out
+    assert sorted(path.name for path in existing(out, "*/cat/*")) == ["1.jpg", "t__1.jpg", "train__1.jpg"]
+
+
+def test_a_class_may_have_the_name_of_the_map(tmp_path: Path) -> None:
+    """Its folder stays, and there is no map."""
+    for name in ("class_map.txt", "b"):
+        save(tmp_path / "in" / name / "1.jpg", photograph(20, 20))
+    (tmp_path / "recipe.yaml").write_text("source: {folders: in}\nshards: 1\n")
+    layout = Layout(tmp_path / "shards")
+    convert(layout, ENGINE, dataset=RecipeSet.read(tmp_path / "recipe.yaml"))
+    out = export(layout, "folders", tmp_path / "out", ENGINE).out
+    assert len(existing(out, "*/*/1.jpg")) == 2
+
+
+def test_two_classes_never_share_a_folder(tmp_path: Path) -> None:
+    """Cranes that fly and cranes that lift, named by words alone, would become one class."""
+    (tmp_path / "data").mkdir()
+    with ShardWriter(tmp_path / "data" / "train", shards=1) as writer:
+        for number, (label, text) in enumerate([(135, "crane"), (1, "tench"), (518, "crane")]):
+            values = {"image/encoded": photograph(20, 20, number), "image/filename": f"{number}.jpg"}
+            writer.write({**values, "image/class/label": label, "image/class/text": text})
+    with pytest.raises(InputError, match=r"record 2 .*the folder 'crane' would hold classes 134 and 517"):
+        export(Layout(tmp_path / "data"), "folders", tmp_path / "out", ENGINE)
 
 
 def test_an_export_of_another_version_is_refused(

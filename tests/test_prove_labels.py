@@ -193,6 +193,47 @@ def test_a_set_that_counts_from_0_is_right(
     assert capsys.readouterr().out.endswith("\nright: the labels fit the images\n")
 
 
+@pytest.mark.parametrize("label", ["0", "5"])
+def test_a_manifest_says_where_labels_start(
+    script: ModuleType,
+    converted: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    label: str,
+) -> None:
+    """Another ``--first-label`` is refused, before the network is loaded."""
+    monkeypatch.setattr(sys, "argv", ["prove_labels.py", str(converted / "shards"), "--first-label", label])
+    with pytest.raises(SystemExit) as end:
+        script.main()
+    assert end.value.code == 2
+    assert "says that labels start at 1" in capsys.readouterr().err
+
+
+def test_ctrl_c_ends_without_a_traceback(
+    script: ModuleType, converted: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Status 130, as of every command."""
+
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(script, "Network", interrupt)
+    monkeypatch.setattr(sys, "argv", ["prove_labels.py", str(converted / "shards")])
+    with pytest.raises(SystemExit) as end:
+        script.main()
+    assert end.value.code == 130
+    assert capsys.readouterr().err == "interrupted: no verdict\n"
+
+
+@pytest.mark.parametrize("target", ["prove", "imagenet"])
+def test_make_without_a_folder_installs_nothing(tmp_path: Path, target: str) -> None:
+    """The usage comes first: PyTorch may be several GB."""
+    call = ["make", "-C", str(SCRIPTS.parent), target, f"VENV={tmp_path / 'venv'}", "PYTHON=false"]
+    ran = subprocess.run(call, capture_output=True, text=True, check=False)
+    assert f"usage: make {target} DATA_DIR=" in ran.stderr
+    assert not (tmp_path / "venv").exists()
+
+
 def test_right_wordnet_ids_are_told_from_wrong_labels(script: ModuleType, network: Any, tmp_path: Path) -> None:
     """A record whose label is another class than its WordNet id: the network says which of them is right."""
     path = next(path for path, wnid in photographs().items() if wnid == "n07920052")

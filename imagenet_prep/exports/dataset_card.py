@@ -7,6 +7,7 @@ images of one format only. (huggingface.co/docs/datasets: repository_structure; 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -15,7 +16,7 @@ from imagenet_prep.images import ENDINGS
 from imagenet_prep.state.manifest import features_by_column
 
 _DTYPES = {"int64": "int64", "float": "float32", "bytes": "string"}
-_TEXT = "text", "wnid", "filename"
+_USUAL = {"label": "int64", "text": "string", "wnid": "string", "filename": "string"}
 _OF_INCEPTION = {"boxes": "string", "height": "int64", "width": "int64"}
 
 _BINARY = "raw", "mask.encoded", "boxes.mask"
@@ -40,7 +41,16 @@ def encode_card(source: SourceSet, meaning: Meaning, tars: Mapping[str, Sequence
         "configs": [{"config_name": "default", "data_files": files}],
         "dataset_info": {"config_name": "default", "features": members},
     }
-    return f"---\n{json.dumps(head, ensure_ascii=False, indent=1)}\n---\n{_TEXT_OF_CARD}".encode()
+    front = _NOT_IN_YAML.sub(_escape, json.dumps(head, ensure_ascii=False, indent=1))
+    return f"---\n{front}\n---\n{_TEXT_OF_CARD}".encode()
+
+
+_NOT_IN_YAML = re.compile("[\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]")
+"""JSON may hold these as they are; YAML may not, or reads them as the end of a line (yaml.org/spec/1.2.2, 5.1, 5.4)."""
+
+
+def _escape(character: re.Match[str]) -> str:
+    return f"\\u{ord(character[0]):04x}"
 
 
 def _class_type(source: SourceSet) -> Any:
@@ -50,17 +60,13 @@ def _class_type(source: SourceSet) -> Any:
 
 def _json_fields(source: SourceSet, meaning: Meaning) -> list[dict[str, Any]]:
     """The values in a sample's JSON."""
-    fields: list[dict[str, Any]] = [{"name": "label", "dtype": "int64"}]
-    fields += [{"name": name, "dtype": "string"} for name in _TEXT]
+    usual = {name: {"name": name, "dtype": dtype} for name, dtype in _USUAL.items()}
     if source.manifest is None or not meaning.features:
-        return fields + [{"name": name, "dtype": dtype} for name, dtype in _OF_INCEPTION.items()]
+        return [*usual.values(), *({"name": name, "dtype": dtype} for name, dtype in _OF_INCEPTION.items())]
     columns = features_by_column(source.manifest.settings)
     binary = {feature for column in _BINARY for feature in columns.get(column, ())}
-    roles = set(meaning.features.values())
-    for name, promised in source.manifest.dataset.features.items():
-        if name not in roles:
-            fields.append(_field(name, promised, is_binary=name in binary))
-    return fields
+    own = {name: _field(name, promised, is_binary=name in binary) for name, promised in meaning.others.items()}
+    return [*(usual | own).values()]
 
 
 def _field(name: str, promised: Mapping[str, Any], *, is_binary: bool) -> dict[str, Any]:

@@ -235,13 +235,15 @@ class Meaning(Struct, frozen=True):
     """The features that describe an image, by role; none for records in Inception's layout.
 
     ``first_label`` is the label of the set's first class; ``names`` are the names of its classes by label, ``texts``
-    the words of those whose words are not their names.
+    the words of those whose words are not their names. ``others`` are the features of a recipe's records without a
+    role, as its manifest lists them: they keep their names, also where an export has values of such a name.
     """
 
     features: Mapping[str, str] = {}
     first_label: int = INCEPTIONS_FIRST
     names: Mapping[int, str] = {}
     texts: Mapping[int, str] = {}
+    others: Mapping[str, Mapping[str, Any]] = {}
 
     def values(self, record: Record) -> ImageValues:
         """The values of a record.
@@ -303,7 +305,9 @@ def find_meaning(manifest: Manifest | None) -> Meaning:
         held = ", ".join(sorted(manifest.dataset.features))
         raise UsageError(f"the records of {manifest.dataset.name} hold no image", f"they hold {held}", _NO_IMAGE)
     texts = {numbering.labels[name]: text for name, text in numbering.texts.items()}
-    return Meaning(roles, first, numbering.names, texts)
+    used = set(roles.values())
+    others = {name: promised for name, promised in manifest.dataset.features.items() if name not in used}
+    return Meaning(roles, first, numbering.names, texts, others)
 
 
 def find_roles(manifest: Manifest | None) -> dict[str, str]:

@@ -38,8 +38,10 @@ class FolderPacker(Packer):
 
     def pack(self, shard: SourceShard, files: Files) -> None:
         """Write a file per image."""
+        classes: dict[str, int] = {}
         for record, values in files.values(self.meaning):
             path = _path(shard, record, values)
+            _refuse_shared(classes, record, path.split("/")[1], values.class_index)
             if not files.has(path, len(values.encoded)):
                 files.write(path, [values.encoded])
 
@@ -69,9 +71,9 @@ _WITHIN = "__"
 
 
 def _encode_class_map(numbers: Mapping[str, int], folders: Set[str]) -> bytes:
-    """The content of that file; empty if a folder has no number, or a line can't hold a name."""
+    """The content of that file; empty if a folder has no number or the name of the file, or a line can't hold one."""
     names = {number: name for name, number in numbers.items()}
-    if not names or max(names) > MOST_CLASSES or not folders <= numbers.keys() or not are_lines(numbers):
+    if not names or max(names) > MOST_CLASSES or not folders <= numbers.keys() - {CLASS_MAP} or not are_lines(numbers):
         return b""
     return "".join(f"{names.get(number, '')}\n" for number in range(max(names) + 1)).encode()
 
@@ -87,18 +89,28 @@ def _path(shard: SourceShard, record: Record, values: ImageValues) -> str:
         )
     *folders, name = values.filename.split("/")
     if of_class in folders:
-        folders.remove(of_class)
-        if folders and (shard.split.startswith(folders[0]) or folders[0].startswith(shard.split)):
-            del folders[0]
+        place = folders.index(of_class)
+        before, within = folders[:place], folders[place + 1 :]
+        if before and (shard.split.startswith(before[0]) or before[0].startswith(shard.split)):
+            del before[0]
+        folders = before + within
     file_name = _WITHIN.join([*folders, name]) + values.true_ending
     path = f"{of_class}/{file_name}"
     if not all(map(_is_file_name, (of_class, *folders, name, file_name))):
         raise InputError(
             f"{shard.path}: record {record.number} can't be a file {path!r}",
-            "expected a valid file name within the export's folder",
+            "expected names of 255 bytes at most, other than '.' and '..'",
             "export to webdataset, which accepts any name",
         )
     return f"{shard.split}/{path}"
+
+
+def _refuse_shared(classes: dict[str, int], record: Record, folder: str, index: int | None) -> None:
+    """Raise InputError if images of another class are in the same folder, as cranes that fly and that lift."""
+    if index is not None and classes.setdefault(folder, index) != index:
+        what = f"{record.place}: the folder {folder!r} would hold classes {classes[folder]} and {index}"
+        hint = "export to webdataset, or make the set with WordNet ids or other unique names"
+        raise InputError(what, "expected a name of its own for each class", hint)
 
 
 def _is_file_name(text: str) -> bool:

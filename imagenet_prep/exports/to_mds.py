@@ -38,7 +38,7 @@ class MdsPacker(Packer):
         with tempfile.TemporaryDirectory() as folder:
             writer = self._writer(folder)
             for record, values in files.values(self.meaning):
-                sample = {"x": _kept(values.encoded), "json": encode_json(describe(values))}
+                sample = {"x": _kept(values.encoded), "json": encode_json(describe(values, self.meaning))}
                 if "y" in self.columns:
                     if values.class_index is None:
                         raise InputError(f"{record.place} has no label", "expected one in each", _HINT)

@@ -15,7 +15,7 @@ from typing import Any
 
 from imagenet_prep.exports.dataset_card import encode_card
 from imagenet_prep.exports.packing import Files, Packer
-from imagenet_prep.exports.source_set import ImageValues, SourceSet, SourceShard, find_meaning
+from imagenet_prep.exports.source_set import ImageValues, Meaning, SourceSet, SourceShard, find_meaning
 from imagenet_prep.images import ending_of
 from imagenet_prep.state.manifest import ILSVRC2012
 
@@ -84,7 +84,7 @@ class TarPacker(Packer):
         rest = bytes(-len(image) % _BLOCK)
         if index is not None:
             rest += _member(f"{key}.cls", b"%d" % index)
-        yield rest + _member(f"{key}.json", encode_json(describe(values)).encode())
+        yield rest + _member(f"{key}.json", encode_json(describe(values, self.meaning)).encode())
 
 
 PACKER = TarPacker
@@ -101,13 +101,14 @@ def _key(filename: str, number: int) -> str:
     return key if key and not key.endswith("/") else f"{key}{number:06d}"
 
 
-def describe(values: ImageValues) -> dict[str, Any]:
-    """The content of a record's JSON: the image's file name, its class, and all other values."""
+def describe(values: ImageValues, meaning: Meaning) -> dict[str, Any]:
+    """The content of a record's JSON: the image's file name, its class, and all other values under their own names."""
     head = {"filename": values.filename, "label": values.label, "text": values.text, "wnid": values.wnid}
+    head = {name: value for name, value in head.items() if name not in meaning.others}
     others = {name: _plain(value) for name, value in values.others.items()}
-    if "boxes" in others:  # as text: readers that infer types from the first records misread an empty list
+    if not meaning.features:  # as text: readers that infer types from the first records misread an empty list
         others["boxes"] = encode_json(others["boxes"])
-    return {**others, **head}
+    return {**head, **others}
 
 
 def _plain(value: Any) -> Any:

@@ -13,7 +13,7 @@ from imagenet_prep.reading.shard import Record
 from imagenet_prep.reading.shard_set import RecordSequence
 from imagenet_prep.tfrecord.inception import OBJECT_FEATURES
 from imagenet_prep.torch.arguments import shown, whole
-from imagenet_prep.torch.objects import MASKS, ObjectClasses, read_boxes, read_image_id, read_masks, read_numbers
+from imagenet_prep.torch.objects import MASKS, ObjectClasses, RecordObjects
 from imagenet_prep.torch.vision import Transforms, VisionDataset, import_tv_tensors
 
 Target = dict[str, Any]
@@ -82,7 +82,8 @@ class DetectionDataset(VisionDataset[tuple[Any, Target]]):
         masks: bool | None = None,
     ) -> None:
         super().__init__(records, transforms)
-        if isinstance(leave_out, str) or not set(leave_out) <= set(get_args(Flag)):
+        is_list = isinstance(leave_out, Collection) and not isinstance(leave_out, str)
+        if not is_list or not all(flag in get_args(Flag) for flag in leave_out):
             what = f"DetectionDataset(leave_out={shown(leave_out)})"
             raise UsageError(what, "expected a list of 'crowd' and 'difficult'", "leave_out=['crowd']")
         if masks not in (None, False, True):
@@ -120,26 +121,24 @@ class DetectionDataset(VisionDataset[tuple[Any, Target]]):
 
     def _read_target(self, record: Record, height: int, width: int) -> Target:
         tv_tensors = import_tv_tensors("DetectionDataset")
-        features = record.features
-        boxes = read_boxes(record, features, height, width)
-        labels = self._classes.read_labels(record, features, len(boxes))
+        objects = RecordObjects(record)
+        boxes = objects.boxes(height, width)
+        labels = self._classes.read_labels(objects)
         numbers = {
-            name: read_numbers(record, features, feature, len(boxes))
-            for name, (feature, _) in _NUMBERS.items()
-            if feature in features
+            name: objects.numbers(feature) for name, (feature, _) in _NUMBERS.items() if feature in objects.features
         }
         is_kept = np.all(boxes[:, 2:] > boxes[:, :2], axis=1)
         for flag in self.leave_out:
-            is_kept = is_kept & (numbers.get(_NAMES_OF_FLAGS[flag], np.zeros(len(boxes))) == 0)
+            is_kept = is_kept & (numbers.get(_NAMES_OF_FLAGS[flag], np.zeros(objects.count)) == 0)
         corners = torch.from_numpy(boxes[is_kept])
         target: Target = {
             "boxes": tv_tensors.BoundingBoxes(corners, format="XYXY", canvas_size=(height, width)),
             "labels": torch.from_numpy(labels[is_kept]),
         }
-        if self.masks or (self.masks is None and MASKS in features):
-            masks = read_masks(record, features, is_kept, (height, width))
+        if self.masks or (self.masks is None and MASKS in objects.features):
+            masks = objects.masks(is_kept, (height, width))
             target["masks"] = tv_tensors.Mask(torch.from_numpy(masks))
-        target["image_id"] = read_image_id(record, features)
+        target["image_id"] = objects.image_id()
         for name, values in numbers.items():
             target[name] = torch.from_numpy(values[is_kept]).to(_NUMBERS[name][1])
         return target

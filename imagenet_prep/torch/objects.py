@@ -1,4 +1,4 @@
-"""The objects of a record -> NumPy arrays: boxes in pixels, numbers, labels and masks, each checked."""
+"""RecordObjects: boxes, numbers and masks of a record's objects as NumPy arrays; ObjectClasses: their labels."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import astuple
 from numpy.typing import NDArray
 
 from imagenet_prep.errors import InputError
@@ -14,14 +15,14 @@ from imagenet_prep.images.jpeg import ImageError
 from imagenet_prep.images.mask_pixels import decode_mask
 from imagenet_prep.reading.shard import Record
 from imagenet_prep.text import listed
-from imagenet_prep.tfrecord.inception import EDGES, OBJECT_FEATURES
+from imagenet_prep.tfrecord.inception import OBJECT_FEATURES
 
 LABELS = OBJECT_FEATURES["boxes.label"].name
 LABELS_OF_INCEPTION = "image/object/bbox/label"
 NAMES = OBJECT_FEATURES["boxes.text"].name
 MASKS = OBJECT_FEATURES["boxes.mask"].name
 
-_CORNERS = tuple(OBJECT_FEATURES[f"boxes.{edge}"].name for edge in EDGES)
+_XMIN = OBJECT_FEATURES["boxes.xmin"].name
 _ID = OBJECT_FEATURES["boxes.source_id"].name
 
 _ROUNDING = 0.002
@@ -34,76 +35,82 @@ _OUTSIDE = f"{_REMAKE} that has boxes_outside: clip"
 _FROM_ZERO = "if classes count from 0: DetectionDataset(records, first_label=0)"
 _BY_NAME = "DetectionDataset(records, class_names=['cat', 'dog'])"
 
-Features = Mapping[str, Any]
-"""The features of a record by name, as ``Record.features`` has them."""
 
-
-def read_boxes(record: Record, features: Features, height: int, width: int) -> NDArray[np.float32]:
-    """The boxes of a record in pixels of its image: float32 of the shape (N, 4), xmin, ymin, xmax, ymax.
+class RecordObjects:
+    """The objects of a record, ``count`` of them, and their values.
 
     Raises:
-        InputError: the record has no list of boxes, or a box is not inside the image.
+        InputError: the record has no list of boxes, or lists of different lengths.
     """
-    missing = [name for name in _CORNERS if name not in features]
-    if missing:
-        raise InputError(f"{record.place} has no boxes", f"expected the feature {missing[0]}", _WITHOUT_BOXES)
-    count = len(features[_CORNERS[0]])
-    columns = [read_numbers(record, features, name, count) for name in _CORNERS]
-    boxes = np.stack(columns, axis=1)
-    is_inside = (boxes >= -_ROUNDING) & (boxes <= 1 + _ROUNDING)
-    is_ordered = boxes[:, :2] <= boxes[:, 2:]
-    is_right = is_inside.all(axis=1) & is_ordered.all(axis=1)
-    if not is_right.all():
-        number = int(np.flatnonzero(~is_right)[0])
-        corners = ", ".join(f"{corner:g}" for corner in boxes[number])
-        expected = "expected xmin, ymin, xmax, ymax relative to the image, from 0 to 1"
-        raise InputError(f"{record.place}: the box {corners}", expected, _OUTSIDE)
-    return (boxes.clip(0, 1) * [width, height, width, height]).astype(np.float32)
 
+    def __init__(self, record: Record) -> None:
+        self.record = record
+        self.features: Mapping[str, Any] = record.features
+        if _XMIN not in self.features:
+            raise InputError(f"{record.place} has no boxes", f"expected the feature {_XMIN}", _WITHOUT_BOXES)
+        self.count = len(record.boxes)
 
-def read_list(record: Record, features: Features, name: str, count: int) -> Sequence[Any]:
-    """The values of a feature that has one per object.
+    def boxes(self, height: int, width: int) -> NDArray[np.float32]:
+        """The boxes in pixels of their image: float32 of the shape (N, 4), xmin, ymin, xmax, ymax.
 
-    Raises:
-        InputError: the record lacks the feature, or it has another number of values.
-    """
-    if name not in features:
-        raise InputError(f"{record.place} has no {name}", f"expected {count} values, one per object", _REMAKE)
-    values: Sequence[Any] = features[name]
-    if len(values) != count:
-        raise InputError(
-            f"{record.place}: {len(values)} values of {name}", f"expected {count}, one per object", _REMAKE
-        )
-    return values
+        Raises:
+            InputError: a box is not inside the image.
+        """
+        boxes = np.array([astuple(box) for box in self.record.boxes]).reshape(-1, 4)
+        is_inside = (boxes >= -_ROUNDING) & (boxes <= 1 + _ROUNDING)
+        is_ordered = boxes[:, :2] <= boxes[:, 2:]
+        is_right = is_inside.all(axis=1) & is_ordered.all(axis=1)
+        if not is_right.all():
+            number = int(np.flatnonzero(~is_right)[0])
+            corners = ", ".join(f"{corner:g}" for corner in boxes[number])
+            expected = "expected xmin, ymin, xmax, ymax relative to the image, from 0 to 1"
+            raise InputError(f"{self.record.place}: the box {corners}", expected, _OUTSIDE)
+        return (boxes.clip(0, 1) * [width, height, width, height]).astype(np.float32)
 
+    def values(self, name: str) -> Sequence[Any]:
+        """The values of a feature, one per object.
 
-def read_numbers(record: Record, features: Features, name: str, count: int) -> NDArray[np.float64]:
-    """The numbers of a feature that has one per object.
+        Raises:
+            InputError: the record has another number of them.
+        """
+        values: Sequence[Any] = self.features.get(name, ())
+        if len(values) != self.count:
+            held = f"{len(values)} values of" if values else "no"
+            raise InputError(
+                f"{self.record.place} has {held} {name}", f"expected {self.count}, one per object", _REMAKE
+            )
+        return values
 
-    Raises:
-        InputError: as for ``read_list``, and if they are texts.
-    """
-    values = read_list(record, features, name, count)
-    if any(isinstance(value, bytes) for value in values):
-        raise InputError(f"{record.place}: {name} holds texts", "expected numbers", _REMAKE)
-    return np.array(values, np.float64)
+    def numbers(self, name: str) -> NDArray[Any]:
+        """The numbers of a feature, one per object, in its own type.
 
+        Raises:
+            InputError: as for ``values``, and if they are texts.
+        """
+        values = self.values(name)
+        if any(isinstance(value, bytes) for value in values):
+            raise InputError(f"{self.record.place}: {name} holds texts", "expected numbers", _REMAKE)
+        return np.array(values)
 
-def read_masks(
-    record: Record, features: Features, is_kept: NDArray[np.bool_], size: tuple[int, int]
-) -> NDArray[np.uint8]:
-    """The masks of the objects that are kept: uint8 of the shape (N, height, width), 1 inside, 0 elsewhere.
+    def masks(self, is_kept: NDArray[np.bool_], size: tuple[int, int]) -> NDArray[np.uint8]:
+        """The masks of the objects that are kept: uint8 of the shape (N, height, width), 1 inside, 0 elsewhere.
 
-    Raises:
-        InputError: a mask is missing or damaged, or has another ``size`` (height, width) than its image.
-    """
-    count = len(is_kept)
-    files = read_list(record, features, MASKS, count) if count else []
-    kept_files = [files[number] for number in range(count) if is_kept[number]]
-    masks = np.zeros((len(kept_files), *size), np.uint8)
-    for number, data in enumerate(kept_files):
-        masks[number] = read_mask(record, decode_mask, data, size)
-    return masks
+        Raises:
+            InputError: a mask is missing or damaged, or has another ``size`` (height, width) than its image.
+        """
+        files = self.values(MASKS)
+        kept = np.flatnonzero(is_kept).tolist()
+        masks = np.zeros((len(kept), *size), np.uint8)
+        for mask, number in zip(masks, kept, strict=True):
+            mask[:] = read_mask(self.record, decode_mask, files[number], size)
+        return masks
+
+    def image_id(self) -> int | str:
+        """COCO's id of the image as a number; otherwise the name of its file."""
+        name = self.features.get(_ID)
+        text = str(name, "utf-8", "replace") if isinstance(name, bytes) else self.record.filename
+        is_number = text.isascii() and text.isdigit() and str(int(text)) == text
+        return int(text) if is_number else text
 
 
 def read_mask(
@@ -125,14 +132,6 @@ def read_mask(
     return pixels
 
 
-def read_image_id(record: Record, features: Features) -> int | str:
-    """COCO's id of the image as a number; otherwise the name of its file."""
-    name = features.get(_ID)
-    text = str(name, "utf-8", "replace") if isinstance(name, bytes) else record.filename
-    is_number = text.isascii() and text.isdigit() and str(int(text)) == text
-    return int(text) if is_number else text
-
-
 class ObjectClasses(Struct, frozen=True):
     """The classes of objects: ``names`` by label, from 1; ``first_number`` is the number in records of label 1.
 
@@ -143,7 +142,7 @@ class ObjectClasses(Struct, frozen=True):
     first_number: int
     is_by_name: bool = False
 
-    def read_labels(self, record: Record, features: Features, count: int) -> NDArray[np.int64]:
+    def read_labels(self, objects: RecordObjects) -> NDArray[np.int64]:
         """The label of each object: int64 of the shape (N,).
 
         Raises:
@@ -151,27 +150,27 @@ class ObjectClasses(Struct, frozen=True):
         """
         if not self.is_by_name:
             for feature in (LABELS, LABELS_OF_INCEPTION):
-                if feature in features:
-                    return self._label_numbers(record, read_numbers(record, features, feature, count))
-        names = [str(name, "utf-8", "replace") for name in read_list(record, features, NAMES, count)]
-        return self._label_names(record, names)
+                if feature in objects.features:
+                    return self._label_numbers(objects, feature)
+        return self._label_names(objects)
 
-    def _label_numbers(self, record: Record, numbers: NDArray[np.float64]) -> NDArray[np.int64]:
-        labels = numbers.astype(np.int64) - self.first_number + 1
-        for label in labels.tolist():
-            if label < 1 or (self.names and label not in self.names):
-                number = label + self.first_number - 1
-                known = {label + self.first_number - 1: name for label, name in self.names.items()}
-                expected = f"{self.first_number} or more"
-                if known:
-                    expected = f"one of {listed(map(str, known), _SHOWN)}"
-                raise InputError(f"{record.place}: an object of class {number}", f"expected {expected}", _FROM_ZERO)
-        return labels
+    def _label_numbers(self, objects: RecordObjects, feature: str) -> NDArray[np.int64]:
+        numbers = objects.numbers(feature).tolist()
+        labels = [number - self.first_number + 1 for number in numbers]
+        for number, label in zip(numbers, labels, strict=True):
+            if label % 1 or label < 1 or (self.names and label not in self.names):
+                known = [str(label + self.first_number - 1) for label in self.names]
+                expected = f"one of {listed(known, _SHOWN)}" if known else f"{self.first_number} or more"
+                what = f"{objects.record.place}: an object of class {number}"
+                raise InputError(what, f"expected {expected}", _FROM_ZERO)
+        return np.array(labels, np.int64)
 
-    def _label_names(self, record: Record, names: Sequence[str]) -> NDArray[np.int64]:
+    def _label_names(self, objects: RecordObjects) -> NDArray[np.int64]:
+        names = [str(name, "utf-8", "replace") for name in objects.values(NAMES)]
         labels = {name: label for label, name in self.names.items()}
         for name in names:
             if name not in labels:
                 expected = f"one of {listed(labels, _SHOWN)}" if labels else "class_names, which number the classes"
-                raise InputError(f"{record.place}: an object of class {name!r}", f"expected {expected}", _BY_NAME)
+                what = f"{objects.record.place}: an object of class {name!r}"
+                raise InputError(what, f"expected {expected}", _BY_NAME)
         return np.array([labels[name] for name in names], np.int64)
