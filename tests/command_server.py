@@ -84,8 +84,10 @@ class CommandServer:
             raise
 
     def close(self) -> None:
-        """Let the process end."""
+        """Let the process end, though others that were forked meanwhile hold the channel too."""
         if self._owner == os.getpid():
+            with contextlib.suppress(OSError):  # it ended already
+                self._channel.shutdown(socket.SHUT_RDWR)
             self._channel.close()
             self._process.wait()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -43,6 +44,8 @@ LONG = 3600  # seconds that one of the exhaustive tests may take
 # Containers often set PYTHONDONTWRITEBYTECODE. Then each of the thousands of processes that tests start compiles
 # the whole package again, and each worker of pytest-xdist all modules of tests: half of the suite's processor time.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell in the background has it ignored, for children too
 sys.dont_write_bytecode = False
 
 settings.register_profile("any machine", deadline=None)

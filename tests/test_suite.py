@@ -7,12 +7,13 @@ import importlib
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from command_server import run_forked
+from command_server import CommandServer, run_forked
 from existing import existing
 from running import PROGRAM
 
@@ -120,3 +121,17 @@ def test_hand_made_mutants_can_be_applied(monkeypatch: pytest.MonkeyPatch) -> No
     paths = re.findall(r'"((?:imagenet_prep|tests)/[\w./]+\.py)', settings)
     assert len(paths) > 5
     assert [path for path in paths if not (ROOT / path).exists()] == []
+
+
+def test_the_process_that_forks_ends_though_another_holds_its_channel() -> None:
+    """Workers that a test leaves behind were forked with the channel: the suite ends all the same."""
+    server = CommandServer()
+    holder = os.fork()
+    if holder == 0:
+        signal.pause()
+    try:
+        server.close()
+        assert server._process.returncode == 0
+    finally:
+        os.kill(holder, signal.SIGKILL)
+        os.waitpid(holder, 0)
