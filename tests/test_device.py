@@ -191,7 +191,7 @@ def test_parts_of_many_images_are_those_of_each(torch: Any, limits: Any, share: 
     assert draw_parts(crop, seeds, sizes) == expected
 
 
-def test_a_gpu_gets_what_it_decodes_as_a_cpu_does() -> None:
+def test_a_gpu_gets_what_it_decodes_as_a_cpu_does(torch: Any) -> None:
     """Baseline and progressive JPEGs in grey or YCbCr, whole, and not turned; all others stay on the CPU."""
     from imagenet_prep.torch.jpeg_decoders import plain_jpeg
 
