@@ -93,13 +93,18 @@ def by_column(folder: Path) -> Divided:
     return Divided({"train": layout, "validation": layout})
 
 
+def save_table_of_each(folder: Path, header: str, image_folder: str = "") -> None:
+    """The images in data/, and a table for each split; that of validation lacks the first class."""
+    rows = images_by_split()
+    save_images(folder / "data", *(f"{name}{number}.jpg" for name, number, _ in rows))
+    for split in ("train", "validation"):
+        lines = (f"{image_folder}{name}{number}.jpg,{name}\n" for name, number, other in rows if other == split)
+        save(folder / f"{split}.csv", "".join((f"{header}\n", *lines)).encode())
+
+
 def by_a_table_of_each(folder: Path) -> Divided:
     """A labels file of each split in one recipe; that of validation lacks the first class."""
-    rows = images_by_split()
-    save_images(folder / "data", *(f"{name}{n}.jpg" for name, n, _ in rows))
-    for split in ("train", "validation"):
-        lines = (f"{name}{n}.jpg,{name}\n" for name, n, other in rows if other == split)
-        save(folder / f"{split}.csv", "".join(("filename,label\n", *lines)).encode())
+    save_table_of_each(folder, "filename,label")
     files = "{train: train.csv, validation: validation.csv}"
     layout = make(folder, f"source: {{files: 'data/*.jpg'}}\nlabels: {{file: {files}}}\n")
     return Divided({"train": layout, "validation": layout})
@@ -107,11 +112,7 @@ def by_a_table_of_each(folder: Path) -> Divided:
 
 def by_rows(folder: Path) -> Divided:
     """A source that is a table for each split; that of validation lacks the first class."""
-    rows = images_by_split()
-    save_images(folder / "data", *(f"{name}{n}.jpg" for name, n, _ in rows))
-    for split in ("train", "validation"):
-        lines = (f"data/{name}{n}.jpg,{name}\n" for name, n, other in rows if other == split)
-        save(folder / f"{split}.csv", "".join(("file_name,label\n", *lines)).encode())
+    save_table_of_each(folder, "file_name,label", "data/")
     layout = make(folder, "source: {table: {train: train.csv, validation: validation.csv}}\n")
     return Divided({"train": layout, "validation": layout})
 

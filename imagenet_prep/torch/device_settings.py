@@ -113,12 +113,10 @@ def images_within(dataset: Any) -> tuple[ImageDataset, Sequence[int] | None]:
     if type(images) is not ImageDataset:
         raise UsageError(f"Loader({shown(dataset)}, decode=...)", "expected an ImageDataset, or a slice of it", _TAKES)
     if images.transform is not None:
-        what, expected = "Loader(decode=...) with ImageDataset(transform=...)", "expected no transform of single images"
-        raise UsageError(what, expected, f"{_TAKES}; a collate_fn gets the finished batch [images, labels]")
+        what = "Loader(decode=...) with ImageDataset(transform=...)"
+        hint = f"{_TAKES}; a collate_fn gets the finished batch [images, labels]"
+        raise UsageError(what, "expected no transform of single images", hint)
     if images.crop is None or type(images.crop).__call__ is not Crop.__call__:
-        what, expected = (
-            f"Loader(decode=...) with ImageDataset(crop={images.crop})",
-            "expected a crop that chooses a part",
-        )
-        raise UsageError(what, expected, _TAKES)
+        what = f"Loader(decode=...) with ImageDataset(crop={images.crop})"
+        raise UsageError(what, "expected a crop that chooses a part", _TAKES)
     return images, numbers

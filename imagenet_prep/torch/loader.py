@@ -69,8 +69,8 @@ class Loader(DataLoader[Any]):
             are RANK and WORLD_SIZE of the environment, or 0 and 1.
         world: the number of ranks.
         drop_last: drop an incomplete batch of each rank; None: if shuffled. Otherwise the last batch of a rank is
-            shorter. If the number of records is not a multiple of ``world``, the last records occur twice, as they do
-            with torch.utils.data.DistributedSampler: all ranks have equally many batches.
+            shorter. If the number of records is not a multiple of ``world``, the last rank gets the first records of
+            the order again, as with torch.utils.data.DistributedSampler: all ranks have equally many batches.
         sampler: numbers of the records in the order of an epoch, in place of ``shuffle`` and ``window``. It is asked
             once per epoch, with PyTorch's random numbers seeded by ``seed`` and epoch: all ranks divide the same order,
             and a resumed epoch has it too. Random numbers from elsewhere can't be resumed.
