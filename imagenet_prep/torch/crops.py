@@ -46,9 +46,8 @@ class Crop:
         """The part, uint8 of the shape (3, size, size)."""
         if not cutout.is_all:  # torch resizes whole pixels only
             return torch.from_numpy(cutout.resized(self.size)).permute(2, 0, 1)
-        batch = torch.from_numpy(cutout.pixels)[None].permute(
-            0, 3, 1, 2
-        )  # in channels_last, which torch resizes faster
+        # a batch of one image in channels_last, which torch resizes faster
+        batch = torch.from_numpy(cutout.pixels)[None].permute(0, 3, 1, 2)
         if batch.shape[2:] != (self.size, self.size):
             batch = functional.interpolate(batch, (self.size, self.size), mode="bilinear", antialias=True)
         return batch[0]

@@ -65,7 +65,6 @@ class VisionDataset(RecordDataset[T]):
         changed = self.transforms(image, target)
         if not isinstance(changed, tuple | list) or len(changed) != 2:
             what = f"{type(self).__name__}(transforms={shown(self.transforms)}) gave {shown(type(changed))}"
-            raise UsageError(
-                what, "expected the image and its target", "transforms=lambda image, target: (image, target)"
-            )
+            hint = "transforms=lambda image, target: (image, target)"
+            raise UsageError(what, "expected the image and its target", hint)
         return changed[0], changed[1]
