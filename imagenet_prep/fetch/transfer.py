@@ -285,15 +285,15 @@ class Connections:
     def _retry(self, connection: _Connection, cut: CutError) -> None:
         """Wait before the next request, or end this connection if others can do its work."""
         connection.refusals += cut.kind == "refused"
-        if connection.refusals >= _REFUSALS and self._leave_to(connection, lambda other: other.is_working):
+        if connection.refusals >= _REFUSALS and self._leave_to(connection, cut, lambda other: other.is_working):
             return
         try:
             connection.patience.wait(cut, self._part.received)
         except Exception:  # another connection may still succeed: only the last one raises
-            if not self._leave_to(connection, lambda other: True):
+            if not self._leave_to(connection, cut, lambda other: True):
                 raise
 
-    def _leave_to(self, connection: _Connection, can: Callable[[_Connection], bool]) -> bool:
+    def _leave_to(self, connection: _Connection, cut: CutError, can: Callable[[_Connection], bool]) -> bool:
         """End a connection if another one can do its work; report it if that one already works."""
         with self._lock:
             others = [each for each in self._all if each is not connection]
@@ -301,8 +301,9 @@ class Connections:
                 return False
             self._all.remove(connection)
         if any(each.is_working for each in others):
-            at_a_time = number_of(len(others), "connection")
-            self._note(f"{self._name}: {host_of(self._source.url)} accepts no more than {at_a_time} at a time")
+            left = number_of(len(others), "connection")
+            why = f"{host_of(self._source.url)} accepts no more than {left} at a time"
+            self._note(f"{self._name}: {why if cut.kind == 'refused' else f'{cut.reason}; {left} left'}")
         return True
 
     def _request(self, connection: _Connection, segment: Segment) -> None:

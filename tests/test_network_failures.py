@@ -1,0 +1,489 @@
+"""Failures of the network by type: how often each is tried, the exit status, and the last line, which is what to do.
+
+Each is raised by a real server, proxy or file. A passing failure is tried until the budget is spent, a lasting one
+ends at once or, where a server had sent the file before, after three tries.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import re
+import socket
+import ssl
+import struct
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fault_server import CANARY, USERNAME
+from misbehaviour import HTML
+from scripted_server import ALWAYS, CONTENT, RIGHT, SIZE, Answer, Behaviour, ScriptedServer, Struck, scripted_server
+from surroundings import Make, Place, _certificates, _mount, _proxy, _pump, _secure
+
+from imagenet_prep import DownloadOptions, Layout, PrepError, download
+from imagenet_prep.fetch.access import Credentials
+from imagenet_prep.fetch.patience import Pace
+from imagenet_prep.fetch.session import Session
+from imagenet_prep.ilsvrc2012.facts import ARCHIVES
+from imagenet_prep.model import Silent
+
+pytestmark = [pytest.mark.once, pytest.mark.timeout(30), pytest.mark.filterwarnings("ignore::DeprecationWarning")]
+
+TRAIN = ARCHIVES["train"]
+TRIES, ANY = 4, -1
+ODD = f"{CANARY}-pässwört€"
+PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
+AUTHORITIES = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE")
+ACCOUNT = {"IMAGENET_USERNAME": USERNAME, "IMAGENET_ACCESS_KEY": f"{CANARY}-key"}
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A row: what makes it, its class, the requests it costs, the exit status (0: the file), words, the last line."""
+
+    name: str
+    make: Make
+    kind: str
+    tries: int
+    status: int
+    words: str
+    last: str
+
+
+TABLE: list[Failure] = []
+
+
+def failure(kind: str, tries: int, status: int, words: str = "", last: str = "") -> Callable[[Make], Make]:
+    """Put what makes a failure into the table."""
+
+    def enter(make: Make) -> Make:
+        TABLE.append(Failure(make.__name__, make, kind, tries, status, words, last))
+        return make
+
+    return enter
+
+
+def rows(*entries: tuple[str, Make, str, int, int, str, str]) -> None:
+    """Put several into it."""
+    TABLE.extend(Failure(*entry) for entry in entries)
+
+
+def _at(url: str) -> Make:
+    return lambda place: setattr(place, "url", url)
+
+
+def _behaving(act: Callable[[Answer], None], at: Struck = "all", times: int = ALWAYS) -> Make:
+    return lambda place: place.server.misbehave(Behaviour(act, at, times, RIGHT, RIGHT))
+
+
+def _answers(status: int, **headers: str) -> Make:
+    return _behaving(lambda answer: answer.nothing(status, **headers))
+
+
+def _serve(place: Place, answer: Callable[[socket.socket], object]) -> int:
+    """Let a function have each connection to a port of its own; the port."""
+    listener = socket.create_server(("127.0.0.1", 0))
+
+    def talk(one: socket.socket) -> None:
+        with contextlib.suppress(OSError), one:
+            answer(one)
+
+    def accept() -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                threading.Thread(target=talk, args=(listener.accept()[0],), daemon=True).start()
+
+    threading.Thread(target=accept, daemon=True).start()
+    place.stack.callback(listener.close)
+    return int(listener.getsockname()[1])
+
+
+# the network ---------------------------------------------------------------------------------------------------------
+
+
+@failure("lasting", 3, 5, "no connection to 127.0.0.1:{port}: it did not answer in time", "--base-url")
+def full_backlog(place: Place) -> None:
+    """Connections that nobody takes: the system drops further ones."""
+    listener = place.stack.enter_context(socket.socket())
+    listener.bind(("127.0.0.1", 0))
+    listener.listen(0)
+    port = listener.getsockname()[1]
+    for _ in range(3):
+        waiting = place.stack.enter_context(socket.socket())
+        waiting.setblocking(False)
+        waiting.connect_ex(("127.0.0.1", port))
+    place.url = f"http://127.0.0.1:{port}/"
+
+
+_LOOK = "check --base-url and this machine's network, or run the same command again later"
+_GIVEN_UP = "run the same command again"
+_ADDRESS = "correct --base-url"
+rows(
+    ("refused", _at("http://127.0.0.1:9/"), "lasting", 3, 5, "no connection to 127.0.0.1:9: connection refused", _LOOK),
+    ("host_with_two_dots", _at("http://a..b/"), "lasting", 0, 2, "with a host name", _ADDRESS),
+    ("host_with_a_space", _at("http://a b/"), "lasting", 0, 2, "with a host name", _ADDRESS),
+    ("host_too_long", _at(f"http://{'a' * 64}.com/"), "lasting", 0, 2, "with a host name", _ADDRESS),
+    ("leads_to_no_host", _answers(302, Location="http://a..b/x"), "lasting", 1, 5, "redirect", "--base-url"),
+    ("busy", _answers(503), "passing", TRIES, 5, "HTTP status 503", _GIVEN_UP),
+    ("reset", _behaving(lambda answer: answer.reset()), "passing", TRIES, 5, "the connection broke", _GIVEN_UP),
+    ("missing", _answers(404), "lasting", 1, 5, "HTTP status 404", "--base-url"),
+)
+
+
+# TLS -----------------------------------------------------------------------------------------------------------------
+
+
+def _speaking(place: Place, change: Callable[[ssl.SSLContext, Path], object]) -> None:
+    """A server whose TLS is changed."""
+    folder = place.folder.parents[0] / "certificates"
+    folder.mkdir(exist_ok=True)
+    found = _certificates(folder)
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(found["good"])
+    change(tls, found[""])
+    place.server = place.stack.enter_context(scripted_server(place.folder / "tls", tls))
+    place.server.handle_error = lambda *_: None  # type: ignore[method-assign]
+    place.patch.setenv("REQUESTS_CA_BUNDLE", str(found[""]))
+    place.url = place.server.url
+
+
+_PLAIN = "does not speak TLS"
+
+
+@failure("lasting", 1, 5, _PLAIN, "correct the port, or write http:// in --base-url")
+def https_to_an_http_port(place: Place) -> None:
+    """The port is that of http."""
+    place.url = place.server.url.replace("http", "https")
+
+
+@failure("lasting", 1, 5, "offers no version of TLS that is still safe", "ask its administrator")
+def old_tls_only(place: Place) -> None:
+    """TLS 1.0, and nothing newer."""
+
+    def change(tls: ssl.SSLContext, _: Path) -> None:
+        tls.set_ciphers("ALL:@SECLEVEL=0")
+        tls.minimum_version = tls.maximum_version = ssl.TLSVersion.TLSv1
+
+    _speaking(place, change)
+
+
+def _asks_for_certificates(version: ssl.TLSVersion) -> Make:
+    def change(tls: ssl.SSLContext, authority: Path) -> None:
+        tls.maximum_version = version
+        tls.verify_mode = ssl.CERT_REQUIRED
+        tls.load_verify_locations(authority)
+
+    return lambda place: _speaking(place, change)
+
+
+@failure("lasting", 1, 5, "requires a client certificate", "fetch the file with a client that has one")
+def client_certificate(place: Place) -> None:
+    """With TLS 1.3 it is missed only after the handshake of the client."""
+    _secure(place, "good")
+    folder = place.folder.parents[0] / "certificates"
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(folder / "good.both")
+    tls.verify_mode = ssl.CERT_REQUIRED
+    tls.load_verify_locations(folder / "authority")
+
+    def answer(one: socket.socket) -> None:
+        secure = tls.wrap_socket(one, server_side=True, do_handshake_on_connect=False)
+        with contextlib.suppress(ssl.SSLError):
+            secure.do_handshake()
+        os.read(secure.fileno(), 1 << 16)
+
+    place.url = f"https://127.0.0.1:{_serve(place, answer)}/"
+
+
+_NONE_SENT = "imagenet-prep sends none: fetch the file in another way, and move it into raw-data/"
+rows(
+    (
+        "handshake_refused",
+        _asks_for_certificates(ssl.TLSVersion.TLSv1_2),
+        "lasting",
+        1,
+        5,
+        "handshake",
+        "administrator",
+    ),
+)
+
+
+@failure("lasting", 1, 2, "REQUESTS_CA_BUNDLE", "correct REQUESTS_CA_BUNDLE, or unset it")
+def authorities_hold_no_certificate(place: Place) -> None:
+    """A text in place of certificates."""
+    _secure(place, "good")
+    path = place.folder / "authorities"
+    path.write_text("no certificate\n")
+    place.patch.setenv("REQUESTS_CA_BUNDLE", str(path))
+
+
+@failure("right", ANY, 0)
+def authorities_of_python(place: Place) -> None:
+    """SSL_CERT_FILE, as Python and OpenSSL have it."""
+    _secure(place, "good")
+    place.patch.setenv("SSL_CERT_FILE", os.environ["REQUESTS_CA_BUNDLE"])
+    place.patch.delenv("REQUESTS_CA_BUNDLE")
+
+
+@failure("lasting", 1, 2, "SSL_CERT_FILE", "correct SSL_CERT_FILE, or unset it")
+def authorities_of_python_not_there(place: Place) -> None:
+    """The same without the file."""
+    authorities_of_python(place)
+    place.patch.setenv("SSL_CERT_FILE", str(place.folder / "nothing"))
+
+
+# proxies -------------------------------------------------------------------------------------------------------------
+
+
+@failure("lasting", 1, 5, "(from HTTPS_PROXY) does not speak TLS", "correct the port")
+def page_inside_a_tunnel(place: Place) -> None:
+    """The proxy lets a tunnel be made, and sends its own page into it."""
+
+    def answer(one: socket.socket) -> None:
+        one.recv(1 << 16)
+        one.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
+        one.recv(1 << 16)
+        one.sendall(b"HTTP/1.1 200 OK\r\n\r\n" + HTML)
+
+    place.patch.setenv("HTTPS_PROXY", f"http://127.0.0.1:{_serve(place, answer)}")
+    place.url = "https://archives.invalid/"
+
+
+@failure("passing", TRIES, 5, "the proxy 127.0.0.1:", _GIVEN_UP)
+def proxy_hangs_up(place: Place) -> None:
+    """It closes each connection."""
+    port = _serve(place, lambda one: one.recv(1 << 16))
+    place.patch.setenv("HTTPS_PROXY", f"http://127.0.0.1:{port}")
+    place.url = "https://archives.invalid/"
+
+
+@failure("lasting", 1, 2, "pip install 'imagenet-prep[socks]'", "HTTP_PROXY")
+def socks_without_its_package(place: Place) -> None:
+    """requests can't speak to it."""
+    import requests.adapters
+
+    def missing(*_: object, **__: object) -> None:
+        raise requests.exceptions.InvalidSchema("Missing dependencies for SOCKS support.")
+
+    place.patch.setattr(requests.adapters, "SOCKSProxyManager", missing)  # what requests has without PySocks
+    place.patch.setenv("HTTP_PROXY", "socks5://127.0.0.1:9")
+    place.url = "http://archives.invalid/"
+
+
+@failure("right", ANY, 0)
+def socks(place: Place) -> None:
+    """A SOCKS proxy that looks up the names (RFC 1928)."""
+
+    def answer(one: socket.socket) -> None:
+        one.recv(1 << 10)
+        one.sendall(b"\x05\x00")
+        one.recv(1 << 10)
+        one.sendall(b"\x05\x00\x00\x01" + struct.pack("!IH", 0, 0))
+        with socket.create_connection(("127.0.0.1", place.server.server_port)) as upstream:
+            _pump(one, upstream)
+
+    place.patch.setenv("HTTP_PROXY", f"socks5h://127.0.0.1:{_serve(place, answer)}")
+    place.url = "http://archives.invalid/"
+
+
+_ODD = f"{USERNAME}:{ODD}@"
+_SWAP = "_PROXY=http://127.0.0.1:"
+rows(
+    ("https_for_an_http_proxy", _proxy("https", speaks="https"), "lasting", 1, 5, "does not speak TLS", _SWAP),
+    (
+        "the_same_for_http",
+        _proxy("http", speaks="https"),
+        "lasting",
+        1,
+        5,
+        "does not speak TLS",
+        "set HTTP_PROXY=http:",
+    ),
+    ("proxy_of_ntlm", _proxy("https", user="", offers=("NTLM", "Negotiate")), "access", 1, 6, "NTLM", "NO_PROXY"),
+    ("the_same_in_the_clear", _proxy(user="", offers=("NTLM",)), "access", 1, 6, "NTLM", "NO_PROXY"),
+    ("proxy_of_basic", _proxy("https", user="", offers=("NTLM", "Basic")), "access", 1, 6, "Basic", "USER:PASSWORD@"),
+    ("proxy_refuses_in_the_clear", _proxy(status=403), "access", 1, 6, "through the proxy 127.0.0.1:", "administrator"),
+    ("password_of_no_text", _proxy(user=f"ada:{CANARY}\udcff@"), "access", 1, 6, "407", "HTTP_PROXY=http://USER"),
+    ("odd_password", _proxy(user=_ODD, password=ODD), "right", ANY, 0, "", ""),
+)
+
+
+@failure("right", ANY, 0)
+def odd_password_for_a_tunnel(place: Place) -> None:
+    """UTF-8, as curl sends it."""
+    place.server = _secure(place, "good")
+    _proxy("https", user=_ODD, password=ODD)(place)
+
+
+# answers in mid-download ---------------------------------------------------------------------------------------------
+
+
+def _page(answer: Answer) -> None:
+    answer.page("text/html; charset=utf-8", HTML)
+
+
+def _hint(answer: Answer) -> None:
+    answer.raw(b"HTTP/1.1 103 Early Hints\r\nLink: </x.css>; rel=preload\r\n\r\n" * 2)
+    answer.reply(*answer.right())
+
+
+def _unsatisfiable(answer: Answer) -> None:
+    answer.nothing(416, Content_Range=f"bytes */{SIZE}")
+
+
+rows(
+    ("page_in_mid_download", _behaving(_page, "later", 2), "passing", ANY, 0, "", ""),
+    ("page_for_ever", _behaving(_page, "rest"), "access", ANY, 6, "web page", "--cookies"),
+    ("every_resume_is_unsatisfiable", _behaving(_unsatisfiable, "later"), "passing", ANY, 0, "starting over", ""),
+    ("hints", _behaving(_hint), "right", ANY, 0, "", ""),
+)
+
+
+# access --------------------------------------------------------------------------------------------------------------
+
+
+def _asking(*schemes: str, account: bool = False) -> Make:
+    def make(place: Place) -> None:
+        _answers(401, WWW_Authenticate=", ".join(f'{scheme} realm="x"' for scheme in schemes))(place)
+        for name, value in ACCOUNT.items() if account else ():
+            place.patch.setenv(name, value)
+
+    return make
+
+
+@failure("right", ANY, 0)
+def digest(place: Place) -> None:
+    """The account is proved without the password (RFC 7616)."""
+
+    def act(answer: Answer) -> None:
+        fields = dict(re.findall(r'(\w+)="?([^",]*)', answer.headers.get("Authorization", "")))
+        parts = [
+            hashlib.md5(text.encode()).hexdigest()
+            for text in (f"{USERNAME}:archives:{ACCOUNT['IMAGENET_ACCESS_KEY']}", f"GET:{answer.path}")
+        ]
+        middle = [fields.get(name, "") for name in ("nonce", "nc", "cnonce", "qop")]
+        if fields.get("response") == hashlib.md5(":".join([parts[0], *middle, parts[1]]).encode()).hexdigest():
+            answer.reply(*answer.right())
+        else:
+            answer.nothing(401, WWW_Authenticate='Negotiate, Digest realm="archives", nonce="12", qop="auth"')
+
+    _behaving(act)(place)
+    for name, value in ACCOUNT.items():
+        place.patch.setenv(name, value)
+
+
+_BROWSER = "fetch it with a browser or its own client, and move it into raw-data/"
+rows(
+    ("asks_for_bearer", _asking("Bearer", account=True), "access", 1, 6, "it asks for Bearer", _BROWSER),
+    ("asks_for_negotiate", _asking("Negotiate", "NTLM", account=True), "access", 1, 6, "Negotiate, NTLM", _BROWSER),
+    ("asks_without_account", _asking("Basic"), "access", 1, 6, "requires you to sign in", "set IMAGENET_USERNAME"),
+    ("refuses_the_account", _asking("Basic", account=True), "access", 2, 6, "refused the credentials", "check both"),
+    ("forbids", _answers(403), "access", 1, 6, "requires you to sign in", "set IMAGENET_USERNAME"),
+)
+
+
+# what comes of each --------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[ScriptedServer]:
+    """A server of one file."""
+    with scripted_server(tmp_path / "served") as server:
+        yield server
+
+
+def _fetch(
+    place: Place, tries: int = TRIES, segment: int = 64 << 10, **options: Any
+) -> tuple[int, list[str], list[str]]:
+    """Download the train archive as the command does; exit status, the lines of the error, the notes."""
+    waits = {"first_wait": 0.001, "longest_wait": 0.01, "longest_retry_after": 0.05}
+    pace = Pace(tries=tries, stall=0.5, least_speed=1000, slow_after=1, save_every=0.05, segment=segment, **waits)
+    options = {"connections": 1, "digests": {"train": hashlib.md5(CONTENT).hexdigest()}, **options}
+    if "IMAGENET_USERNAME" in os.environ:
+        options = {"credentials": Credentials(USERNAME, os.environ["IMAGENET_ACCESS_KEY"]), **options}
+    progress, layout = Silent(), Layout(place.data)
+    try:
+        download(layout, DownloadOptions(base_url=place.url, pace=pace, **options), only=["train"], progress=progress)
+    except PrepError as error:
+        return error.exit_code, error.lines, progress.notes
+    assert layout.download_path(TRAIN).read_bytes() == CONTENT
+    return 0, [], progress.notes
+
+
+@pytest.fixture
+def place(server: ScriptedServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
+    """Surroundings of a download, without proxies and accounts of the tester."""
+    for name in (*PROXIES, *map(str.lower, PROXIES), *AUTHORITIES, *ACCOUNT):
+        monkeypatch.delenv(name, raising=False)
+    with contextlib.ExitStack() as stack, pytest.MonkeyPatch.context() as patch:
+        yield Place(server, tmp_path, patch, stack, server.url)
+
+
+@pytest.fixture
+def sent(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The addresses of all requests, as they are tried."""
+    tried: list[str] = []
+    real = Session._request
+
+    def counted(session: Session, method: str, url: str, *others: Any) -> Any:
+        tried.append(url)
+        return real(session, method, url, *others)
+
+    monkeypatch.setattr(Session, "_request", counted)
+    return tried
+
+
+@pytest.mark.parametrize("row", TABLE, ids=lambda row: f"{row.kind}-{row.name}")
+def test_a_failure_is_what_it_is_called(place: Place, sent: list[str], row: Failure) -> None:
+    """It is tried as often as helps, ends with the status of its class, and the last line says what to do."""
+    row.make(place)
+    status, lines, notes = _fetch(place)
+    said = "\n".join(lines or notes)
+    assert status == row.status, said
+    assert row.words.replace("{port}", place.url.rpartition(":")[2].strip("/")) in said
+    assert CANARY not in said
+    assert not lines or row.last in lines[-1]
+    assert row.tries in (ANY, len(sent))
+    if row.status in (2, 6) and "IMAGENET_USERNAME" in os.environ:
+        assert "set IMAGENET" not in lines[-1].partition("(or ")[0]
+
+
+# space ---------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("inodes", [5, 6, 7])
+def test_inodes_are_not_called_space(place: Place, inodes: int) -> None:
+    """A file system without room for another file, whose bytes are free; then, as ever, nothing is lost."""
+    _mount(place, f"size=8m,nr_inodes={inodes}")
+    status, lines, _ = _fetch(place)
+    assert status in (0, 7)
+    assert not lines or ("inodes" in lines[0] and "space" not in lines[0]), lines
+
+
+def test_a_slow_connection_is_called_slow(place: Place) -> None:
+    """Connections that end because they are slow are not refused."""
+    slow = threading.Semaphore(3)
+
+    def act(answer: Answer) -> None:
+        status, headers, body = answer.right()
+        if not slow.acquire(blocking=False):
+            answer.server.over.wait(0.25)
+            answer.reply(status, headers, body)
+            return
+        answer.reply(status, headers)
+        for byte in body[:15]:
+            answer.raw(bytes([byte]))
+            answer.server.over.wait(0.1)
+        answer.close_connection = True
+        slow.release()
+
+    place.server.misbehave(Behaviour(act, "parts", ALWAYS, RIGHT, RIGHT))
+    notes = _fetch(place, connections=4, tries=2, segment=16 << 10)[2]
+    assert [note for note in notes if "too slow" in note and " left" in note], notes
+    assert not [note for note in notes if "accepts no more" in note], notes
