@@ -53,6 +53,16 @@ class Credentials(_Secret):
     password: str = field(repr=False)
     origin: str = field(default="", compare=False)
 
+    def __post_init__(self) -> None:
+        """Raise UsageError if they hold bytes that are no text, as variables of the environment may."""
+        try:
+            f"{self.username}{self.password}".encode()
+        except UnicodeEncodeError:
+            where = f" ({self.origin})" if self.origin else ""
+            raise UsageError(
+                f"the user name or the password{where} is no text", "expected UTF-8", "set both again"
+            ) from None
+
     @property
     def authorization(self) -> str:
         """The Authorization header for these credentials (RFC 7617)."""
@@ -113,10 +123,18 @@ def token_in(where: str, text: str | None = None) -> Token | None:
     Raises:
         UsageError: the value is more than one word, so no header can hold it; the message doesn't show it.
     """
-    value = (os.environ.get(where, "") if text is None else text).strip()
+    value = unquoted(os.environ.get(where, "") if text is None else text)
+    if text is None and "/" in value:
+        raise UsageError(f"{where} holds a path where no file is, or no token", "expected a token", "set it again")
     if value and not _WORD.fullmatch(value):
         raise UsageError(f"{where} holds no token", "expected one word of plain characters", "set it again")
     return Token(value, where) if value else None
+
+
+def unquoted(text: str) -> str:
+    """A secret without a byte order mark, space, and the quotes that docker's --env-file keeps."""
+    value = text.strip("\ufeff \t\r\n")
+    return value[1:-1] if len(value) > 1 and value[0] == value[-1] and value[0] in "\"'" else value
 
 
 def token_in_file(path: Path) -> Token | None:
@@ -131,7 +149,7 @@ def secret_text(path: Path) -> str:
         UsageError: it can't be read, or isn't a plain file.
     """
     try:
-        return (find_plain(path, _LONGEST_SECRET) or b"").decode()
+        return (find_plain(path, _LONGEST_SECRET) or b"").decode("utf-8-sig")
     except UnicodeDecodeError:
         raise UsageError(f"{path} can't be read", "expected a short text", "write it again") from None
     except InputError as error:
