@@ -22,12 +22,14 @@ from typing import Any
 import pytest
 from fault_server import CANARY, USERNAME
 from misbehaviour import HTML
+from running import prep_here
 from scripted_server import ALWAYS, CONTENT, RIGHT, SIZE, Answer, Behaviour, ScriptedServer, Struck, scripted_server
 from surroundings import Make, Place, _certificates, _mount, _proxy, _pump, _secure
 
 from imagenet_prep import DownloadOptions, Layout, PrepError, download
 from imagenet_prep.errors import UsageError
 from imagenet_prep.fetch.access import Credentials, Token, find_credentials
+from imagenet_prep.fetch.partial import find_leftover
 from imagenet_prep.fetch.patience import Pace
 from imagenet_prep.fetch.providers import find_login, find_token
 from imagenet_prep.fetch.session import Session
@@ -566,8 +568,8 @@ def test_cookies_are_sent_like_browsers_do(place: Place, head: str, value: str) 
 )
 def test_cookies_that_were_not_sent_are_not_called_expired(place: Place, host: str, expires: int, words: str) -> None:
     """Another host's are named as such."""
-    path = place.folder / "cookies.txt"
-    path.write_text(f"# Netscape HTTP Cookie File\n{host}\tFALSE\t/\tFALSE\t{expires}\tsession\t{CANARY}\n")
+    path, flag = place.folder / "cookies.txt", str(host.startswith(".")).upper()
+    path.write_text(f"# Netscape HTTP Cookie File\n{host}\t{flag}\t/\tFALSE\t{expires}\tsession\t{CANARY}\n")
     place.server.misbehave(Behaviour(_page, "all", ALWAYS, RIGHT, RIGHT))
     status, lines, _ = _fetch(place, cookies=path)
     assert (status, words in "\n".join(lines), "expired" in lines[1]) == (6, True, expires == 1 or words[0] == "d"), (
@@ -576,9 +578,7 @@ def test_cookies_that_were_not_sent_are_not_called_expired(place: Place, host: s
     assert CANARY not in "\n".join(lines)
 
 
-@pytest.mark.parametrize(
-    ("place_of", "words"), [([], "image-net.org"), (["--base-url", "http://127.0.0.1:9/x/"], "127.0.0.1:9")]
-)
+@pytest.mark.parametrize(("base_url", "words"), [(None, "image-net.org"), ("http://127.0.0.1:9/x/", "127.0.0.1:9")])
 def test_the_prompt_names_who_gets_the_password(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], base_url: str | None, words: str
 ) -> None:
@@ -596,6 +596,80 @@ def test_the_prompt_names_who_gets_the_password(
     said = capsys.readouterr().err
     assert words in said
     assert ("image-net.org" in said) == (base_url is None)
+
+
+# what lies there -----------------------------------------------------------------------------------------------------
+
+
+def _link(path: Path) -> None:
+    path.symlink_to("/nowhere/archive")
+
+
+_NO_FILES = [(_link, "a broken link"), (Path.mkdir, "a folder"), (os.mkfifo, "no plain file")]
+
+
+@pytest.mark.parametrize(("make", "words"), _NO_FILES, ids=["link", "folder", "pipe"])
+@pytest.mark.parametrize("key", ["boxes", "train"])
+@pytest.mark.parametrize("options", [(), ("--no-digest",)], ids=["digest", "plain"])
+def test_what_is_no_file_is_no_archive(
+    tmp_path: Path, make: Callable[[Path], None], words: str, key: str, options: tuple[str, ...]
+) -> None:
+    """It is named before any request, and the command that moves it away is no move to the same place."""
+    path = tmp_path / "data" / "raw-data" / ARCHIVES[key].filename
+    path.parent.mkdir(parents=True)
+    make(path)
+    ran = prep_here("download", tmp_path / "data", "--only", key, "--base-url", "http://127.0.0.1:9/", *options)
+    assert ran.returncode == 4, ran.stderr
+    assert words in ran.stderr
+    assert f"{path} {path}    (" not in ran.stderr
+    assert path.is_symlink() or path.exists()
+
+
+@pytest.mark.parametrize(("make", "words"), [(_link, "a broken link"), (Path.touch, "a file")])
+def test_raw_data_is_a_folder(tmp_path: Path, make: Callable[[Path], None], words: str) -> None:
+    """A link to a disk that is not there, or a file, is named before any request."""
+    (tmp_path / "data").mkdir()
+    make(tmp_path / "data" / "raw-data")
+    ran = prep_here("download", tmp_path / "data", "--base-url", "http://127.0.0.1:9/")
+    assert ran.returncode == 4, ran.stderr
+    assert f"raw-data is {words}" in ran.stderr
+
+
+@pytest.mark.parametrize("content", [b"", HTML, CONTENT[: SIZE // 2], CONTENT[: SIZE // 1024 * 512]])
+def test_without_a_digest_a_file_that_lies_there_must_look_right(place: Place, content: bytes) -> None:
+    """As one that arrives: an empty file, a page and a cut archive are none; the whole one is."""
+    path = Layout(place.data).download_path(TRAIN)
+    path.parent.mkdir(parents=True)
+    path.write_bytes(content)
+    status, lines, _ = _fetch(place, digests=None, check_digest=False)
+    assert (status, place.server.seen) == (4, [])
+    assert "exists, but is not the expected archive" in lines[0]
+    path.write_bytes(CONTENT)
+    assert _fetch(place, digests=None, check_digest=False)[0] == 0
+    assert place.server.seen == []
+
+
+@pytest.mark.parametrize("connections", [1, 4])
+def test_with_a_digest_another_mirror_goes_on(place: Place, connections: int) -> None:
+    """Its validators are others, and so is its address; the bytes are the same, or the digest says so."""
+    place.server.misbehave(Behaviour(_half_then_nothing, "parts", ALWAYS, RIGHT, RIGHT))
+    assert _fetch(place, connections=connections)[0] == 5
+    left = find_leftover(Layout(place.data).part_path(TRAIN.filename))
+    assert left is not None
+    assert left[1].size > 1000
+    mirror = place.stack.enter_context(scripted_server(place.folder / "mirror"))
+    mirror.version, place.url = 7, mirror.url
+    status, _, notes = _fetch(place, connections=connections)
+    assert status == 0
+    assert "starting over" not in "\n".join(notes)
+    assert mirror.body_bytes <= SIZE - left[1].size
+
+
+def _half_then_nothing(answer: Answer) -> None:
+    if answer.server.count("halves"):
+        answer.nothing(503)
+    else:
+        answer.cut(len(answer.right()[2]) // 2)
 
 
 # space ---------------------------------------------------------------------------------------------------------------

@@ -157,7 +157,7 @@ class KaggleSite(Site, frozen=True):
     is_in_order: ClassVar[bool] = False
     replies: ClassVar[Mapping[int, tuple[str, str]]] = {
         _NO_LOGIN: (
-            "found no KAGGLE_API_TOKEN, no KAGGLE_USERNAME with KAGGLE_KEY, and nothing in ~/.kaggle or ~/.config/kaggle",
+            "found no KAGGLE_API_TOKEN, no KAGGLE_USERNAME with KAGGLE_KEY, and no credentials in ~/.kaggle",
             f"create a token at {_KAGGLE_TOKEN_URL}, set KAGGLE_API_TOKEN, and accept the rules at {RULES_URL}",
         ),
         403: (

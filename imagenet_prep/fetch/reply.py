@@ -70,10 +70,12 @@ class Remote:
         """Why this version can't be fetched on from bytes of the version ``other``; "" if it can."""
         if self.total != other.total:
             return f"the file on the server has another size: {self.total:,} bytes, it was {other.total:,}"
-        if self.url != other.url:
+        if self.url != other.url and not has_digest:
             return "it comes from another address"
         if why := self.why_whole(has_digest=has_digest):
             return why
+        if self.url != other.url:
+            return ""  # another mirror has its own validators; the digest decides
         if self._strong_etag and other._strong_etag:
             is_same = self.etag == other.etag
         elif self.last_modified and self.last_modified == other.last_modified:

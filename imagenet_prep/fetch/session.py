@@ -40,7 +40,7 @@ class _FinalResponse(http.client.HTTPResponse):
     def _read_status(self) -> tuple[str, int, str]:
         version, status, reason = super()._read_status()  # type: ignore[misc]
         if status == 407:
-            offers = b", ".join(_OFFERS.findall(self.fp.peek())).decode()  # type: ignore[attr-defined]
+            offers = b", ".join(_OFFERS.findall(self.fp.peek())).decode()
             return version, status, f"offers {offers}" if offers else reason
         self._hints += 101 < status < 200
         if self._hints > _MOST_HINTS:

@@ -32,7 +32,7 @@ from imagenet_prep.fetch.reply import Remote, RemoteFile, RestartError, inspect,
 from imagenet_prep.fetch.session import Session, host_of
 from imagenet_prep.model import Progress, Silent
 from imagenet_prep.state.manifest import seen_digests
-from imagenet_prep.storage.files import load_json, save_json
+from imagenet_prep.storage.files import describe_no_file, load_json, save_json
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.local import remove_abandoned
 from imagenet_prep.storage.location import local_path
@@ -360,13 +360,15 @@ class Target(Struct, frozen=True, eq=False):
         """Whether a file of this name exists and is not known to be a different one.
 
         Raises:
-            InputError: its size, or the digest recorded at its last check, is wrong.
+            InputError: its size, or the digest recorded at its last check, is wrong; or it is no plain file.
         """
-        if not self.path.exists():
+        if not self.path.is_file():
+            if kind := describe_no_file(self.path):
+                raise self.stranger(f"expected a file, it is {kind}")
             return False
         size = self.path.stat().st_size
         if self.size not in (None, size):
-            raise self._stranger(f"expected {self.size:,} bytes, it has {size:,}")
+            raise self.stranger(f"expected {self.size:,} bytes, it has {size:,}")
         for algorithm, digest in self._remembered().items():
             self._compare(algorithm, digest)
         return True
@@ -418,7 +420,7 @@ class Target(Struct, frozen=True, eq=False):
     def _compare(self, algorithm: str, digest: str) -> None:
         expected = self.digests.get(algorithm, digest)
         if digest != expected:
-            raise self._stranger(f"expected {_NAMES[algorithm]} {expected}, it has {digest}")
+            raise self.stranger(f"expected {_NAMES[algorithm]} {expected}, it has {digest}")
 
     def _digest(self, algorithm: str, progress: Progress) -> str:
         digest = hasher(algorithm)
@@ -432,7 +434,8 @@ class Target(Struct, frozen=True, eq=False):
             progress.end()
         return digest.hexdigest()
 
-    def _stranger(self, detail: str) -> InputError:
+    def stranger(self, detail: str) -> InputError:
+        """The error for a different file under this name."""
         return InputError(
             f"{self.path} exists, but is not the expected archive",
             detail,
