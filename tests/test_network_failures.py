@@ -10,9 +10,11 @@ import contextlib
 import hashlib
 import os
 import re
+import shlex
 import socket
 import ssl
 import struct
+import subprocess
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -22,7 +24,7 @@ from typing import Any
 import pytest
 from fault_server import CANARY, USERNAME
 from misbehaviour import HTML
-from running import prep_here
+from running import PROGRAM, prep_here
 from scripted_server import ALWAYS, CONTENT, RIGHT, SIZE, Answer, Behaviour, ScriptedServer, Struck, scripted_server
 from surroundings import Make, Place, _certificates, _mount, _proxy, _pump, _secure
 
@@ -185,7 +187,7 @@ def _asks_for_certificates(version: ssl.TLSVersion) -> Make:
     return lambda place: _speaking(place, change)
 
 
-@failure("lasting", 1, 5, "requires a client certificate", "fetch the file with a client that has one")
+@failure("lasting", 1, 5, "requires a client certificate", "fetch it with a client that has one")
 def client_certificate(place: Place) -> None:
     """With TLS 1.3 it is missed only after the handshake of the client."""
     _secure(place, "good")
@@ -670,6 +672,36 @@ def _half_then_nothing(answer: Answer) -> None:
         answer.nothing(503)
     else:
         answer.cut(len(answer.right()[2]) // 2)
+
+
+# what is said meanwhile ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("connections", [1, 4])
+def test_one_note_for_each_kind_of_interruption(place: Place, connections: int) -> None:
+    """However often a connection is cut, and by whichever thread it is met."""
+
+    def act(answer: Answer) -> None:
+        if answer.server.count("requests") % 5:
+            answer.cut(max(1, len(answer.right()[2]) // 4))
+        else:
+            answer.nothing(503)
+
+    place.server.misbehave(Behaviour(act, "parts", 40, RIGHT, RIGHT))
+    status, lines, notes = _fetch(place, connections=connections)
+    assert status == 0, lines
+    assert len([note for note in notes if "the answer was too short" in note or "the connection broke" in note]) == 1
+    assert len([note for note in notes if "HTTP status 503" in note]) == 1
+
+
+def test_the_outcome_is_written_where_standard_output_is_closed(place: Place, tmp_path: Path) -> None:
+    """On standard error; the exit status is that of the download."""
+    folder = tmp_path / "data"
+    words = [*PROGRAM, "download", folder, "--only", "train", "--no-digest", "--base-url", place.url]
+    ran = subprocess.run(["bash", "-c", f"{shlex.join(map(str, words))} >&-"], capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
+    assert f"download: fetched {TRAIN.filename}" in ran.stderr
+    assert Layout(folder).download_path(TRAIN).read_bytes() == CONTENT
 
 
 # space ---------------------------------------------------------------------------------------------------------------

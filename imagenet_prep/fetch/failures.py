@@ -28,25 +28,20 @@ _WORDS = {
 _UNUSABLE = (InvalidProxyURL, InvalidURL, InvalidSchema, exceptions.ProxySchemeUnknown, exceptions.LocationParseError)
 _TUNNEL = re.compile(r"Tunnel connection failed: (\d{3})(?: offers ([\w, ]+))?", re.ASCII)
 
-_PLAIN = "does not speak TLS"
-_LASTING_TLS = {  # by a part of OpenSSL's reason: what it means, and what to do
-    "WRONG_VERSION|HTTP_REQUEST|RECORD_LAYER|PACKET_LENGTH|UNKNOWN_PROTOCOL": (
-        _PLAIN,
-        "correct the port, or write http:// in --base-url",
-    ),
-    "PROTOCOL_VERSION|UNSUPPORTED_PROTOCOL|NO_PROTOCOLS": (
-        "offers no version of TLS that is still safe",
-        "ask its administrator for TLS 1.2 or newer",
-    ),
-    "CERTIFICATE_REQUIRED": (
-        "requires a client certificate",
-        "fetch the file with a client that has one, and move it into raw-data/",
-    ),
-    "HANDSHAKE_FAILURE|SHARED_CIPHER|INSUFFICIENT_SECURITY|KEY_TOO_SMALL|RENEGOTIATION": (
-        "refuses the TLS handshake",
-        "ask its administrator: it may require a client certificate, or other ciphers",
-    ),
-}
+_PLAIN, _PORT = "does not speak TLS", "correct the port, or write http:// in --base-url"
+_OLD, _NEWER = "offers no version of TLS that is still safe", "ask its administrator for TLS 1.2 or newer"
+_ASKS, _CLIENT = (
+    "requires a client certificate",
+    "fetch it with a client that has one, and move it into raw-data/",
+)
+_REFUSES = "refuses the TLS handshake"
+_OTHERS = "ask its administrator: it may require a client certificate, or other ciphers"
+_LASTING_TLS = (  # a part of OpenSSL's reason, what it means, what to do
+    ("WRONG_VERSION|HTTP_REQUEST|RECORD_LAYER|PACKET_LENGTH|UNKNOWN_PROTOCOL", _PLAIN, _PORT),
+    ("PROTOCOL_VERSION|UNSUPPORTED_PROTOCOL|NO_PROTOCOLS", _OLD, _NEWER),
+    ("CERTIFICATE_REQUIRED", _ASKS, _CLIENT),
+    ("HANDSHAKE_FAILURE|SHARED_CIPHER|INSUFFICIENT_SECURITY|KEY_TOO_SMALL|RENEGOTIATION", _REFUSES, _OTHERS),
+)
 
 
 def reason_of(error: Exception) -> str:
@@ -118,7 +113,7 @@ def _refused_tls(nested: list[BaseException], name: str) -> NetworkError | None:
     """The error for a TLS handshake that fails at every attempt; None if another attempt may succeed."""
     for each in nested:
         if isinstance(each, ssl.SSLError) and not isinstance(each, _CUT_TLS):
-            for reasons, (why, hint) in _LASTING_TLS.items():
+            for reasons, why, hint in _LASTING_TLS:
                 if re.search(reasons, each.reason or ""):
                     return NetworkError(f"{name} {why}", f"expected TLS, got: {_tls_reason(nested)}", hint)
     return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, field
@@ -80,7 +81,8 @@ class Patience:
         what: the task, for the error.
         pace: waits and budget.
         pause: waits for some seconds; ``Event.wait`` makes the wait interruptible.
-        note: called with each wait: its reason, the number of the try, the seconds.
+        note: called with the first wait of each kind: its reason, the number of the try, the seconds.
+        noted: the kinds that were noted; several can share it.
         kept: returns the number of bytes kept so far.
     """
 
@@ -89,6 +91,7 @@ class Patience:
     pause: Callable[[float], object] = time.sleep
     note: Callable[[str], object] = lambda text: None
     kept: Callable[[], int] = lambda: 0
+    noted: set[tuple[str, bool]] = field(default_factory=set)
     _retry: Retry = field(init=False)
     _since: float = field(init=False)  # time of the last byte, or of the first attempt
     _lasting: int = 0  # the number of latest failures in a row that had a lasting error
@@ -130,7 +133,12 @@ class Patience:
         seconds = max(asked, self._retry.get_backoff_time())
         if time.monotonic() + seconds > self._since + self.pace.budget:
             raise self._given_up(cut, failures)
-        self.note(f"{self.what}: {cut.reason}; try {failures + 1} of {max(tries, failures + 1)} in {seconds:.0f} s")
+        # once when it occurs, and once when it persists
+        text, is_persistent = f"{self.what}: {cut.reason}", failures > _TRIES_OF_LASTING
+        kind = re.sub(r"[\d.,]+", "", text), is_persistent
+        if kind not in self.noted:
+            self.noted.add(kind)
+            self.note(f"{text}; try {failures + 1} of {max(tries, failures + 1)} in {seconds:.0f} s")
         self.pause(seconds)
 
     def _given_up(self, cut: CutError, failures: int) -> NetworkError:

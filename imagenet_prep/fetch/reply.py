@@ -230,7 +230,7 @@ class RemoteFile(Struct, frozen=True):
         try:
             if start and not self.remote.ranges:
                 raise RestartError("", is_about_ranges=True)
-            return Patience(name_of(self.url), self.pace, note=self.session.note).until(read)
+            return Patience(name_of(self.url), self.pace, note=self.session.note, noted=self.session.noted).until(read)
         except RestartError as restart:
             raise self.refusal(restart) from None
 

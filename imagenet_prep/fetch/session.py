@@ -79,6 +79,7 @@ class Session:
 
     def __init__(self, base_url: str, stall: float, note: Callable[[str], object] = lambda text: None) -> None:
         self.note = note
+        self.noted: set[tuple[str, bool]] = set()  # kinds of interruptions
         self.home = _home(base_url)
         self._timeout = (min(stall, _CONNECT), stall)
         self._at_home = _plain_session()

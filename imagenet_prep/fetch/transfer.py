@@ -32,7 +32,7 @@ from imagenet_prep.fetch.reply import Remote, RemoteFile, RestartError, inspect,
 from imagenet_prep.fetch.session import Session, host_of
 from imagenet_prep.model import Progress, Silent
 from imagenet_prep.state.manifest import seen_digests
-from imagenet_prep.storage.files import describe_no_file, load_json, save_json
+from imagenet_prep.storage.files import IN_WORDS, kind_of, load_json, save_json
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.local import remove_abandoned
 from imagenet_prep.storage.location import local_path
@@ -215,7 +215,8 @@ class Connections:
         size = pace.segment if connections > 1 else self._part.remote.total
         self._waiting.extend(segments_of(self._part.gaps(), size))
         for _ in range(min(connections, len(self._waiting))):
-            patience = Patience(self._name, pace, self._stop.wait, note=self._note, kept=lambda: self._part.size)
+            noted = self._source.session.noted
+            patience = Patience(self._name, pace, self._stop.wait, self._note, lambda: self._part.size, noted)
             self._all.append(_Connection(patience))
         # daemons: a thread that hangs in a connection attempt must not keep an interrupted process alive
         threads = [threading.Thread(target=self._work, args=(each,), daemon=True) for each in self._all]
@@ -363,8 +364,8 @@ class Target(Struct, frozen=True, eq=False):
             InputError: its size, or the digest recorded at its last check, is wrong; or it is no plain file.
         """
         if not self.path.is_file():
-            if kind := describe_no_file(self.path):
-                raise self.stranger(f"expected a file, it is {kind}")
+            if self.path.exists() or self.path.is_symlink():
+                raise self.stranger(f"expected a file, it is {IN_WORDS[kind_of(self.path)]}")
             return False
         size = self.path.stat().st_size
         if self.size not in (None, size):

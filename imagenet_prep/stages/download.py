@@ -23,7 +23,7 @@ from imagenet_prep.ilsvrc2012.facts import ARCHIVES, OfficialArchive
 from imagenet_prep.ilsvrc2012.official import class_tars_in
 from imagenet_prep.ilsvrc2012.settings import WHOLE, Part
 from imagenet_prep.model import Progress, Silent
-from imagenet_prep.storage.files import describe_no_file
+from imagenet_prep.storage.files import IN_WORDS, kind_of
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.lock import hold
 from imagenet_prep.storage.refusals import AGAIN
@@ -273,7 +273,7 @@ def _is_there(target: Target) -> bool:
     folder = target.path.parent
     if not folder.is_dir() and (folder.exists() or folder.is_symlink()):
         move = command_line(["mv", "--", str(folder), f"{folder}.moved"])
-        what = f"{folder} is {describe_no_file(folder) or 'a file'}"
+        what = f"{folder} is {IN_WORDS[kind_of(folder)]}"
         raise InputError(what, "expected a folder", f"run {move}, {AGAIN}")
     is_there = target.is_there()
     fault = fault_of(target.path, target.filename) if is_there and not target.digests else ""

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import IO, TYPE_CHECKING, Any, Literal
 
 from imagenet_prep.errors import InputError
-from imagenet_prep.storage.location import AnyPath, Appender, local_or_none, open_store, split
+from imagenet_prep.storage.location import AnyPath, Appender, open_store, split
 from imagenet_prep.storage.refusals import unreadable
 from imagenet_prep.storage.store import MOST, FolderEntry
 
@@ -27,18 +27,6 @@ def load_json(path: AnyPath) -> Any:
         return None if content is None else json.loads(content)
     except (ValueError, RecursionError):
         return None
-
-
-def describe_no_file(path: AnyPath) -> str:
-    """The kind of what is at a local path, in words; "" for a plain file, or if nothing is there."""
-    local = local_or_none(path)
-    if local is None or local.is_file():
-        return ""
-    if local.is_dir():
-        return "a folder"
-    if local.exists():
-        return "no plain file, such as a pipe"
-    return f"a broken link, to {local.readlink()}" if local.is_symlink() else ""
 
 
 def read_plain(path: AnyPath, most: int = MOST) -> bytes:
@@ -96,6 +84,15 @@ def kind_of(path: AnyPath) -> Literal["file", "folder", "other", "nothing"]:
     except OSError as error:
         raise unreadable(path, error) from error
     return "file" if stat.S_ISREG(mode) else "folder" if stat.S_ISDIR(mode) else "other"
+
+
+IN_WORDS = {
+    "file": "a file",
+    "folder": "a folder",
+    "other": "no plain file, such as a pipe",
+    "nothing": "a broken link",
+}
+"""What ``kind_of`` says about a path that is listed in its folder, for messages."""
 
 
 def atomic_file(path: AnyPath) -> contextlib.AbstractContextManager[IO[bytes]]:
