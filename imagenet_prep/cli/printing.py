@@ -114,7 +114,7 @@ def print_download(summary: DownloadSummary, quiet: bool) -> None:
         fetched = ", ".join(summary.fetched) or "nothing"
         present = f"; {number_of(len(summary.present), 'archive')} already there" if summary.present else ""
         text = f"download: fetched {fetched} ({size_text(summary.size)}){present}"
-        tell(text, error=is_closed())  # it is done, whoever reads it
+        tell(text, error=is_closed())  # the download is complete, read or not
 
 
 def print_untar(summary: UntarSummary, quiet: bool) -> None:

@@ -89,7 +89,7 @@ def kind_of(path: AnyPath) -> Literal["file", "folder", "other", "nothing"]:
 IN_WORDS = {
     "file": "a file",
     "folder": "a folder",
-    "other": "no plain file, such as a pipe",
+    "other": "no plain file",
     "nothing": "a broken link",
 }
 """What ``kind_of`` says about a path that is listed in its folder, for messages."""
