@@ -389,7 +389,15 @@ rows(
     ("asks_for_bearer", _asking("Bearer", account=True), "access", 1, 6, "it asks for Bearer", _BROWSER),
     ("asks_for_negotiate", _asking("Negotiate", "NTLM", account=True), "access", 1, 6, "Negotiate, NTLM", _BROWSER),
     ("asks_without_account", _asking("Basic"), "access", 1, 6, "requires you to sign in", "set IMAGENET_USERNAME"),
-    ("refuses_the_account", _asking("Basic", account=True), "access", 2, 6, "refused the credentials", "check both"),
+    (
+        "refuses_the_account",
+        _asking("Basic", account=True),
+        "access",
+        2,
+        6,
+        "refused the credentials",
+        "check IMAGENET_USERNAME and",
+    ),
     ("forbids", _answers(403), "access", 1, 6, "requires you to sign in", "set IMAGENET_USERNAME"),
 )
 

@@ -313,12 +313,12 @@ def _refused(url: str, credentials: Credentials, *, is_denied: bool) -> AccessEr
             "ask the site whether this account has access; if a browser can fetch the file, use "
             "imagenet-prep download --cookies FILE, or move the browser's copy into raw-data/",
         )
-    ways = "" if reply.has_account() else f"set {USERNAME_VARIABLE} and {ACCESS_KEY_VARIABLE}, or "
+    both = f"{USERNAME_VARIABLE} and {ACCESS_KEY_VARIABLE}"
+    check = f"check {both} and try again (or" if reply.has_account() else f"check both and try again (or set {both}, or"
     return reply.RefusedError(
         f"{host_of(url)} refused the credentials of {who}",
         "expected a valid user name and access key",
-        f"check both and try again (or {ways}imagenet-prep download --cookies FILE); "
-        f"without an account sign up at {SIGN_UP_URL}",
+        f"{check} imagenet-prep download --cookies FILE); without an account sign up at {SIGN_UP_URL}",
     )
 
 
