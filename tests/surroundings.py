@@ -232,14 +232,15 @@ class _Proxy(BaseHTTPRequestHandler):
             self.close_connection = True
 
     def _lets_in(self) -> bool:
-        expected = "Basic " + base64.b64encode(f"{USERNAME}:{PASSWORD}".encode()).decode()
+        expected = "Basic " + base64.b64encode(f"{USERNAME}:{self.server.password}".encode()).decode()
         if self.server.silent:
             threading.Event().wait(2)
             self.close_connection = True
             return False
         if self.server.status or self.headers.get("Proxy-Authorization") != expected:
             self.send_response(self.server.status or 407)
-            self.send_header("Proxy-Authenticate", 'Basic realm="proxy"')
+            for scheme in self.server.offers:
+                self.send_header("Proxy-Authenticate", f'{scheme} realm="proxy"')
             self.send_header("Content-Type", "text/html")
             self.send_header("Content-Length", str(len(self.server.page)))
             self.end_headers()
@@ -262,18 +263,26 @@ def _pump(one: socket.socket, other: socket.socket) -> None:
                 ends[end].sendall(data)
 
 
-def _proxy(scheme: str = "http", user: str = f"{USERNAME}:{PASSWORD}@", host: str = "127.0.0.1", **faults: Any) -> Make:
-    """A proxy between, which the environment names."""
+def _proxy(
+    scheme: str = "http",
+    user: str = f"{USERNAME}:{PASSWORD}@",
+    host: str = "127.0.0.1",
+    speaks: str = "http",
+    **faults: Any,
+) -> Make:
+    """A proxy between, which the environment names; ``speaks`` is what its address there begins with."""
 
     def make(place: Place) -> None:
         proxy: Any = ThreadingHTTPServer(("127.0.0.1", 0), _Proxy)
         proxy.daemon_threads = True
         proxy.behind, proxy.status, proxy.page, proxy.silent = place.server.server_port, 0, b"", False
+        proxy.password, proxy.offers = PASSWORD, ("Basic",)
         proxy.__dict__.update(faults)
         threading.Thread(target=proxy.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
         place.stack.callback(proxy.server_close)
         place.stack.callback(proxy.shutdown)
-        place.patch.setenv(f"{scheme.upper()}_PROXY", f"http://{user}{host}:{proxy.server_port}")
+        address = f"{speaks}://{user}{host}:{proxy.server_port}"
+        place.patch.setenv(f"{scheme.upper()}_PROXY", address)
         place.url = f"{scheme}://archives.invalid/"
 
     return make
@@ -388,7 +397,7 @@ TABLE += [
 # addresses -----------------------------------------------------------------------------------------------------------
 
 
-@must(5, "the secure connection failed")
+@must(5, "does not speak TLS", "http:// in --base-url")
 def https_is_http(place: Place) -> None:
     """The server speaks without TLS."""
     place.url = place.server.url.replace("http", "https")

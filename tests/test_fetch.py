@@ -453,7 +453,7 @@ def _enter(ending: FaultServer, credentials: Credentials | None = ADA) -> Sessio
 # what a server asks for ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("header", [None, 'Digest realm="Basic", nonce="Basic x"'])
+@pytest.mark.parametrize("header", [None, 'Bearer realm="Basic", scope="Basic x"'])
 def test_a_server_that_asks_for_no_basic_gets_none(server: FaultServer, header: str | None) -> None:
     """A bare 401, or one that asks for something else, is an answer to which no password goes."""
     headers = {"WWW-Authenticate": header} if header else {}

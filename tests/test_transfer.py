@@ -182,14 +182,15 @@ def test_spans_are_a_set_of_positions(steps: list[tuple[int, int]]) -> None:
 def test_versions_are_never_joined(
     server: FaultServer, mirror: FaultServer, part: Path, digests: dict[str, str], connections: int
 ) -> None:
-    """Another address, or another ETag: what is there goes, which is said while it is still there."""
+    """Another ETag, or another address without a digest: what is there goes, which is said while it is still there."""
     leave_half(server, part)
     _, progress = run(mirror, part, digests, connections)
     assert part.read_bytes() == CONTENT
-    ((text, size),) = progress.restarts()
-    assert "another address" in text
-    assert f"{HALF:,} bytes" in text
-    assert size == HALF
+    assert len(progress.restarts()) == (not digests)
+    for text, size in progress.restarts():
+        assert "another address" in text
+        assert f"{HALF:,} bytes" in text
+        assert size == HALF
     leave_half(server, part, OTHER)
     server.faults = Faults(headers={"ETag": '"another"'})
     _, progress = run(server, part, digests, connections)
@@ -262,10 +263,10 @@ def test_a_host_that_is_unknown_for_a_while_is_waited_for(server: FaultServer, m
     monkeypatch.setattr(socket, "getaddrinfo", fail)
     with pytest.raises(NetworkError, match="3 attempts"):
         inspect(known, url + "a.tar", pace)
-    assert len(waits) == 2
+    assert len(waits) == 1
     with pytest.raises(NetworkError, match=r"can't reach localhost:[0-9]+: unknown host name"):
         inspect(unknown, url + "a.tar", pace)
-    assert len(waits) == 2
+    assert len(waits) == 1
 
 
 # connections -----------------------------------------------------------------------------------------------------

@@ -710,11 +710,16 @@ def _credentials(given: Mapping[str, Any]) -> SignIn | None:
         return None
     find = functools.partial(find_credentials, given["base_url"] or BASE_URL)
     found = find(prompt=None)
-    return functools.partial(find, prompt=_prompt) if found is None and sys.stdin.isatty() else found
+    if found is not None or not sys.stdin.isatty():
+        return found
+    return functools.partial(find, prompt=functools.partial(_prompt, given["base_url"] or BASE_URL))
 
 
-def _prompt() -> tuple[str, str]:
-    say(f"Account at image-net.org (sign up: {SIGN_UP_URL})", error=True)
+def _prompt(base_url: str) -> tuple[str, str]:
+    from imagenet_prep.fetch.session import host_of
+
+    sign_up = f" (sign up: {SIGN_UP_URL})" if base_url == BASE_URL else ", which will get the password"
+    say(f"Account at {host_of(base_url)}{sign_up}", error=True)
     username = click.prompt("Username", err=True)
     return username, click.prompt("Password or access key", hide_input=True, err=True)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from imagenet_prep.cli.terminal import say, tell
+from imagenet_prep.cli.terminal import is_closed, say, tell
 from imagenet_prep.escaping import command, path_word, program, quoted
 from imagenet_prep.fetch import SIGN_UP_URL
 from imagenet_prep.ilsvrc2012 import facts
@@ -113,7 +113,8 @@ def print_download(summary: DownloadSummary, quiet: bool) -> None:
     if not quiet:
         fetched = ", ".join(summary.fetched) or "nothing"
         present = f"; {number_of(len(summary.present), 'archive')} already there" if summary.present else ""
-        tell(f"download: fetched {fetched} ({size_text(summary.size)}){present}")
+        text = f"download: fetched {fetched} ({size_text(summary.size)}){present}"
+        tell(text, error=is_closed())  # the download is complete, read or not
 
 
 def print_untar(summary: UntarSummary, quiet: bool) -> None:

@@ -158,6 +158,11 @@ class _Closed(io.StringIO):
         )
 
 
+def is_closed() -> bool:
+    """Whether standard output was closed at the start."""
+    return isinstance(sys.stdout, _Closed)
+
+
 def _wrap_stream(stream: TextIO, refusal: Callable[[OSError], PrepError | None]) -> TextIO:
     return _Stream(stream, refusal) if isinstance(stream, io.TextIOWrapper) else stream
 

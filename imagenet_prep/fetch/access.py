@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import base64
 import contextlib
+import io
 import os
 import re
 import warnings
@@ -19,18 +19,17 @@ from urllib.parse import urljoin, urlsplit
 import requests
 
 from imagenet_prep.errors import AccessError, InputError, UsageError
-from imagenet_prep.fetch import SIGN_UP_URL, reply
+from imagenet_prep.fetch import ACCESS_KEY_VARIABLE, SIGN_UP_URL, USERNAME_VARIABLE, reply
 from imagenet_prep.fetch.patience import CutError, Pace, Patience
-from imagenet_prep.fetch.session import Session, file_url, host_of, origin
+from imagenet_prep.fetch.session import Session, basic, file_url, host_of, origin, proxy_between
 from imagenet_prep.storage.files import find_plain
-
-USERNAME_VARIABLE = "IMAGENET_USERNAME"
-ACCESS_KEY_VARIABLE = "IMAGENET_ACCESS_KEY"
+from imagenet_prep.text import listed
 
 _PAGE_BYTES = 1 << 20
 _LONGEST_SECRET = 1 << 16
+_COOKIES = "# Netscape HTTP Cookie File"
 _QUOTED = re.compile(r'"[^"]*"?')
-_BASIC = re.compile(r"(^|,)\s*basic\b", re.IGNORECASE)  # among the challenges of RFC 9110, section 11.6.1
+_SCHEME = re.compile(r"\s*([\w-]+)(?:\s+[^=\s].*|\s*)")  # not a parameter (RFC 9110, section 11.6.1)
 _WORD = re.compile(r"[\x21-\x7e]+")
 
 
@@ -54,10 +53,20 @@ class Credentials(_Secret):
     password: str = field(repr=False)
     origin: str = field(default="", compare=False)
 
+    def __post_init__(self) -> None:
+        """Raise UsageError if they hold bytes that are no text, as variables of the environment may."""
+        try:
+            f"{self.username}{self.password}".encode()
+        except UnicodeEncodeError:
+            where = f" ({self.origin})" if self.origin else ""
+            raise UsageError(
+                f"the user name or the password{where} is no text", "expected UTF-8", "set both again"
+            ) from None
+
     @property
     def authorization(self) -> str:
         """The Authorization header for these credentials (RFC 7617)."""
-        return "Basic " + base64.b64encode(f"{self.username}:{self.password}".encode()).decode()
+        return basic(self.username, self.password)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,10 +123,18 @@ def token_in(where: str, text: str | None = None) -> Token | None:
     Raises:
         UsageError: the value is more than one word, so no header can hold it; the message doesn't show it.
     """
-    value = (os.environ.get(where, "") if text is None else text).strip()
+    value = unquoted(os.environ.get(where, "") if text is None else text)
+    if text is None and "/" in value:
+        raise UsageError(f"{where} holds a path where no file is, or no token", "expected a token", "set it again")
     if value and not _WORD.fullmatch(value):
         raise UsageError(f"{where} holds no token", "expected one word of plain characters", "set it again")
     return Token(value, where) if value else None
+
+
+def unquoted(text: str) -> str:
+    """A secret without a byte order mark, space, and the quotes that docker's --env-file keeps."""
+    value = text.strip("\ufeff \t\r\n")
+    return value[1:-1] if len(value) > 1 and value[0] == value[-1] and value[0] in "\"'" else value
 
 
 def token_in_file(path: Path) -> Token | None:
@@ -132,7 +149,7 @@ def secret_text(path: Path) -> str:
         UsageError: it can't be read, or isn't a plain file.
     """
     try:
-        return (find_plain(path, _LONGEST_SECRET) or b"").decode()
+        return (find_plain(path, _LONGEST_SECRET) or b"").decode("utf-8-sig")
     except UnicodeDecodeError:
         raise UsageError(f"{path} can't be read", "expected a short text", "write it again") from None
     except InputError as error:
@@ -168,10 +185,10 @@ def open_session(
     """
     pace = pace or Pace()
     session = Session(base_url, pace.stall, note)
-    if cookies is not None:
-        session.use_cookies(_load_cookies(cookies))
+    jar = None if cookies is None else _load_cookies(cookies)
+    session.use_cookies(jar or ())
     find = cache(credentials) if callable(credentials) else lambda: credentials
-    session.enter_with(partial(_enter, session, find, cookies))
+    session.enter_with(partial(_enter, session, find, jar))
     url = file_url(base_url, probe)
     Patience(reply.name_of(url), pace, note=note).until(lambda: reply.ask(session, url, reply.FIRST))
     return session
@@ -180,7 +197,7 @@ def open_session(
 def _enter(
     session: Session,
     find: Callable[[], Credentials | None],
-    cookies: Path | None,
+    jar: MozillaCookieJar | None,
     response: requests.Response,
     url: str,
     in_vain: bool,
@@ -192,21 +209,35 @@ def _enter(
         session.sends_data_as_pages = True
         return
     form = find_login_form(head, response.url) if is_page else None
-    if status == 403 and form is None and session.has_worked:  # or it accepts no more connections
-        raise CutError("HTTP status 403", kind="refused", lasting=_denied(url, "HTTP status 403"))
+    if status == 403 and form is None:
+        denied = reply.denied(url, "HTTP status 403")
+        if session.has_worked:  # or it accepts no more connections
+            raise CutError("HTTP status 403", kind="refused", lasting=denied)
+        if proxy_between(url):
+            raise denied
+    schemes = _schemes(response) if status == 401 else []
+    if schemes and not {"basic", "digest"} & {*map(str.lower, schemes)}:
+        raise _unknown_scheme(url, schemes)
     credentials = find()
     if credentials is None:
-        raise _missing(url, cookies)
+        is_new_page = is_page and form is None and session.has_worked
+        raise reply.page_error(url) if is_new_page else _missing(url, jar, response)
     if in_vain:
         # an unknown user gets 401, or a form
         raise _refused(url, credentials, is_denied=status == 403 and form is None)
-    if status == 401 and _BASIC.search(_QUOTED.sub("", response.headers.get("WWW-Authenticate", ""))):
-        session.authorization = credentials.authorization
+    if schemes:
+        session.sign_with(credentials.username, credentials.password, {*map(str.lower, schemes)})
     elif form is not None:
         _send_form(session, form, credentials)
     else:
         got = f"HTTP status {status}" if status in (401, 403) else "a web page without a recognizable sign-in form"
-        raise _denied(url, got)
+        raise reply.denied(url, got)
+
+
+def _schemes(response: requests.Response) -> list[str]:
+    """The names of the ways to sign in that an answer with status 401 offers."""
+    challenges = _QUOTED.sub("x", response.headers.get("WWW-Authenticate", "")).split(",")
+    return [found[1] for each in challenges if (found := _SCHEME.fullmatch(each))]
 
 
 def _send_form(session: Session, form: LoginForm, credentials: Credentials) -> None:
@@ -225,11 +256,15 @@ def _send_form(session: Session, form: LoginForm, credentials: Credentials) -> N
 
 
 def _load_cookies(path: Path) -> MozillaCookieJar:
-    jar = MozillaCookieJar()
+    """The cookies of a file, with or without a first line that says so; values are sent as UTF-8, like browsers do."""
+    jar = MozillaCookieJar(str(path))
     try:
+        text = path.read_text("utf-8-sig")
+        if not text.strip():
+            raise ValueError("empty")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # http.cookiejar reports a bad line as a bug of its own as well
-            jar.load(str(path), ignore_discard=True, ignore_expires=True)
+            jar._really_load(io.StringIO(f"{_COOKIES}\n{text}"), str(path), True, True)  # type: ignore[attr-defined]
     except Exception:  # noqa: BLE001 - any failure of http.cookiejar is the file's fault
         # the original message quotes the line it could not read, and a cookie with it
         raise UsageError(
@@ -238,15 +273,34 @@ def _load_cookies(path: Path) -> MozillaCookieJar:
     for cookie in jar:
         if cookie.expires == 0:  # how exporters write "until the browser is closed"
             cookie.expires = None
+        cookie.value = (cookie.value or "").encode().decode("latin-1")  # http.client encodes it so again
     return jar
 
 
-def _missing(url: str, cookies: Path | None) -> AccessError:
-    if cookies is not None:
-        return reply.RefusedError(f"{host_of(url)} did not accept the cookies in {cookies}", "they may have expired")
+def _missing(url: str, jar: MozillaCookieJar | None, response: requests.Response) -> AccessError:
+    host = host_of(url)
+    if jar is not None:
+        names = [cookie.domain.lstrip(".") for cookie in jar]
+        if "Cookie" in response.request.headers:
+            return reply.RefusedError(f"{host} did not accept the cookies in {jar.filename}", "they may have expired")
+        if any(f".{origin(url)[1]}".endswith(f".{name}") for name in names):
+            why = "they have expired, or are for another path, or for https only"
+            return reply.RefusedError(f"no cookie for {host} in {jar.filename} could be sent", why)
+        return AccessError(
+            f"{jar.filename} holds no cookie for {host}",
+            f"it holds cookies for: {listed(dict.fromkeys(names), 3) or 'none'}",
+            f"sign in at {host} with a browser, and export its cookies again",
+        )
     return reply.RefusedError(
+        f"{host} requires you to sign in for {reply.name_of(url)}", "found no credentials in the environment or netrc"
+    )
+
+
+def _unknown_scheme(url: str, schemes: list[str]) -> AccessError:
+    return AccessError(
         f"{host_of(url)} requires you to sign in for {reply.name_of(url)}",
-        "found no credentials in the environment or netrc",
+        f"expected the scheme Basic or Digest, it asks for {', '.join(schemes)} with HTTP status 401",
+        "fetch it with a browser or its own client, and move it into raw-data/, or use --cookies FILE",
     )
 
 
@@ -259,17 +313,12 @@ def _refused(url: str, credentials: Credentials, *, is_denied: bool) -> AccessEr
             "ask the site whether this account has access; if a browser can fetch the file, use "
             "imagenet-prep download --cookies FILE, or move the browser's copy into raw-data/",
         )
+    both = f"{USERNAME_VARIABLE} and {ACCESS_KEY_VARIABLE}"
+    check = f"check {both} and try again (or" if reply.has_account() else f"check both and try again (or set {both}, or"
     return reply.RefusedError(
         f"{host_of(url)} refused the credentials of {who}",
         "expected a valid user name and access key",
-        f"check both and try again (or set IMAGENET_USERNAME and IMAGENET_ACCESS_KEY, "
-        f"or imagenet-prep download --cookies FILE); without an account sign up at {SIGN_UP_URL}",
-    )
-
-
-def _denied(url: str, got: str) -> AccessError:
-    return reply.RefusedError(
-        f"{host_of(url)} denied access to {reply.name_of(url)}", f"expected the archive, got {got}"
+        f"{check} imagenet-prep download --cookies FILE); without an account sign up at {SIGN_UP_URL}",
     )
 
 

@@ -1,23 +1,17 @@
-"""Patience: how often and how long to retry; and raise_for, the error about a network, a certificate or a proxy."""
+"""Patience: how often and how long to retry a failed request, which is a CutError."""
 
 from __future__ import annotations
 
-import os
 import re
-import ssl
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, field
-from pathlib import Path
-from typing import Literal, NamedTuple, NoReturn, TypeVar
-from urllib.parse import urlsplit
+from typing import Literal, TypeVar
 
-import requests
 from msgspec import Struct
-from requests.exceptions import InvalidProxyURL, InvalidSchema, InvalidURL, ProxyError
 from urllib3 import Retry, exceptions
 
-from imagenet_prep.errors import AccessError, NetworkError, UsageError
+from imagenet_prep.errors import NetworkError
 
 _TRIES_OF_LASTING = 3
 
@@ -87,7 +81,8 @@ class Patience:
         what: the task, for the error.
         pace: waits and budget.
         pause: waits for some seconds; ``Event.wait`` makes the wait interruptible.
-        note: called with each wait: its reason, the number of the try, the seconds.
+        note: called with the first wait of each kind: its reason, the number of the try, the seconds.
+        noted: the kinds that were noted; several can share it.
         kept: returns the number of bytes kept so far.
     """
 
@@ -96,6 +91,7 @@ class Patience:
     pause: Callable[[float], object] = time.sleep
     note: Callable[[str], object] = lambda text: None
     kept: Callable[[], int] = lambda: 0
+    noted: set[tuple[str, bool]] = field(default_factory=set)
     _retry: Retry = field(init=False)
     _since: float = field(init=False)  # time of the last byte, or of the first attempt
     _lasting: int = 0  # the number of latest failures in a row that had a lasting error
@@ -137,7 +133,12 @@ class Patience:
         seconds = max(asked, self._retry.get_backoff_time())
         if time.monotonic() + seconds > self._since + self.pace.budget:
             raise self._given_up(cut, failures)
-        self.note(f"{self.what}: {cut.reason}; try {failures + 1} of {max(tries, failures + 1)} in {seconds:.0f} s")
+        # once when it occurs, and once when it persists
+        text, is_persistent = f"{self.what}: {cut.reason}", failures > _TRIES_OF_LASTING
+        kind = re.sub(r"[\d.,]+", "", text), is_persistent
+        if kind not in self.noted:
+            self.noted.add(kind)
+            self.note(f"{text}; try {failures + 1} of {max(tries, failures + 1)} in {seconds:.0f} s")
         self.pause(seconds)
 
     def _given_up(self, cut: CutError, failures: int) -> NetworkError:
@@ -147,145 +148,3 @@ class Patience:
             f"the last one failed with: {cut.reason}",
             f"received data is kept: {again} to resume" if self.kept() else f"{again} later",
         )
-
-
-# failed requests -----------------------------------------------------------------------------------------------
-
-_UNCONNECTED = (exceptions.NewConnectionError, exceptions.ConnectTimeoutError, ProxyError)
-_REASONS: tuple[tuple[tuple[type[Exception], ...], str], ...] = (
-    ((requests.Timeout, exceptions.TimeoutError, TimeoutError), "the server stopped answering, or took too long"),
-    ((requests.exceptions.SSLError, exceptions.SSLError, ssl.SSLError), "the secure connection failed"),
-)
-_WORDS = {
-    "got more than": "the server sent too many or too long headers",
-    "multiple unmatching values": "the server sent two different lengths of one answer",
-}
-_UNUSABLE = (InvalidProxyURL, InvalidURL, InvalidSchema, exceptions.ProxySchemeUnknown)
-_TUNNEL = re.compile(r"Tunnel connection failed: (\d{3})", re.ASCII)
-
-
-def reason_of(error: Exception) -> str:
-    """The cause of a network failure, as text without any URL."""
-    nested = list(_nested(error))
-    for each in nested:
-        for words, reason in _WORDS.items():
-            if words in str(each):
-                return reason
-    return next((reason for kinds, reason in _REASONS if _find(nested, kinds)), "the connection broke")
-
-
-def raise_for(error: Exception, host: str, proxy: Proxy | None, *, was_answered: bool) -> NoReturn:
-    """Raise the error for a failed request to ``host`` through ``proxy``.
-
-    If no request ``was_answered`` yet, the address may be wrong: an unknown host is final, and a missing connection is
-    final after 3 attempts.
-
-    Raises:
-        AccessError: the proxy requires a password.
-        CutError: no connection; a later attempt may succeed.
-        NetworkError: the certificate can't be trusted, the proxy refuses the connection, or the host is unknown.
-        UsageError: the environment names a certificate file that doesn't exist.
-    """
-    nested = list(_nested(error))
-    if _find(nested, ssl.SSLCertVerificationError):
-        raise NetworkError(
-            f"{host} can't prove its identity",
-            "its TLS certificate could not be verified",
-            "check the address and this machine's clock; set REQUESTS_CA_BUNDLE for your own certificate authority",
-        ) from None
-    if type(error) is OSError:
-        _refuse_missing_authorities()
-    if proxy is not None:
-        proxy.blame(error, host)
-    # the original message holds the URL, including its query
-    name = f"the proxy {proxy.name} (from {proxy.variable})" if proxy else host
-    if _find(nested, exceptions.NameResolutionError):
-        unknown = f"can't reach {name}: unknown host name"
-        if was_answered:
-            raise CutError(unknown) from None
-        raise _unreached(unknown) from None
-    if _find(nested, _UNCONNECTED):
-        timed_out = ": it timed out" if _find(nested, exceptions.ConnectTimeoutError) else ""
-        what = f"no connection to {name}{timed_out}"
-        raise CutError(what, kind="refused", lasting=None if was_answered else _unreached(what)) from None
-    raise CutError(reason_of(error)) from None
-
-
-def _unreached(what: str) -> NetworkError:
-    return NetworkError(
-        what,
-        "nothing was fetched",
-        "check --base-url, the proxy and this machine's network, or run the same command again later",
-    )
-
-
-def _nested(error: BaseException) -> Iterator[BaseException]:
-    """An error and the errors it wraps: requests wraps those of urllib3, which wrap those of the system."""
-    yield error
-    for inner in (*error.args, getattr(error, "reason", None)):
-        if isinstance(inner, BaseException):
-            yield from _nested(inner)
-
-
-def _find(nested: list[BaseException], kinds: type[BaseException] | tuple[type[BaseException], ...]) -> bool:
-    return any(isinstance(each, kinds) for each in nested)
-
-
-def _refuse_missing_authorities() -> None:
-    """Raise UsageError if the environment names a certificate file that doesn't exist."""
-    for variable in ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"):
-        path = Path(os.environ.get(variable, ""))
-        if not path.exists():
-            raise UsageError(
-                f"{variable} names {path}, which does not exist",
-                "expected a file of CA certificates",
-                f"correct {variable}, or unset it",
-            ) from None
-
-
-class Proxy(NamedTuple):
-    """A proxy: its host and port, without the secrets its address may hold, and the environment variable it is from."""
-
-    name: str
-    variable: str
-
-    def refuse_password(self) -> NoReturn:
-        """Raise the AccessError for status 407."""
-        raise AccessError(
-            f"the proxy {self.name} requires a user name and a password",
-            f"found none that it accepts in {self.variable}: it answers HTTP status 407",
-            f"set {self.variable}=http://USER:PASSWORD@{self.name} (special characters as %40), or NO_PROXY",
-        )
-
-    def blame(self, error: Exception, host: str) -> None:
-        """Raise the error if the proxy's address or its answer made a request to ``host`` fail; as ``raise_for``."""
-        if isinstance(error, _UNUSABLE):
-            raise NetworkError(
-                f"the proxy in {self.variable} can't be used",
-                "expected http://HOST:PORT or http://USER:PASSWORD@HOST:PORT (special characters as %40)",
-                f"correct {self.variable}, or set NO_PROXY={host}",
-            ) from None
-        status = int(found[1]) if (found := _TUNNEL.search(str(error))) else 0
-        if status == 407:
-            self.refuse_password()
-        if status == 429 or status >= 500:
-            raise CutError(f"the proxy {self.name} answers HTTP status {status}")
-        if status:
-            raise NetworkError(
-                f"the proxy {self.name} refuses a connection to {host}",
-                f"it answers HTTP status {status}",
-                f"ask its administrator, or set NO_PROXY={host} to connect directly",
-            )
-
-
-def proxy_of(url: str, no_proxy: str | None) -> Proxy | None:
-    """The proxy for a request to ``url``, None without one; ``no_proxy`` lists the hosts to reach directly."""
-    proxies = requests.utils.get_environ_proxies(url, no_proxy=no_proxy)
-    address = requests.utils.select_proxy(url, proxies)
-    if not address:
-        return None
-    scheme = urlsplit(url).scheme
-    variable = f"{scheme.upper()}_PROXY" if scheme in proxies else "ALL_PROXY"
-    # the part after the last "@": a password may hold any character
-    name = re.split(r"[/?#]", address.partition("://")[2].rpartition("@")[2] or address.rpartition("@")[2])[0]
-    return Proxy(name, variable)

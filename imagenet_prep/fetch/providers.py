@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from imagenet_prep.errors import AccessError, InputError, NetworkError, UsageError
 from imagenet_prep.escaping import quoted
-from imagenet_prep.fetch.access import Credentials, Token, secret_text, token_in, token_in_file
+from imagenet_prep.fetch.access import Credentials, Token, secret_text, token_in, token_in_file, unquoted
 from imagenet_prep.fetch.patience import Pace, Patience
 from imagenet_prep.fetch.reply import Body, RefusedError, check_status, inspect
 from imagenet_prep.fetch.session import Session, file_url, host_of
@@ -103,19 +103,25 @@ _LENGTHS = {"md5": 16, "crc32c": 4}
 def find_login() -> Token | Credentials | None:
     """Find a login: KAGGLE_API_TOKEN (or a file it names), access_token, KAGGLE_USERNAME and KAGGLE_KEY, kaggle.json.
 
-    The files are in KAGGLE_CONFIG_DIR, or in ~/.kaggle without it.
+    The files are in KAGGLE_CONFIG_DIR; without it in ~/.kaggle, or in kaggle in XDG_CONFIG_HOME. An access_token is
+    always looked for in ~/.kaggle, too.
 
     Raises:
         UsageError: one of them can't be used; the message doesn't show its content.
     """
-    folder = Path(os.environ.get("KAGGLE_CONFIG_DIR") or "~/.kaggle").expanduser()
-    given = os.environ.get("KAGGLE_API_TOKEN", "").strip()
-    path = Path(given).expanduser()
-    token = token_in_file(path) if "/" in given and path.is_file() else token_in("KAGGLE_API_TOKEN")
-    if found := token or token_in_file(folder / "access_token"):
-        return found
-    username, key = os.environ.get("KAGGLE_USERNAME", "").strip(), os.environ.get("KAGGLE_KEY", "").strip()
-    return Credentials(username, key) if username and key else _from_json(folder / "kaggle.json")
+    home, config = "~/.kaggle", f"{os.environ.get('XDG_CONFIG_HOME') or '~/.config'}/kaggle"
+    own = os.environ.get("KAGGLE_CONFIG_DIR")
+    folders = [Path(folder).expanduser() for folder in ([own, home] if own else [home, config])]
+    path = Path(unquoted(os.environ.get("KAGGLE_API_TOKEN", ""))).expanduser()
+    token = token_in_file(path) if path.name and path.is_file() else token_in("KAGGLE_API_TOKEN")
+    for folder in folders:
+        token = token or token_in_file(folder / "access_token")
+    if token:
+        return token
+    username, key = (unquoted(os.environ.get(name, "")) for name in ("KAGGLE_USERNAME", "KAGGLE_KEY"))
+    if username and key:
+        return Credentials(username, key, "from KAGGLE_USERNAME")
+    return _from_json(folders[0] / "kaggle.json") or (None if own else _from_json(folders[1] / "kaggle.json"))
 
 
 class _KaggleLogin(Struct):
@@ -222,7 +228,7 @@ class HuggingFaceSite(Site, frozen=True):
     is_in_order: ClassVar[bool] = True
     replies: ClassVar[Mapping[int, tuple[str, str]]] = {  # it asks for approval with 401 or 403 (GatedRepo)
         _NO_LOGIN: (
-            "found no token in HF_TOKEN, and none saved by huggingface-cli login",
+            "found no token in HF_TOKEN, and none saved by hf auth login",
             f"request access at {ACCESS_URL}, create a token at {_HUB_TOKEN_URL}, and set HF_TOKEN",
         ),
         0: (

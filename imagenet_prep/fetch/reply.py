@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 import time
 from collections.abc import Iterator
@@ -14,9 +15,10 @@ import urllib3
 from msgspec import Struct
 
 from imagenet_prep.errors import AccessError, InputError, NetworkError
-from imagenet_prep.fetch import SIGN_UP_URL
-from imagenet_prep.fetch.patience import CutError, Pace, Patience, reason_of
-from imagenet_prep.fetch.session import Session, bare_url, host_of, is_page_type, origin
+from imagenet_prep.fetch import ACCESS_KEY_VARIABLE, SIGN_UP_URL, USERNAME_VARIABLE
+from imagenet_prep.fetch.failures import reason_of
+from imagenet_prep.fetch.patience import CutError, Pace, Patience
+from imagenet_prep.fetch.session import Session, bare_url, host_of, is_page_type, origin, proxy_between
 from imagenet_prep.text import is_web_page
 
 PROBE = 1024  # bytes: enough to distinguish an archive from a page
@@ -27,10 +29,9 @@ _NO_VALIDATOR = "the server sends neither ETag nor date, and no checksum is know
 
 _BUSY = (429, 503)
 _RETRY = urllib3.Retry(retry_after_max=10**9)
-_SIGN_UP = (
-    f"sign up at {SIGN_UP_URL}, then set IMAGENET_USERNAME and IMAGENET_ACCESS_KEY "
-    "(or imagenet-prep download --cookies FILE)"
-)
+_COOKIES = "imagenet-prep download --cookies FILE"
+_SIGN_UP = f"sign up at {SIGN_UP_URL}, then set {USERNAME_VARIABLE} and {ACCESS_KEY_VARIABLE} (or {_COOKIES})"
+_ACCOUNT = f"ask the site whether this account has access, or sign in with a browser and use {_COOKIES}"
 _LENGTH = re.compile(r"\d{1,18}", re.ASCII)
 _CONTENT_RANGE = re.compile(r"bytes (\d{1,18})-(\d{1,18})/(\d{1,18})", re.ASCII)
 
@@ -69,10 +70,12 @@ class Remote:
         """Why this version can't be fetched on from bytes of the version ``other``; "" if it can."""
         if self.total != other.total:
             return f"the file on the server has another size: {self.total:,} bytes, it was {other.total:,}"
-        if self.url != other.url:
+        if self.url != other.url and not has_digest:
             return "it comes from another address"
         if why := self.why_whole(has_digest=has_digest):
             return why
+        if self.url != other.url:
+            return ""  # another mirror has its own validators; the digest decides
         if self._strong_etag and other._strong_etag:
             is_same = self.etag == other.etag
         elif self.last_modified and self.last_modified == other.last_modified:
@@ -227,7 +230,7 @@ class RemoteFile(Struct, frozen=True):
         try:
             if start and not self.remote.ranges:
                 raise RestartError("", is_about_ranges=True)
-            return Patience(name_of(self.url), self.pace, note=self.session.note).until(read)
+            return Patience(name_of(self.url), self.pace, note=self.session.note, noted=self.session.noted).until(read)
         except RestartError as restart:
             raise self.refusal(restart) from None
 
@@ -259,11 +262,14 @@ class RemoteFile(Struct, frozen=True):
         is_whole = not self.remote.ranges or (start, stop) == (0, self.remote.total)
         with self.session.get(self.url, {} if is_whole else {"Range": f"bytes={start}-{stop - 1}"}) as response:
             body = Body(response, self.pace)
+            if response.status_code == 416 and not is_whole:
+                raise _no_parts("the server says that this part does not exist")
             check_status(response, self.url, was_seen=True)
             if not self.has_digest:
                 refuse_encoding(response, self.url)
             head = body.peek(min(PROBE, stop - start))
-            check_is_no_page(response, head, self.url, is_start=response.status_code != 206 or not start)
+            is_start = response.status_code != 206 or not start
+            check_is_no_page(response, head, self.url, is_start=is_start, was_seen=True)
             total = self._total(response, start, stop, is_whole)
             found = remote_of(response, self.url, total, self.remote.ranges)
             may_differ = is_first and is_whole and total == self.remote.total
@@ -398,12 +404,22 @@ def is_text(head: bytes) -> bool:
     return not set(head) & (set(range(32)) - set(b"\t\n\r\f\x1b"))
 
 
-def check_is_no_page(response: requests.Response, head: bytes, url: str, *, is_start: bool = True) -> None:
-    """Raise AccessError if a web page arrived in place of a file, or of a later part of it."""
+def check_is_no_page(
+    response: requests.Response, head: bytes, url: str, *, is_start: bool = True, was_seen: bool = False
+) -> None:
+    """Raise AccessError if a web page arrived in place of a file, or of a later part of it.
+
+    If the file ``was_seen`` a moment ago, the page may pass: it raises CutError.
+    """
     if is_page(response, head, is_start=is_start):
-        raise RefusedError(
-            f"{host_of(url)} sent a web page in place of {name_of(url)}", "expected an archive; nothing was kept"
-        )
+        error = page_error(url)
+        raise CutError("a web page in place of the file", lasting=error) if was_seen else error
+
+
+def page_error(url: str) -> RefusedError:
+    """The error for a web page in place of a file."""
+    what = f"{host_of(url)} sent a web page in place of {name_of(url)}"
+    return RefusedError(what, "expected an archive; nothing of the page was kept")
 
 
 def check_status(response: requests.Response, url: str, *, name: str = "", was_seen: bool = False) -> None:
@@ -438,8 +454,7 @@ def check_status(response: requests.Response, url: str, *, name: str = "", was_s
 
 def _refusal(status: int, url: str, name: str) -> AccessError | NetworkError:
     if status in (401, 403):
-        what = f"{host_of(url)} refused access to {name}"
-        return RefusedError(what, f"expected the archive, got HTTP status {status}", status=status)
+        return denied(url, f"HTTP status {status}", f"{host_of(url)} refused access to {name}", status)
     return NetworkError(
         f"{host_of(url)} did not send {name}",
         f"expected the archive, got HTTP status {status}",
@@ -450,9 +465,24 @@ def _refusal(status: int, url: str, name: str) -> AccessError | NetworkError:
 class RefusedError(AccessError):
     """A server refuses a file; ``status`` is its answer, 200 if it sent a page instead.
 
-    By default the hint says where to sign up for image-net.org, and which variables to set.
+    By default the hint says where to sign up for image-net.org, and which variables to set if they are not set.
     """
 
-    def __init__(self, what: str, detail: str, hint: str = _SIGN_UP, status: int = 200) -> None:
-        super().__init__(what, detail, hint)
+    def __init__(self, what: str, detail: str, hint: str = "", status: int = 200) -> None:
+        super().__init__(what, detail, hint or (_ACCOUNT if has_account() else _SIGN_UP))
         self.status = status
+
+
+def has_account() -> bool:
+    """Whether both variables of an account are set."""
+    return all(map(os.environ.get, (USERNAME_VARIABLE, ACCESS_KEY_VARIABLE)))
+
+
+def denied(url: str, got: str, what: str = "", status: int = 200) -> RefusedError:
+    """The error for a file that is refused; a proxy in between may be the one that refuses it."""
+    what = what or f"{host_of(url)} denied access to {name_of(url)}"
+    hint, proxy = "", proxy_between(url)
+    if proxy and "403" in got:
+        got = f"{got} from the server or through {proxy}"
+        hint = f"ask the proxy's administrator, or set NO_PROXY={host_of(url)} to connect directly"
+    return RefusedError(what, f"expected the archive, got {got}", hint, status)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import base64
 import http.client
 import logging
+import os
 import re
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from functools import partial
@@ -16,13 +18,40 @@ from urllib.parse import parse_qsl, urlencode, urljoin, urlsplit, urlunsplit
 import requests
 import urllib3
 from requests.adapters import HTTPAdapter
+from requests.auth import HTTPDigestAuth
 
-from imagenet_prep.errors import NetworkError, UsageError
-from imagenet_prep.fetch.patience import proxy_of, raise_for
+from imagenet_prep.errors import AccessError, NetworkError, UsageError
+from imagenet_prep.fetch.failures import AUTHORITIES, Proxy, proxy_of, raise_for
+from imagenet_prep.fetch.patience import CutError
 
 http.client._MAXHEADERS = 1000  # type: ignore[attr-defined]  # 100 by default: servers behind others send more
+_MOST_HINTS = 100
+_OFFERS = re.compile(rb"^proxy-authenticate: *([\w-]+)", re.IGNORECASE | re.MULTILINE)
+
+
+class _FinalResponse(http.client.HTTPResponse):
+    """An answer without those before it that only inform (RFC 9110, section 15.2), all of which http.client lacks.
+
+    The reason of status 407 holds the schemes that a proxy offers: the exception for CONNECT has no other place.
+    """
+
+    _hints = 0
+
+    def _read_status(self) -> tuple[str, int, str]:
+        version, status, reason = super()._read_status()  # type: ignore[misc]
+        if status == 407:
+            offers = b", ".join(_OFFERS.findall(self.fp.peek())).decode()
+            return version, status, f"offers {offers}" if offers else reason
+        self._hints += 101 < status < 200
+        if self._hints > _MOST_HINTS:
+            raise http.client.HTTPException("too many informational answers")
+        return version, http.client.CONTINUE if 101 < status < 200 else status, reason
+
+
+urllib3.connection.HTTPConnection.response_class = _FinalResponse
 
 Origin = tuple[str, str, int]
+Enter = Callable[[requests.Response, str, bool], None]
 
 _CONNECT = 20  # seconds to establish a connection
 _MAX_REDIRECTS = 10
@@ -50,14 +79,16 @@ class Session:
 
     def __init__(self, base_url: str, stall: float, note: Callable[[str], object] = lambda text: None) -> None:
         self.note = note
+        self.noted: set[tuple[str, bool]] = set()  # kinds of interruptions
         self.home = _home(base_url)
         self._timeout = (min(stall, _CONNECT), stall)
         self._at_home = _plain_session()
         self._abroad = _plain_session()
         self._abroad.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))
         self.authorization = ""  # the header, sent home only
+        self._digest: HTTPDigestAuth | None = None  # signs requests to home
         self.sends_data_as_pages = False  # with a wrong type
-        self._enter: Callable[[requests.Response, str, bool], None] | None = None
+        self._enter: Enter | None = None
         self._entries = 0  # the number of sign-ins
         self._worked = 0  # the last sign-in that got a file
         self.has_worked = False  # whether any did
@@ -71,7 +102,14 @@ class Session:
         for cookie in cookies:
             self._at_home.cookies.set_cookie(cookie)
 
-    def enter_with(self, enter: Callable[[requests.Response, str, bool], None]) -> None:
+    def sign_with(self, username: str, password: str, schemes: Collection[str]) -> None:
+        """Sign requests to home by one of these schemes, basic or digest (RFC 7617, RFC 7616)."""
+        if "basic" in schemes:
+            self.authorization = basic(username, password)
+        else:
+            self._digest = HTTPDigestAuth(username, password)
+
+    def enter_with(self, enter: Enter) -> None:
         """Call ``enter`` with an answer of home in place of a file, its URL, and whether the last sign-in is in vain.
 
         It signs in, or raises AccessError, or CutError for an answer that may come from too many connections.
@@ -99,9 +137,18 @@ class Session:
                 return response
             with response, self._door:
                 if entry == self._entries:  # no other thread signed in since
-                    self._enter(response, url, self._worked < entry)
+                    self._sign_in(self._enter, response, url, self._worked < entry)
                     self._entries += 1
         return self._ask(url, headers)
+
+    def _sign_in(self, enter: Enter, response: requests.Response, url: str, in_vain: bool) -> None:
+        """Call ``enter``; its refusal may pass if files arrived before."""
+        try:
+            enter(response, url, in_vain)
+        except AccessError as error:
+            if not self.has_worked or response.status_code == 401:
+                raise
+            raise CutError(error.what, lasting=error) from None
 
     def _is_closed(self, response: requests.Response) -> bool:
         is_page = response.status_code in (200, 206) and is_page_type(response) and not self.sends_data_as_pages
@@ -160,7 +207,7 @@ class Session:
             url,
             headers={**(headers or {}), **own},
             data=fields,
-            auth=_no_auth,
+            auth=(self._digest if at_home else None) or _no_auth,
             allow_redirects=False,
             stream=True,
             timeout=self._timeout,
@@ -168,12 +215,12 @@ class Session:
         )
         try:
             response = _within(sum(self._timeout), ask)
-        except (requests.RequestException, urllib3.exceptions.HTTPError, OSError) as error:
+        except (requests.RequestException, urllib3.exceptions.HTTPError, OSError, ValueError) as error:
             raise_for(error, host_of(url), find_proxy(), was_answered=self._was_answered)
         self._was_answered = True
         if response.status_code == 407 and (proxy := find_proxy()):
             response.close()
-            proxy.refuse_password()
+            proxy.refuse_password((response.reason or "").partition("offers ")[2])
         return response
 
 
@@ -210,12 +257,28 @@ class _OneRequest(requests.Session):
         """Nowhere."""
 
 
+class _Adapter(HTTPAdapter):
+    """Sends a proxy's user name and password as UTF-8, like curl and browsers; requests can send Latin-1 only."""
+
+    def proxy_headers(self, proxy: str) -> dict[str, str]:
+        """The headers for a proxy."""
+        username, password = requests.utils.get_auth_from_url(proxy)
+        return {"Proxy-Authorization": basic(username, password)} if username else {}
+
+
+def basic(username: str, password: str) -> str:
+    """The header's value for these credentials (RFC 7617)."""
+    return "Basic " + base64.b64encode(f"{username}:{password}".encode()).decode()
+
+
 def _plain_session() -> requests.Session:
     session = _OneRequest()
+    if authorities := os.environ.get(AUTHORITIES[-1]):
+        session.verify = authorities  # requests itself looks at the others, which count first
     session.headers.clear()
     session.headers.update(_HEADERS)
     for prefix in ("http://", "https://"):
-        session.mount(prefix, HTTPAdapter(pool_maxsize=_MAX_CONNECTIONS, max_retries=0))
+        session.mount(prefix, _Adapter(pool_maxsize=_MAX_CONNECTIONS, max_retries=0))
     return session
 
 
@@ -225,13 +288,21 @@ def _no_proxy(url: str) -> dict[str, str]:
     return {"no_proxy": host} if host in ("localhost", "::1") or host.startswith("127.") else {}
 
 
+def proxy_between(url: str) -> Proxy | None:
+    """The proxy that could answer in place of the server: one without a tunnel."""
+    return proxy_of(url, _no_proxy(url).get("no_proxy")) if urlsplit(url).scheme == "http" else None
+
+
 def _home(base_url: str) -> Origin:
     try:
         parts, home = urlsplit(base_url), origin(base_url)
+        check_host(home[1])
     except ValueError:
         parts, home = urlsplit(""), ("", "", 0)
     if home[0] not in _DEFAULT_PORTS or not home[1]:
-        raise UsageError("the base URL can't be used", "expected http://... or https://... with a host name")
+        raise UsageError(
+            "the base URL can't be used", "expected http://... or https://... with a host name", "correct --base-url"
+        )
     if parts.username is not None or parts.password is not None:
         raise UsageError(
             "the base URL holds credentials",
@@ -239,6 +310,14 @@ def _home(base_url: str) -> Origin:
             "set IMAGENET_USERNAME and IMAGENET_ACCESS_KEY instead",
         )
     return home
+
+
+def check_host(host: str) -> None:
+    """Raise ValueError if no host has this name."""
+    if re.search(r"[\s<>\"{}|\\^`]", host):
+        raise ValueError("a character that no name has")
+    if host.isascii():
+        host.encode("idna")
 
 
 def origin(url: str) -> Origin:
@@ -278,6 +357,7 @@ def redirect_target(first: str, current: str, location: str) -> str:
     try:
         target = urljoin(current, location.encode("latin-1").decode())
         parts, (scheme, host, _) = urlsplit(target), origin(target)
+        check_host(host)
     except ValueError:
         raise _refused(current, "it leads to no valid address") from None
     if scheme not in _DEFAULT_PORTS or not host:

@@ -32,7 +32,7 @@ from imagenet_prep.fetch.reply import Remote, RemoteFile, RestartError, inspect,
 from imagenet_prep.fetch.session import Session, host_of
 from imagenet_prep.model import Progress, Silent
 from imagenet_prep.state.manifest import seen_digests
-from imagenet_prep.storage.files import load_json, save_json
+from imagenet_prep.storage.files import IN_WORDS, kind_of, load_json, save_json
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.local import remove_abandoned
 from imagenet_prep.storage.location import local_path
@@ -215,7 +215,8 @@ class Connections:
         size = pace.segment if connections > 1 else self._part.remote.total
         self._waiting.extend(segments_of(self._part.gaps(), size))
         for _ in range(min(connections, len(self._waiting))):
-            patience = Patience(self._name, pace, self._stop.wait, note=self._note, kept=lambda: self._part.size)
+            noted = self._source.session.noted
+            patience = Patience(self._name, pace, self._stop.wait, self._note, lambda: self._part.size, noted)
             self._all.append(_Connection(patience))
         # daemons: a thread that hangs in a connection attempt must not keep an interrupted process alive
         threads = [threading.Thread(target=self._work, args=(each,), daemon=True) for each in self._all]
@@ -285,15 +286,15 @@ class Connections:
     def _retry(self, connection: _Connection, cut: CutError) -> None:
         """Wait before the next request, or end this connection if others can do its work."""
         connection.refusals += cut.kind == "refused"
-        if connection.refusals >= _REFUSALS and self._leave_to(connection, lambda other: other.is_working):
+        if connection.refusals >= _REFUSALS and self._leave_to(connection, cut, lambda other: other.is_working):
             return
         try:
             connection.patience.wait(cut, self._part.received)
         except Exception:  # another connection may still succeed: only the last one raises
-            if not self._leave_to(connection, lambda other: True):
+            if not self._leave_to(connection, cut, lambda other: True):
                 raise
 
-    def _leave_to(self, connection: _Connection, can: Callable[[_Connection], bool]) -> bool:
+    def _leave_to(self, connection: _Connection, cut: CutError, can: Callable[[_Connection], bool]) -> bool:
         """End a connection if another one can do its work; report it if that one already works."""
         with self._lock:
             others = [each for each in self._all if each is not connection]
@@ -301,8 +302,9 @@ class Connections:
                 return False
             self._all.remove(connection)
         if any(each.is_working for each in others):
-            at_a_time = number_of(len(others), "connection")
-            self._note(f"{self._name}: {host_of(self._source.url)} accepts no more than {at_a_time} at a time")
+            left = number_of(len(others), "connection")
+            why = f"{host_of(self._source.url)} accepts no more than {left} at a time"
+            self._note(f"{self._name}: {why if cut.kind == 'refused' else f'{cut.reason}; {left} left'}")
         return True
 
     def _request(self, connection: _Connection, segment: Segment) -> None:
@@ -359,13 +361,15 @@ class Target(Struct, frozen=True, eq=False):
         """Whether a file of this name exists and is not known to be a different one.
 
         Raises:
-            InputError: its size, or the digest recorded at its last check, is wrong.
+            InputError: its size, or the digest recorded at its last check, is wrong; or it is no plain file.
         """
-        if not self.path.exists():
+        if not self.path.is_file():
+            if self.path.exists() or self.path.is_symlink():
+                raise self.stranger(f"expected a file, it is {IN_WORDS[kind_of(self.path)]}")
             return False
         size = self.path.stat().st_size
         if self.size not in (None, size):
-            raise self._stranger(f"expected {self.size:,} bytes, it has {size:,}")
+            raise self.stranger(f"expected {self.size:,} bytes, it has {size:,}")
         for algorithm, digest in self._remembered().items():
             self._compare(algorithm, digest)
         return True
@@ -417,7 +421,7 @@ class Target(Struct, frozen=True, eq=False):
     def _compare(self, algorithm: str, digest: str) -> None:
         expected = self.digests.get(algorithm, digest)
         if digest != expected:
-            raise self._stranger(f"expected {_NAMES[algorithm]} {expected}, it has {digest}")
+            raise self.stranger(f"expected {_NAMES[algorithm]} {expected}, it has {digest}")
 
     def _digest(self, algorithm: str, progress: Progress) -> str:
         digest = hasher(algorithm)
@@ -431,7 +435,8 @@ class Target(Struct, frozen=True, eq=False):
             progress.end()
         return digest.hexdigest()
 
-    def _stranger(self, detail: str) -> InputError:
+    def stranger(self, detail: str) -> InputError:
+        """The error for a different file under this name."""
         return InputError(
             f"{self.path} exists, but is not the expected archive",
             detail,

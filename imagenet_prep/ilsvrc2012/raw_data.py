@@ -39,7 +39,7 @@ from imagenet_prep.sources.catalog import Catalog
 from imagenet_prep.sources.tars import compression_of, decompress_command
 from imagenet_prep.state.manifest import seen_digests
 from imagenet_prep.state.plan_file import load_plan, recorded_raw
-from imagenet_prep.storage.files import load_json, names_in, open_file, scan
+from imagenet_prep.storage.files import IN_WORDS, kind_of, load_json, names_in, open_file, scan
 from imagenet_prep.storage.layout import STATE_NAME, Layout, parse_shard_name
 from imagenet_prep.storage.location import AnyPath
 from imagenet_prep.storage.space import Need
@@ -183,6 +183,8 @@ def find_astray(layout: Layout, key: str) -> Astray | None:
         names = [name for name in _names(folder) if any(part in name for part in _PACKED) and _TASK_3 not in name]
         for name in [name for name in names if not name.endswith((UNPACKED, *_UNFINISHED))][:_LOOKED_AT]:
             found = None
+            if folder != layout.data_dir and name == archive.filename and (kind := kind_of(folder / name)) != "file":
+                return _no_file(folder / name, IN_WORDS[kind])
             if key in facts.SPLITS:
                 found = _astray_images(folder / name, key, raw_dir)
             elif name == archive.filename:
@@ -254,6 +256,12 @@ def _head(path: AnyPath) -> bytes:
     with suppress(OSError), open_file(path) as file:
         return file.read(512)
     return b""
+
+
+def _no_file(path: AnyPath, kind: str) -> Astray:
+    """Something else than a file that has an archive's name."""
+    move = command_line(["mv", "--", str(path), f"{path}.moved"])
+    return Astray(f"{path} is {kind}", "expected the archive itself, or a link to it", move)
 
 
 def _renamed(source: AnyPath, target: AnyPath) -> Astray:

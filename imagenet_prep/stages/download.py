@@ -9,6 +9,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from imagenet_prep.errors import InputError, UsageError
+from imagenet_prep.escaping import command_line
 from imagenet_prep.fetch import BASE_URL
 from imagenet_prep.fetch.access import SignIn, open_session
 from imagenet_prep.fetch.patience import Pace
@@ -22,8 +23,10 @@ from imagenet_prep.ilsvrc2012.facts import ARCHIVES, OfficialArchive
 from imagenet_prep.ilsvrc2012.official import class_tars_in
 from imagenet_prep.ilsvrc2012.settings import WHOLE, Part
 from imagenet_prep.model import Progress, Silent
+from imagenet_prep.storage.files import IN_WORDS, kind_of
 from imagenet_prep.storage.layout import Layout
 from imagenet_prep.storage.lock import hold
+from imagenet_prep.storage.refusals import AGAIN
 from imagenet_prep.storage.space import Need, refuse_lack, rooms_for
 from imagenet_prep.text import listed, number_of, size_text
 
@@ -114,7 +117,7 @@ def download(
     manner = options.manner(progress)
     targets, train = _targets(layout, only, part, options.check_digest, options.digests or {})
     with hold(layout.lock_paths):
-        missing = [target for target in targets.values() if not target.is_there()]
+        missing = [target for target in targets.values() if not _is_there(target)]
         wnids = _missing_classes(layout, part) if train else []
         remotes: dict[Target, Remote] = {}
         classes = None
@@ -225,7 +228,7 @@ def foresee(
     targets, train = _targets(layout, only, part, check_digest, digests or {})
     incoming = []
     for key, target in targets.items():
-        if not target.is_there():
+        if not _is_there(target):
             remote = Remote("", ARCHIVES[key].about, None, None)
             incoming.append(replace(_incoming(target, remote), is_about=target.size is None))
     wnids = _missing_classes(layout, part) if train else []
@@ -258,7 +261,25 @@ def _offered(
     """All files that a site offers, and those that are missing."""
     offers = site.files(session, layout.copy_path(site.key), pace, is_kept=is_kept)
     targets = {Target(layout, offer.filename, offer.size, offer.digests): offer for offer in offers}
-    return targets, {target: offer for target, offer in targets.items() if not target.is_there()}
+    return targets, {target: offer for target, offer in targets.items() if not _is_there(target)}
+
+
+def _is_there(target: Target) -> bool:
+    """Whether a file of this name exists; one without a known digest must look right, as at arrival.
+
+    Raises:
+        InputError: it is a different one; or its folder is no folder.
+    """
+    folder = target.path.parent
+    if not folder.is_dir() and (folder.exists() or folder.is_symlink()):
+        move = command_line(["mv", "--", str(folder), f"{folder}.moved"])
+        what = f"{folder} is {IN_WORDS[kind_of(folder)]}"
+        raise InputError(what, "expected a folder", f"run {move}, {AGAIN}")
+    is_there = target.is_there()
+    fault = fault_of(target.path, target.filename) if is_there and not target.digests else ""
+    if fault:
+        raise target.stranger(fault)
+    return is_there
 
 
 def _targets(

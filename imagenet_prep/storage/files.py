@@ -86,6 +86,15 @@ def kind_of(path: AnyPath) -> Literal["file", "folder", "other", "nothing"]:
     return "file" if stat.S_ISREG(mode) else "folder" if stat.S_ISDIR(mode) else "other"
 
 
+IN_WORDS = {
+    "file": "a file",
+    "folder": "a folder",
+    "other": "no plain file",
+    "nothing": "a broken link",
+}
+"""What ``kind_of`` says about a path that is listed in its folder, for messages."""
+
+
 def atomic_file(path: AnyPath) -> contextlib.AbstractContextManager[IO[bytes]]:
     """A binary file that appears as ``path`` whole and durable, or not at all if the block raises.
 

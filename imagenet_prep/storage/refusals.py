@@ -76,7 +76,15 @@ def space_errors(path: object) -> Iterator[None]:
 
 
 def no_space(path: object) -> SpaceError:
-    """The SpaceError for a full disk that holds ``path``."""
+    """The SpaceError for a full disk that holds ``path``; its space or its inodes may be used up."""
+    with contextlib.suppress(OSError):
+        system = os.statvfs(Path(str(path)).parent)
+        if system.f_files and not system.f_ffree:
+            return SpaceError(
+                f"no inodes left for {path}",
+                "its file system holds as many files as it can; everything finished so far is kept",
+                f"remove some files there, then run: {rerun()}",
+            )
     return SpaceError(f"no space left while writing {path}", "everything finished so far is kept", free_space())
 
 
