@@ -21,7 +21,6 @@ from existing import existing
 from made_sets import ENGINE, PART, flip
 
 from imagenet_prep import Layout, convert, verify
-from imagenet_prep.cli.options import find_share
 from imagenet_prep.demo.archives import MadeSet, make
 from imagenet_prep.errors import BusyError, InputError, UsageError
 from imagenet_prep.model import Silent
@@ -376,32 +375,6 @@ SLURM = {
     "SLURM_ARRAY_TASK_COUNT": "8",
     "SLURM_ARRAY_TASK_STEP": "1",
 }
-
-
-@pytest.mark.parametrize(
-    ("environment", "expected"),
-    [
-        (SLURM, (5, 8)),
-        ({**SLURM, "SLURM_ARRAY_TASK_MIN": "1", "SLURM_ARRAY_TASK_MAX": "8"}, (4, 8)),
-        ({**SLURM, "SLURM_PROCID": "0", "SLURM_NTASKS": "4"}, (5, 8)),
-        ({**SLURM, "SLURM_PROCID": "1", "SLURM_STEP_NUM_TASKS": "4"}, (21, 32)),
-        ({"SLURM_PROCID": "3", "SLURM_STEP_NUM_TASKS": "4"}, (3, 4)),
-        ({"RANK": "2", "WORLD_SIZE": "3"}, (2, 3)),
-    ],
-)
-def test_the_rank_by_the_environment(environment: dict[str, str], expected: tuple[int, int]) -> None:
-    """Slurm's number of this task, and of how many; or the two variables of any launcher."""
-    assert find_share(environment) == Share(*expected)
-
-
-@pytest.mark.parametrize(
-    ("environment", "match"),
-    [({}, "a task of a Slurm"), ({"RANK": "2"}, "not a task"), ({**SLURM, "SLURM_ARRAY_TASK_COUNT": "3"}, "with gaps")],
-)
-def test_what_the_environment_does_not_say_is_refused(environment: dict[str, str], match: str) -> None:
-    """Rather than make too few shards, or the wrong ones."""
-    with pytest.raises(UsageError, match=match):
-        find_share(environment)
 
 
 # the script of the documentation -------------------------------------------------------------------------------
