@@ -27,6 +27,7 @@ from imagenet_prep.model import Silent
 from imagenet_prep.shards.maker import ShardTask
 from imagenet_prep.shards.run import Made, make_shards
 from imagenet_prep.shards.share import Share
+from imagenet_prep.stages import convert as converting
 from imagenet_prep.stages.merge import merge
 from imagenet_prep.state.journal import sealed_line
 
@@ -265,6 +266,35 @@ def test_other_settings_are_refused_until_overwrite(layout: Layout) -> None:
     assert verify(layout, ENGINE).problems == ()
     assert all(path.read_bytes()[:2] == b"\x1f\x8b" for path in existing(layout.output_dir, "*-of-*"))
     assert [split.made for split in convert(layout, ENGINE, other).splits] == [0, 0]
+
+
+@pytest.mark.parametrize("is_noted", [True, False], ids=["noted", "not noted yet"])
+@pytest.mark.parametrize("is_late", [False, True], ids=["before", "meanwhile"])
+def test_a_rank_of_other_settings_is_told_both_values(
+    layout: Layout, is_late: bool, is_noted: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also if another rank claimed the folder while this one planned, and has shards that no journal lists yet."""
+
+    def begin() -> None:
+        convert(layout, ENGINE, PART, share=Share(0, 2))
+        for path in [] if is_noted else existing(layout.state_dir, "journal*"):
+            path.unlink()
+
+    def plan(*arguments: Any) -> Any:
+        monkeypatch.undo()
+        planned = original(*arguments)
+        begin()
+        return planned
+
+    original = converting.plan_of
+    if is_late:
+        monkeypatch.setattr(converting, "plan_of", plan)
+    else:
+        begin()
+    with pytest.raises(UsageError, match=r"other settings|images or settings") as caught:
+        convert(layout, ENGINE, PART.replace(train_shards=4), share=Share(1, 2))
+    assert "number of train shards (8, now 4)" in caught.value.detail
+    assert "move" not in str(caught.value)
 
 
 def test_raw_data_that_ranks_read_is_not_consumed(layout: Layout) -> None:

@@ -212,6 +212,8 @@ class _Conversion(Struct, frozen=True):
         is_resumed = before is not None and before.fingerprints == self.plan.fingerprints
         pending = Replacement.find(layout, before) if before and is_resumed else None
         overwrite = self.options.overwrite or pending is not None
+        if existing.foreign:  # another rank may have claimed the folder since, and made them
+            self._check_claim()
         existing.refuse_foreign(layout, self.plan, overwrite=overwrite)
         if not overwrite:
             existing.refuse_replaced(layout, self.plan, changed)
