@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import re
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
+from made_sets import ENGINE
+from made_sets import PART as PART_OF_A_SET
 from object_server import KEY, READER, SECRET, Fault, ObjectServer, Proxy, run_proxy, times
 
+from imagenet_prep import Layout, convert
+from imagenet_prep.demo.archives import make
 from imagenet_prep.errors import AccessError, InputError, PrepError, WriteError
 from imagenet_prep.storage.asking import failure
-from imagenet_prep.storage.location import Location, locate
+from imagenet_prep.storage.files import save_bytes
+from imagenet_prep.storage.location import Location, locate, open_store, remembering
 from imagenet_prep.storage.object_store import PART, ObjectStore, client
 
 CONTENT = bytes(range(256)) * 8
@@ -273,3 +279,50 @@ def test_profiles_are_read(
         AccessError, match="AWS_PROFILE is broken, and botocore, which reads profiles, is not installed"
     ):
         store.load("a")
+
+
+# how often it asks -----------------------------------------------------------------------------------------------
+
+
+def test_requests_before_the_first_image(proxy: Proxy, place: Location, tmp_path: Path) -> None:
+    """A set of 22 classes in a store: its raw folder is listed once, its small tars are read by one request.
+
+    Without that, 216 requests come before the first image, three of them for each class.
+    """
+    raw = tmp_path / "raw"
+    raw.mkdir()
+    make(raw, classes=22, per_class=9, validation=22, tiny=True)
+    for path in raw.iterdir():
+        save_bytes(place / "set" / "raw-data" / path.name, path.read_bytes())
+    proxy.seen.clear()
+    convert(Layout(place / "set"), ENGINE, PART_OF_A_SET)
+    first = next(number for number, (method, path) in enumerate(proxy.seen) if "/index/" in path)
+    before = Counter("LIST" if "list-type" in path else method for method, path in proxy.seen[:first])
+    assert before["LIST"] <= 14
+    assert before["HEAD"] <= 10
+    assert len(proxy.seen[:first]) <= 72
+    assert sum("raw-data" in path and "list-type" in path for _, path in proxy.seen) == 1
+
+
+def test_lists_that_are_remembered(proxy: Proxy, place: Location, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each folder is listed once, and what this process writes or deletes is seen; a long list is not kept."""
+    top = place / "remembered"
+    for name in ("a", "b/c", "b/d/e"):
+        save_bytes(top / name, CONTENT)
+    with remembering(top):
+        proxy.seen.clear()
+        looks = [(top / name).exists() for name in ("a", "b", "b/c", "b/d/e", "no", "no/no", "b/no", "a/b", "b/d/e/f")]
+        assert looks == [True, True, True, True, False, False, False, False, False]
+        assert [path.name for path in top.iterdir()] == ["b", "a"]
+        assert len(proxy.seen) == 3
+        assert open_store(top / "no").load("x") is None
+        assert [len(proxy.seen), (top / "b" / "c").stat().st_size] == [3, len(CONTENT)]
+        save_bytes(top / "new", CONTENT)
+        (top / "b" / "d" / "e").unlink()
+        assert [(top / name).exists() for name in ("new", "b/d/e", "b/c")] == [True, False, True]
+        monkeypatch.setattr("imagenet_prep.storage.object_store._MOST_LISTED", 1)
+        assert [(top / name).exists() for name in ("new", "b/d/e", "b/c", "b")] == [True, False, True, True]
+        assert (place / "a").is_file()
+    proxy.seen.clear()
+    assert (top / "new").is_file()
+    assert len(proxy.seen) == 1

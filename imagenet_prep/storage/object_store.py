@@ -9,13 +9,14 @@ fork: the child's requests would hang, so they are refused.
 from __future__ import annotations
 
 import contextlib
+import errno
 import functools
 import hashlib
 import os
 import threading
 import weakref
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from msgspec import Struct
@@ -41,6 +42,9 @@ AT_ONCE = 4
 """Parts of an upload that are sent at once."""
 
 _BETWEEN = 16 << 10  # fetching this many unused bytes is cheaper than another request
+
+_MOST_LISTED = 2000
+"""The entries of a folder whose list is remembered."""
 
 _TIMES_OUT = 120.0  # seconds for a part on a slow line
 _SILENT = 20.0  # seconds
@@ -71,6 +75,13 @@ class ObjectStore(RemoteStore):
 
     def find(self, name: str) -> Found | None:
         """Size and time of an object, None if it does not exist."""
+        listed = self._listed_above(name)
+        if listed is None:
+            return self.look(name)
+        return next((each for each in listed if each.is_file() and each.path == self.url(name)), None)
+
+    def look(self, name: str) -> Found | None:
+        """The same by a request, whatever was listed."""
         if not self.key(name):
             return None
         try:
@@ -87,6 +98,8 @@ class ObjectStore(RemoteStore):
                 raise InputError(f"{self.url(name)} holds {size:,} bytes", f"expected at most {most:,} bytes")
             return memoryview(found.bytes())
 
+        if self._listed_above(name) is not None and self.find(name) is None:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), self.url(name))
         return self._ask(name, "read", fetch)
 
     def read_ranges(self, name: str, ranges: Sequence[tuple[int, int]]) -> Sequence[memoryview]:
@@ -113,6 +126,7 @@ class ObjectStore(RemoteStore):
         A retried request meets its own object if only the answer was lost.
         """
         obstore, mode = load_library(), "create" if is_new else "overwrite"
+        _forget_lists()
         try:
             put = functools.partial(obstore.put, self._client, self.key(name), mode=mode, use_multipart=False)
             self._ask(name, "write", lambda: put(content))
@@ -122,11 +136,16 @@ class ObjectStore(RemoteStore):
 
     def delete(self, name: str) -> None:
         """Delete an object, if it exists."""
+        _forget_lists()
         with contextlib.suppress(FileNotFoundError):
             self._ask(name, "delete", lambda: load_library().delete(self._client, self.key(name)))
 
     def list_folder(self, name: str = "") -> Sequence[Found]:
         """The folders in a folder, then its objects, both sorted by name."""
+        listed = self._listed(name)
+        return self._list(name) if listed is None else listed
+
+    def _list(self, name: str) -> Sequence[Found]:
         client, prefix, lead = self._client, self._prefix(name) or "", f"{name}/" if name else ""
         listed = self._ask(name, "list", lambda: load_library().list_with_delimiter(client, prefix or None))
         names = sorted(each.rstrip("/").rpartition("/")[2] for each in listed["common_prefixes"])
@@ -137,8 +156,41 @@ class ObjectStore(RemoteStore):
 
     def has_below(self, name: str) -> bool:
         """Whether a folder of this name holds an object: a request for one name."""
+        listed = self._listed_above(name)
+        if listed is not None:
+            return any(each.is_dir() and each.path == self.url(name) for each in listed)
         client, prefix = self._client, self._prefix(name)
         return self._ask(name, "list", lambda: any(load_library().list(client, prefix, chunk_size=1)))
+
+    @contextlib.contextmanager
+    def remembering(self, name: str) -> Iterator[None]:
+        """While the block runs, list each folder from ``name`` on once; what this process writes is seen.
+
+        So a search for one of many possible names is a few requests.
+        """
+        before, _state.lists = _state.lists, {self.url(name): None}
+        try:
+            yield
+        finally:
+            _state.lists = before
+
+    def _listed_above(self, name: str) -> Sequence[Found] | None:
+        """The entries of the folder that a name is in, if lists are remembered there."""
+        whole, key = replace(self, folder=""), self.key(name)
+        return whole._listed(key.rpartition("/")[0])
+
+    def _listed(self, name: str) -> Sequence[Found] | None:
+        """The entries of a folder; None if its list is not remembered, or too long for that."""
+        lists, url = _state.lists, self.url(name)
+        top = next(iter(lists), "")
+        if not top or not (url == top or url.startswith(f"{top}/")):
+            return None
+        if lists.get(url) is None:
+            above = self._listed_above(name) if url != top else None
+            is_there = above is None or any(each.is_dir() and each.path == url for each in above)
+            lists[url] = self._list(name) if is_there else ()
+        found = lists[url]
+        return found if found is not None and len(found) <= _MOST_LISTED else None
 
     def create(self, name: str) -> ObjectSink:
         """An upload; the first full part starts it."""
@@ -249,10 +301,14 @@ class ObjectSink(RemoteSink):
 
 
 class _State(Struct):
-    """Whether this process has made requests, and whether its parent had before the fork."""
+    """Whether this process has made requests, and whether its parent had before the fork.
+
+    ``lists`` holds the entries of folders by URL, the topmost one first; see ObjectStore.remembering.
+    """
 
     used: bool = False
     is_lost: bool = False
+    lists: dict[str, Sequence[Found] | None] = {}
 
 
 _state = _State()
@@ -265,6 +321,10 @@ def are_used() -> bool:
     return _state.used
 
 
+def _forget_lists() -> None:
+    _state.lists = dict.fromkeys(list(_state.lists)[:1])
+
+
 def prepare_before_use(engine: Any) -> None:
     """Register ``engine.prepare()`` to fork before this process makes its first request, if the engine still exists."""
     _before_use[id(engine)] = engine
@@ -274,6 +334,7 @@ def _after_fork() -> None:
     global _lock
     _lock = threading.Lock()
     _state.is_lost = _state.is_lost or _state.used
+    _state.lists = {}
     client.cache_clear()
     _before_use.clear()
 
