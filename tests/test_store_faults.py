@@ -11,12 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from existing import existing
 from made_sets import ENGINE
 from made_sets import PART as PART_OF_A_SET
 from object_server import KEY, READER, SECRET, Fault, ObjectServer, Proxy, run_proxy, times
+from running import prep
 
 from imagenet_prep import Layout, convert
-from imagenet_prep.demo.archives import make
+from imagenet_prep.demo.archives import MadeSet, make
 from imagenet_prep.errors import AccessError, InputError, PrepError, WriteError
 from imagenet_prep.storage.asking import failure
 from imagenet_prep.storage.files import save_bytes
@@ -326,3 +328,31 @@ def test_lists_that_are_remembered(proxy: Proxy, place: Location, monkeypatch: p
     proxy.seen.clear()
     assert (top / "new").is_file()
     assert len(proxy.seen) == 1
+
+
+# commands that take a URL ------------------------------------------------------------------------------------------
+
+
+def test_diff_and_export_of_a_copy(place: Location, objects: ObjectServer, tmp_path: Path, made_tiny: MadeSet) -> None:
+    """A set that was copied to a store is the same by diff, and is exported here with the same bytes."""
+    here, other, there = tmp_path / "here", tmp_path / "other", place / "copied"
+    for folder, seed in ((here, 12345), (other, 1)):
+        layout = Layout(folder, made_tiny.archives["train"].parent)
+        convert(layout, ENGINE, PART_OF_A_SET.replace(seed=seed))
+    for path in existing(here, "**/*"):
+        if path.is_file():
+            save_bytes(there / path.relative_to(here), path.read_bytes())
+    assert prep("diff", there, here).returncode == 0
+    found = [prep("diff", other, first, "--workers", "2") for first in (here, there)]
+    assert [each.returncode for each in found] == [3, 3]
+    assert found[1].stdout.replace(str(there), str(here)) == found[0].stdout
+    for name, source in (("a", here), ("b", there)):
+        exported = prep("export", "webdataset", source, tmp_path / name, "--quiet")
+        assert exported.returncode == 0, exported.stderr
+    tars = [{path.name: path.read_bytes() for path in existing(tmp_path / name, "*.tar")} for name in "ab"]
+    assert len(tars[0]) == 16
+    assert tars[0] == tars[1]
+    refused = prep("export", "webdataset", here, there / "out")
+    assert (refused.returncode, "is a URL" in refused.stderr) == (2, True), refused.stderr
+    refused = prep("export", "tfds", there, tmp_path / "c")
+    assert (refused.returncode, "is a URL" in refused.stderr) == (2, True), refused.stderr

@@ -289,7 +289,7 @@ _folder = _Anywhere(path_type=Path, file_okay=False)
 PNG, JSON, HTML = b"\x89PNG\r\n\x1a\n", b"{", b"<!DOCTYPE html>"
 """The first bytes of files that --image, --json and report's --output write."""
 
-set_of_shards = _Path(path_type=Path)
+any_place = _Anywhere(path_type=Path)
 existing = _Path(path_type=Path, exists=True)
 existing_file = _Path(path_type=Path, exists=True, dir_okay=False)
 any_file = _Anywhere(path_type=Path)
