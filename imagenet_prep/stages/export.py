@@ -85,7 +85,7 @@ def export(
         refuse_url(out)
     progress = progress or Silent()
     kind = load_format(container)
-    if kind.unit == "set" or out is None:  # its files lie next to the shards, or name their folder
+    if kind.unit == "set" or out is None:  # its files are next to the shards, or name their folder
         layout.refuse_urls()
     if out is None and kind.unit != "set":
         raise UsageError(f"no folder OUT for {container}", "expected a folder for its files after DATA_DIR")
