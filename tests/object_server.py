@@ -27,6 +27,8 @@ from imagenet_prep.storage.location import locate
 
 CANARY = "canary-27182818"
 KEY, SECRET = "AKIDOFTESTS", f"{CANARY}/with+signs"
+READER = "AKIDOFREADER"
+"""The key of someone who may only list and read; the secret is the same."""
 _ROLES = ("master", "master.grpc", "volume", "volume.grpc", "filer", "filer.grpc", "s3", "s3.grpc")
 
 
@@ -64,8 +66,11 @@ class ObjectServer:
 def run_object_server(folder: Path) -> Iterator[ObjectServer]:
     """Run the server with its data in ``folder``, which is emptied afterwards."""
     ports = dict(zip(_ROLES, _free_ports(len(_ROLES)), strict=True))
-    identity = {"name": "t", "credentials": [{"accessKey": KEY, "secretKey": SECRET}], "actions": ["Admin"]}
-    (folder / "s3.json").write_text(json.dumps({"identities": [identity]}))
+    identities = [
+        {"name": name, "credentials": [{"accessKey": key, "secretKey": SECRET}], "actions": actions}
+        for name, key, actions in (("t", KEY, ["Admin"]), ("reader", READER, ["Read", "List"]))
+    ]
+    (folder / "s3.json").write_text(json.dumps({"identities": identities}))
     (folder / "data").mkdir()
     options = [f"-{role if '.' in role else role + '.port'}".replace(".grpc", ".port.grpc") for role in _ROLES]
     options = [f"{option}={port}" for option, port in zip(options, ports.values(), strict=True)]
@@ -113,8 +118,9 @@ def _wait_for(port: int, log: Path) -> None:
 
 # a proxy before it ---------------------------------------------------------------------------------------------
 
-Fault = Literal["503", "reset", "stall", "truncate"] | float
-"""Answer with 503; break the connection off; say nothing; break off half-way through the answer; wait some seconds."""
+Fault = Literal["503", "reset", "stall", "truncate", "lost"] | float | tuple[int, str]
+"""Answer with 503; break the connection off before or, if lost, after the request is done; say nothing; break off
+half-way through the answer; wait some seconds; answer with a status and an error code, and do nothing."""
 
 
 @dataclass
@@ -188,13 +194,20 @@ class _Handler(BaseHTTPRequestHandler):
             self._break_off()
             return
         if fault == "503":
-            self._answer(503, {}, b"<Error><Code>SlowDown</Code><Message>Please reduce your rate</Message></Error>")
+            fault = 503, "SlowDown"
+        if isinstance(fault, tuple):
+            self._answer(
+                fault[0], {}, f"<Error><Code>{fault[1]}</Code><Message>As a test asks</Message></Error>".encode()
+            )
             return
         connection = http.client.HTTPConnection("127.0.0.1", self.behind, timeout=60)
         try:
             connection.request(self.command, self.path, content or None, dict(self.headers))
             answer = connection.getresponse()
             body = answer.read() if self.command != "HEAD" else b""
+            if fault == "lost":
+                self._break_off()
+                return
             self._answer(answer.status, dict(answer.getheaders()), body, is_cut=fault == "truncate")
         except OSError:
             self._break_off()
@@ -211,6 +224,10 @@ class _Handler(BaseHTTPRequestHandler):
             kept = {name: value for name, value in kept.items() if name.lower() != "content-length"}
             kept["Content-Length"] = str(len(body))
         self.send_response_only(status)
+        if is_cut and not body:  # half of the headers
+            self.flush_headers()
+            self._break_off()
+            return
         for name, value in kept.items():
             self.send_header(name, value)
         self.end_headers()

@@ -481,8 +481,8 @@ DIFFERENCES: list[tuple[dict[str, Any], list[str]]] = [
     ({"settings": {"check": "header", "reencode": HOW}}, ["--quality (90, now none)", "--resize (64, now none)"]),
     ({"settings": {"check": "header", "codec": "c"}}, ["boxes or columns of some images"]),
     ({"dataset": entry(classes={"n1": 1})}, ["classes"]),
-    ({"totals": totals_of(shards=4)}, ["number of train shards"]),
-    ({"totals": {"validation": made_plan().totals["validation"]}}, ["number of train shards"]),
+    ({"totals": totals_of(shards=4)}, ["number of train shards (4, now 3)"]),
+    ({"totals": {"validation": made_plan().totals["validation"]}}, ["number of train shards (none, now 3)"]),
     ({"totals": totals_of(boxes=1)}, ["train boxes"]),
     ({"totals": totals_of(classes=9)}, ["classes of train"]),
     ({"totals": totals_of(expected=9, boxes=2)}, ["train boxes", "expected of train"]),
@@ -499,7 +499,7 @@ DIFFERENCES: list[tuple[dict[str, Any], list[str]]] = [
     ({"sources": {**made_plan().sources, "train": "x"}}, ["train images"]),
     (
         {"settings": {"check": "decode"}, "dataset": entry(classes={"n1": 1}), "totals": totals_of(shards=4)},
-        ["--check (decode, now header)", "classes", "number of train shards"],
+        ["--check (decode, now header)", "classes", "number of train shards (4, now 3)"],
     ),
 ]
 

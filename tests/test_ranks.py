@@ -21,13 +21,13 @@ from existing import existing
 from made_sets import ENGINE, PART, flip
 
 from imagenet_prep import Layout, convert, verify
-from imagenet_prep.cli.options import find_share
 from imagenet_prep.demo.archives import MadeSet, make
 from imagenet_prep.errors import BusyError, InputError, UsageError
 from imagenet_prep.model import Silent
 from imagenet_prep.shards.maker import ShardTask
 from imagenet_prep.shards.run import Made, make_shards
 from imagenet_prep.shards.share import Share
+from imagenet_prep.stages import convert as converting
 from imagenet_prep.stages.merge import merge
 from imagenet_prep.state.journal import sealed_line
 
@@ -268,6 +268,35 @@ def test_other_settings_are_refused_until_overwrite(layout: Layout) -> None:
     assert [split.made for split in convert(layout, ENGINE, other).splits] == [0, 0]
 
 
+@pytest.mark.parametrize("is_noted", [True, False], ids=["noted", "not noted yet"])
+@pytest.mark.parametrize("is_late", [False, True], ids=["before", "meanwhile"])
+def test_a_rank_of_other_settings_is_told_both_values(
+    layout: Layout, is_late: bool, is_noted: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also if another rank claimed the folder while this one planned, and has shards that no journal lists yet."""
+
+    def begin() -> None:
+        convert(layout, ENGINE, PART, share=Share(0, 2))
+        for path in [] if is_noted else existing(layout.state_dir, "journal*"):
+            path.unlink()
+
+    def plan(*arguments: Any) -> Any:
+        monkeypatch.undo()
+        planned = original(*arguments)
+        begin()
+        return planned
+
+    original = converting.plan_of
+    if is_late:
+        monkeypatch.setattr(converting, "plan_of", plan)
+    else:
+        begin()
+    with pytest.raises(UsageError, match=r"other settings|images or settings") as caught:
+        convert(layout, ENGINE, PART.replace(train_shards=4), share=Share(1, 2))
+    assert "number of train shards (8, now 4)" in caught.value.detail
+    assert "move" not in str(caught.value)
+
+
 def test_raw_data_that_ranks_read_is_not_consumed(layout: Layout) -> None:
     """One rank would take away what another reads."""
     with pytest.raises(UsageError, match="rank 0 of 2: the raw data of several ranks"):
@@ -376,32 +405,6 @@ SLURM = {
     "SLURM_ARRAY_TASK_COUNT": "8",
     "SLURM_ARRAY_TASK_STEP": "1",
 }
-
-
-@pytest.mark.parametrize(
-    ("environment", "expected"),
-    [
-        (SLURM, (5, 8)),
-        ({**SLURM, "SLURM_ARRAY_TASK_MIN": "1", "SLURM_ARRAY_TASK_MAX": "8"}, (4, 8)),
-        ({**SLURM, "SLURM_PROCID": "0", "SLURM_NTASKS": "4"}, (5, 8)),
-        ({**SLURM, "SLURM_PROCID": "1", "SLURM_STEP_NUM_TASKS": "4"}, (21, 32)),
-        ({"SLURM_PROCID": "3", "SLURM_STEP_NUM_TASKS": "4"}, (3, 4)),
-        ({"RANK": "2", "WORLD_SIZE": "3"}, (2, 3)),
-    ],
-)
-def test_the_rank_by_the_environment(environment: dict[str, str], expected: tuple[int, int]) -> None:
-    """Slurm's number of this task, and of how many; or the two variables of any launcher."""
-    assert find_share(environment) == Share(*expected)
-
-
-@pytest.mark.parametrize(
-    ("environment", "match"),
-    [({}, "a task of a Slurm"), ({"RANK": "2"}, "not a task"), ({**SLURM, "SLURM_ARRAY_TASK_COUNT": "3"}, "with gaps")],
-)
-def test_what_the_environment_does_not_say_is_refused(environment: dict[str, str], match: str) -> None:
-    """Rather than make too few shards, or the wrong ones."""
-    with pytest.raises(UsageError, match=match):
-        find_share(environment)
 
 
 # the script of the documentation -------------------------------------------------------------------------------

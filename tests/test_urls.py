@@ -38,8 +38,10 @@ CALLS = [
     ("status", "ftp://bucket/x"),
     ("report", "ftp://bucket/x"),
     ("show", "ftp://bucket/x/train-00000-of-00001"),
-    ("export", "webdataset", "s3://bucket/x", "tars"),
+    ("export", "webdataset", "ftp://bucket/x", "tars"),
     ("export", "webdataset", ".", "s3://bucket/x"),
+    ("export", "tfds", "s3://bucket/x", "tfds"),
+    ("diff", "ftp://bucket/x", "."),
     ("demo", "s3://bucket/x"),
 ]
 

@@ -410,8 +410,8 @@ def repair(data_dir: Path, raw: Path | None, output: Path | None, quiet: bool, *
 
 
 @cli.command()
-@click.argument("first", metavar="A", type=o.set_of_shards)
-@click.argument("second", metavar="B", type=o.set_of_shards)
+@click.argument("first", metavar="A", type=o.any_place)
+@click.argument("second", metavar="B", type=o.any_place)
 @click.option(
     "--limit",
     type=o.Number(min=0),
@@ -424,7 +424,7 @@ def repair(data_dir: Path, raw: Path | None, output: Path | None, quiet: bool, *
 @o.json_file
 @o.quiet
 def diff(
-    first: Path, second: Path, limit: int, by_bytes: bool, json_file: Path | None, quiet: bool, **given: Any
+    first: AnyPath, second: AnyPath, limit: int, by_bytes: bool, json_file: Path | None, quiet: bool, **given: Any
 ) -> int:
     """List the records that differ between two sets, and the features (exit status 3 if any differ).
 
@@ -555,10 +555,12 @@ def export(container: str, data_dir: Path, out: Path | None, quiet: bool, **give
     imagenet-prep export webdataset /data/imagenet /data/imagenet-tars
     imagenet-prep export tfds /data/imagenet
     """
+    from imagenet_prep.exports import load_format
     from imagenet_prep.stages.export import export
 
     whole, engine, progress = Layout(data_dir), _engine(given), make_progress(quiet)
-    whole.refuse_urls()
+    if out is None or load_format(container).unit == "set":
+        whole.refuse_urls()
     _must_be_there(data_dir)
 
     def pack(layout: Layout) -> ExportSummary:

@@ -23,7 +23,6 @@ from imagenet_prep.storage.refusals import STORAGE_FAULTS
 
 if TYPE_CHECKING:
     from imagenet_prep.fetch.providers import Site
-    from imagenet_prep.shards.share import Share
 
 
 def site_of(given: Mapping[str, Any], keys: Sequence[str] = facts.DEFAULT_ARCHIVES) -> Site | None:
@@ -265,9 +264,6 @@ def _plain_type(annotated: Any) -> tuple[Any, dict[str, int]]:
 
 # ranks ---------------------------------------------------------------------------------------------------------
 
-_VARIABLES = ("RANK", "WORLD_SIZE")
-"""The variables that torchrun and many launchers set; a script of any scheduler can set them."""
-
 
 class _Rank(click.ParamType[Any]):
     """R/W, or "auto": a Share."""
@@ -275,6 +271,7 @@ class _Rank(click.ParamType[Any]):
     name = "rank"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        from imagenet_prep.cli.launchers import find_share
         from imagenet_prep.shards.share import Share
 
         if value == "auto":
@@ -285,50 +282,6 @@ class _Rank(click.ParamType[Any]):
         return Share(int(rank), int(world))
 
 
-def find_share(environment: Mapping[str, str]) -> Share:
-    """The share that the environment defines: by the variables of launchers, or by a Slurm job array or step.
-
-    Raises:
-        UsageError: it defines no share, or tasks of the array are missing.
-    """
-    from imagenet_prep.shards.share import Share
-
-    rank, world = (_number(environment, name) for name in _VARIABLES)
-    if rank is not None and world is not None:
-        return Share(rank, world)
-    task, tasks = _number(environment, "SLURM_ARRAY_TASK_ID"), _number(environment, "SLURM_STEP_NUM_TASKS")
-    if task is None and tasks is None:
-        raise UsageError(
-            "--rank auto: this process is not a task of a Slurm job array",
-            f"expected SLURM_ARRAY_TASK_ID, or SLURM_PROCID from srun, or {' and '.join(_VARIABLES)}",
-            "use --rank R/W",
-        )
-    rank, world = (0, 1) if task is None else _of_array(task, environment)
-    if tasks is not None and tasks > 1:  # several in each job of the array, if there is one
-        rank, world = rank * tasks + (_number(environment, "SLURM_PROCID") or 0), world * tasks
-    return Share(rank, world)
-
-
-def _of_array(task: int, environment: Mapping[str, str]) -> tuple[int, int]:
-    """Rank and number of ranks of a task in a Slurm array, which must have all its tasks."""
-    names = (f"SLURM_ARRAY_TASK_{each}" for each in ("MIN", "MAX", "STEP", "COUNT"))
-    first, last, step, counted = (_number(environment, name) for name in names)
-    first, last, step = first or 0, task if last is None else last, step or 1
-    count = (last - first) // step + 1
-    if counted not in (None, count):
-        raise UsageError(
-            f"--rank auto: the array has {counted} tasks, numbered from {first} to {last} with gaps",
-            "expected all of them",
-            "to run some ranks again, start each with its own --rank R/W",
-        )
-    return (task - first) // step, count
-
-
-def _number(environment: Mapping[str, str], name: str) -> int | None:
-    value = environment.get(name, "")
-    return int(value) if value.isdecimal() else None
-
-
 # arguments and options -----------------------------------------------------------------------------------------
 
 _folder = _Anywhere(path_type=Path, file_okay=False)
@@ -336,7 +289,7 @@ _folder = _Anywhere(path_type=Path, file_okay=False)
 PNG, JSON, HTML = b"\x89PNG\r\n\x1a\n", b"{", b"<!DOCTYPE html>"
 """The first bytes of files that --image, --json and report's --output write."""
 
-set_of_shards = _Path(path_type=Path)
+any_place = _Anywhere(path_type=Path)
 existing = _Path(path_type=Path, exists=True)
 existing_file = _Path(path_type=Path, exists=True, dir_okay=False)
 any_file = _Anywhere(path_type=Path)

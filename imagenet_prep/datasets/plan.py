@@ -340,7 +340,7 @@ def differences(plan: Plan, other: Plan | Manifest, or_else: str = "boxes or col
     for split, totals in plan.totals.items():
         then = other.totals.get(split)
         if then is None or then.shards != totals.shards:
-            found.append(f"number of {split} shards")
+            found.append(f"number of {split} shards ({then.shards if then else 'none'}, now {totals.shards})")
         for name in ("boxes", "classes", "expected") if then is not None else ():
             if getattr(then, name) != getattr(totals, name):
                 found.append(f"{split} boxes" if name == "boxes" else f"{name} of {split}")

@@ -6,7 +6,6 @@ import contextlib
 import json
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
@@ -24,7 +23,7 @@ from imagenet_prep.state.manifest import Manifest, features_by_column
 from imagenet_prep.state.numbering import INCEPTIONS_FIRST, Numbering, box_classes, class_index
 from imagenet_prep.state.set_state import SetState
 from imagenet_prep.storage.layout import STATE_NAME, Layout, grown_from, split_of
-from imagenet_prep.storage.location import local_path
+from imagenet_prep.storage.location import AnyPath
 from imagenet_prep.text import number_of
 from imagenet_prep.tfrecord.example import KINDS, parse_example
 from imagenet_prep.tfrecord.inception import PROMISE
@@ -40,7 +39,7 @@ class SourceShard(Struct, frozen=True):
     ``on_damaged`` leaves them out.
     """
 
-    path: Path
+    path: AnyPath
     split: str
     index: int
     size: int
@@ -141,8 +140,7 @@ class SourceSet(Struct, frozen=True):
             for index, path in enumerate(ShardSet(layout.output_dir, split).paths):  # with those that it has grown by
                 recorded = find_recorded(manifest, path.name)
                 size = state.sizes[path.name]
-                local = local_path(path)
-                found.append(SourceShard(local, split, index, size, layout, recorded, on_damaged, conventions))
+                found.append(SourceShard(path, split, index, size, layout, recorded, on_damaged, conventions))
         return cls(layout, manifest, tuple(found))
 
     @property

@@ -6,10 +6,11 @@ time, in parallel.
 
 from __future__ import annotations
 
+import itertools
 import os
 import stat
 from abc import abstractmethod
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -33,13 +34,13 @@ from imagenet_prep.sources.skipped import (
     is_system_file,
     status_of,
 )
-from imagenet_prep.sources.slices import slices_of
+from imagenet_prep.sources.slices import FileSlices, slices_of
 from imagenet_prep.sources.tar_members import REMEDY, duplicate, stranger, stream_faults
 from imagenet_prep.sources.tars import Archive, NamedSlices, in_order, walk
 from imagenet_prep.storage.files import names_in, scan
 from imagenet_prep.storage.layout import Layout
-from imagenet_prep.storage.location import AnyPath
-from imagenet_prep.storage.store import FolderEntry
+from imagenet_prep.storage.location import AnyPath, local_or_none
+from imagenet_prep.storage.store import FolderEntry, RangedView
 from imagenet_prep.text import listed, number_of
 
 _LONGEST = 100  # bytes in a name; a tar's own limit without extensions
@@ -232,7 +233,8 @@ class OfficialTar(ImageSource, frozen=True):
     def catalog(self, engine: Engine, progress: Progress) -> Catalog:
         """All images: one task per class tar within the train archive, one for all of validation."""
         skipped = Skipped()
-        parts = in_order(engine, ArchiveIndex(self.split), self._tasks(skipped))
+        groups = in_order(engine, _GroupIndex(self.split), _grouped(self._tasks(skipped)))
+        parts = itertools.chain.from_iterable(groups)
         catalog = finished(_counted(parts, skipped), self.split)
         skipped.note(self.path, progress)
         return without_twins(
@@ -345,6 +347,38 @@ def class_tars(
     return found
 
 
+_AT_ONCE = 4 << 20  # bytes of small tars in an archive of a store that are fetched by one request
+
+
+def _grouped(tasks: Iterable[TarTask]) -> Iterator[list[TarTask]]:
+    """The tars of an archive, one at a time; in a store, small ones that follow each other are together."""
+    group: list[TarTask] = []
+    for task in tasks:
+        stop = task[3]
+        is_apart = stop is None or local_or_none(task[0]) is not None
+        if group and (is_apart or stop is None or stop - group[0][2] > _AT_ONCE):
+            yield group
+            group = []
+        group.append(task)
+    if group:
+        yield group
+
+
+class _GroupIndex(Struct, frozen=True):
+    """Indexes tars that follow each other in an archive."""
+
+    split: str
+
+    def __call__(self, tasks: Sequence[TarTask]) -> list[tuple[Catalog, Skipped]]:
+        """The images of each, as ArchiveIndex lists them."""
+        archive, _, start, _ = tasks[0]
+        last = tasks[-1][3]
+        with slices_of(archive) as view:
+            if last is not None and last - start <= _AT_ONCE and len(tasks) > 1:
+                view[start:last]  # one request: the next ones are in it
+            return [ArchiveIndex(self.split).of(view, task) for task in tasks]
+
+
 class ArchiveIndex(Struct, frozen=True):
     """Indexes one tar of a split: a class tar, separate or within the train archive, or all of validation."""
 
@@ -356,26 +390,29 @@ class ArchiveIndex(Struct, frozen=True):
         Raises:
             InputError: it is damaged, or holds other files.
         """
+        with slices_of(task[0]) as view:
+            return self.of(view, task)
+
+    def of(self, view: FileSlices | RangedView, task: TarTask) -> tuple[Catalog, Skipped]:
+        """The same of an open archive."""
         archive, wnid, start, stop = task
         rows: list[tuple[int, bytes, int, int]] = []
         skipped = Skipped()
         inside = f"{wnid}.tar" if stop is not None else ""
-        with slices_of(archive) as view:
-            stamp = view.modified
-            members = walk(view, start, stop, inside=inside, hint=REMEDY)
-            for name, offset, length in until_fault(members, inside or archive.name):
+        members = walk(view, start, stop, inside=inside, hint=REMEDY)
+        for name, offset, length in until_fault(members, inside or archive.name):
+            label = label_of(name, self.split, wnid)
+            if label is None:
+                name, member = without_folders(name, wnid), name
                 label = label_of(name, self.split, wnid)
-                if label is None:
-                    name, member = without_folders(name, wnid), name
-                    label = label_of(name, self.split, wnid)
-                if label is not None:
-                    rows.append((label, name, offset, length))
-                elif not _skip_member(member, skipped):
-                    error = self._foreign(archive, wnid, member, offset)
-                    _refuse_member(error, name.decode("ascii", "replace"), self.split, wnid, inside or archive.name)
+            if label is not None:
+                rows.append((label, name, offset, length))
+            elif not _skip_member(member, skipped):
+                error = self._foreign(archive, wnid, member, offset)
+                _refuse_member(error, name.decode("ascii", "replace"), self.split, wnid, inside or archive.name)
         found = CatalogBuilder(Archive(archive))
         for label, name, offset, length in sorted(rows):  # a few hundred: faster than to sort their columns
-            found.append(name.decode(), offset, length, stamp, label)
+            found.append(name.decode(), offset, length, view.modified, label)
         return found.listed(), skipped
 
     def _foreign(self, archive: AnyPath, wnid: str, member: bytes, offset: int) -> InputError:

@@ -52,7 +52,7 @@ from imagenet_prep.state.replacement import Identity, Replacement, identity_of, 
 from imagenet_prep.state.set_state import SetState, merge_command
 from imagenet_prep.storage.files import claim, save_bytes
 from imagenet_prep.storage.layout import Layout
-from imagenet_prep.storage.location import local_or_none, open_store
+from imagenet_prep.storage.location import local_or_none, open_store, remembering
 from imagenet_prep.storage.lock import hold
 from imagenet_prep.storage.refusals import writing
 from imagenet_prep.storage.space import Need, refuse_lack
@@ -173,13 +173,14 @@ class _Conversion(Struct, frozen=True):
         """Plan a data set that belongs in this folder, and check that it can be consumed; shows its notes."""
         refuse_other_set(layout, dataset)
         before = load_plan(layout)
-        if before is None and layout.plan_path.exists():
+        if before is None and layout.plan_path.is_file():
             progress.note(f"warning: {layout.plan_path} is damaged: the raw data is listed again")
-        planned = _read_again(before, layout, options, dataset, share, progress)
-        if planned is not None and before is not None:
+        with remembering(layout.raw_dir):
+            again = _read_again(before, layout, options, dataset, share, progress)
+            planned = again or dataset.plan(layout, engine, options, progress)
+        if again is not None and before is not None:
             plan, splits, packed = before, planned.splits, {}
         else:
-            planned = dataset.plan(layout, engine, options, progress)
             packed = {split.catalog.split: split.catalog.pack() for split in planned.splits}
             plan = plan_of(planned, layout, before, packed)
             splits = share.of_splits(planned.splits) if share else planned.splits
@@ -212,6 +213,8 @@ class _Conversion(Struct, frozen=True):
         is_resumed = before is not None and before.fingerprints == self.plan.fingerprints
         pending = Replacement.find(layout, before) if before and is_resumed else None
         overwrite = self.options.overwrite or pending is not None
+        if existing.foreign:  # another rank may have claimed the folder since, and made them
+            self._check_claim()
         existing.refuse_foreign(layout, self.plan, overwrite=overwrite)
         if not overwrite:
             existing.refuse_replaced(layout, self.plan, changed)
@@ -420,7 +423,7 @@ class _Conversion(Struct, frozen=True):
         self._check_claim()
         manifest = usable_manifest(layout.manifest_path)
         recorded = {name: info.fingerprint for name, info in manifest.shards.items()} if manifest else None
-        if layout.manifest_path.exists() and (self.replacement or recorded != planned):
+        if layout.manifest_path.is_file() and (self.replacement or recorded != planned):
             with writing(layout.manifest_path):
                 layout.manifest_path.unlink(missing_ok=True)
                 open_store(layout.state_dir).sync_names()

@@ -6,7 +6,6 @@ import hashlib
 import itertools
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec import Struct, to_builtins
@@ -27,6 +26,7 @@ from imagenet_prep.checks.value_text import differing_values
 from imagenet_prep.errors import PrepError
 from imagenet_prep.model import Engine, Failed, Progress, R, Silent, T
 from imagenet_prep.reading.compared_set import ComparedSet
+from imagenet_prep.storage.location import AnyPath
 from imagenet_prep.tfrecord.content import Value, content_of
 from imagenet_prep.tfrecord.example import ExampleError
 
@@ -93,7 +93,7 @@ class Difference(Struct, frozen=True):
     ``by_bytes``: records with other bytes count as differing, whatever they say.
     """
 
-    places: tuple[Path, Path]
+    places: tuple[AnyPath, AnyPath]
     splits: tuple[SplitDifference, ...]
     problems: tuple[str, ...] = ()
     by_bytes: bool = False
@@ -117,8 +117,8 @@ class Difference(Struct, frozen=True):
 
 
 def diff(
-    first: Path,
-    second: Path,
+    first: AnyPath,
+    second: AnyPath,
     *,
     engine: Engine | None = None,
     by_bytes: bool = False,

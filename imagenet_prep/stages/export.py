@@ -68,7 +68,7 @@ def export(
     """Write the records of a finished set in another format, to a folder of its own; an interrupted export resumes.
 
     Args:
-        layout: the folder of the set, made by any tool.
+        layout: the folder of the set, made by any tool; a URL, if the format copies records.
         container: the format: one of ``imagenet_prep.exports.FORMATS``.
         out: the folder; new, empty, or holding the same export. A format that copies no records does not require it:
             its files go to a folder of its name next to the shards.
@@ -81,11 +81,12 @@ def export(
         InputError: the set is incomplete; ``out`` holds something else; or a shard is damaged: all others are exported.
         SpaceError, BusyError, WriteError: no space is left, another run works here, or the storage fails.
     """
-    layout.refuse_urls()
     if out is not None:
         refuse_url(out)
     progress = progress or Silent()
     kind = load_format(container)
+    if kind.unit == "set" or out is None:  # its files are next to the shards, or name their folder
+        layout.refuse_urls()
     if out is None and kind.unit != "set":
         raise UsageError(f"no folder OUT for {container}", "expected a folder for its files after DATA_DIR")
     if kind.unit == "set" and on_damaged == "skip":

@@ -5,6 +5,7 @@ Both have the same methods to join, name and query. The type checker refuses an 
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import fnmatch
 import os
@@ -202,6 +203,11 @@ def open_store(folder: AnyPath, unfinished: AnyPath | None = None) -> Store:
 def split(place: AnyPath) -> tuple[Store, str]:
     """The store and the name of a file in it."""
     return (place.store, place.key) if isinstance(place, Location) else (LocalStore(place.parent), place.name)
+
+
+def remembering(folder: AnyPath) -> contextlib.AbstractContextManager[None]:
+    """While the block runs, list a folder of a store and those in it only once, to look for many names."""
+    return folder.store.remembering(folder.key) if isinstance(folder, Location) else contextlib.nullcontext()
 
 
 def local_or_none(place: AnyPath) -> Path | None:

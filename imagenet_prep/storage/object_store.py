@@ -11,18 +11,26 @@ from __future__ import annotations
 import contextlib
 import errno
 import functools
+import hashlib
 import os
-import re
 import threading
-import time
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from msgspec import Struct
 
-from imagenet_prep.errors import AccessError, InputError, NetworkError, PrepError, UsageError
+from imagenet_prep.errors import AccessError, InputError, UsageError, WriteError
+from imagenet_prep.storage.asking import (
+    IncompleteAnswerError,
+    Right,
+    asking,
+    load_library,
+    persist,
+    retry_seconds,
+    who,
+)
 from imagenet_prep.storage.store import Buffer, Found, RemoteSink, RemoteStore
 
 T = TypeVar("T")
@@ -35,18 +43,19 @@ AT_ONCE = 4
 
 _BETWEEN = 16 << 10  # fetching this many unused bytes is cheaper than another request
 
-RETRY_SECONDS = 120
-"""Seconds during which a request is retried, unless ``IMAGENET_PREP_RETRY_SECONDS`` is set."""
+_MOST_LISTED = 2000
+"""The entries of a folder whose list is remembered."""
 
 _TIMES_OUT = 120.0  # seconds for a part on a slow line
 _SILENT = 20.0  # seconds
-_STATUS = re.compile(r"status code: (\d{3})|HTTP status (?:client|server) error \((\d{3})")
-_CODE = re.compile(r"<Code>(\w{1,64})</Code>")
 _PREFIX = {"s3": "AWS", "gs": "GOOGLE", "az": "AZURE"}
 """The first word of a store's variables."""
 
-_SIGN_UP = "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
-_SIGN_UP_ELSEWHERE = "set GOOGLE_SERVICE_ACCOUNT, or AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY"
+_ENDPOINTS = {
+    "s3": ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT"),
+    "az": ("AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT"),
+}
+"""The variables that name another server."""
 
 
 @dataclass(frozen=True)
@@ -66,14 +75,19 @@ class ObjectStore(RemoteStore):
 
     def find(self, name: str) -> Found | None:
         """Size and time of an object, None if it does not exist."""
+        listed = self._listed_above(name)
+        if listed is None:
+            return self.look(name)
+        return next((each for each in listed if each.is_file() and each.path == self.url(name)), None)
+
+    def look(self, name: str) -> Found | None:
+        """The same by a request, whatever was listed."""
         if not self.key(name):
             return None
         try:
-            with self._asking(name):
-                found = load_library().head(self._client, self.key(name))
+            return self._found(name, self._ask(name, "read", lambda: load_library().head(self._client, self.key(name))))
         except FileNotFoundError:
             return None
-        return self._found(name, found)
 
     def get(self, name: str, most: int) -> memoryview:
         """The content of an object; a larger one raises InputError."""
@@ -84,40 +98,56 @@ class ObjectStore(RemoteStore):
                 raise InputError(f"{self.url(name)} holds {size:,} bytes", f"expected at most {most:,} bytes")
             return memoryview(found.bytes())
 
-        return persist(self.url(name), fetch)
+        if self._listed_above(name) is not None and self.find(name) is None:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), self.url(name))
+        return self._ask(name, "read", fetch)
 
     def read_ranges(self, name: str, ranges: Sequence[tuple[int, int]]) -> Sequence[memoryview]:
         """Fetch ranges, ten requests at a time; neighbouring ranges share a request."""
         asked = [(start, stop) for start, stop in ranges if start < stop]
-        with self._asking(name):
+
+        def fetch() -> Sequence[Any]:
             if len(asked) == 1:
                 ((start, stop),) = asked
-                found = iter([load_library().get_range(self._client, self.key(name), start=start, end=stop)])
-            elif asked:
-                starts, stops = zip(*asked, strict=True)
-                key = self.key(name)
-                found = iter(load_library().get_ranges(self._client, key, starts=starts, ends=stops, coalesce=_BETWEEN))
-            return [memoryview(next(found) if start < stop else b"") for start, stop in ranges]
+                return [load_library().get_range(self._client, self.key(name), start=start, end=stop)]
+            starts, stops = zip(*asked, strict=True)
+            key = self.key(name)
+            found: Sequence[Any] = load_library().get_ranges(
+                self._client, key, starts=starts, ends=stops, coalesce=_BETWEEN
+            )
+            return found
+
+        parts = iter(self._ask(name, "read", fetch) if asked else ())
+        return [memoryview(next(parts) if start < stop else b"") for start, stop in ranges]
 
     def put(self, name: str, content: bytes | memoryview, *, is_new: bool = False) -> bool:
-        """Write an object in one request."""
+        """Write an object in one request; with ``is_new``, another object's content decides who was first.
+
+        A retried request meets its own object if only the answer was lost.
+        """
         obstore, mode = load_library(), "create" if is_new else "overwrite"
+        _forget_lists()
         try:
-            with self._asking(name):
-                obstore.put(self._client, self.key(name), content, mode=mode, use_multipart=False)
+            put = functools.partial(obstore.put, self._client, self.key(name), mode=mode, use_multipart=False)
+            self._ask(name, "write", lambda: put(content))
         except obstore.exceptions.AlreadyExistsError:
-            return False
+            return self.load(name) == content
         return True
 
     def delete(self, name: str) -> None:
         """Delete an object, if it exists."""
-        with self._asking(name), contextlib.suppress(FileNotFoundError):
-            load_library().delete(self._client, self.key(name))
+        _forget_lists()
+        with contextlib.suppress(FileNotFoundError):
+            self._ask(name, "delete", lambda: load_library().delete(self._client, self.key(name)))
 
     def list_folder(self, name: str = "") -> Sequence[Found]:
         """The folders in a folder, then its objects, both sorted by name."""
+        listed = self._listed(name)
+        return self._list(name) if listed is None else listed
+
+    def _list(self, name: str) -> Sequence[Found]:
         client, prefix, lead = self._client, self._prefix(name) or "", f"{name}/" if name else ""
-        listed = persist(self.url(name), lambda: load_library().list_with_delimiter(client, prefix or None))
+        listed = self._ask(name, "list", lambda: load_library().list_with_delimiter(client, prefix or None))
         names = sorted(each.rstrip("/").rpartition("/")[2] for each in listed["common_prefixes"])
         folders = [Found(each, self.url(lead + each)) for each in names]
         objects = {each["path"].removeprefix(prefix): each for each in listed["objects"]}
@@ -126,8 +156,41 @@ class ObjectStore(RemoteStore):
 
     def has_below(self, name: str) -> bool:
         """Whether a folder of this name holds an object: a request for one name."""
+        listed = self._listed_above(name)
+        if listed is not None:
+            return any(each.is_dir() and each.path == self.url(name) for each in listed)
         client, prefix = self._client, self._prefix(name)
-        return persist(self.url(name), lambda: any(load_library().list(client, prefix, chunk_size=1)))
+        return self._ask(name, "list", lambda: any(load_library().list(client, prefix, chunk_size=1)))
+
+    @contextlib.contextmanager
+    def remembering(self, name: str) -> Iterator[None]:
+        """While the block runs, list each folder from ``name`` on once; what this process writes is seen.
+
+        So a search for one of many possible names is a few requests.
+        """
+        before, _state.lists = _state.lists, {self.url(name): None}
+        try:
+            yield
+        finally:
+            _state.lists = before
+
+    def _listed_above(self, name: str) -> Sequence[Found] | None:
+        """The entries of the folder that a name is in, if lists are remembered there."""
+        whole, key = replace(self, folder=""), self.key(name)
+        return whole._listed(key.rpartition("/")[0])
+
+    def _listed(self, name: str) -> Sequence[Found] | None:
+        """The entries of a folder; None if its list is not remembered, or too long for that."""
+        lists, url = _state.lists, self.url(name)
+        top = next(iter(lists), "")
+        if not top or not (url == top or url.startswith(f"{top}/")):
+            return None
+        if lists.get(url) is None:
+            above = self._listed_above(name) if url != top else None
+            is_there = above is None or any(each.is_dir() and each.path == url for each in above)
+            lists[url] = self._list(name) if is_there else ()
+        found = lists[url]
+        return found if found is not None and len(found) <= _MOST_LISTED else None
 
     def create(self, name: str) -> ObjectSink:
         """An upload; the first full part starts it."""
@@ -135,7 +198,7 @@ class ObjectStore(RemoteStore):
 
     def start_upload(self, name: str) -> Any:
         """A file to write in pieces of PART bytes; closing it creates the object."""
-        with self._asking(name):
+        with asking(self.url(name), "write"):
             key = self.key(name)
             return load_library().open_writer(self._client, key, buffer_size=PART, max_concurrency=AT_ONCE)
 
@@ -143,8 +206,8 @@ class ObjectStore(RemoteStore):
     def _client(self) -> Any:
         return client(self.scheme, self.bucket)
 
-    def _asking(self, name: str) -> contextlib.AbstractContextManager[None]:
-        return asking(self.url(name))
+    def _ask(self, name: str, right: Right, request: Callable[[], T]) -> T:
+        return persist(self.url(name), right, request)
 
     def _prefix(self, name: str) -> str | None:
         key = self.key(name)
@@ -165,6 +228,7 @@ class ObjectSink(RemoteSink):
         super().__init__(store, name)
         self._objects = store
         self._count = 0  # bytes held
+        self._digest = hashlib.sha256()  # of the bytes sent
         self._upload: Any = None
 
     def write(self, parts: Sequence[Buffer]) -> None:
@@ -182,8 +246,7 @@ class ObjectSink(RemoteSink):
         else:
             assert name in ("", self._name), "an upload has its name from its first part"
             self._send()
-            with asking(self._objects.url(self._name)):
-                self._upload.close()
+            self._finish()
 
     def discard(self) -> None:
         """Send no more: an upload that was not closed is no object."""
@@ -192,20 +255,60 @@ class ObjectSink(RemoteSink):
 
     def _send(self) -> None:
         held, self._held, self._count = b"".join(self._held), [], 0
+        self._digest.update(held)
         if self._upload is None:
-            self._upload = self._objects.start_upload(self._name)
-        with asking(self._objects.url(self._name)):
-            self._upload.write(held)
+            self._upload = persist(self._objects.url(self._name), "write", lambda: self._start(held))
+        else:
+            with asking(self._objects.url(self._name), "write"):
+                self._upload.write(held)
+
+    def _start(self, held: bytes) -> Any:
+        """An upload whose first part is sent: one that could not start is of no further use."""
+        upload = self._objects.start_upload(self._name)
+        upload.write(held)
+        return upload
+
+    def _finish(self) -> None:
+        """Make one object of all parts.
+
+        A cut answer, and "no such upload" to a repeated request, leave open whether it was made: its content decides.
+
+        Raises:
+            WriteError: the store did not make it.
+        """
+        try:
+            with asking(self._objects.url(self._name), "write"):
+                self._upload.close()
+        except (IncompleteAnswerError, FileNotFoundError) as error:
+            if not self._is_there():
+                raise WriteError(
+                    f"the store did not make {self._objects.url(self._name)} of its parts",
+                    "its answer was cut short, or it no longer knows the upload",
+                    "run the same command again",
+                ) from error
+
+    def _is_there(self) -> bool:
+        """Whether the object holds the bytes that were sent."""
+        if self._objects.size(self._name) != self.size:
+            return False
+        digest = hashlib.sha256()
+        for start in range(0, self.size, PART):
+            digest.update(*self._objects.read_ranges(self._name, [(start, start + PART)]))
+        return digest.digest() == self._digest.digest()
 
 
 # clients --------------------------------------------------------------------------------------------------------
 
 
 class _State(Struct):
-    """Whether this process has made requests, and whether its parent had before the fork."""
+    """Whether this process has made requests, and whether its parent had before the fork.
+
+    ``lists`` holds the entries of folders by URL, the topmost one first; see ObjectStore.remembering.
+    """
 
     used: bool = False
     is_lost: bool = False
+    lists: dict[str, Sequence[Found] | None] = {}
 
 
 _state = _State()
@@ -218,6 +321,10 @@ def are_used() -> bool:
     return _state.used
 
 
+def _forget_lists() -> None:
+    _state.lists = dict.fromkeys(list(_state.lists)[:1])
+
+
 def prepare_before_use(engine: Any) -> None:
     """Register ``engine.prepare()`` to fork before this process makes its first request, if the engine still exists."""
     _before_use[id(engine)] = engine
@@ -227,6 +334,7 @@ def _after_fork() -> None:
     global _lock
     _lock = threading.Lock()
     _state.is_lost = _state.is_lost or _state.used
+    _state.lists = {}
     client.cache_clear()
     _before_use.clear()
 
@@ -234,27 +342,11 @@ def _after_fork() -> None:
 os.register_at_fork(after_in_child=_after_fork)
 
 
-def load_library() -> Any:
-    """The obstore module.
-
-    Raises:
-        UsageError: it is not installed.
-    """
-    try:
-        import obstore
-        import obstore.store
-    except ImportError as error:
-        raise UsageError(
-            "object stores require the obstore library", "it is not installed", "pip install 'imagenet-prep[cloud]'"
-        ) from error
-    return obstore
-
-
 def _patience() -> tuple[dict[str, Any], dict[str, Any]]:
     """The timeouts and retries of requests."""
     from datetime import timedelta  # imported here: every command on local folders imports this module
 
-    seconds = _retry_seconds()
+    seconds = retry_seconds()
     backoff = {"init_backoff": timedelta(seconds=0.1), "max_backoff": timedelta(seconds=10), "base": 2}
     silent = timedelta(seconds=min(_SILENT, max(seconds, 1)))
     return (
@@ -271,6 +363,8 @@ def client(scheme: str, bucket: str) -> Any:
         UsageError: obstore is not installed.
         AccessError: the environment lacks something.
     """
+    from imagenet_prep.storage.aws_profiles import read_profile
+
     obstore = load_library()
     if _state.is_lost:
         raise UsageError(
@@ -281,6 +375,9 @@ def client(scheme: str, bucket: str) -> Any:
     http, retry = _patience()
     if os.environ.get(f"{_PREFIX[scheme]}_ALLOW_HTTP", "").lower() in ("1", "true", "yes"):
         http["allow_http"] = True
+    else:
+        _refuse_http(scheme, bucket)
+    profile = read_profile() if scheme == "s3" else {}
     make, name = {
         "s3": (obstore.store.S3Store, "bucket"),
         "gs": (obstore.store.GCSStore, "bucket"),
@@ -292,106 +389,21 @@ def client(scheme: str, bucket: str) -> Any:
                 engine.prepare()
         _state.used = True
         try:
-            return make(**{name: bucket}, client_options=http, retry_config=retry)
+            return make(**{name: bucket}, client_options=http, retry_config=retry, **profile)
         except (obstore.exceptions.BaseError, ValueError) as error:
             raise AccessError(
                 f"{scheme}://{bucket} can't be reached with the environment variables as they are",
                 "one is missing, or has an invalid value",
-                _who(scheme),
+                who(scheme),
             ) from error
 
 
-def _retry_seconds() -> float:
-    said = os.environ.get("IMAGENET_PREP_RETRY_SECONDS", "")
-    try:
-        return max(float(said), 0.0) if said else RETRY_SECONDS
-    except ValueError:
-        expected = "expected a number of seconds"
-        raise UsageError(f"IMAGENET_PREP_RETRY_SECONDS is {said!r}", expected) from None
-
-
-# errors of a store ----------------------------------------------------------------------------------------------
-
-
-class IncompleteAnswerError(NetworkError):
-    """An answer ended early; obstore leaves the retry to its caller."""
-
-
-def persist(url: str, request: Callable[[], T]) -> T:
-    """The answer to a request; one that was cut short is retried as long as other requests are."""
-    end, pause = time.monotonic() + _retry_seconds(), 0.1
-    while True:
-        try:
-            with asking(url):
-                return request()
-        except IncompleteAnswerError:
-            if time.monotonic() + pause > end:
-                raise
-        time.sleep(pause)
-        pause = min(2 * pause, 10)
-
-
-@contextlib.contextmanager
-def asking(url: str) -> Iterator[None]:
-    """Turn obstore's exceptions into the error that names the object; see ``failure``."""
-    exceptions = load_library().exceptions
-    try:
-        yield
-    except (exceptions.AlreadyExistsError, PrepError):
-        raise
-    except (exceptions.BaseError, OSError) as error:
-        raise failure(url, error) from None  # its message contains addresses and the server's answer
-
-
-def failure(url: str, error: Exception) -> Exception:
-    """The error for obstore's exception about an object, with only the status and code of its message."""
-    said = str(error)
-    scheme, _, place = url.partition("://")
-    found = _STATUS.search(said)
-    status = int(found[1] or found[2]) if found else None
-    code = _CODE.search(said)
-    answer = f"status {status}" + (f", {code[1]}" if code else "") if status else ""
-    if (code and code[1] == "NoSuchBucket") or "NoSuchBucket" in said or "ContainerNotFound" in said:
-        what = f"the bucket {scheme}://{place.partition('/')[0]} does not exist"
-        return InputError(what, answer, f"create it, or use another one{_which_server(scheme)}")
-    if isinstance(error, FileNotFoundError) or status == 404:
-        return FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), url)
-    name = type(error).__name__
-    if name in ("PermissionDeniedError", "UnauthenticatedError") or status in (401, 403):
-        is_signed = scheme != "s3" or os.environ.get("AWS_ACCESS_KEY_ID")
-        reason = (
-            "the store refuses these credentials"
-            if is_signed
-            else "no credentials were given, or the store refuses them"
-        )
-        return AccessError(f"no access to {url}", f"{reason}: {answer or 'access denied'}", _who(scheme))
-    if status is None and re.search(r"169\.254\.|metadata|credential|InstanceProfile|token", said, re.IGNORECASE):
-        return AccessError(f"no credentials for {url}", "the environment has none that work", _who(scheme))
-    if status is not None and status < 500 and status not in (408, 429):
-        return InputError(f"the store refuses a request for {url}", answer, f"check the URL{_which_server(scheme)}")
-    kind, reason = (NetworkError, answer) if answer else _network_fault(said)
-    return kind(f"no usable answer for {url}", reason, f"run the same command again{_which_server(scheme)}")
-
-
-def _who(scheme: str) -> str:
-    return _SIGN_UP if scheme == "s3" else _SIGN_UP_ELSEWHERE
-
-
-def _which_server(scheme: str) -> str:
-    return "; AWS_ENDPOINT_URL selects another server than AWS" if scheme == "s3" else ""
-
-
-def _network_fault(said: str) -> tuple[type[NetworkError], str]:
-    for sign, reason in (
-        ("dns error", "the name of the server is unknown"),
-        ("Connection refused", "the server refuses connections"),
-        ("TimedOut", "the server was silent for too long"),
-        ("timed out", "the server was silent for too long"),
-        ("Connection reset", "the connection was reset"),
-        ("IncompleteMessage", "the server closed the connection without an answer"),
-    ):
-        if sign in said:
-            return NetworkError, reason
-    if "response body" in said:
-        return IncompleteAnswerError, "the answer was cut short"
-    return NetworkError, "the connection failed"
+def _refuse_http(scheme: str, bucket: str) -> None:
+    """Raise AccessError for a server without TLS that the environment does not allow: obstore would only fail."""
+    for name in _ENDPOINTS.get(scheme, ()):
+        if os.environ.get(name, "").lower().startswith("http:"):
+            raise AccessError(
+                f"{scheme}://{bucket} is on a server without TLS: {name} starts with http:",
+                f"expected {_PREFIX[scheme]}_ALLOW_HTTP=true with it, or an https: address",
+                f"set {_PREFIX[scheme]}_ALLOW_HTTP=true if you trust the network to that server",
+            )

@@ -117,6 +117,14 @@ class RemoteStore(abc.ABC):
         """Whether a folder of this name holds an object."""
         return bool(self.list_folder(name))
 
+    def look(self, name: str) -> Found | None:
+        """``find``, whatever is remembered."""
+        return self.find(name)
+
+    def remembering(self, name: str) -> contextlib.AbstractContextManager[None]:
+        """While the block runs, a folder and those in it may be listed only once."""
+        return contextlib.nullcontext()
+
     # derived methods -------------------------------------------------------------------------------------------------
 
     @property
@@ -217,7 +225,7 @@ class RangedView:
         self._store = store
         self._name = name
         self.path = store.url(name)
-        found = store.find(name)
+        found = store.look(name)
         if found is None:
             raise unreadable(self.path, FileNotFoundError(errno.ENOENT, "No such object"))
         self.modified = found.changed

@@ -1,0 +1,150 @@
+"""find_share: the rank of this process and the number of ranks, by the variables of launchers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from msgspec import Struct
+
+from imagenet_prep.errors import UsageError
+from imagenet_prep.shards.share import Share
+
+
+class _Launcher(Struct, frozen=True):
+    """The variables of a launcher: the index of a task, the number of tasks, the first and last index, and their step.
+
+    Args:
+        start: the first index, where no variable tells it.
+        sign: the variable that shows the launcher; by default its index.
+    """
+
+    name: str
+    index: str
+    count: str = ""
+    first: str = ""
+    last: str = ""
+    step: str = ""
+    start: int = 0
+    sign: str = ""
+
+    @property
+    def variables(self) -> list[str]:
+        """All of them."""
+        return [name for name in (self.index, self.first, self.last, self.step, self.count) if name]
+
+    @property
+    def option(self) -> str:
+        """How to write the rank of 16 by hand."""
+        index = f"$(({self.index} - {self.start}))" if self.start else f"${self.index}"
+        return f'--rank "{index}/16"'
+
+    def share(self, environment: Mapping[str, str]) -> Share | None:
+        """The share that it defines, None if it did not start this process as one of several.
+
+        Raises:
+            UsageError: index or count are not known, or some tasks are missing.
+        """
+        if environment.get(self.sign or self.index, "") in ("", "undefined", *(["0"] if self.start else [])):
+            return None
+        needed = [name for name in self.variables if name != self.step or name in environment]
+        numbers = {name: int(environment[name]) for name in needed if environment.get(name, "").isdecimal()}
+        unknown = [name for name in needed if name not in numbers]
+        if unknown or not (self.count or self.last):
+            raise self._refusal(environment, f"expected a number in {', '.join(unknown)}" if unknown else "")
+        share = self._of_numbers(numbers)
+        if share is None:
+            reason = "expected the tasks of an array that starts at 0 or 1 and has no gaps; one task alone is number 0"
+            raise self._refusal(environment, reason)
+        return share
+
+    def _of_numbers(self, numbers: Mapping[str, int]) -> Share | None:
+        """The share, None if the numbers contradict each other or tasks are missing."""
+        index, step = numbers[self.index], numbers.get(self.step, 1)
+        first = numbers.get(self.first, self.start)
+        if first > 1 or index < first or step < 1:
+            return None
+        rank, between = divmod(index - first, step)
+        spanned = (numbers[self.last] - first) // step + 1 if self.last else numbers[self.count]
+        if between or rank >= spanned or numbers.get(self.count, spanned) != spanned:
+            return None
+        is_alone = spanned == 1 and index > 0  # task 1 may be run again: it is not the whole set
+        return None if is_alone else Share(rank, spanned)
+
+    def _refusal(self, environment: Mapping[str, str], reason: str) -> UsageError:
+        return UsageError(
+            f"--rank auto: {self.name} does not tell both this task's rank and the number of ranks",
+            _seen([self], environment) + (f"; {reason}" if reason else ""),
+            f"give both; for example, of 16 ranks counted from 0: {self.option}",
+        )
+
+
+_TORCHRUN = _Launcher("torchrun", "RANK", "WORLD_SIZE")
+"""Many launchers set these, and a script of any scheduler can."""
+
+_ARRAYS = (
+    _Launcher(
+        "the Slurm job array",
+        "SLURM_ARRAY_TASK_ID",
+        "SLURM_ARRAY_TASK_COUNT",
+        "SLURM_ARRAY_TASK_MIN",
+        "SLURM_ARRAY_TASK_MAX",
+        "SLURM_ARRAY_TASK_STEP",
+    ),
+    _Launcher("Grid Engine", "SGE_TASK_ID", "", "SGE_TASK_FIRST", "SGE_TASK_LAST", "SGE_TASK_STEPSIZE", start=1),
+    _Launcher("LSF", "LSB_JOBINDEX", last="LSB_JOBINDEX_END", step="LSB_JOBINDEX_STEP", start=1),
+    _Launcher("PBS", "PBS_ARRAY_INDEX"),
+    _Launcher("Torque", "PBS_ARRAYID"),
+    _Launcher("Kubernetes", "JOB_COMPLETION_INDEX", "JOB_COMPLETIONS"),
+    _Launcher("AWS Batch", "AWS_BATCH_JOB_ARRAY_INDEX", "AWS_BATCH_JOB_ARRAY_SIZE"),
+    _Launcher("Google Batch", "BATCH_TASK_INDEX", "BATCH_TASK_COUNT"),
+)
+"""They start jobs, each of which may start several processes."""
+
+_STEPS = (
+    _Launcher("srun", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", sign="SLURM_STEP_NUM_TASKS"),
+    _Launcher("Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
+    _Launcher("MPI", "PMI_RANK", "PMI_SIZE"),
+)
+"""They start the processes of a job. Slurm sets SLURM_PROCID also where srun did not."""
+
+
+def find_share(environment: Mapping[str, str]) -> Share:
+    """The share that the environment defines; index and count are both known, never guessed.
+
+    ``RANK`` and ``WORLD_SIZE`` come first, unless they are 0 of 1. A job of an array may have several processes: then
+    there are as many ranks as processes in all jobs.
+
+    Raises:
+        UsageError: it defines no share, or only a part of one, or two launchers disagree.
+    """
+    by_hand = _TORCHRUN.share(environment) if all(map(environment.get, _TORCHRUN.variables)) else None
+    if by_hand is not None and by_hand.world > 1:
+        return by_hand
+    array, step = (_agreed(launchers, environment) for launchers in (_ARRAYS, _STEPS))
+    if not (by_hand or array or step):
+        raise UsageError(
+            "--rank auto: no launcher gave this process a rank and a number of ranks",
+            f"{_seen((_TORCHRUN, *_ARRAYS, *_STEPS), environment)}; expected RANK and WORLD_SIZE, "
+            "or those of Slurm, MPI, Grid Engine, LSF, or Kubernetes",
+            "use --rank R/W",
+        )
+    array, step = array or Share(0, 1), step or Share(0, 1)
+    return Share(array.rank * step.world + step.rank, array.world * step.world)
+
+
+def _agreed(launchers: Sequence[_Launcher], environment: Mapping[str, str]) -> Share | None:
+    """The share by those of the launchers that started this process; one that started it alone says nothing."""
+    shares = {launcher: share for launcher in launchers if (share := launcher.share(environment))}
+    several = {launcher: share for launcher, share in shares.items() if share.world > 1}
+    if len(set(several.values())) > 1:
+        raise UsageError(
+            f"--rank auto: {' and '.join(launcher.name for launcher in several)} give different ranks",
+            _seen(several, environment),
+            "use --rank R/W",
+        )
+    return next(iter((several or shares).values()), None)
+
+
+def _seen(launchers: Iterable[_Launcher], environment: Mapping[str, str]) -> str:
+    names = [name for launcher in launchers for name in launcher.variables if environment.get(name)]
+    return f"found {', '.join(f'{name}={environment[name]}' for name in names) or 'none of their variables'}"

@@ -1,0 +1,179 @@
+"""asking and persist: requests to an object store, whose failures become errors that name the object and the cure."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import re
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, Literal, TypeAlias, TypeVar
+
+from imagenet_prep.errors import AccessError, InputError, NetworkError, PrepError, UsageError
+
+T = TypeVar("T")
+
+Right: TypeAlias = Literal["read", "list", "write", "delete"]
+"""The right that a request needs."""
+
+RETRY_SECONDS = 120
+"""Seconds during which a request is retried, unless ``IMAGENET_PREP_RETRY_SECONDS`` is set."""
+
+_STATUS = re.compile(r"status code: (\d{3})|HTTP status (?:client|server) error \((\d{3})")
+_CODE = re.compile(r"<Code>(\w{1,64})</Code>")
+
+_SIGN_UP = {
+    "s3": "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
+    "gs": "set GOOGLE_SERVICE_ACCOUNT",
+    "az": "set AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY",
+}
+_PUBLIC = {"s3": "AWS_SKIP_SIGNATURE", "gs": "GOOGLE_SKIP_SIGNATURE", "az": "AZURE_SKIP_SIGNATURE"}
+_KEYS = {"s3": "AWS_ACCESS_KEY_ID", "gs": "GOOGLE_SERVICE_ACCOUNT", "az": "AZURE_STORAGE_ACCOUNT_KEY"}
+
+_RIGHTS = {
+    "s3": {"read": "s3:GetObject", "list": "s3:ListBucket", "write": "s3:PutObject", "delete": "s3:DeleteObject"},
+    "gs": {right: f"storage.objects.{right}" for right in ("list", "delete")}
+    | {"read": "storage.objects.get", "write": "storage.objects.create"},
+    "az": {"read": "Storage Blob Data Reader", "list": "Storage Blob Data Reader"}
+    | dict.fromkeys(("write", "delete"), "Storage Blob Data Contributor"),
+}
+"""The right, or the role, that each request needs."""
+
+_WRONG_KEYS = (
+    "InvalidAccessKeyId",
+    "SignatureDoesNotMatch",
+    "AuthenticationFailed",
+    "InvalidToken",
+    "InvalidSecurity",
+    "RequestTimeTooSkewed",
+)
+_EXPIRED = ("ExpiredToken", "ExpiredTokenException", "TokenRefreshRequired", "RequestExpired")
+_NO_BUCKET = ("NoSuchBucket", "ContainerNotFound")
+
+
+class IncompleteAnswerError(NetworkError):
+    """An answer ended early; obstore leaves the retry to its caller."""
+
+
+def load_library() -> Any:
+    """The obstore module.
+
+    Raises:
+        UsageError: it is not installed.
+    """
+    try:
+        import obstore
+        import obstore.store
+    except ImportError as error:
+        raise UsageError(
+            "object stores require the obstore library", "it is not installed", "pip install 'imagenet-prep[cloud]'"
+        ) from error
+    return obstore
+
+
+def retry_seconds() -> float:
+    """For how long a request is retried.
+
+    Raises:
+        UsageError: the environment has no number.
+    """
+    said = os.environ.get("IMAGENET_PREP_RETRY_SECONDS", "")
+    try:
+        return max(float(said), 0.0) if said else RETRY_SECONDS
+    except ValueError:
+        expected = "expected a number of seconds"
+        raise UsageError(f"IMAGENET_PREP_RETRY_SECONDS is {said!r}", expected) from None
+
+
+def persist(url: str, right: Right, request: Callable[[], T]) -> T:
+    """The answer to a request; one that was cut short is retried as long as other requests are."""
+    end, pause = time.monotonic() + retry_seconds(), 0.1
+    while True:
+        try:
+            with asking(url, right):
+                return request()
+        except IncompleteAnswerError:
+            if time.monotonic() + pause > end:
+                raise
+        time.sleep(pause)
+        pause = min(2 * pause, 10)
+
+
+@contextlib.contextmanager
+def asking(url: str, right: Right) -> Iterator[None]:
+    """Turn obstore's exceptions into the error that names the object; see ``failure``."""
+    exceptions = load_library().exceptions
+    try:
+        yield
+    except (exceptions.AlreadyExistsError, PrepError):
+        raise
+    except (exceptions.BaseError, OSError) as error:
+        raise failure(url, error, right) from None  # its message contains addresses and the server's answer
+
+
+def failure(url: str, error: Exception, right: Right = "read") -> Exception:
+    """The error for obstore's exception about an object, with only the status and code of its message."""
+    said = str(error)
+    scheme, _, place = url.partition("://")
+    found = _STATUS.search(said)
+    status = int(found[1] or found[2]) if found else None
+    coded = _CODE.search(said)
+    code = coded[1] if coded else next((each for each in _NO_BUCKET if each in said), "")
+    answer = f"status {status}" + (f", {code}" if code else "") if status else ""
+    is_missing = isinstance(error, FileNotFoundError) or status == 404
+    if code in _NO_BUCKET or (is_missing and right == "write" and code != "NoSuchUpload"):
+        what = f"the bucket {scheme}://{place.partition('/')[0]} does not exist"
+        return InputError(what, answer, f"create it, or use another one{_which_server(scheme)}")
+    if is_missing:
+        return FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), url)
+    is_refused = type(error).__name__ in ("PermissionDeniedError", "UnauthenticatedError") or status in (401, 403)
+    if is_refused or code in (*_WRONG_KEYS, *_EXPIRED):
+        return _no_access(url, right, code, answer or "access denied")
+    if status is None and re.search(r"169\.254\.|metadata|credential|InstanceProfile|token", said, re.IGNORECASE):
+        return AccessError(f"no credentials for {url}", "the environment has none that work", who(scheme))
+    if status is not None and status < 500 and status not in (408, 429):
+        return InputError(f"the store refuses a request for {url}", answer, f"check the URL{_which_server(scheme)}")
+    kind, reason = (NetworkError, answer) if answer else _network_fault(said)
+    return kind(f"no usable answer for {url}", reason, f"run the same command again{_which_server(scheme)}")
+
+
+def _no_access(url: str, right: Right, code: str, answer: str) -> AccessError:
+    """The error for a refusal: by the code, the credentials are wrong or a right is missing; without it, either."""
+    scheme, what = url.partition("://")[0], f"no access to {url}"
+    if code in _EXPIRED:
+        return AccessError(what, f"the credentials have expired: {answer}", f"renew them: {who(scheme)}")
+    needed = f"the right to {right} objects: {_RIGHTS[scheme][right]}"
+    if scheme == "s3" and not os.environ.get(_KEYS[scheme]):
+        return AccessError(what, f"no credentials were given, or the store refuses them: {answer}", who(scheme))
+    if code in _WRONG_KEYS:
+        return AccessError(what, f"the store refuses these credentials: {answer}", who(scheme))
+    if code:
+        return AccessError(what, f"these credentials lack {needed} ({answer})", "ask the bucket's owner for it")
+    return AccessError(what, f"the store refuses these credentials: {answer}", f"check them, and {needed}")
+
+
+def who(scheme: str) -> str:
+    """The variables to set, so that a store knows the user."""
+    profile = ", or AWS_PROFILE (~/.aws is read if botocore is installed: pip install botocore)" * (scheme == "s3")
+    return f"{_SIGN_UP[scheme]}{profile}; a public bucket needs none: {_PUBLIC[scheme]}=true"
+
+
+def _which_server(scheme: str) -> str:
+    return "; AWS_ENDPOINT_URL selects another server than AWS" if scheme == "s3" else ""
+
+
+def _network_fault(said: str) -> tuple[type[NetworkError], str]:
+    for sign, reason in (
+        ("dns error", "the name of the server is unknown"),
+        ("Connection refused", "the server refuses connections"),
+        ("TimedOut", "the server was silent for too long"),
+        ("timed out", "the server was silent for too long"),
+        ("Connection reset", "the connection was reset"),
+        ("IncompleteMessage", "the server closed the connection without an answer"),
+    ):
+        if sign in said:
+            return NetworkError, reason
+    if "response body" in said:
+        return IncompleteAnswerError, "the answer was cut short"
+    return NetworkError, "the connection failed"

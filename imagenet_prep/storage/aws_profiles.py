@@ -1,0 +1,71 @@
+"""read_profile: the credentials of ``~/.aws`` and AWS_PROFILE, by botocore if it is installed."""
+
+from __future__ import annotations
+
+import datetime
+import os
+from pathlib import Path
+from typing import Any
+
+from imagenet_prep.errors import AccessError
+
+_OTHERS = (
+    "AWS_ACCESS_KEY_ID",
+    "AWS_SKIP_SIGNATURE",
+    "AWS_WEB_IDENTITY_TOKEN_FILE",
+    "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
+    "AWS_CONTAINER_CREDENTIALS_FULL_URI",
+)
+"""Where one of them is set, obstore finds the credentials itself."""
+
+_FILES = {"AWS_SHARED_CREDENTIALS_FILE": "~/.aws/credentials", "AWS_CONFIG_FILE": "~/.aws/config"}
+
+
+def read_profile() -> dict[str, Any]:
+    """The arguments of an S3 client: credentials, region and server of the profile; none without a profile.
+
+    Raises:
+        AccessError: AWS_PROFILE is set and can't be read.
+    """
+    profile = os.environ.get("AWS_PROFILE", "")
+    files = [Path(os.environ.get(name) or usual).expanduser() for name, usual in _FILES.items()]
+    if any(map(os.environ.get, _OTHERS)) or not (profile or any(path.is_file() for path in files)):
+        return {}
+    try:
+        import botocore.exceptions
+        import botocore.session
+    except ImportError as error:
+        if not profile:
+            return {}
+        raise AccessError(
+            f"AWS_PROFILE is {profile}, and botocore, which reads profiles, is not installed",
+            "expected botocore, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
+            'pip install botocore, or: eval "$(aws configure export-credentials --format env)"',
+        ) from error
+    try:
+        session = botocore.session.Session()
+        settings, credentials = session.get_scoped_config(), session.get_credentials()
+    except botocore.exceptions.BotoCoreError as error:
+        hint = "check AWS_PROFILE, ~/.aws/config and ~/.aws/credentials"
+        raise AccessError(f"the profile {profile or 'default'} can't be used", str(error), hint) from error
+    found = {"region": settings.get("region")} if not os.environ.get("AWS_REGION") else {}
+    found |= {"endpoint": settings.get("endpoint_url")} if not os.environ.get("AWS_ENDPOINT_URL") else {}
+    found |= {"credential_provider": _Provider(credentials)} if credentials else {}
+    return {name: value for name, value in found.items() if value}
+
+
+class _Provider:
+    """Gives obstore the keys of a session, which renews them; asked again every five minutes."""
+
+    def __init__(self, credentials: Any) -> None:
+        self._credentials = credentials
+
+    def __call__(self) -> dict[str, Any]:
+        keys = self._credentials.get_frozen_credentials()
+        until = datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(minutes=5)
+        return {
+            "access_key_id": keys.access_key,
+            "secret_access_key": keys.secret_key,
+            "token": keys.token,
+            "expires_at": until,
+        }

@@ -1,0 +1,358 @@
+"""Every kind of request to a store, each with every fault of a network, twice in turn: retried, with the same bytes."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+from existing import existing
+from made_sets import ENGINE
+from made_sets import PART as PART_OF_A_SET
+from object_server import KEY, READER, SECRET, Fault, ObjectServer, Proxy, run_proxy, times
+from running import prep
+
+from imagenet_prep import Layout, convert
+from imagenet_prep.demo.archives import MadeSet, make
+from imagenet_prep.errors import AccessError, InputError, PrepError, WriteError
+from imagenet_prep.storage.asking import failure
+from imagenet_prep.storage.files import save_bytes
+from imagenet_prep.storage.location import Location, locate, open_store, remembering
+from imagenet_prep.storage.object_store import PART, ObjectStore, client
+
+CONTENT = bytes(range(256)) * 8
+LARGE = CONTENT * (PART // len(CONTENT)) + b"and another part"
+
+
+@pytest.fixture(scope="module")
+def proxied(object_server: ObjectServer) -> Iterator[Proxy]:
+    """A proxy before the server."""
+    with run_proxy(object_server) as running:
+        yield running
+
+
+@pytest.fixture
+def proxy(proxied: Proxy, objects: ObjectServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[Proxy]:
+    """The same, with the environment that leads to it, and nothing seen or to fail yet."""
+    for name, value in objects.environment_by(proxied.port).items():
+        monkeypatch.setenv(name, value)
+    proxied.seen.clear()
+    client.cache_clear()
+    yield proxied
+    proxied.fault = lambda method, path: None
+
+
+@pytest.fixture(scope="module")
+def place(object_server: ObjectServer) -> Iterator[Location]:
+    """A folder of a bucket with three objects."""
+    with pytest.MonkeyPatch.context() as environment:
+        for name, value in object_server.environment.items():
+            environment.setenv(name, value)
+        folder = locate(object_server.new_bucket())
+        assert isinstance(folder, Location)
+        for name in ("a", "b", "c"):
+            folder.store.put(f"folder/{name}", CONTENT)
+        yield folder
+
+
+def upload(store: ObjectStore) -> bytes:
+    """Write an object in parts, and read it again."""
+    with store.create("large") as sink:
+        for start in range(0, len(LARGE), 1 << 20):
+            sink.write([LARGE[start : start + (1 << 20)]])
+        sink.commit()
+    return bytes(store.get("large", len(LARGE)))
+
+
+def put(store: ObjectStore) -> bytes:
+    """Write an object, and read it again."""
+    store.put("new", CONTENT)
+    return bytes(store.get("new", len(CONTENT)))
+
+
+def delete(store: ObjectStore) -> object:
+    """Delete an object, and look for it."""
+    store.put("old", CONTENT)
+    store.delete("old")
+    return store.find("old")
+
+
+def claim(store: ObjectStore) -> object:
+    """Claim a name that is free: by a conditional write, and by the content."""
+    for name in ("claimed", "created"):
+        store.delete(name)
+    is_new = store.put("created", CONTENT, is_new=True)
+    return is_new, store.claim("claimed", CONTENT), store.put("created", b"other", is_new=True)
+
+
+REQUESTS: dict[str, tuple[str, str, Callable[[ObjectStore], Any], object]] = {
+    "find": ("HEAD", "/a$", lambda store: store.size("a"), len(CONTENT)),
+    "get": ("GET", "/a$", lambda store: bytes(store.get("a", 1 << 20)), CONTENT),
+    "range": ("GET", "/a$", lambda store: [*map(bytes, store.read_ranges("a", [(3, 700)]))], [CONTENT[3:700]]),
+    "ranges": (
+        "GET",
+        "/a$",
+        lambda store: [*map(bytes, store.read_ranges("a", [(0, 9), (9, 9), (900, 1500)]))],
+        [CONTENT[:9], b"", CONTENT[900:1500]],
+    ),
+    "list": ("GET", "list-type", lambda store: [each.name for each in store.list_folder()], ["a", "b", "c"]),
+    "has below": ("GET", "list-type", lambda store: store.has_below(""), True),
+    "put": ("PUT", "/new$", put, CONTENT),
+    "delete": ("POST", "\\?delete", delete, None),
+    "claim": ("PUT", "/c(reat|laim)ed$", claim, (True, CONTENT, False)),
+    "begin an upload": ("POST", "uploads", upload, LARGE),
+    "a part": ("PUT", "partNumber", upload, LARGE),
+    "end an upload": ("POST", "uploadId", upload, LARGE),
+}
+
+
+@pytest.mark.parametrize("fault", ["503", "reset", "lost", "truncate"])
+@pytest.mark.parametrize("request_of", REQUESTS)
+def test_a_fault_twice_in_turn(proxy: Proxy, place: Location, request_of: str, fault: Fault) -> None:
+    """The request is made again until it is answered, and its outcome is that of one that was answered at once."""
+    method, pattern, ask, expected = REQUESTS[request_of]
+    store = place.store.below(place.key) if method in ("HEAD", "GET") else place.store.below("other")
+    assert isinstance(store, ObjectStore)
+    left = [2]
+    struck = times(2, fault, method, pattern)
+
+    def count(found: str, path: str) -> Fault | None:
+        hit = struck(found, path)
+        left[0] -= hit is not None
+        return hit
+
+    proxy.fault = count
+    assert ask(store) == expected
+    is_looked_for = (request_of, fault) == ("end an upload", "truncate")  # the object is there: nothing is asked twice
+    assert left == [1 if is_looked_for else 0], "both faults met a request"
+
+
+def in_turn(method: str, pattern: str, *faults: Fault) -> Callable[[str, str], Fault | None]:
+    """These faults, one after the other, for the first requests of a method whose path has the pattern."""
+    left = [*faults]
+
+    def struck(found: str, path: str) -> Fault | None:
+        return left.pop(0) if left and found == method and re.search(pattern, path) else None
+
+    return struck
+
+
+def test_a_repeated_end_meets_no_such_upload(proxy: Proxy, place: Location) -> None:
+    """The first answer was lost, and the object is there: its content decides."""
+    store = place.store.below("other")
+    assert isinstance(store, ObjectStore)
+    proxy.fault = in_turn("POST", "uploadId", "lost", (404, "NoSuchUpload"))
+    assert upload(store) == LARGE
+
+
+def test_an_upload_that_the_store_lost(proxy: Proxy, place: Location) -> None:
+    """No object, or the one of before with as many bytes: an error that has the shard made once more."""
+    store = place.store.below("other")
+    assert isinstance(store, ObjectStore)
+    for before in (b"", LARGE[::-1]):
+        store.delete("large")
+        if before:
+            store.put("large", before)
+        proxy.fault = in_turn("POST", "uploadId", (404, "NoSuchUpload"))
+        with pytest.raises(WriteError, match=r"the store did not make s3://.*/other/large of its parts"):
+            upload(store)
+    proxy.fault = in_turn("POST", "uploadId", (200, "InternalError"), (200, "InternalError"))
+    assert upload(store) == LARGE
+
+
+def test_a_list_of_many_pages_cut(proxy: Proxy, place: Location) -> None:
+    """Cut on its second page, twice: all names are listed, once."""
+    store = place.store.below("many")
+    assert isinstance(store, ObjectStore)
+    names = [f"{number:04d}" for number in range(1003)]
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda name: store.put(name, b""), names))
+    proxy.fault = in_turn("GET", "continuation-token", "truncate", "lost", "truncate")
+    assert store.list() == names
+
+
+REFUSED: list[tuple[str, Fault, Callable[[ObjectStore], Any], type[PrepError], str]] = [
+    ("PUT", (404, "NoSuchKey"), lambda store: store.put("a", b""), InputError, "the bucket s3://BUCKET does not exist"),
+    ("PUT", (404, "NoSuchBucket"), lambda store: store.put("a", b""), InputError, "the bucket s3://BUCKET does not"),
+    ("POST", (404, "NoSuchBucket"), upload, InputError, "the bucket s3://BUCKET does not exist"),
+    ("PUT", (403, "AccessDenied"), lambda store: store.put("a", b""), AccessError, "s3:PutObject"),
+    ("GET", (403, "AccessDenied"), lambda store: store.get("a", 9), AccessError, "s3:GetObject"),
+    ("GET", (403, "AccessDenied"), lambda store: store.list(), AccessError, "s3:ListBucket"),
+    ("POST", (403, "AccessDenied"), lambda store: store.delete("a"), AccessError, "s3:DeleteObject"),
+    ("HEAD", (403, ""), lambda store: store.find("a"), AccessError, "s3:GetObject"),
+    ("PUT", (403, "SignatureDoesNotMatch"), lambda store: store.put("a", b""), AccessError, "set AWS_ACCESS_KEY_ID"),
+    ("PUT", (400, "ExpiredToken"), lambda store: store.put("a", b""), AccessError, "the credentials have expired"),
+    ("GET", (403, "RequestExpired"), lambda store: store.list(), AccessError, "the credentials have expired"),
+]
+
+
+@pytest.mark.parametrize(("method", "fault", "ask", "kind", "words"), REFUSED)
+def test_what_a_refusal_says(
+    proxy: Proxy,
+    place: Location,
+    method: str,
+    fault: Fault,
+    ask: Callable[[ObjectStore], Any],
+    kind: type[PrepError],
+    words: str,
+) -> None:
+    """The bucket that is not there, the right that is missing, or the credentials: at the first answer."""
+    store = place.store.below("other")
+    assert isinstance(store, ObjectStore)
+    proxy.fault = lambda found, path: fault if found == method else None
+    with pytest.raises(kind) as caught:
+        ask(store)
+    assert words.replace("BUCKET", store.bucket) in str(caught.value)
+    assert len([each for each in proxy.seen if each[0] == method]) == 1
+
+
+def test_who_may_only_read(objects: ObjectServer, place: Location, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A real server's refusal: the right that is missing."""
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", READER)
+    client.cache_clear()
+    assert place.store.below(place.key).load("a") == CONTENT
+    with pytest.raises(AccessError, match="lack the right to write objects: s3:PutObject"):
+        place.store.put("a", b"")
+
+
+@pytest.mark.parametrize(
+    ("scheme", "right"), [("az", "Storage Blob Data Contributor"), ("gs", "storage.objects.create")]
+)
+def test_other_stores_are_advised_by_their_own_names(scheme: str, right: str) -> None:
+    """A wrong key of Azure does not ask for one of Google."""
+    wrong = failure(f"{scheme}://b/a", OSError("status code: 403 <Code>AuthenticationFailed</Code>"), "write")
+    lacking = failure(f"{scheme}://b/a", OSError("status code: 403 <Code>AccessDenied</Code>"), "write")
+    assert isinstance(wrong, AccessError)
+    assert ("GOOGLE" in wrong.hint, "AZURE" in wrong.hint) == (scheme == "gs", scheme == "az")
+    assert right in str(lacking)
+
+
+@pytest.mark.parametrize("name", ["AWS_ENDPOINT_URL", "AWS_ENDPOINT"])
+def test_a_server_without_tls_is_refused_first(
+    proxy: Proxy, place: Location, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without AWS_ALLOW_HTTP: before the first request."""
+    monkeypatch.delenv("AWS_ALLOW_HTTP")
+    monkeypatch.delenv("AWS_ENDPOINT_URL")
+    monkeypatch.setenv(name, f"http://127.0.0.1:{proxy.port}")
+    with pytest.raises(AccessError, match=f"is on a server without TLS: {name} starts with http:"):
+        place.store.find("a")
+    assert proxy.seen == []
+
+
+PROFILES = """
+[profile tests]
+region = us-east-1
+endpoint_url = http://127.0.0.1:{port}
+
+[profile broken]
+source_profile = nobody
+role_arn = arn:aws:iam::1:role/x
+"""
+
+
+def test_profiles_are_read(
+    objects: ObjectServer, place: Location, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """AWS_PROFILE and the files of ~/.aws give keys, region and server; a profile that can't be used says so."""
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_ENDPOINT_URL", "AWS_REGION"):
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    folder = tmp_path / ".aws"
+    folder.mkdir()
+    (folder / "config").write_text(PROFILES.format(port=objects.port))
+    (folder / "credentials").write_text(f"[tests]\naws_access_key_id = {KEY}\naws_secret_access_key = {SECRET}\n")
+    store = place.store.below(place.key)
+    monkeypatch.setenv("AWS_PROFILE", "tests")
+    client.cache_clear()
+    assert store.load("a") == CONTENT
+    for profile in ("nobody", "broken"):
+        monkeypatch.setenv("AWS_PROFILE", profile)
+        client.cache_clear()
+        with pytest.raises(AccessError, match=f"the profile {profile} can't be used"):
+            store.load("a")
+    monkeypatch.setitem(sys.modules, "botocore.session", None)
+    with pytest.raises(
+        AccessError, match="AWS_PROFILE is broken, and botocore, which reads profiles, is not installed"
+    ):
+        store.load("a")
+
+
+# how often it asks -----------------------------------------------------------------------------------------------
+
+
+def test_requests_before_the_first_image(proxy: Proxy, place: Location, tmp_path: Path) -> None:
+    """A set of 22 classes in a store: its raw folder is listed once, its small tars are read by one request.
+
+    Without that, 216 requests come before the first image, three of them for each class.
+    """
+    raw = tmp_path / "raw"
+    raw.mkdir()
+    make(raw, classes=22, per_class=9, validation=22, tiny=True)
+    for path in raw.iterdir():
+        save_bytes(place / "set" / "raw-data" / path.name, path.read_bytes())
+    proxy.seen.clear()
+    convert(Layout(place / "set"), ENGINE, PART_OF_A_SET)
+    first = next(number for number, (method, path) in enumerate(proxy.seen) if "/index/" in path)
+    before = Counter("LIST" if "list-type" in path else method for method, path in proxy.seen[:first])
+    assert before["LIST"] <= 14
+    assert before["HEAD"] <= 10
+    assert len(proxy.seen[:first]) <= 72
+    assert sum("raw-data" in path and "list-type" in path for _, path in proxy.seen) == 1
+
+
+def test_lists_that_are_remembered(proxy: Proxy, place: Location, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each folder is listed once, and what this process writes or deletes is seen; a long list is not kept."""
+    top = place / "remembered"
+    for name in ("a", "b/c", "b/d/e"):
+        save_bytes(top / name, CONTENT)
+    with remembering(top):
+        proxy.seen.clear()
+        looks = [(top / name).exists() for name in ("a", "b", "b/c", "b/d/e", "no", "no/no", "b/no", "a/b", "b/d/e/f")]
+        assert looks == [True, True, True, True, False, False, False, False, False]
+        assert [path.name for path in top.iterdir()] == ["b", "a"]
+        assert len(proxy.seen) == 3
+        assert open_store(top / "no").load("x") is None
+        assert [len(proxy.seen), (top / "b" / "c").stat().st_size] == [3, len(CONTENT)]
+        save_bytes(top / "new", CONTENT)
+        (top / "b" / "d" / "e").unlink()
+        assert [(top / name).exists() for name in ("new", "b/d/e", "b/c")] == [True, False, True]
+        monkeypatch.setattr("imagenet_prep.storage.object_store._MOST_LISTED", 1)
+        assert [(top / name).exists() for name in ("new", "b/d/e", "b/c", "b")] == [True, False, True, True]
+        assert (place / "a").is_file()
+    proxy.seen.clear()
+    assert (top / "new").is_file()
+    assert len(proxy.seen) == 1
+
+
+# commands that take a URL ------------------------------------------------------------------------------------------
+
+
+def test_diff_and_export_of_a_copy(place: Location, objects: ObjectServer, tmp_path: Path, made_tiny: MadeSet) -> None:
+    """A set that was copied to a store is the same by diff, and is exported here with the same bytes."""
+    here, other, there = tmp_path / "here", tmp_path / "other", place / "copied"
+    for folder, seed in ((here, 12345), (other, 1)):
+        layout = Layout(folder, made_tiny.archives["train"].parent)
+        convert(layout, ENGINE, PART_OF_A_SET.replace(seed=seed))
+    for path in existing(here, "**/*"):
+        if path.is_file():
+            save_bytes(there / path.relative_to(here), path.read_bytes())
+    assert prep("diff", there, here).returncode == 0
+    found = [prep("diff", other, first, "--workers", "2") for first in (here, there)]
+    assert [each.returncode for each in found] == [3, 3]
+    assert found[1].stdout.replace(str(there), str(here)) == found[0].stdout
+    for name, source in (("a", here), ("b", there)):
+        exported = prep("export", "webdataset", source, tmp_path / name, "--quiet")
+        assert exported.returncode == 0, exported.stderr
+    tars = [{path.name: path.read_bytes() for path in existing(tmp_path / name, "*.tar")} for name in "ab"]
+    assert len(tars[0]) == 16
+    assert tars[0] == tars[1]
+    refused = prep("export", "webdataset", here, there / "out")
+    assert (refused.returncode, "is a URL" in refused.stderr) == (2, True), refused.stderr
+    refused = prep("export", "tfds", there, tmp_path / "c")
+    assert (refused.returncode, "is a URL" in refused.stderr) == (2, True), refused.stderr
